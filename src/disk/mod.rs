@@ -1,0 +1,1 @@
+//! The only floor that reads and writes files.

@@ -1,0 +1,1 @@
+//! One file per verb: request in, report out.

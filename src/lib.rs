@@ -1,0 +1,16 @@
+//! planwatch: a plan engine over Markdown files.
+//!
+//! The modules are floors; each knows itself and those before it, never those after it.
+//! `tests/it/tidy.rs` checks that.
+
+pub mod text;
+
+pub mod plan;
+
+pub mod disk;
+
+pub mod index;
+
+pub mod engine;
+
+pub mod serve;

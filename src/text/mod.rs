@@ -1,0 +1,1 @@
+//! Bytes, spans and edits.
