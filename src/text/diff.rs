@@ -32,7 +32,11 @@ mod tests {
 
     #[test]
     fn a_change_is_one_hunk_with_context() {
-        let diff = unified("p/step-1.md", Some(b"---\nstatus: pending\n---\n"), Some(b"---\nstatus: completed\n---\n"));
+        let diff = unified(
+            "p/step-1.md",
+            Some(b"---\nstatus: pending\n---\n"),
+            Some(b"---\nstatus: completed\n---\n"),
+        );
         assert_eq!(
             diff,
             "--- a/p/step-1.md\n+++ b/p/step-1.md\n@@ -1,3 +1,3 @@\n ---\n-status: pending\n+status: completed\n ---\n"

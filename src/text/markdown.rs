@@ -51,7 +51,8 @@ pub struct Outline {
 
 /// Reads the structure of a body in one pass.
 pub fn outline(body: &str) -> Outline {
-    let mut builder = Builder { body, outline: Outline { len: body.len(), ..Outline::default() }, ..Builder::new(body) };
+    let mut builder =
+        Builder { body, outline: Outline { len: body.len(), ..Outline::default() }, ..Builder::new(body) };
     let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
     for (event, span) in Parser::new_ext(body, options).into_offset_iter() {
         builder.take(&event, span);
@@ -115,12 +116,19 @@ impl<'a> Builder<'a> {
 
     fn start(&mut self, tag: &Tag<'_>, span: Range<usize>) {
         match tag {
-            Tag::Heading { level, .. } if self.depth == 0 => self.heading = Some((level_of(*level), span, None)),
-            Tag::Paragraph if self.depth == 0 && self.wants_description() => self.paragraph = Some(String::new()),
-            Tag::CodeBlock(CodeBlockKind::Fenced(_) | CodeBlockKind::Indented) => self.outline.code.push(span),
+            Tag::Heading { level, .. } if self.depth == 0 => {
+                self.heading = Some((level_of(*level), span, None))
+            }
+            Tag::Paragraph if self.depth == 0 && self.wants_description() => {
+                self.paragraph = Some(String::new())
+            }
+            Tag::CodeBlock(CodeBlockKind::Fenced(_) | CodeBlockKind::Indented) => {
+                self.outline.code.push(span)
+            }
             Tag::List(_) | Tag::BlockQuote(_) | Tag::Table(_) | Tag::HtmlBlock => self.depth += 1,
             Tag::Item if self.depth == 1 => {
-                self.item = Some(Item { text: first_line_of_item(&self.body[span.clone()]), span, ticked: None });
+                self.item =
+                    Some(Item { text: first_line_of_item(&self.body[span.clone()]), span, ticked: None });
             }
             Tag::Item => {}
             _ => self.inline("", span),
@@ -132,7 +140,8 @@ impl<'a> Builder<'a> {
             TagEnd::Heading(_) => self.end_heading(),
             TagEnd::Paragraph => {
                 let text = self.paragraph.take().map(|it| it.trim().to_owned());
-                self.outline.description = self.outline.description.take().or(text.filter(|it| !it.is_empty()));
+                self.outline.description =
+                    self.outline.description.take().or(text.filter(|it| !it.is_empty()));
             }
             TagEnd::List(_) | TagEnd::BlockQuote(_) | TagEnd::Table | TagEnd::HtmlBlock => {
                 self.depth = self.depth.saturating_sub(1);
