@@ -1,0 +1,285 @@
+//! Plans into memory: all of them, through the index or from the files, or the few that a write needs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::disk::{DiskError, FileKind, ScanEntry, Snapshot};
+use crate::engine::context::{Context, Notice, Reading};
+use crate::engine::error::Error;
+use crate::index::freshness::{self, Freshness, Stamp};
+use crate::index::{FileRow, Index, Opened, Place};
+use crate::plan::file_name::{self, FileName};
+use crate::plan::id::PlanId;
+use crate::plan::model::Plan;
+use crate::plan::plans::Plans;
+use crate::plan::problem::{Code, Problem};
+use crate::plan::read::{self, Bodies, Content, PlanSources, Source, Unread};
+use crate::plan::time::Time;
+
+/// Loads all plans as they are now, live and archived, with every problem between them.
+///
+/// The index answers if no file changed since it was made; if anything differs it is made anew first.
+pub(crate) fn all(context: &Context) -> Result<Plans, Error> {
+    match context.reading {
+        Reading::Files => Ok(from_files(context, Bodies::Drop).plans),
+        Reading::Index => Ok(Plans::new(fresh_index(context)?.load()?)),
+    }
+}
+
+/// Loads all plans with the texts below their front matters, from the files.
+pub(crate) fn with_bodies(context: &Context) -> Plans {
+    from_files(context, Bodies::Keep).plans
+}
+
+/// Returns an index that holds what the files hold now: the kept one, or with `--no-index` one in memory.
+pub(crate) fn fresh_index(context: &Context) -> Result<Index, Error> {
+    let directory = match context.reading {
+        Reading::Index => context.plans.runtime_dir(),
+        Reading::Files => None,
+    };
+    let Some(directory) = directory else { return in_memory(context) };
+    match kept_index(context, &directory) {
+        Ok(index) => Ok(index),
+        Err(error) => {
+            (context.tell)(Notice::IndexInMemory { why: error.to_string() });
+            in_memory(context)
+        }
+    }
+}
+
+fn kept_index(context: &Context, directory: &Path) -> Result<Index, Error> {
+    let (mut index, opened) = Index::open(Place::Directory(directory))?;
+    if let Opened::Rebuilt { why } = opened {
+        (context.tell)(Notice::IndexRebuilt { why });
+    }
+    if !is_fresh(context, &index)? {
+        fill(context, &mut index)?;
+    }
+    Ok(index)
+}
+
+fn in_memory(context: &Context) -> Result<Index, Error> {
+    let (mut index, _) = Index::open(Place::Memory)?;
+    fill(context, &mut index)?;
+    Ok(index)
+}
+
+fn fill(context: &Context, index: &mut Index) -> Result<(), Error> {
+    let loaded = from_files(context, Bodies::Keep);
+    index.replace(&loaded.rows, &loaded.plans.into_vec())?;
+    Ok(())
+}
+
+fn is_fresh(context: &Context, index: &Index) -> Result<bool, Error> {
+    let rows = index.files()?;
+    let found: Vec<_> = plan_files(context).into_iter().map(|it| (it.path, it.stamp)).collect();
+    let doubtful = match freshness::compare(&rows, &found) {
+        Freshness::Same => return Ok(true),
+        Freshness::Differs => return Ok(false),
+        Freshness::Doubt(paths) => paths,
+    };
+    let same = |path: &String| {
+        let row = rows.iter().find(|it| it.path == *path);
+        let hash = context.plans.read(Path::new(path)).map(|it| etag(&it.bytes));
+        row.is_some_and(|row| hash.map_or(row.hash.is_empty(), |it| it == row.hash))
+    };
+    Ok(doubtful.iter().all(same))
+}
+
+/// A content hash as files and surfaces show it.
+pub(crate) fn etag(bytes: &[u8]) -> String {
+    let mut hash = blake3::hash(bytes).to_hex().to_string();
+    hash.truncate(32);
+    hash
+}
+
+/// Everything that was read, and what the index remembers of each file.
+struct Loaded {
+    plans: Plans,
+    rows: Vec<FileRow>,
+}
+
+/// A path that says something about a plan: a file of one, a near miss, a nested plan.
+struct Found {
+    path: String,
+    real: PathBuf,
+    stamp: Stamp,
+    kind: FileKind,
+}
+
+/// Lists what the plans directory holds of plans, sorted by path.
+fn plan_files(context: &Context) -> Vec<Found> {
+    let scan = context.plans.scan();
+    let mut found: Vec<_> = scan.entries.into_iter().filter_map(found).collect();
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found
+}
+
+fn found(entry: ScanEntry) -> Option<Found> {
+    let path = entry.relative.to_str()?.to_owned();
+    place_of(&path)?;
+    let stat = entry.stat;
+    let ns = |it: i128| i64::try_from(it).unwrap_or(i64::MAX);
+    let stamp = Stamp { len: stat.len, mtime_ns: ns(stat.mtime_ns), ctime_ns: ns(stat.ctime_ns), ino: stat.ino, dev: stat.dev };
+    Some(Found { path, real: entry.relative, stamp, kind: stat.kind })
+}
+
+/// Where a path stands: its plan, whether that is archived, and the names behind it.
+struct PlaceOf<'a> {
+    plan: &'a str,
+    is_archived: bool,
+    rest: &'a str,
+}
+
+fn place_of(path: &str) -> Option<PlaceOf<'_>> {
+    let (is_archived, inside) = match path.strip_prefix("_archive/") {
+        Some(inside) => (true, inside),
+        None => (false, path),
+    };
+    let (plan, rest) = inside.split_once('/')?;
+    PlanId::is_plan_name(plan).then_some(PlaceOf { plan, is_archived, rest })
+}
+
+fn from_files(context: &Context, bodies: Bodies) -> Loaded {
+    let mut directories: BTreeMap<(bool, String), PlanSources> = BTreeMap::new();
+    let mut rows = Vec::new();
+    for found in plan_files(context) {
+        let Some(place) = place_of(&found.path) else { continue };
+        let sources = directories.entry((place.is_archived, place.plan.to_owned())).or_default();
+        let row = take(context, &found, place.rest, sources);
+        rows.push(row);
+    }
+    let is_plan = |it: &PlanSources| it.plan.is_some() || !it.steps.is_empty();
+    let plans = directories.into_iter().filter(|(_, it)| is_plan(it) || !it.near_misses.is_empty());
+    let plans = plans.map(|((archived, id), it)| read::read_plan(&PlanId::new(id), archived, &it, &context.config.words, bodies));
+    Loaded { plans: Plans::judged(plans.collect()), rows }
+}
+
+/// Reads a file into its plan's sources; what is no plan file leaves only its row.
+fn take(context: &Context, found: &Found, rest: &str, sources: &mut PlanSources) -> FileRow {
+    let mut row = FileRow::new(found.path.clone(), found.stamp);
+    if let Some((directory, name)) = rest.split_once('/') {
+        let is_plan = matches!(file_name::classify(name), FileName::Plan | FileName::Step(_));
+        if is_plan && !directory.starts_with("removed-") {
+            let nested = found.path.trim_end_matches(name).trim_end_matches('/').to_owned();
+            if !sources.nested.contains(&nested) {
+                sources.nested.push(nested);
+            }
+        }
+        return row;
+    }
+    match file_name::classify(rest) {
+        FileName::Other => {}
+        FileName::LooksLikeStep => sources.near_misses.push(found.path.clone()),
+        FileName::Plan => sources.plan = Some(source(context, found, &mut row)),
+        FileName::Step(number) => sources.steps.push((number, source(context, found, &mut row))),
+    }
+    row
+}
+
+fn source(context: &Context, found: &Found, row: &mut FileRow) -> Source {
+    let read = if found.kind == FileKind::Other || found.kind == FileKind::Dir {
+        Err(DiskError::NotAFile { path: found.real.clone(), kind: found.kind })
+    } else {
+        context.plans.read(&found.real)
+    };
+    if let Ok(snapshot) = &read {
+        row.read(etag(&snapshot.bytes), context.now.as_nanoseconds());
+    }
+    Source { path: found.path.clone(), content: content(read) }
+}
+
+fn content(read: Result<Snapshot, DiskError>) -> Result<Content, Unread> {
+    match read {
+        Ok(Snapshot { bytes, stat, .. }) => {
+            Ok(Content { etag: etag(&bytes), bytes, modified: Time::from_nanoseconds(stat.mtime_ns) })
+        }
+        Err(error) => {
+            let code = Code::from_text(error.code()).unwrap_or(Code::Unreadable);
+            Err(Unread { code, message: error.to_string() })
+        }
+    }
+}
+
+/// Loads one plan from its files, and with it the plans that its dependencies and its program name.
+///
+/// A live plan wins over an archived one. Problems that only all plans together show are left out.
+pub(crate) fn plan_with_dependencies(context: &Context, id: &PlanId) -> Result<Plans, Error> {
+    let plan = one_plan(context, id)?.ok_or_else(|| missing(context, id))?;
+    let mut wanted: BTreeSet<PlanId> = plan.steps.iter().flat_map(|it| &it.depends).map(|it| it.plan.clone()).collect();
+    wanted.extend(plan.program.clone());
+    wanted.remove(id);
+    let mut plans = vec![plan];
+    for id in wanted {
+        plans.extend(one_plan(context, &id)?);
+    }
+    Ok(Plans::judged(plans))
+}
+
+/// Reads one plan directory; none if there is no such plan.
+pub(crate) fn one_plan(context: &Context, id: &PlanId) -> Result<Option<Plan>, Error> {
+    let Some((directory, is_archived)) = directory_of(context, id) else { return Ok(None) };
+    let name = directory.file_name().and_then(|it| it.to_str()).unwrap_or(id.as_str()).to_owned();
+    let prefix = directory.to_string_lossy().into_owned();
+    let mut sources = PlanSources::default();
+    let mut entries: Vec<_> = context.plans.scan_plan(&directory).entries.into_iter().filter_map(found).collect();
+    entries.sort_by(|a, b| a.path.cmp(&b.path));
+    for found in entries {
+        let rest = found.path.strip_prefix(&prefix).map(|it| it.trim_start_matches('/').to_owned()).unwrap_or_default();
+        take(context, &found, &rest, &mut sources);
+    }
+    if sources.plan.is_none() && sources.steps.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(read::read_plan(&PlanId::new(name), is_archived, &sources, &context.config.words, Bodies::Keep)))
+}
+
+/// Finds a plan's directory, live before archived, also where its name is spelled in another normal form.
+fn directory_of(context: &Context, id: &PlanId) -> Option<(PathBuf, bool)> {
+    if !PlanId::is_plan_name(id.as_str()) {
+        return None;
+    }
+    for (parent, is_archived) in [("", false), ("_archive", true)] {
+        let exact = Path::new(parent).join(id.as_str());
+        if context.plans.is_dir(&exact) {
+            return Some((exact, is_archived));
+        }
+        if !id.as_str().is_ascii() {
+            let names = context.plans.names(Path::new(parent));
+            let other = names.into_iter().find(|it| PlanId::new(it.clone()) == *id);
+            if let Some(name) = other {
+                return Some((Path::new(parent).join(name), is_archived));
+            }
+        }
+    }
+    None
+}
+
+/// Returns whether there is a directory that can be the plan; nothing in it is read.
+pub(crate) fn exists(context: &Context, id: &PlanId) -> bool {
+    directory_of(context, id).is_some()
+}
+
+/// The error for a plan that is not there, with the nearest name.
+pub(crate) fn missing(context: &Context, id: &PlanId) -> Error {
+    let names = plan_names(context);
+    let nearest = crate::plan::words::nearest(id.as_str(), names.iter().map(String::as_str));
+    Error::NotFound { what: "plan", name: id.to_string(), nearest }
+}
+
+/// The names of directories that may be plans, live ones only.
+pub(crate) fn plan_names(context: &Context) -> Vec<String> {
+    let names = context.plans.names(Path::new(""));
+    names.into_iter().filter(|it| PlanId::is_plan_name(it) && context.plans.is_dir(Path::new(it))).collect()
+}
+
+/// What the scan could not look at: broken links, unreadable directories, special files with a plan's name.
+pub(crate) fn scan_problems(context: &Context) -> Vec<Problem> {
+    let trouble = context.plans.scan().trouble;
+    let problem = |it: crate::disk::Trouble| {
+        let code = Code::from_text(it.error.code()).unwrap_or(Code::Unreadable);
+        let path = it.relative.to_string_lossy().into_owned();
+        Problem::of_file(&path, code, it.error.to_string(), it.error.hint().unwrap_or_default())
+    };
+    trouble.into_iter().map(problem).collect()
+}
