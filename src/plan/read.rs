@@ -88,6 +88,23 @@ pub fn read_plan(id: &PlanId, is_archived: bool, sources: &PlanSources, words: &
     plan
 }
 
+/// Reads a step's file again, in a plan that is known with its body.
+pub fn read_step_of(plan: &Plan, id: &StepId, path: &str, content: Content, words: &Words) -> Step {
+    let listed = steps_list::read(&plan.id, &markdown::outline(&plan.body));
+    let listed = listed.iter().find(|it| it.number == id.number);
+    let source = Source { path: path.to_owned(), content: Ok(content) };
+    read_step(id, &source, listed, words, Bodies::Keep)
+}
+
+/// Reads `plan.md` again; the steps stay as they were read.
+pub fn read_plan_again(plan: &Plan, content: Content, words: &Words) -> Plan {
+    let source = Source { path: plan.path.clone(), content: Ok(content) };
+    let directory = plan.path.trim_end_matches(file_name::PLAN_FILE).trim_end_matches('/');
+    let (mut again, _) = read_plan_file(&plan.id, plan.is_archived, directory, Some(&source), words, Bodies::Keep);
+    again.steps.clone_from(&plan.steps);
+    again
+}
+
 fn report_names(plan: &mut Plan, sources: &PlanSources) {
     for path in &sources.near_misses {
         let message = "the name looks like a step's, but is not read as one";
