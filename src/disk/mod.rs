@@ -28,4 +28,6 @@ pub use real::RealDisk;
 pub use scan::{Scan, ScanEntry, Trouble};
 
 #[cfg(test)]
+mod model;
+#[cfg(test)]
 mod tests;
