@@ -103,12 +103,7 @@ fn read_link(text: &str) -> Option<(StepNumber, String)> {
 /// Returns the bytes to insert, and where, so that the list names a new step, in the style of its neighbour.
 ///
 /// None if the body has no list. `body` is the text that `listed` was read from.
-fn insertion(
-    plan: &PlanId,
-    body: &str,
-    listed: &[Listed],
-    step: &Listed,
-) -> Option<(usize, String)> {
+fn insertion(plan: &PlanId, body: &str, listed: &[Listed], step: &Listed) -> Option<(usize, String)> {
     let before = listed.iter().rfind(|it| it.number < step.number);
     let model = before.or_else(|| listed.first())?;
     let source = &body[model.span.clone()];
