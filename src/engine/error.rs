@@ -93,12 +93,18 @@ impl Error {
                 let first = open.first()?.split(' ').next()?;
                 format!("finish `{first}` first, or use --force, which is recorded")
             }
-            Self::ConfirmationNeeded { .. } => "a person confirms it; --force goes past it, which is recorded".to_owned(),
-            Self::Claimed { .. } => "name the claim with --claim ID, or use --force, which is recorded".to_owned(),
+            Self::ConfirmationNeeded { .. } => {
+                "a person confirms it; --force goes past it, which is recorded".to_owned()
+            }
+            Self::Claimed { .. } => {
+                "name the claim with --claim ID, or use --force, which is recorded".to_owned()
+            }
             Self::ClaimLost { id, .. } => format!("see `planwatch show {id}`"),
             Self::File { problem } => problem.hint.clone(),
             Self::Edit { by_hand, .. } => format!("by hand: {by_hand}"),
-            Self::Usage { hint, .. } | Self::Conflict { hint, .. } | Self::Failed { hint, .. } => hint.clone(),
+            Self::Usage { hint, .. } | Self::Conflict { hint, .. } | Self::Failed { hint, .. } => {
+                hint.clone()
+            }
             Self::Disk(error) => error.hint()?,
             Self::Index(_) => "`planwatch doctor --reindex`, or --no-index".to_owned(),
         };
@@ -114,7 +120,9 @@ impl Error {
             Self::ConfirmationNeeded { id, phase } => json!({"id": id, "phase": phase}),
             Self::Claimed { id, by } => json!({"id": id, "by": by}),
             Self::ClaimLost { id, claim } => json!({"id": id, "claim": claim}),
-            Self::File { problem } => json!({"path": problem.path, "line": problem.line, "column": problem.column}),
+            Self::File { problem } => {
+                json!({"path": problem.path, "line": problem.line, "column": problem.column})
+            }
             Self::Edit { path, line, column, .. } => json!({"path": path, "line": line, "column": column}),
             Self::Disk(error) => json!({"path": error.path().to_string_lossy()}),
             _ => json!({}),
@@ -126,10 +134,19 @@ impl Error {
         match self {
             Self::Usage { .. } | Self::WhichPlan { .. } => 2,
             Self::NotFound { .. } | Self::NoPlansDir => 3,
-            Self::Conflict { .. } | Self::DependenciesOpen { .. } | Self::Claimed { .. } | Self::ClaimLost { .. } => 4,
+            Self::Conflict { .. }
+            | Self::DependenciesOpen { .. }
+            | Self::Claimed { .. }
+            | Self::ClaimLost { .. } => 4,
             Self::ConfirmationNeeded { .. } => 5,
             Self::File { .. } => 6,
-            Self::Edit { code, .. } => if matches!(*code, "file-full" | "no-room" | "bug") { 1 } else { 6 },
+            Self::Edit { code, .. } => {
+                if matches!(*code, "file-full" | "no-room" | "bug") {
+                    1
+                } else {
+                    6
+                }
+            }
             Self::Failed { .. } | Self::Index(_) => 1,
             Self::Disk(error) => match error.code() {
                 "locked" | "file-changed" | "plan-exists" => 4,

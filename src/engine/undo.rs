@@ -47,7 +47,16 @@ pub fn undo(context: &Context, mode: Mode) -> Result<ChangeReport, Error> {
         report.diff.push_str(&diff::unified(&path, file.before.as_deref(), file.after.as_deref()));
         let did = format!("{} taken back", undone.verb);
         let (id, title) = (path.clone(), String::new());
-        report.changes.push(Changed { id, title, path, was_written: true, was: None, status: None, did, now: Value::Null });
+        report.changes.push(Changed {
+            id,
+            title,
+            path,
+            was_written: true,
+            was: None,
+            status: None,
+            did,
+            now: Value::Null,
+        });
     }
     Ok(report)
 }

@@ -122,7 +122,11 @@ impl<'a> Writing<'a> {
     /// Runs `edit` on a file as it is at that moment; returns whether that wrote anything.
     ///
     /// When somebody saves in between, `edit` runs again on what they saved.
-    pub(crate) fn change(&mut self, path: &str, edit: &mut dyn FnMut(&[u8]) -> Result<Vec<u8>, Error>) -> Result<bool, Error> {
+    pub(crate) fn change(
+        &mut self,
+        path: &str,
+        edit: &mut dyn FnMut(&[u8]) -> Result<Vec<u8>, Error>,
+    ) -> Result<bool, Error> {
         let mut before = Vec::new();
         let after = match &mut self.locked {
             None => {
@@ -183,7 +187,9 @@ impl<'a> Writing<'a> {
         let shown = |it: &Path| self.shown(&it.to_string_lossy());
         match op {
             FileOp::Create { path, bytes } => self.diff_of(&path.to_string_lossy(), None, Some(bytes)),
-            FileOp::Change { path, before, after } => self.diff_of(&path.to_string_lossy(), Some(before), Some(after)),
+            FileOp::Change { path, before, after } => {
+                self.diff_of(&path.to_string_lossy(), Some(before), Some(after))
+            }
             FileOp::Rename { from, to } => format!("rename {} -> {}\n", shown(from), shown(to)),
         }
     }
