@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::disk::DiskError;
+use crate::disk::{DiskError, UndoError};
 use crate::index::IndexError;
 use crate::plan::problem::Problem;
 use crate::text::header_edit::EditError;
@@ -45,6 +45,8 @@ pub enum Error {
     Disk(#[from] DiskError),
     #[error("{0}")]
     Index(#[from] IndexError),
+    #[error("{0}")]
+    Undo(#[from] UndoError),
 }
 
 impl Error {
@@ -73,6 +75,7 @@ impl Error {
             Self::Conflict { code, .. } | Self::Edit { code, .. } | Self::Failed { code, .. } => code,
             Self::Disk(error) => error.code(),
             Self::Index(error) => error.code(),
+            Self::Undo(error) => error.code(),
         }
     }
 
@@ -106,7 +109,11 @@ impl Error {
                 hint.clone()
             }
             Self::Disk(error) => error.hint()?,
-            Self::Index(_) => "`planwatch doctor --reindex`, or --no-index".to_owned(),
+            Self::Index(error) => index_hint(error),
+            Self::Undo(UndoError::Edited { .. }) => {
+                "it was left as it is; `git diff` shows what changed".to_owned()
+            }
+            Self::Undo(_) => return None,
         };
         (!hint.is_empty()).then_some(hint)
     }
@@ -148,12 +155,12 @@ impl Error {
                 }
             }
             Self::Failed { .. } | Self::Index(_) => 1,
-            Self::Disk(error) => match error.code() {
-                "locked" | "file-changed" | "plan-exists" => 4,
-                "not-found" => 3,
-                "not-a-file" | "too-large" | "unreadable" => 6,
+            Self::Undo(error) => match error {
+                UndoError::Edited { .. } => 4,
+                UndoError::Disk(error) => disk_exit_code(error),
                 _ => 1,
             },
+            Self::Disk(error) => disk_exit_code(error),
         }
     }
 
@@ -161,4 +168,22 @@ impl Error {
     pub fn to_json(&self) -> Value {
         json!({"error": {"code": self.code(), "message": self.to_string(), "hint": self.hint(), "details": self.details()}})
     }
+}
+
+fn disk_exit_code(error: &DiskError) -> u8 {
+    match error.code() {
+        "locked" | "file-changed" | "plan-exists" => 4,
+        "not-found" => 3,
+        "not-a-file" | "too-large" | "unreadable" => 6,
+        _ => 1,
+    }
+}
+
+fn index_hint(error: &IndexError) -> String {
+    match error.code() {
+        "sql-refused" => "only reading queries are run: SELECT, WITH, VALUES, EXPLAIN",
+        "sql-error" => "`planwatch help sql` names the views and their columns",
+        _ => "the files can be asked without it: --no-index",
+    }
+    .to_owned()
 }

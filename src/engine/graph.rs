@@ -25,7 +25,7 @@ impl GraphForm {
 }
 
 /// Draws the steps of a plan and what they wait for; steps of other plans appear by their id.
-pub fn draw(plan: &Plan, form: GraphForm) -> String {
+pub(crate) fn draw(plan: &Plan, form: GraphForm) -> String {
     match form {
         GraphForm::Text => text(plan),
         GraphForm::Mermaid => mermaid(plan),
@@ -34,7 +34,7 @@ pub fn draw(plan: &Plan, form: GraphForm) -> String {
 }
 
 /// Says a status with one character that also reads without colour.
-pub fn mark(status: &Stated<StepStatus>) -> char {
+pub(crate) fn mark(status: &Stated<StepStatus>) -> char {
     match status.known() {
         Some(StepStatus::Pending) => '○',
         Some(StepStatus::InProgress) => '◐',

@@ -14,13 +14,13 @@ use crate::plan::words::{PlanStatus, nearest};
 
 /// What a reference means.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub(crate) enum Target {
     Plan(PlanId),
     Step(StepId),
 }
 
 impl Target {
-    pub fn plan(&self) -> &PlanId {
+    pub(crate) fn plan(&self) -> &PlanId {
         match self {
             Self::Plan(plan) => plan,
             Self::Step(step) => &step.plan,

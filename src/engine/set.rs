@@ -9,7 +9,7 @@ use crate::engine::resolve::{self, Target};
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::write::{self, ChangeReport, Mode};
 use crate::engine::{list, load, update};
-use crate::plan::change::{dependency_item, set_status};
+use crate::plan::change::dependency_item;
 use crate::plan::id::{self, PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
