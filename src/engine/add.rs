@@ -66,7 +66,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     writing.create(&path, &bytes)?;
     steps_line::add(context, &mut writing, plan, &step)?;
     let mut report = ChangeReport::new("add", request.mode);
-    report.changes.push(changed(context, &plans, plan, step));
+    report.changes.push(changed(context, &plans, plan, &step));
     report.diff = writing.diff;
     report.hints.extend(plan_status::hint_for_closed(context, &plan_id));
     Ok(report)
@@ -134,14 +134,11 @@ pub(crate) fn dependencies(context: &Context, plan: &Plan, texts: &[String]) -> 
     let mut found = Vec::new();
     for text in parts {
         let own = id::read_number(text).map(|number| StepId { plan: plan.id.clone(), number });
-        let step = match own.or_else(|| id::read_step_id(text)) {
-            Some(step) => step,
-            None => {
-                return Err(Error::usage(
-                    format!("`{text}` is no step"),
-                    "write a step number, or <plan>:<number>",
-                ));
-            }
+        let Some(step) = own.or_else(|| id::read_step_id(text)) else {
+            return Err(Error::usage(
+                format!("`{text}` is no step"),
+                "write a step number, or <plan>:<number>",
+            ));
         };
         if step.plan == plan.id {
             resolve::find_step(&Plans::new(vec![plan.clone()]), &step)?;
@@ -167,7 +164,7 @@ fn checked(context: &Context, plan: &Plan, id: &StepId, path: &str, bytes: &[u8]
     }
 }
 
-fn changed(context: &Context, plans: &Plans, plan: &Plan, step: Step) -> Changed {
+fn changed(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Changed {
     let mut plan: Plan = plan.clone();
     plan.steps.retain(|it| it.id != step.id);
     plan.steps.push(step.clone());
@@ -184,6 +181,6 @@ fn changed(context: &Context, plans: &Plans, plan: &Plan, step: Step) -> Changed
         was: None,
         status: Some(step.status.word().to_owned()),
         did: "added".to_owned(),
-        now: value(&shaper.step(&plan, &step)),
+        now: value(&shaper.step(&plan, step)),
     }
 }

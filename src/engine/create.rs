@@ -131,7 +131,7 @@ fn as_read(context: &Context, id: &PlanId, files: &[(String, Vec<u8>)]) -> Plan 
     for (name, bytes) in files {
         match crate::plan::file_name::classify(name) {
             crate::plan::file_name::FileName::Step(number) => {
-                sources.steps.push((number, source(name, bytes)))
+                sources.steps.push((number, source(name, bytes)));
             }
             _ => sources.plan = Some(source(name, bytes)),
         }

@@ -134,12 +134,12 @@ enum Meaning {
 
 /// Lists what the plans directory holds of plans, sorted by path.
 fn plan_files(context: &Context) -> Vec<Found> {
-    let mut found: Vec<_> = context.plans.scan().entries.into_iter().filter_map(found).collect();
+    let mut found: Vec<_> = context.plans.scan().entries.iter().filter_map(found).collect();
     found.sort_by(|a, b| a.path.cmp(&b.path));
     found
 }
 
-fn found(entry: ScanEntry) -> Option<Found> {
+fn found(entry: &ScanEntry) -> Option<Found> {
     let path = entry.relative.to_str()?.to_owned();
     let meaning = meaning_of(place_of(&path)?.rest, &path)?;
     let stat = entry.stat;
@@ -274,8 +274,7 @@ pub(crate) fn one_plan(context: &Context, id: &PlanId) -> Result<Option<Plan>, E
     let Some((directory, is_archived)) = directory_of(context, id) else { return Ok(None) };
     let name = directory.file_name().and_then(|it| it.to_str()).unwrap_or(id.as_str()).to_owned();
     let mut sources = PlanSources::default();
-    let mut entries: Vec<_> =
-        context.plans.scan_plan(&directory).entries.into_iter().filter_map(found).collect();
+    let mut entries: Vec<_> = context.plans.scan_plan(&directory).entries.iter().filter_map(found).collect();
     entries.sort_by(|a, b| a.path.cmp(&b.path));
     for found in entries {
         take(context, &found, &mut sources);

@@ -56,18 +56,18 @@ pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Erro
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
     let Some(id) = plan else {
-        return Ok(among(&shaper, plans.live().collect(), rules::candidates(&plans, context.now)));
+        return Ok(among(
+            &shaper,
+            &plans.live().collect::<Vec<_>>(),
+            &rules::candidates(&plans, context.now),
+        ));
     };
     let plan = plans.get(&id).ok_or_else(|| load::missing(context, &id))?;
     if plan.kind == PlanKind::Program && !plan.is_archived {
         let is_child = |it: &Plan| it.id == id || it.program.as_ref() == Some(&id);
-        let candidates =
-            rules::candidates(&plans, context.now).into_iter().filter(|it| is_child(it.plan)).collect();
-        let mut report = among(
-            &shaper,
-            plans.live().filter(|it| is_child(it) && !it.steps.is_empty()).collect(),
-            candidates,
-        );
+        let candidates = rules::candidates(&plans, context.now).into_iter().filter(|it| is_child(it.plan));
+        let asked = plans.live().filter(|it| is_child(it) && !it.steps.is_empty());
+        let mut report = among(&shaper, &asked.collect::<Vec<_>>(), &candidates.collect::<Vec<_>>());
         report.plan = Some(id.to_string());
         return Ok(report);
     }
@@ -77,14 +77,14 @@ pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Erro
 }
 
 /// The most urgent candidate of several plans, or why none has one.
-fn among(shaper: &Shaper<'_>, asked: Vec<&Plan>, found: Vec<Next<'_>>) -> NextReport {
+fn among(shaper: &Shaper<'_>, asked: &[&Plan], found: &[Next<'_>]) -> NextReport {
     let candidates: Vec<_> = found
         .iter()
         .filter_map(|it| Some(Candidate { step: shaper.step(it.plan, it.step?), why: it.why.clone() }))
         .collect();
     let (state, why) = match candidates.first() {
         Some(first) => (State::Next, first.why.clone()),
-        None => why_none(shaper.plans, &asked, shaper.now),
+        None => why_none(shaper.plans, asked, shaper.now),
     };
     let step = candidates.first().map(|it| it.step.clone());
     NextReport { state, step, why, candidates: Some(candidates), plan: None }

@@ -91,7 +91,7 @@ fn set_in_plan(context: &Context, request: &SetRequest, plan: &Plan) -> Result<P
     let mut update = PlanUpdate { did: did(request), ..PlanUpdate::default() };
     match (&request.op, request.key.as_str()) {
         (SetOp::Text(word), "status") => {
-            update.status = Some(list::read_word::<PlanStatus>(&context.config.words, word)?)
+            update.status = Some(list::read_word::<PlanStatus>(&context.config.words, word)?);
         }
         _ => update.keys = changes(request, &bytes, &plan.id)?,
     }

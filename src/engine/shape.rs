@@ -220,7 +220,7 @@ pub fn envelope(kind: &str, fields: Value) -> Value {
     object.insert("kind".to_owned(), kind.into());
     match fields {
         Value::Object(map) => {
-            object.extend(map.into_iter().filter(|(key, _)| key != "kind" && key != "schema_version"))
+            object.extend(map.into_iter().filter(|(key, _)| key != "kind" && key != "schema_version"));
         }
         other => {
             object.insert("value".to_owned(), other);

@@ -102,7 +102,7 @@ impl Outcome {
         was_written: bool,
     ) -> Changed {
         let now = read_again(context, plan, step, &self.after);
-        let plans = with_step(plans, plan, now.clone());
+        let plans = with_step(plans, plan, &now);
         let root = context.root_name();
         let shaper = Shaper { plans: &plans, now: context.now, root: &root };
         let plan = plans.get(&step.id.plan).unwrap_or(plan);
@@ -147,7 +147,7 @@ fn as_it_is(
     }
     let now = read_again(context, plan, step, bytes);
     write::check_writable(context, &now.problems)?;
-    Ok((with_step(plans, plan, now.clone()), now))
+    Ok((with_step(plans, plan, &now), now))
 }
 
 fn read_again(context: &Context, plan: &Plan, step: &Step, bytes: &[u8]) -> Step {
@@ -155,7 +155,7 @@ fn read_again(context: &Context, plan: &Plan, step: &Step, bytes: &[u8]) -> Step
     read::read_step_of(plan, &step.id, &step.path, content, &context.config.words)
 }
 
-fn with_step(plans: &Plans, plan: &Plan, step: Step) -> Plans {
+fn with_step(plans: &Plans, plan: &Plan, step: &Step) -> Plans {
     let mut all = plans.clone().into_vec();
     let own = all.iter_mut().find(|it| it.path == plan.path);
     for it in own.into_iter().flat_map(|it| &mut it.steps).filter(|it| it.id == step.id) {

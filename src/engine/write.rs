@@ -102,6 +102,9 @@ impl ChangeReport {
     }
 }
 
+/// Turns a file as it is into the file as it should be; may run more than once.
+pub(crate) type Edit<'a> = &'a mut dyn FnMut(&[u8]) -> Result<Vec<u8>, Error>;
+
 /// A change under way.
 pub(crate) struct Writing<'a> {
     context: &'a Context,
@@ -123,11 +126,7 @@ impl<'a> Writing<'a> {
     /// Runs `edit` on a file as it is at that moment; returns whether that wrote anything.
     ///
     /// When somebody saves in between, `edit` runs again on what they saved.
-    pub(crate) fn change(
-        &mut self,
-        path: &str,
-        edit: &mut dyn FnMut(&[u8]) -> Result<Vec<u8>, Error>,
-    ) -> Result<bool, Error> {
+    pub(crate) fn change(&mut self, path: &str, edit: Edit<'_>) -> Result<bool, Error> {
         let mut before = Vec::new();
         let after = match &mut self.locked {
             None => {

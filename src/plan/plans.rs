@@ -142,10 +142,15 @@ impl Plans {
         let graph = Graph::of(self);
         let mut found = Vec::new();
         for cycle in graph.cycles() {
-            let names = cycle.iter().map(|it| graph.steps[*it].id.to_string()).collect::<Vec<_>>();
+            // A long circle is not spelled out for each of its steps.
+            let named = cycle.iter().take(6).map(|it| graph.steps[*it].id.to_string());
+            let mut names = named.collect::<Vec<_>>().join(", ");
+            if cycle.len() > 6 {
+                names = format!("{names} and {} more", cycle.len() - 6);
+            }
             for node in &cycle {
                 let step = graph.steps[*node];
-                let message = format!("the step waits for itself: {} depend on each other", names.join(", "));
+                let message = format!("the step waits for itself through {names}");
                 let hint = "take one dependency out";
                 let (plan, nth) = graph.places[*node];
                 found.push((plan, nth, Problem::of_file(&step.path, Code::DependencyCycle, message, hint)));

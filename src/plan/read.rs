@@ -258,3 +258,6 @@ pub const CATEGORIES: [&str; 7] =
 fn category(word: &str) -> Option<String> {
     CATEGORIES.iter().find(|it| it.eq_ignore_ascii_case(word)).map(|it| (*it).to_owned())
 }
+
+#[cfg(test)]
+mod tests;

@@ -207,7 +207,11 @@ pub fn next<'a>(plans: &'a Plans, plan: &'a Plan, now: Time) -> Next<'a> {
             Some(by) => format!("{} ({by})", it.id.number),
             None => it.id.number.to_string(),
         });
-        return answer(State::Waiting, None, format!("in progress: {}", list("step", names.collect())));
+        return answer(
+            State::Waiting,
+            None,
+            format!("in progress: {}", list("step", &names.collect::<Vec<_>>())),
+        );
     }
     answer(State::Blocked, None, why_blocked(plans, plan, now))
 }
@@ -240,8 +244,8 @@ fn why_ready(plan: &Plan, step: &Step, now: Time) -> String {
     match (closed.len(), plan.order) {
         (0, Order::Sequential) => "the steps before it are closed".to_owned(),
         (0, Order::Dependencies) => "it depends on nothing".to_owned(),
-        (1, _) => format!("{}, which it depends on, is closed", list("step", closed)),
-        (_, _) => format!("{}, which it depends on, are closed", list("step", closed)),
+        (1, _) => format!("{}, which it depends on, is closed", list("step", &closed)),
+        (_, _) => format!("{}, which it depends on, are closed", list("step", &closed)),
     }
 }
 
@@ -276,7 +280,7 @@ fn why_blocked(plans: &Plans, plan: &Plan, now: Time) -> String {
 }
 
 /// `step 1`, `steps 1, 2`.
-fn list(noun: &str, names: Vec<String>) -> String {
+fn list(noun: &str, names: &[String]) -> String {
     let plural = if names.len() == 1 { "" } else { "s" };
     format!("{noun}{plural} {}", names.join(", "))
 }
@@ -327,3 +331,6 @@ impl<'a> Waiting<'a> {
         seen.len()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -117,13 +117,13 @@ impl<'a> Builder<'a> {
     fn start(&mut self, tag: &Tag<'_>, span: Range<usize>) {
         match tag {
             Tag::Heading { level, .. } if self.depth == 0 => {
-                self.heading = Some((level_of(*level), span, None))
+                self.heading = Some((level_of(*level), span, None));
             }
             Tag::Paragraph if self.depth == 0 && self.wants_description() => {
-                self.paragraph = Some(String::new())
+                self.paragraph = Some(String::new());
             }
             Tag::CodeBlock(CodeBlockKind::Fenced(_) | CodeBlockKind::Indented) => {
-                self.outline.code.push(span)
+                self.outline.code.push(span);
             }
             Tag::List(_) | Tag::BlockQuote(_) | Tag::Table(_) | Tag::HtmlBlock => self.depth += 1,
             Tag::Item if self.depth == 1 => {
