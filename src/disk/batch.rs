@@ -16,7 +16,7 @@ use super::displaced::{Kept, KeptWhy, dir, keep};
 use super::error::DiskError;
 use super::journal::{BACK, Direction, FileOp, ID_STEP, Journal};
 use super::locked::{Locked, Version};
-use super::moves::{Safe, is, read_own, rename_new, write_new};
+use super::moves::{Safe, is, is_one_file, read_own, rename_new, write_new};
 use super::names::{Content, NamedPath, RUNTIME, VersionName, checked};
 use super::runtime::Trust;
 use super::undo::Record;
@@ -42,6 +42,8 @@ pub enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Open,
+    /// A file has its old name and its new one.
+    Half,
     Done,
     /// It was not done, and what it was based on is no longer there.
     Impossible,
@@ -230,7 +232,7 @@ impl Locked<'_> {
             match progress {
                 Progress::Impossible => return Err(self.impossible(op)),
                 Progress::Done => records.push(Record::of(op, &version)),
-                Progress::Open => {
+                Progress::Open | Progress::Half => {
                     let version = self.carry_out(op, version)?;
                     records.push(Record::of(op, &version));
                 }
@@ -271,11 +273,14 @@ impl Locked<'_> {
             }
             // An exchange shows in what lies under the version's name, whatever the file holds
             // by now; without the call the old inode's second name tells the same.
-            FileOp::Change { after, .. } => match read_own(disk, &version.path, u64::MAX) {
-                Ok(Some(found)) if !is_part_of(&found, after) => Progress::Done,
+            FileOp::Change { before, after, .. } => match read_own(disk, &version.path, u64::MAX) {
+                Ok(Some(found)) if found == *before || !is_part_of(&found, after) => Progress::Done,
                 Ok(None) if disk.lstat(&self.second_version(version).path).is_ok() => Progress::Done,
                 _ => self.progress_of(op),
             },
+            FileOp::Create { path, .. } if is_one_file(disk, &version.path, &self.plans.root.join(path)) => {
+                Progress::Half
+            }
             FileOp::Create { .. } if disk.lstat(&version.path).is_ok() => Progress::Open,
             _ => self.progress_of(op),
         }
@@ -295,6 +300,15 @@ impl Locked<'_> {
             {
                 (true, false) => Progress::Open,
                 (false, true) => Progress::Done,
+                (true, true)
+                    if is_one_file(
+                        &*self.plans.disk,
+                        &self.plans.root.join(from),
+                        &self.plans.root.join(to),
+                    ) =>
+                {
+                    Progress::Half
+                }
                 _ => Progress::Impossible,
             },
             FileOp::Discard { path, before } if holds(path, before) => Progress::Open,
@@ -312,8 +326,12 @@ impl Locked<'_> {
         let root = &self.plans.root;
         match op {
             FileOp::Create { path, bytes } => {
-                self.clear_draft(&version);
                 let path = root.join(path);
+                if is_one_file(&*self.plans.disk, &version.path, &path) {
+                    self.rename_into(&version.path, &path)?;
+                    return Ok(version);
+                }
+                self.clear_draft(&version);
                 self.make_way(path.parent().unwrap_or(root))?;
                 let NamedPath::Whole(real) = &version.name.path else { return Ok(version) };
                 let draft = self.draft(version.name.id, real, Content::NOTHING, bytes, None)?;
@@ -370,7 +388,7 @@ impl Locked<'_> {
     fn back(&mut self, journal: &Journal) -> Result<(), DiskError> {
         for (n, op) in journal.ops.iter().enumerate().rev() {
             let version = self.version(journal.id, n, op);
-            if self.progress(op, &version) == Progress::Done {
+            if matches!(self.progress(op, &version), Progress::Done | Progress::Half) {
                 self.take_op_back(op, version)?;
             }
         }

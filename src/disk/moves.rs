@@ -20,11 +20,24 @@ pub(super) fn is(error: &io::Error, errno: Errno) -> bool {
 }
 
 /// Gives a file or directory another name, which must not exist.
+///
+/// Where the call is missing a crash can leave a file with both names; doing it again
+/// finishes it.
 pub(super) fn rename_new(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
-    match disk.rename(from, to, Rename::NoReplace) {
+    let renamed = match disk.rename(from, to, Rename::NoReplace) {
         Err(error) if is_missing_call(&error) => rename_new_by_hand(disk, from, to),
         other => other,
+    };
+    match renamed {
+        Err(error) if is(&error, Errno::EXIST) && is_one_file(disk, from, to) => disk.remove(from),
+        other => other,
     }
+}
+
+/// Whether two names stand for one file.
+pub(super) fn is_one_file(disk: &dyn Disk, one: &Path, other: &Path) -> bool {
+    let (Ok(one), Ok(other)) = (disk.lstat(one), disk.lstat(other)) else { return false };
+    one.kind == FileKind::File && (one.ino, one.dev) == (other.ino, other.dev)
 }
 
 /// For NFS and the like: a second link never replaces, and neither does a directory.

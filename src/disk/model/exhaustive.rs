@@ -243,23 +243,23 @@ fn run<'a>(case: &'a Case, start: &State, script: Script) -> Run<'a> {
 }
 
 /// Lets the next commands, a moment and then minutes later, look after what is left.
-fn look_after(case: &Case, state: State) -> After {
+fn look_after(case: &Case, state: State) -> Result<After, DiskError> {
     let disk = ModelDisk::new(state, Script { lacks_exchange: case.lacks_exchange, ..Script::default() });
-    let plans = open(&disk).unwrap();
-    drop(plans.lock(&mut || {}).unwrap());
+    let plans = open(&disk)?;
+    drop(plans.lock(&mut || {})?);
     disk.world().state.clock += 120_000_000_000;
-    drop(plans.lock(&mut || {}).unwrap());
+    drop(plans.lock(&mut || {})?);
     let kept = plans.kept();
     let world = disk.world();
     let text = |path: &str| world.state.text(path).map(|it| String::from_utf8(it).unwrap());
-    After {
+    Ok(After {
         texts: case.files.iter().map(|(path, ..)| text(path)).collect(),
         edited: text(STEP).unwrap_or_default(),
         everything: ["p", "q", "_archive/q"]
             .map(|dir| world.state.texts_in(&format!("/plans/{dir}")))
             .concat(),
         kept: kept.iter().filter_map(|it| text(&format!("/plans/{}", it.kept.display()))).collect(),
-    }
+    })
 }
 
 impl Run<'_> {
@@ -278,7 +278,7 @@ impl Run<'_> {
         if !self.crashed() {
             let mut later = state.clone();
             later.clock += 10_000_000_000;
-            self.check(&look_after(self.case, later), "alive", faults);
+            self.check(look_after(self.case, later), "alive", faults);
         }
         let unsynced: &[Unsynced] = if state.has_unsynced() {
             &[Unsynced::All, Unsynced::Half, Unsynced::Nothing]
@@ -288,22 +288,24 @@ impl Run<'_> {
         for names in 0..=state.pending() {
             for &bytes in unsynced {
                 let after = look_after(self.case, state.after_cut(names, bytes));
-                self.check(&after, &format!("power cut with {names} names and {bytes:?} bytes"), faults);
+                self.check(after, &format!("power cut with {names} names and {bytes:?} bytes"), faults);
                 judged += 1;
             }
         }
         judged
     }
 
-    fn check(&self, after: &After, how: &str, faults: &mut BTreeSet<String>) {
-        if let Err(fault) = self.fault(after, how == "alive") {
-            let call = (&self.answer, self.calls());
-            let texts = (&after.texts, &after.kept);
-            faults.insert(format!(
-                "{}: {fault}\n    {how}; {:?}; {call:?}; {texts:?}",
-                self.case.name, self.script
-            ));
-        }
+    fn check(&self, after: Result<After, DiskError>, how: &str, faults: &mut BTreeSet<String>) {
+        let (fault, left) = match after {
+            Err(error) => ("the next command fails", format!("{error:?}")),
+            Ok(after) => match self.fault(&after, how == "alive") {
+                Ok(()) => return,
+                Err(fault) => (fault, format!("{:?}, kept {:?}", after.texts, after.kept)),
+            },
+        };
+        let answer = (&self.answer, self.calls());
+        faults
+            .insert(format!("{}: {fault}\n    {how}; {:?}; {answer:?}; {left}", self.case.name, self.script));
     }
 
     fn fault(&self, after: &After, alive: bool) -> Result<(), &'static str> {
