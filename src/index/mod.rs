@@ -25,6 +25,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -76,7 +77,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 impl Index {
     /// Opens the index at a place; whatever cannot be used there gives way to a new one.
     ///
-    /// Errors are for directories that cannot be written and for other processes that write too long.
+    /// Errors are for directories that cannot be written, full disks, and other processes that write too long.
     pub fn open(place: Place<'_>) -> Result<(Self, Opened), IndexError> {
         let Place::Directory(dir) = place else { return Ok((Self::in_memory()?, Opened::Made)) };
         let file = IndexFile::in_dir(dir);
@@ -116,37 +117,50 @@ impl Index {
         why: String,
     ) -> Result<(Self, Opened), IndexError> {
         file.move_aside(seen)?;
-        Ok((Self::in_file(file)?.0, Opened::Rebuilt { why }))
+        match Self::in_file(file) {
+            Ok((index, _)) => Ok((index, Opened::Rebuilt { why })),
+            // What a new file cannot mend is the place's fault.
+            Err(IndexError::Damaged { what }) => {
+                Err(IndexError::Unwritable { path: file.dir().to_owned(), source: io::Error::other(what) })
+            }
+            Err(error) => Err(error),
+        }
     }
 
-    /// Takes a look at the index as it is now. One at a time.
-    pub fn snapshot(&self) -> Result<Snapshot<'_>, IndexError> {
+    /// Takes a look at the index as it is when it is first asked.
+    ///
+    /// Mutably, because SQLite has one transaction a connection.
+    pub fn snapshot(&mut self) -> Result<Snapshot<'_>, IndexError> {
+        self.look()
+    }
+
+    fn look(&self) -> Result<Snapshot<'_>, IndexError> {
         Snapshot::new(&self.connection)
     }
 
     /// See [`Snapshot::files`].
     pub fn files(&self) -> Result<Vec<FileRow>, IndexError> {
-        self.snapshot()?.files()
+        self.look()?.files()
     }
 
     /// See [`Snapshot::load`].
     pub fn load(&self) -> Result<Vec<Plan>, IndexError> {
-        self.snapshot()?.load()
+        self.look()?.load()
     }
 
     /// See [`Snapshot::load_plan`].
     pub fn load_plan(&self, id: &PlanId) -> Result<Option<Plan>, IndexError> {
-        self.snapshot()?.load_plan(id)
+        self.look()?.load_plan(id)
     }
 
     /// See [`Snapshot::search`].
     pub fn search(&self, query: &Query) -> Result<Vec<Hit>, IndexError> {
-        self.snapshot()?.search(query)
+        self.look()?.search(query)
     }
 
     /// See [`Snapshot::sql`].
     pub fn sql(&self, query: &str) -> Result<Table, IndexError> {
-        self.snapshot()?.sql(query)
+        self.look()?.sql(query)
     }
 
     /// Puts these files and plans in the place of all that is there: all or, on an error, nothing.

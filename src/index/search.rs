@@ -13,8 +13,8 @@ use crate::plan::records::Note;
 /// What is looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// Words that all must be there, `"a phrase"`, `-word` and `-"a phrase"` that must not; the last word may be the
-    /// beginning of one. Case and accents do not matter.
+    /// Words that all must be there, `"a phrase"`, `-word` and `-"a phrase"` that must not; the last wanted word may be
+    /// the beginning of one. Case and accents do not matter.
     pub text: String,
     /// Only hits of this kind.
     pub kind: Option<Kind>,
@@ -172,24 +172,19 @@ struct Term<'a> {
 /// Writes a query in FTS5's language; none if nothing is wanted.
 fn expression(text: &str) -> Option<String> {
     let terms = terms(text);
-    let last = terms.last().filter(|it| !it.is_phrase && !it.is_excluded);
     let (excluded, wanted): (Vec<_>, Vec<_>) = terms.iter().partition(|it| it.is_excluded);
-    if wanted.is_empty() {
-        return None;
-    }
-    let of_last = |it: &Term<'_>| if last.is_some_and(|last| std::ptr::eq(last, it)) { "*" } else { "" };
-    let wanted = wanted.into_iter().map(|it| format!("{}{}", quoted(it.text), of_last(it)));
-    let mut expression = format!("({})", wanted.collect::<Vec<_>>().join(" AND "));
+    let is_begun = !wanted.last()?.is_phrase;
+    let (excluded, wanted) = (all_quoted(&excluded).join(" OR "), all_quoted(&wanted).join(" AND "));
+    let mut expression = format!("({wanted}{})", if is_begun { "*" } else { "" });
     if !excluded.is_empty() {
-        let excluded = excluded.into_iter().map(|it| quoted(it.text)).collect::<Vec<_>>();
-        let _ = write!(expression, " NOT ({})", excluded.join(" OR "));
+        let _ = write!(expression, " NOT ({excluded})");
     }
     Some(expression)
 }
 
-/// A string of FTS5: split into words by its tokenizer like any text, never read as an operator.
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('"', "\"\"").replace('\0', " "))
+/// Strings of FTS5: split into words by its tokenizer like any text, never read as operators.
+fn all_quoted(terms: &[&Term<'_>]) -> Vec<String> {
+    terms.iter().map(|it| format!("\"{}\"", it.text.replace('"', "\"\"").replace('\0', " "))).collect()
 }
 
 /// Splits a query at blanks and quotes; an open quote reaches to the end, and what has no letter or digit is left out.
@@ -230,7 +225,7 @@ mod tests {
         check("auth token", Some("(\"auth\" AND \"token\"*)"));
         check("\"login page\" user", Some("(\"login page\" AND \"user\"*)"));
         check("user \"login page", Some("(\"user\" AND \"login page\")"));
-        check("auth -oauth -\"a b\"", Some("(\"auth\") NOT (\"oauth\" OR \"a b\")"));
+        check("auth -oauth -\"a b\"", Some("(\"auth\"*) NOT (\"oauth\" OR \"a b\")"));
         check("say\"hi\"", Some("(\"say\" AND \"hi\")"));
     }
 

@@ -29,6 +29,9 @@ pub(super) fn run(connection: &Connection, query: &str) -> Result<Table, IndexEr
     if !statement.readonly() {
         return Err(IndexError::SqlRefused { why: "the index is read only" });
     }
+    if statement.parameter_count() > 0 {
+        return Err(IndexError::SqlRefused { why: "its parameters have no values here" });
+    }
     let columns = statement.column_names().map(str::to_owned).collect::<Vec<_>>();
     let mut rows = statement.query([]).map_err(explain)?;
     let mut table = Table { columns, rows: Vec::new() };

@@ -30,6 +30,8 @@ pub(super) fn replace(
     plans.iter().try_for_each(|it| rows.put_plan(it))?;
     rows.finish()?;
     transaction.execute("INSERT INTO search(search) VALUES ('rebuild')", [])?;
+    // The full text keeps its last part in memory until a savepoint or the commit.
+    transaction.execute_batch("SAVEPOINT flushed; RELEASE flushed")?;
     // SQLite wrote these itself, so their rows have to be read for their sums.
     schema::FULL_TEXT.iter().try_for_each(|it| sums::keep(transaction, it, sums::of_table(transaction, it)?))
 }

@@ -2,4 +2,6 @@
 
 pub(super) mod arbitrary;
 mod damage;
+mod query;
 mod round_trip;
+mod sample;
