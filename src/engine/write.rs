@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::disk::{ChangeError, FileOp, Locked, PlansDir};
+use crate::disk::{ChangeError, FileOp, Locked, Outcome, PlansDir};
 use crate::engine::context::{Context, Notice};
 use crate::engine::error::Error;
 use crate::engine::shape::shown_path;
@@ -211,6 +211,15 @@ fn lock<'a>(context: &Context, plans: &'a PlansDir, verb: &str) -> Result<Locked
     let mut locked = plans.lock(&mut || (context.tell)(Notice::WaitingForLock))?;
     let news = std::mem::take(&mut locked.news);
     tell_kept(context, &news);
+    if let Some(recovered) = &locked.recovered {
+        let done = match recovered.outcome {
+            Outcome::Finished => "was interrupted and is finished now",
+            Outcome::TakenBack => "was interrupted and taken back, because somebody had changed a file",
+        };
+        (context.tell)(Notice::Recovered {
+            what: format!("`{}` of {} {done}", recovered.verb, recovered.at),
+        });
+    }
     locked.begin(verb, &context.now.to_string());
     Ok(locked)
 }
