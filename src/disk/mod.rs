@@ -1,1 +1,33 @@
 //! The only floor that reads and writes files.
+//!
+//! [`PlansDir`] reads and scans; [`Locked`], got from [`PlansDir::lock`], is the only way
+//! to write. Both run on [`Disk`], a list of primitive calls with two implementations:
+//! [`RealDisk`], and for tests a model that keeps what is durable apart from what is not,
+//! and can crash or fail at any call. Knows files, never what is written in them.
+
+mod calls;
+mod change;
+mod displaced;
+mod error;
+mod fallback;
+mod locked;
+mod moves;
+mod names;
+mod plans_dir;
+mod real;
+mod runtime;
+mod scan;
+mod sweep;
+
+pub use calls::{Disk, DiskFile, FileKind, Open, Rename, Stat};
+pub use displaced::{Kept, KeptWhy};
+pub use error::{ChangeError, DiskError};
+pub use locked::{Done, Locked, Written};
+pub use plans_dir::{FILE_LIMIT, PlansDir, Snapshot};
+pub use real::RealDisk;
+pub use scan::{Scan, ScanEntry, Trouble};
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;

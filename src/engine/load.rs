@@ -273,6 +273,13 @@ pub(crate) fn plan_names(context: &Context) -> Vec<String> {
     names.into_iter().filter(|it| PlanId::is_plan_name(it) && context.plans.is_dir(Path::new(it))).collect()
 }
 
+/// Names that a new plan cannot have: everything in the plans directory, and archived plans.
+pub(crate) fn taken_names(context: &Context) -> Vec<String> {
+    let mut names = context.plans.names(Path::new(""));
+    names.extend(context.plans.names(Path::new("_archive")));
+    names
+}
+
 /// What the scan could not look at: broken links, unreadable directories, special files with a plan's name.
 pub(crate) fn scan_problems(context: &Context) -> Vec<Problem> {
     let trouble = context.plans.scan().trouble;

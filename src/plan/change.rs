@@ -82,7 +82,11 @@ fn set_texts(key: &str, texts: &[String]) -> Option<Change> {
 
 /// A dependency as an item of `depends`: the number alone within a plan.
 pub fn dependency_item(plan: &crate::plan::id::PlanId, step: &StepId) -> NewValue {
-    if step.plan == *plan { NewValue::Word(step.number.to_string()) } else { NewValue::Text(step.to_string()) }
+    if step.plan == *plan {
+        NewValue::Word(step.number.to_string())
+    } else {
+        NewValue::Text(step.to_string())
+    }
 }
 
 /// What a new plan is made of.

@@ -43,7 +43,11 @@ impl<'a> Fields<'a> {
         if let Some(text) = value.text() {
             return Some(text.to_owned());
         }
-        self.wrong_type(value, format!("`{key}` is a {}, not a text", kind_name(value)), "write it on one line, quoted if needed");
+        self.wrong_type(
+            value,
+            format!("`{key}` is a {}, not a text", kind_name(value)),
+            "write it on one line, quoted if needed",
+        );
         None
     }
 
@@ -53,7 +57,11 @@ impl<'a> Fields<'a> {
         let read = value.text().and_then(read);
         if read.is_none() {
             let text = value.text().unwrap_or(kind_name(value));
-            self.wrong_type(value, format!("`{key}: {}` is not one of {known}", shorten(text)), "use one of these words");
+            self.wrong_type(
+                value,
+                format!("`{key}: {}` is not one of {known}", shorten(text)),
+                "use one of these words",
+            );
         }
         read
     }
@@ -70,7 +78,11 @@ impl<'a> Fields<'a> {
     fn time_of(&mut self, value: View<'a>, key: &str) -> Option<Time> {
         let time = value.text().and_then(|it| it.parse().ok());
         if time.is_none() && !value.is_null() {
-            self.wrong_type(value, format!("`{key}` is not a time"), "write it as 2026-11-21T09:14:03Z or 2026-11-21");
+            self.wrong_type(
+                value,
+                format!("`{key}` is not a time"),
+                "write it as 2026-11-21T09:14:03Z or 2026-11-21",
+            );
         }
         time
     }
@@ -81,7 +93,11 @@ impl<'a> Fields<'a> {
         if value.kind() == Kind::List {
             return Some(value.items().collect());
         }
-        self.wrong_type(value, format!("`{key}` is a {}, not a list", kind_name(value)), "write a list, one `- item` a line");
+        self.wrong_type(
+            value,
+            format!("`{key}` is a {}, not a list", kind_name(value)),
+            "write a list, one `- item` a line",
+        );
         None
     }
 
@@ -106,7 +122,11 @@ impl<'a> Fields<'a> {
         match value.to_json() {
             Ok(Value::Object(map)) => map,
             _ => {
-                self.wrong_type(value, format!("`{key}` is a {}, not a mapping", kind_name(value)), "write `key: value` lines below it");
+                self.wrong_type(
+                    value,
+                    format!("`{key}` is a {}, not a mapping", kind_name(value)),
+                    "write `key: value` lines below it",
+                );
                 Map::new()
             }
         }
@@ -145,9 +165,9 @@ impl<'a> Fields<'a> {
 
     pub(crate) fn attempts(&mut self) -> Vec<Attempt> {
         let maps = self.maps("attempts");
-        let read = |map| {
+        let read = |map: View<'a>| {
             let known = ["at", "by", "outcome", "notes"];
-            let more = View::entries(&map).filter_map(|(key, value)| Some((key.text()?.to_owned(), value)));
+            let more = map.entries().filter_map(|(key, value)| Some((key.text()?.to_owned(), value)));
             let more = more.filter(|(key, _)| !known.contains(&key.as_str()));
             let more = more.map(|(key, value)| (key, value.to_json().unwrap_or(Value::Null))).collect();
             let (at, by) = (self.time_in(map, "at"), self.text_in(map, "by"));
@@ -165,7 +185,8 @@ impl<'a> Fields<'a> {
         let items = self.items("notes").unwrap_or_default();
         let read = |item: View<'a>| match (item.kind(), item.text()) {
             (Kind::Map, _) => {
-                let kind = item.get("type").and_then(|it| it.text()).and_then(NoteType::read).unwrap_or_default();
+                let kind =
+                    item.get("type").and_then(|it| it.text()).and_then(NoteType::read).unwrap_or_default();
                 let (at, by) = (self.time_in(item, "at"), self.text_in(item, "by"));
                 Some(Note { at, kind, by, text: self.text_in(item, "text").unwrap_or_default() })
             }
@@ -179,7 +200,11 @@ impl<'a> Fields<'a> {
         let value = self.get("claim")?;
         let id = value.get("id").and_then(|it| it.text()).filter(|_| value.kind() == Kind::Map);
         let Some(id) = id.map(str::to_owned) else {
-            self.wrong_type(value, "`claim` is not a mapping with an `id`".to_owned(), "take the line out; `planwatch claim` writes it");
+            self.wrong_type(
+                value,
+                "`claim` is not a mapping with an `id`".to_owned(),
+                "take the line out; `planwatch claim` writes it",
+            );
             return None;
         };
         Some(Claim { id, by: self.text_in(value, "by"), at: self.time_in(value, "at") })
@@ -193,7 +218,11 @@ impl<'a> Fields<'a> {
     pub(crate) fn confirmed(&mut self) -> Option<Confirmation> {
         let value = self.get("confirmed")?;
         if value.kind() != Kind::Map {
-            self.wrong_type(value, "`confirmed` is not a mapping".to_owned(), "`planwatch confirm` writes `{by, at, note}`");
+            self.wrong_type(
+                value,
+                "`confirmed` is not a mapping".to_owned(),
+                "`planwatch confirm` writes `{by, at, note}`",
+            );
             return None;
         }
         Some(self.confirmation_of(value))
@@ -211,7 +240,11 @@ impl<'a> Fields<'a> {
             let map = Some(item).filter(|it| it.kind() == Kind::Map);
             let run = map.map_or(item.text(), |it| it.get("run").and_then(|run| run.text()));
             let Some(run) = run.map(str::to_owned) else {
-                self.wrong_type(item, "an item of `verify` has no command".to_owned(), "write a command, or `{run, dir, timeout}`");
+                self.wrong_type(
+                    item,
+                    "an item of `verify` has no command".to_owned(),
+                    "write a command, or `{run, dir, timeout}`",
+                );
                 continue;
             };
             let of = |key: &str| map.and_then(|it| it.get(key)).and_then(|it| it.text()).map(str::to_owned);

@@ -2,16 +2,22 @@
 //!
 //! Pure: no file is opened here and no clock is read. A broken file is data, a [`problem::Problem`], never an error.
 
+pub mod change;
 pub mod file_name;
 pub mod id;
 pub mod model;
+pub mod moves;
 pub mod plans;
 pub mod problem;
+pub mod read;
 pub mod records;
 pub mod rules;
 pub mod step_number;
 pub mod time;
 pub mod words;
 
+mod fields;
+mod read_step;
 mod references;
-mod steps_list;
+mod source;
+pub(crate) mod steps_list;

@@ -5,7 +5,8 @@ use std::ops::Range;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::references;
 use crate::plan::step_number::StepNumber;
-use crate::text::markdown::{Item, Outline};
+use crate::text::front_matter;
+use crate::text::markdown::{self, Item, Outline};
 
 /// A line of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +17,43 @@ pub(crate) struct Listed {
     pub(crate) depends: Option<Vec<StepId>>,
     /// The item in the body, from its list mark to the end of its children.
     pub(crate) span: Range<usize>,
+}
+
+/// Returns whether a body has a Steps list that names a step.
+pub(crate) fn names_steps(plan: &PlanId, body: &str) -> bool {
+    !read(plan, &markdown::outline(body)).is_empty()
+}
+
+/// Returns a `plan.md` whose list also names this step; one without a list, or that names it already, as it is.
+pub(crate) fn with_step(
+    plan: &PlanId,
+    file: &[u8],
+    number: &StepNumber,
+    title: &str,
+    depends: Option<Vec<StepId>>,
+) -> Vec<u8> {
+    let Some((start, body)) = body_of(file) else { return file.to_vec() };
+    let listed = read(plan, &markdown::outline(body));
+    let step = Listed { number: number.clone(), title: title.to_owned(), depends, span: 0..0 };
+    let is_named = listed.iter().any(|it| it.number == *number);
+    match insertion(plan, body, &listed, &step).filter(|_| !is_named) {
+        Some((at, text)) => [&file[..start + at], text.as_bytes(), &file[start + at..]].concat(),
+        None => file.to_vec(),
+    }
+}
+
+/// Returns a `plan.md` whose list no longer names this step.
+pub(crate) fn without_step(plan: &PlanId, file: &[u8], number: &StepNumber) -> Vec<u8> {
+    let Some((start, body)) = body_of(file) else { return file.to_vec() };
+    let listed = read(plan, &markdown::outline(body));
+    let Some(line) = listed.iter().find(|it| it.number == *number) else { return file.to_vec() };
+    let range = deletion(body, line);
+    [&file[..start + range.start], &file[start + range.end..]].concat()
+}
+
+fn body_of(file: &[u8]) -> Option<(usize, &str)> {
+    let start = front_matter::split(file).body_start();
+    Some((start, std::str::from_utf8(&file[start..]).ok()?))
 }
 
 /// Reads the list below the heading Steps; items that name no step are not planwatch's.
@@ -65,12 +103,7 @@ fn read_link(text: &str) -> Option<(StepNumber, String)> {
 /// Returns the bytes to insert, and where, so that the list names a new step, in the style of its neighbour.
 ///
 /// None if the body has no list. `body` is the text that `listed` was read from.
-pub(crate) fn insertion(
-    plan: &PlanId,
-    body: &str,
-    listed: &[Listed],
-    step: &Listed,
-) -> Option<(usize, String)> {
+fn insertion(plan: &PlanId, body: &str, listed: &[Listed], step: &Listed) -> Option<(usize, String)> {
     let before = listed.iter().rfind(|it| it.number < step.number);
     let model = before.or_else(|| listed.first())?;
     let source = &body[model.span.clone()];
@@ -88,7 +121,7 @@ pub(crate) fn insertion(
 }
 
 /// Returns the bytes to delete so that the list no longer names a step.
-pub(crate) fn deletion(body: &str, listed: &Listed) -> Range<usize> {
+fn deletion(body: &str, listed: &Listed) -> Range<usize> {
     let start = listed.span.start - indent_before(body, listed.span.start).len();
     let item = &body[listed.span.clone()];
     let end = listed.span.start + item.trim_end().len();

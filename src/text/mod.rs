@@ -3,5 +3,9 @@
 //! Pure: nothing here opens a file or asks for the time.
 
 pub mod diff;
+pub mod front_matter;
+pub mod header_edit;
 pub mod line_index;
 pub mod markdown;
+pub mod scalar;
+pub mod yaml;

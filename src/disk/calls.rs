@@ -1,0 +1,129 @@
+//! The primitive calls that every protocol of this floor is made of.
+//!
+//! Knows no protocol: each call is one step that either happened or did not, so that a
+//! model can stop before, in and after every one of them.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FileKind {
+    File,
+    Dir,
+    Symlink,
+    /// A FIFO, a socket or a device: never opened.
+    Other,
+}
+
+impl FileKind {
+    /// Names the kind in a sentence.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Dir => "directory",
+            Self::Symlink => "symbolic link",
+            Self::Other => "special file",
+        }
+    }
+}
+
+/// What the file system says about a file without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stat {
+    pub len: u64,
+    /// Nanoseconds since 1970 by the clock of the file system.
+    pub mtime_ns: i128,
+    pub ctime_ns: i128,
+    pub ino: u64,
+    pub dev: u64,
+    /// Permission bits only.
+    pub mode: u32,
+    pub nlink: u64,
+    pub kind: FileKind,
+    pub uid: u32,
+    pub gid: u32,
+}
+
+impl Stat {
+    /// Whether a file with this stat may hold other bytes than when `before` was taken.
+    pub(super) fn moved_on(&self, before: &Self) -> bool {
+        (self.ino, self.dev, self.len, self.mtime_ns, self.ctime_ns)
+            != (before.ino, before.dev, before.len, before.mtime_ns, before.ctime_ns)
+    }
+}
+
+/// How a file is opened. No way follows a symbolic link, in the last part or before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Open {
+    /// For reading, without waiting for a FIFO's writer.
+    Read,
+    /// For writing into the inode that is there.
+    InPlace,
+    /// Made with this mode; fails when the name is taken.
+    New(u32),
+    /// For writing at its end, made when it is missing.
+    Append,
+}
+
+/// What a rename does with the name it goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rename {
+    /// Both names must exist and swap what they stand for, at one instant.
+    Exchange,
+    /// Fails when the name is taken.
+    NoReplace,
+    Replace,
+}
+
+/// The primitive calls on a file system.
+///
+/// Paths are absolute and hold no symbolic link below the plans directory's real path;
+/// a call that meets one fails with `ELOOP`. Every call is atomic for other processes;
+/// none but `sync_dir` and [`DiskFile::sync`] promises anything about a power cut.
+pub trait Disk: fmt::Debug + Send + Sync {
+    /// Returns the path without symbolic links; everything on it must exist.
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf>;
+    /// Looks at a name, not at what a symbolic link points to.
+    fn lstat(&self, path: &Path) -> io::Result<Stat>;
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf>;
+    /// Lists names with their stat, in no order; names that vanish meanwhile are left out.
+    fn list(&self, dir: &Path) -> io::Result<Vec<(OsString, io::Result<Stat>)>>;
+    /// Lists names only, in no order.
+    fn names(&self, dir: &Path) -> io::Result<Vec<OsString>>;
+    fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>>;
+    fn make_dir(&self, path: &Path, mode: u32) -> io::Result<()>;
+    fn rename(&self, from: &Path, to: &Path, how: Rename) -> io::Result<()>;
+    /// Gives the inode of `from` a second name, which must not exist.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Takes the exclusive lock on a file or directory; `None` after `patience`.
+    ///
+    /// A missing file is made. The lock goes when the handle is dropped or its process dies.
+    fn lock(&self, path: &Path, patience: Duration) -> io::Result<Option<Box<dyn DiskFile>>>;
+    /// The clock that stamps files, in nanoseconds since 1970.
+    fn now_ns(&self) -> i128;
+    fn pause(&self, time: Duration);
+    fn random(&self, bytes: &mut [u8]) -> io::Result<()>;
+}
+
+/// An open file.
+pub trait DiskFile: fmt::Debug + Send {
+    fn stat(&self) -> io::Result<Stat>;
+    /// Reads from the start, at most `limit` bytes; `expected` is a guess that saves a call.
+    fn read(&self, limit: u64, expected: u64) -> io::Result<Vec<u8>>;
+    /// Writes all bytes, at the start or, for [`Open::Append`], at the end; once per handle.
+    fn write(&self, bytes: &[u8]) -> io::Result<()>;
+    fn set_len(&self, len: u64) -> io::Result<()>;
+    /// Takes over mode, owner and extended attributes of `path`, whose stat is `like`.
+    ///
+    /// Owner and attributes as far as this process may; the mode always.
+    fn dress(&self, like: &Stat, path: &Path) -> io::Result<()>;
+    /// Returns when the bytes would survive a power cut; their name needs `sync_dir`.
+    fn sync(&self) -> io::Result<()>;
+}

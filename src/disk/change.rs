@@ -1,0 +1,235 @@
+//! Changing a file that others edit too.
+//!
+//! The new version and the file exchange their names at one instant, and then the version
+//! that came out is looked at: had somebody saved after it was read, their text is the new
+//! base, and the edit is made again on it. So no check can be too early, and no save is
+//! replaced unseen. Knows nothing of what an edit means.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use super::calls::Rename;
+use super::displaced::{Kept, KeptWhy, dir, keep};
+use super::error::{ChangeError, DiskError};
+use super::locked::{Done, Draft, Locked, Written};
+use super::moves::{is, is_missing_call, rename_new};
+use super::names::{Content, VersionName};
+use super::plans_dir::Snapshot;
+
+/// How often an edit is made again before the editor wins.
+const TRIES: usize = 3;
+
+/// What putting a draft in place came to.
+#[derive(Debug)]
+pub(super) enum Put {
+    /// The draft is in the file and on disk, and replaced what it was made from.
+    Clean(Draft),
+    /// It is in the file, but replaced another text: an editor's save.
+    Raced(Raced, Snapshot),
+    /// The file was seen to have changed before anything was touched.
+    Stale,
+}
+
+/// A save that lies in `displaced/` while our own version is in the file.
+#[derive(Debug)]
+pub(super) struct Raced {
+    real: PathBuf,
+    theirs: Draft,
+    /// What `theirs` held when it came out.
+    text: Vec<u8>,
+    ours: Vec<u8>,
+}
+
+impl Locked<'_> {
+    /// Runs `edit` on the file as it is and replaces it with the outcome.
+    ///
+    /// When somebody saves in between, `edit` runs again on their text; after three times
+    /// their text stays and the answer is [`DiskError::FileChanged`]. An edit that gives the
+    /// same bytes back writes nothing. An error leaves the file as its editors saved it.
+    pub fn change<E>(
+        &mut self,
+        relative: &Path,
+        edit: &mut dyn FnMut(&[u8]) -> Result<Vec<u8>, E>,
+    ) -> Result<Written, ChangeError<E>> {
+        let mut kept = Vec::new();
+        let mut raced: Option<Raced> = None;
+        let mut base = self.read_for_change(relative)?;
+        for _ in 0..TRIES {
+            let new = match edit(&base.bytes) {
+                Ok(new) => new,
+                Err(refusal) => {
+                    self.withdraw(raced, &mut kept)?;
+                    self.news.append(&mut kept);
+                    return Err(ChangeError::Refused(refusal));
+                }
+            };
+            if new == base.bytes {
+                self.withdraw(raced, &mut kept)?;
+                return Ok(unchanged(base, kept));
+            }
+            match self.put(&base, &new, raced.as_ref()) {
+                Ok(Put::Clean(draft)) => {
+                    let stat = draft.file.stat().unwrap_or(base.stat);
+                    if let Some(raced) = raced {
+                        self.release(&raced.theirs, Content::of(&base.bytes));
+                    }
+                    return Ok(Written { path: base.real, done: Done::Replaced, bytes: new, stat, kept });
+                }
+                Ok(Put::Raced(next, theirs)) => {
+                    self.overtake(raced.replace(next), &mut kept);
+                    base = theirs;
+                    if base.bytes.is_empty() {
+                        // They truncated the file and are about to write: let them.
+                        self.withdraw(raced.take(), &mut kept)?;
+                        self.plans.disk.pause(Duration::from_millis(5));
+                        base = self.read_for_change(relative)?;
+                    }
+                }
+                Ok(Put::Stale) | Err(DiskError::NotFound { .. }) => {
+                    self.overtake(raced.take(), &mut kept);
+                    base = self.read_for_change(relative)?;
+                }
+                Err(error) => {
+                    self.withdraw(raced, &mut kept)?;
+                    self.news.append(&mut kept);
+                    return Err(error.into());
+                }
+            }
+        }
+        self.withdraw(raced, &mut kept)?;
+        self.news.append(&mut kept);
+        Err(DiskError::FileChanged { path: self.plans.root.join(relative) }.into())
+    }
+
+    /// Puts a new version in place of the file, and looks at what came out.
+    fn put(&self, base: &Snapshot, new: &[u8], raced: Option<&Raced>) -> Result<Put, DiskError> {
+        let expected = raced.map_or(&base.bytes, |it| &it.ours);
+        if base.stat.nlink > 1 && raced.is_none() {
+            return self.write_in_place(base, new);
+        }
+        let draft = self.draft(&base.real, Content::of(expected), new, Some(base))?;
+        let path = self.plans.root.join(&base.real);
+        let exchanged = if self.plans.lacks_exchange() {
+            Err(Errno::NOSYS.into())
+        } else {
+            self.plans.disk.rename(&draft.path, &path, Rename::Exchange)
+        };
+        match exchanged {
+            Ok(()) => self.look(&path, draft, new, base, expected),
+            Err(error) if is_missing_call(&error) => {
+                self.plans.remember_no_exchange();
+                self.check_and_rename(&path, draft, expected)
+            }
+            Err(error) => {
+                self.plans.disk.remove(&draft.path).ok();
+                if is(&error, Errno::XDEV) || is(&error, Errno::BUSY) {
+                    // The file, or its directory, is a mount point.
+                    return self.write_in_place(base, new);
+                }
+                Err(DiskError::writing(&path, error))
+            }
+        }
+    }
+
+    /// Makes an exchange durable and judges what it brought out.
+    fn look(
+        &self,
+        path: &Path,
+        draft: Draft,
+        new: &[u8],
+        base: &Snapshot,
+        expected: &[u8],
+    ) -> Result<Put, DiskError> {
+        let synced = self.sync_parent(path);
+        let looked = synced.and_then(|()| self.read_displaced(&draft.path));
+        match looked {
+            Ok((bytes, _)) if bytes == expected => Ok(Put::Clean(draft)),
+            Ok((bytes, stat)) => {
+                let real = base.real.clone();
+                let raced =
+                    Raced { real: real.clone(), theirs: draft, text: bytes.clone(), ours: new.to_vec() };
+                Ok(Put::Raced(raced, Snapshot { bytes, stat, real }))
+            }
+            Err(error) => Err(self.take_back(path, &draft, new, error)),
+        }
+    }
+
+    /// Undoes an exchange whose outcome cannot be judged or may not be durable.
+    fn take_back(&self, path: &Path, draft: &Draft, new: &[u8], error: DiskError) -> DiskError {
+        let disk = &*self.plans.disk;
+        if let Err(source) = disk.rename(&draft.path, path, Rename::Exchange) {
+            let kept = keep(disk, &self.plans.root, &draft.path, KeptWhy::Interrupted);
+            return DiskError::Uncertain { path: path.to_path_buf(), kept: kept.kept, source };
+        }
+        self.sync_parent(path).ok();
+        // When somebody saved on top of ours meanwhile, that save came out; the next sweep
+        // finds it by its content. Our own version is of no use to anybody.
+        if self.read_displaced(&draft.path).is_ok_and(|(bytes, _)| bytes == new) {
+            self.release(draft, Content::of(new));
+        } else {
+            keep(disk, &self.plans.root, &draft.path, KeptWhy::Overtaken);
+        }
+        error
+    }
+
+    /// Puts the latest save of an editor back into the file in place of our version.
+    ///
+    /// If there was another save on top of ours, that one goes into the file and the
+    /// earlier one is kept.
+    fn withdraw(&self, raced: Option<Raced>, kept: &mut Vec<Kept>) -> Result<(), DiskError> {
+        let Some(Raced { real, theirs, text, ours }) = raced else { return Ok(()) };
+        let disk = &*self.plans.disk;
+        let path = self.plans.root.join(&real);
+        let (mut coming_out, mut going_in, mut comes_ours) = (ours, text, true);
+        for _ in 0..TRIES {
+            match disk.rename(&theirs.path, &path, Rename::Exchange) {
+                // Renamed away by an editor that is about to save.
+                Err(error) if is(&error, Errno::NOENT) => break,
+                Err(source) => {
+                    let kept = keep(disk, &self.plans.root, &theirs.path, KeptWhy::Overtaken).kept;
+                    return Err(DiskError::Uncertain { path, kept, source });
+                }
+                Ok(()) => {}
+            }
+            // If this fails, a power cut brings our version back and theirs is reported.
+            self.sync_parent(&path).ok();
+            let Ok((out, _)) = self.read_displaced(&theirs.path) else { break };
+            if out == coming_out {
+                if comes_ours {
+                    self.release(&theirs, Content::of(&out));
+                    return Ok(());
+                }
+                break;
+            }
+            (coming_out, going_in, comes_ours) = (going_in, out, false);
+        }
+        kept.push(keep(disk, &self.plans.root, &theirs.path, KeptWhy::Overtaken));
+        Ok(())
+    }
+
+    /// Keeps a save that another save has overtaken.
+    fn overtake(&self, raced: Option<Raced>, kept: &mut Vec<Kept>) {
+        if let Some(raced) = raced {
+            kept.push(keep(&*self.plans.disk, &self.plans.root, &raced.theirs.path, KeptWhy::Overtaken));
+        }
+    }
+
+    /// Says in the name of a version that its text is known and needs no report.
+    fn release(&self, version: &Draft, content: Content) {
+        let name = VersionName { base: content, ..version.name.clone() };
+        let to = dir(&self.plans.root).join(name.encode());
+        // If it fails the text is reported without need, never lost.
+        rename_new(&*self.plans.disk, &version.path, &to).ok();
+    }
+
+    pub(super) fn sync_parent(&self, path: &Path) -> Result<(), DiskError> {
+        let parent = path.parent().unwrap_or(&self.plans.root);
+        self.plans.disk.sync_dir(parent).map_err(|error| DiskError::writing(path, error))
+    }
+}
+
+fn unchanged(base: Snapshot, kept: Vec<Kept>) -> Written {
+    Written { path: base.real, done: Done::Nothing, bytes: base.bytes, stat: base.stat, kept }
+}

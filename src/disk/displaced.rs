@@ -1,0 +1,150 @@
+//! Versions that a write took out of plan files, in `.planwatch/displaced/`.
+//!
+//! An exchange leaves the old inode here under a [`VersionName`]. An editor that had it open
+//! may still write into it, so it stays until it has been quiet for a minute. What holds
+//! other bytes than its name says is somebody's text: it gets a `kept-` name, is reported,
+//! and is never removed by planwatch.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::calls::{Disk, FileKind, Stat};
+use super::moves::{read_own, rename_new};
+use super::names::{Content, NamedPath, RUNTIME, VersionName, hex_field, parse_path, with_path};
+
+/// Below `.planwatch`.
+pub(super) const DIR: &str = "displaced";
+
+/// The mode bit that a draft has until all its bytes are written.
+///
+/// A draft cut short by a killed process is told by it from an editor's late write.
+pub(super) const DRAFT: u32 = 0o1000;
+
+/// A text that is in no plan file and was kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The plan file it belongs to, relative to the plans directory.
+    pub path: PathBuf,
+    /// Where the text lies, relative to the plans directory.
+    pub kept: PathBuf,
+    pub why: KeptWhy,
+}
+
+/// How a text came to be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptWhy {
+    /// An editor wrote into a version that had just been replaced.
+    Late,
+    /// Two saves raced with a write; the later one is in the file, this is the other.
+    Overtaken,
+    /// A write in place was interrupted; this is the text before it.
+    Interrupted,
+    /// A whole `.planwatch` directory that this machine did not make.
+    Foreign,
+}
+
+impl KeptWhy {
+    /// The word in the names of kept files, and in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Late => "late",
+            Self::Overtaken => "overtaken",
+            Self::Interrupted => "interrupted",
+            Self::Foreign => "foreign",
+        }
+    }
+}
+
+/// Where displaced versions lie.
+pub(super) fn dir(root: &Path) -> PathBuf {
+    root.join(RUNTIME).join(DIR)
+}
+
+/// The name that a text is kept under for good.
+pub(super) fn kept_name(why: KeptWhy, id: u64, path: &NamedPath) -> OsString {
+    with_path(format!("kept-{}.{id:016x}.", why.word()), path)
+}
+
+fn parse_kept(name: &OsStr) -> Option<(KeptWhy, PathBuf)> {
+    let rest = name.as_bytes().strip_prefix(b"kept-")?;
+    let dot = rest.iter().position(|&byte| byte == b'.')?;
+    let why = [KeptWhy::Late, KeptWhy::Overtaken, KeptWhy::Interrupted]
+        .into_iter()
+        .find(|why| why.word().as_bytes() == &rest[..dot])?;
+    let (_, path) = hex_field(&rest[dot + 1..])?;
+    Some((why, parse_path(path)?.shown()))
+}
+
+/// Gives a version the name of a kept text and reports it.
+///
+/// When the renaming fails the version stays under its old name, where its content
+/// betrays it to the next sweep: the report is right either way.
+pub(super) fn keep(disk: &dyn Disk, root: &Path, version: &Path, why: KeptWhy) -> Kept {
+    let name = version.file_name().unwrap_or_default();
+    let parsed = VersionName::parse(name);
+    let path = parsed.as_ref().map_or_else(|| PathBuf::from(name), |it| it.path.shown());
+    let mut at = name.to_os_string();
+    if let Some(parsed) = parsed {
+        let wanted = kept_name(why, parsed.id, &parsed.path);
+        if rename_new(disk, version, &dir(root).join(&wanted)).is_ok() {
+            at = wanted;
+        }
+    }
+    Kept { path, kept: Path::new(RUNTIME).join(DIR).join(at), why }
+}
+
+/// Lists what is kept, without changing anything.
+pub(super) fn kept(disk: &dyn Disk, root: &Path) -> Vec<Kept> {
+    let dir = dir(root);
+    let mut found = Vec::new();
+    for (name, stat) in disk.list(&dir).unwrap_or_default() {
+        let Ok(stat) = stat else { continue };
+        let at = Path::new(RUNTIME).join(DIR).join(&name);
+        if let Some((why, path)) = parse_kept(&name) {
+            found.push(Kept { path, kept: at, why });
+        } else if let Some(version) = VersionName::parse(&name)
+            && written_late(&stat)
+            && verdict(disk, &dir.join(&name), &version, &stat) == Verdict::Theirs
+        {
+            found.push(Kept { path: version.path.shown(), kept: at, why: KeptWhy::Late });
+        }
+    }
+    found.sort_by(|a, b| a.kept.cmp(&b.kept));
+    found
+}
+
+/// Whether the bytes may have changed after the exchange, which set the change time.
+pub(super) fn written_late(stat: &Stat) -> bool {
+    stat.kind != FileKind::File || stat.mtime_ns >= stat.ctime_ns
+}
+
+/// Whose text a displaced version holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// What was in the plan file before planwatch replaced it.
+    Replaced,
+    /// planwatch's own, never put in place or taken back.
+    Own,
+    /// Somebody else's, and in no file.
+    Theirs,
+    /// It could not be read; it stays.
+    Unknown,
+}
+
+/// Judges a version by its name, its bytes and the mark of an unfinished draft.
+pub(super) fn verdict(disk: &dyn Disk, at: &Path, version: &VersionName, stat: &Stat) -> Verdict {
+    // The draft of a new file is renamed into place, never exchanged.
+    if version.base == Content::NOTHING || stat.mode & DRAFT != 0 {
+        return Verdict::Own;
+    }
+    let Ok(Some(bytes)) = read_own(disk, at, u64::MAX) else { return Verdict::Unknown };
+    let content = Content::of(&bytes);
+    if content == version.base {
+        Verdict::Replaced
+    } else if content == version.new || bytes.is_empty() {
+        Verdict::Own
+    } else {
+        Verdict::Theirs
+    }
+}

@@ -1,0 +1,131 @@
+//! Why a file could not be read or written; every variant names the path.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use super::calls::FileKind;
+
+/// Why a file could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DiskError {
+    #[error("`{}` does not exist", path.display())]
+    NotFound { path: PathBuf },
+    #[error("`{}` is a {}, not a file", path.display(), kind.word())]
+    NotAFile { path: PathBuf, kind: FileKind },
+    /// A symbolic link leads out of the plans directory, in a circle, or to nothing.
+    #[error("`{}` is a symbolic link that does not lead to a file inside the plans directory", path.display())]
+    LeadsOut { path: PathBuf },
+    /// The caller asked for a path that is absolute, empty, has `..` or is planwatch's own.
+    #[error("`{}` is not a path inside the plans directory", path.display())]
+    BadPath { path: PathBuf },
+    #[error("`{}` has {len} bytes, more than {limit}", path.display())]
+    TooLarge { path: PathBuf, len: u64, limit: u64 },
+    #[error("`{}` could not be read", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("`{}` cannot be written", path.display())]
+    ReadOnly { path: PathBuf, source: io::Error },
+    #[error("no space left for `{}`", path.display())]
+    NoSpace { path: PathBuf, source: io::Error },
+    /// Something is there already; it was not touched.
+    #[error("`{}` already exists", path.display())]
+    Exists { path: PathBuf },
+    /// Somebody else wrote the file, again and again; what they wrote is in it.
+    #[error("`{}` changed while it was being written", path.display())]
+    FileChanged { path: PathBuf },
+    #[error("`{}` is locked by another planwatch", path.display())]
+    Locked { path: PathBuf },
+    /// The change is visible but may not survive a power cut; what was there before is kept.
+    #[error("`{}` may not be safely on disk; the version before is in `{}`", path.display(), kept.display())]
+    Uncertain { path: PathBuf, kept: PathBuf, source: io::Error },
+    #[error("`{}`: input or output failed", path.display())]
+    Io { path: PathBuf, source: io::Error },
+}
+
+impl DiskError {
+    /// The word that the surfaces use for this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "not-found",
+            Self::NotAFile { .. } | Self::LeadsOut { .. } => "not-a-file",
+            Self::BadPath { .. } => "bad-path",
+            Self::TooLarge { .. } => "too-large",
+            Self::Unreadable { .. } => "unreadable",
+            Self::ReadOnly { .. } => "read-only",
+            Self::NoSpace { .. } => "no-space",
+            Self::Exists { .. } => "plan-exists",
+            Self::FileChanged { .. } => "file-changed",
+            Self::Locked { .. } => "locked",
+            Self::Uncertain { .. } | Self::Io { .. } => "io-error",
+        }
+    }
+
+    /// The path that the error is about, as the message shows it.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::NotFound { path }
+            | Self::NotAFile { path, .. }
+            | Self::LeadsOut { path }
+            | Self::BadPath { path }
+            | Self::TooLarge { path, .. }
+            | Self::Unreadable { path, .. }
+            | Self::ReadOnly { path, .. }
+            | Self::NoSpace { path, .. }
+            | Self::Exists { path }
+            | Self::FileChanged { path }
+            | Self::Locked { path }
+            | Self::Uncertain { path, .. }
+            | Self::Io { path, .. } => path,
+        }
+    }
+
+    /// What the user can do about it.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NotAFile { .. } => "put a regular file there, or rename it",
+            Self::LeadsOut { .. } => "copy the file into the plans directory instead of linking to it",
+            Self::TooLarge { .. } => "move what is not plan text into a file of its own",
+            Self::FileChanged { .. } => "save the file in the editor, then try again",
+            Self::Locked { .. } => "try again when the other command has ended",
+            Self::NoSpace { .. } => "nothing was changed; make room and try again",
+            Self::Uncertain { .. } => "check the file and the disk, then try again",
+            _ => return None,
+        };
+        Some(hint.to_string())
+    }
+
+    /// Sorts what a reading call answered.
+    pub(super) fn reading(path: &Path, source: io::Error) -> Self {
+        let path = path.to_path_buf();
+        match Errno::from_io_error(&source) {
+            Some(Errno::NOENT | Errno::NOTDIR) => Self::NotFound { path },
+            Some(Errno::LOOP) => Self::LeadsOut { path },
+            Some(Errno::NXIO) => Self::NotAFile { path, kind: FileKind::Other },
+            _ => Self::Unreadable { path, source },
+        }
+    }
+
+    /// Sorts what a writing call answered.
+    pub(super) fn writing(path: &Path, source: io::Error) -> Self {
+        let path = path.to_path_buf();
+        match Errno::from_io_error(&source) {
+            Some(Errno::NOENT) => Self::NotFound { path },
+            Some(Errno::EXIST | Errno::NOTEMPTY) => Self::Exists { path },
+            Some(Errno::ACCESS | Errno::PERM | Errno::ROFS) => Self::ReadOnly { path, source },
+            Some(Errno::NOSPC | Errno::DQUOT) => Self::NoSpace { path, source },
+            _ => Self::Io { path, source },
+        }
+    }
+}
+
+/// Why an edit of a file came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError<E> {
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The edit itself refused the text that it was given.
+    #[error("the edit was refused")]
+    Refused(E),
+}

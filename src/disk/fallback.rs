@@ -1,0 +1,125 @@
+//! Changing a file where an exchange of names is not possible.
+//!
+//! Without the call (NFS, FUSE): a last look, then a rename. With several links to the file,
+//! or at a mount point: into the same inode, after a copy was kept.
+
+use std::path::Path;
+
+use rustix::io::Errno;
+
+use super::calls::{DiskFile, Open, Rename};
+use super::change::Put;
+use super::displaced::{KeptWhy, dir, kept_name};
+use super::error::DiskError;
+use super::locked::{Draft, Locked};
+use super::moves::{Safe, is, rename_new, write_new};
+use super::names::{Content, NamedPath, RUNTIME, VersionName};
+use super::plans_dir::Snapshot;
+
+impl Locked<'_> {
+    /// Renames a draft over the file if that still holds what was expected.
+    ///
+    /// The old inode gets a second name first, so that late writes into it are found. A save
+    /// by rename between the look and our rename is lost; `lacks_exchange` says so.
+    pub(super) fn check_and_rename(
+        &self,
+        path: &Path,
+        draft: Draft,
+        expected: &[u8],
+    ) -> Result<Put, DiskError> {
+        let disk = &*self.plans.disk;
+        let name = VersionName { id: draft.name.id + 1, ..draft.name.clone() };
+        let old = dir(&self.plans.root).join(name.encode());
+        let same = self.second_name(path, &old, expected).and_then(|()| self.read_displaced(path));
+        let outcome = match same {
+            Ok((bytes, _)) if bytes == expected => self.replace(path, &draft, &old),
+            Ok(_) => Ok(false),
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Ok(true) => Ok(Put::Clean(Draft { path: old, name, file: draft.file })),
+            unplaced => {
+                disk.remove(&draft.path).ok();
+                disk.remove(&old).ok();
+                unplaced.map(|_| Put::Stale)
+            }
+        }
+    }
+
+    fn second_name(&self, path: &Path, old: &Path, expected: &[u8]) -> Result<(), DiskError> {
+        let disk = &*self.plans.disk;
+        let linked = disk.link(path, old).or_else(|error| {
+            if is(&error, Errno::NOENT) {
+                return Err(error);
+            }
+            // A file system without links, like exFAT.
+            write_new(disk, old, 0o600, expected, Safe::No)
+        });
+        linked.map_err(|error| DiskError::writing(path, error))
+    }
+
+    fn replace(&self, path: &Path, draft: &Draft, old: &Path) -> Result<bool, DiskError> {
+        let disk = &*self.plans.disk;
+        let failed = |error| DiskError::writing(path, error);
+        disk.rename(&draft.path, path, Rename::Replace).map_err(failed)?;
+        let Err(error) = self.sync_parent(path) else { return Ok(true) };
+        match disk.rename(old, path, Rename::Replace) {
+            Ok(()) => Err(error),
+            Err(source) => {
+                Err(DiskError::Uncertain { path: path.to_path_buf(), kept: old.to_path_buf(), source })
+            }
+        }
+    }
+
+    /// Writes into the inode that is there, so that its links, or its mount, stay.
+    ///
+    /// Not atomic: after a crash the file may hold a mixture, and the text before is kept
+    /// and reported as [`KeptWhy::Interrupted`].
+    pub(super) fn write_in_place(&self, base: &Snapshot, new: &[u8]) -> Result<Put, DiskError> {
+        let disk = &*self.plans.disk;
+        let path = self.plans.root.join(&base.real);
+        let failed = |error| DiskError::writing(&path, error);
+        let name = VersionName {
+            id: u64::try_from(disk.now_ns()).unwrap_or(0),
+            base: Content::of(&base.bytes),
+            new: Content::of(new),
+            path: NamedPath::Whole(base.real.clone()),
+        };
+        let displaced = dir(&self.plans.root);
+        let copy_name = kept_name(KeptWhy::Interrupted, name.id, &name.path);
+        let copy = displaced.join(&copy_name);
+        write_new(disk, &copy, 0o600, &base.bytes, Safe::Yes).map_err(failed)?;
+        let ready = disk.sync_dir(&displaced).map_err(failed).and_then(|()| self.read_displaced(&path));
+        match ready {
+            Ok((bytes, _)) if bytes == base.bytes => {}
+            other => {
+                disk.remove(&copy).ok();
+                return other.map(|_| Put::Stale);
+            }
+        }
+        match self.overwrite(&path, new) {
+            Ok(file) => {
+                let old = displaced.join(name.encode());
+                // If it fails, a text is reported that is not missed.
+                rename_new(disk, &copy, &old).ok();
+                Ok(Put::Clean(Draft { path: old, name, file }))
+            }
+            Err(source) if self.overwrite(&path, &base.bytes).is_ok() => {
+                disk.remove(&copy).ok();
+                Err(failed(source))
+            }
+            Err(source) => {
+                let kept = Path::new(RUNTIME).join(super::displaced::DIR).join(copy_name);
+                Err(DiskError::Uncertain { path, kept, source })
+            }
+        }
+    }
+
+    fn overwrite(&self, path: &Path, bytes: &[u8]) -> std::io::Result<Box<dyn DiskFile>> {
+        let file = self.plans.disk.open(path, Open::InPlace)?;
+        file.write(bytes)?;
+        file.set_len(bytes.len() as u64)?;
+        file.sync()?;
+        Ok(file)
+    }
+}

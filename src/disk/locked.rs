@@ -1,0 +1,273 @@
+//! The right to write, and making files and directories.
+//!
+//! Knows how something new appears whole or not at all. Changing what is there is in
+//! `change`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use super::calls::{DiskFile, Open, Stat};
+use super::displaced::{self, DRAFT, Kept};
+use super::error::DiskError;
+use super::moves::{Safe, is, make_dirs, rename_new, write_new};
+use super::names::{Content, NamedPath, RUNTIME, VersionName, checked};
+use super::plans_dir::{PlansDir, Snapshot, read_at_rest};
+use super::runtime::Trust;
+
+/// Where a directory is put together before it gets its name, below `.planwatch`.
+const BUILDING: &str = "building";
+
+/// The lock of a plans directory, and the only way to write into it.
+///
+/// What a method has returned is on disk for good. Dropping it lets the next one in.
+#[derive(Debug)]
+pub struct Locked<'a> {
+    pub(super) plans: &'a PlansDir,
+    /// The lock lives as long as this.
+    pub(super) handle: Box<dyn DiskFile>,
+    pub(super) trust: Trust,
+    /// What taking the lock found, to be reported.
+    pub news: Vec<Kept>,
+}
+
+/// What a write did.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The file that was written, relative to the plans directory, symbolic links followed.
+    pub path: PathBuf,
+    pub done: Done,
+    /// What the file holds.
+    pub bytes: Vec<u8>,
+    /// The stat that belongs to `bytes`.
+    pub stat: Stat,
+    /// Saves of others that raced with this write and are not in the file.
+    pub kept: Vec<Kept>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    Replaced,
+    Created,
+    /// The file held these bytes already; it was not touched.
+    Nothing,
+}
+
+/// A version that lies in `displaced/` and waits to be put in place.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub path: PathBuf,
+    pub name: VersionName,
+    pub file: Box<dyn DiskFile>,
+}
+
+impl<'a> Locked<'a> {
+    /// `lock` is the stat of the lock file when it was taken.
+    pub(super) fn take(
+        plans: &'a PlansDir,
+        handle: Box<dyn DiskFile>,
+        lock: &Stat,
+        trust: Trust,
+    ) -> Result<Self, DiskError> {
+        let mut locked = Self { plans, handle, trust, news: Vec::new() };
+        locked.sweep(lock);
+        Ok(locked)
+    }
+
+    /// Makes a file that does not exist; directories on the way are made.
+    ///
+    /// Never replaces anything: a name that is taken is [`DiskError::Exists`].
+    pub fn create(&mut self, relative: &Path, bytes: &[u8]) -> Result<Written, DiskError> {
+        checked(relative)?;
+        let real = self.real_place(relative)?;
+        let path = self.plans.root.join(&real);
+        let parent = path.parent().unwrap_or(&self.plans.root);
+        let draft = self.draft(&real, Content::NOTHING, bytes, None)?;
+        let placed = self.make_way(parent).and_then(|()| {
+            rename_new(&*self.plans.disk, &draft.path, &path)
+                .map_err(|error| DiskError::writing(&path, error))
+        });
+        if let Err(error) = placed {
+            self.plans.disk.remove(&draft.path).ok();
+            return Err(error);
+        }
+        let done = self.plans.disk.sync_dir(parent).and_then(|()| draft.file.stat());
+        match done {
+            Ok(stat) => {
+                Ok(Written { path: real, done: Done::Created, bytes: bytes.to_vec(), stat, kept: Vec::new() })
+            }
+            Err(source) => Err(self.uncreate(&path, &draft, source)),
+        }
+    }
+
+    /// Takes back a file whose name may not be durable; an editor may have it open already.
+    fn uncreate(&self, path: &Path, draft: &Draft, source: std::io::Error) -> DiskError {
+        match rename_new(&*self.plans.disk, path, &draft.path) {
+            Ok(()) => DiskError::writing(path, source),
+            Err(_) => DiskError::Uncertain { path: path.to_path_buf(), kept: path.to_path_buf(), source },
+        }
+    }
+
+    /// Makes a directory with its files, so that it appears whole.
+    ///
+    /// The names are plain file names; a directory that exists is [`DiskError::Exists`].
+    pub fn create_dir_with(&mut self, relative: &Path, files: &[(String, Vec<u8>)]) -> Result<(), DiskError> {
+        checked(relative)?;
+        let real = self.real_place(relative)?;
+        let path = self.plans.root.join(&real);
+        let parent = path.parent().unwrap_or(&self.plans.root);
+        for (name, _) in files {
+            if checked(Path::new(name)).is_err() || name.contains('/') {
+                return Err(DiskError::BadPath { path: relative.join(name) });
+            }
+        }
+        let building = self.plans.root.join(RUNTIME).join(BUILDING);
+        self.clear(&building).map_err(|error| DiskError::writing(&building, error))?;
+        let built = self.build(&building, files).map_err(|error| DiskError::writing(&path, error));
+        let placed = built.and_then(|()| self.make_way(parent)).and_then(|()| {
+            rename_new(&*self.plans.disk, &building, &path).map_err(|error| DiskError::writing(&path, error))
+        });
+        if placed.is_err() {
+            self.clear(&building).ok();
+        }
+        placed?;
+        match self.plans.disk.sync_dir(parent) {
+            Ok(()) => Ok(()),
+            Err(source) => match rename_new(&*self.plans.disk, &path, &building) {
+                Ok(()) => Err(DiskError::writing(&path, source)),
+                Err(_) => Err(DiskError::Uncertain { kept: path.clone(), path, source }),
+            },
+        }
+    }
+
+    fn build(&self, building: &Path, files: &[(String, Vec<u8>)]) -> std::io::Result<()> {
+        let disk = &*self.plans.disk;
+        disk.make_dir(building, 0o777)?;
+        for (name, bytes) in files {
+            write_new(disk, &building.join(name), 0o666, bytes, Safe::Yes)?;
+        }
+        disk.sync_dir(building)
+    }
+
+    /// Removes a directory that was never given its name.
+    fn clear(&self, building: &Path) -> std::io::Result<()> {
+        let disk = &*self.plans.disk;
+        let names = match disk.names(building) {
+            Err(error) if is(&error, Errno::NOENT) => return Ok(()),
+            other => other?,
+        };
+        for name in names {
+            disk.remove(&building.join(name))?;
+        }
+        disk.remove_dir(building)
+    }
+
+    /// Resolves the links of the part of a path that exists.
+    pub(super) fn real_place(&self, relative: &Path) -> Result<PathBuf, DiskError> {
+        let Some((parent, name)) = relative.parent().zip(relative.file_name()) else {
+            return Err(DiskError::BadPath { path: relative.to_path_buf() });
+        };
+        if parent.as_os_str().is_empty() {
+            return Ok(relative.to_path_buf());
+        }
+        match self.plans.resolve(parent) {
+            Ok(real) => Ok(real.join(name)),
+            Err(DiskError::NotFound { .. }) => Ok(self.real_place(parent)?.join(name)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes the directories that are missing, durably.
+    pub(super) fn make_way(&self, dir: &Path) -> Result<(), DiskError> {
+        let failed = |error| DiskError::writing(dir, error);
+        let mut missing = Vec::new();
+        for above in dir.ancestors().take_while(|it| *it != self.plans.root) {
+            match self.plans.disk.lstat(above) {
+                Ok(_) => break,
+                Err(error) if is(&error, Errno::NOENT) => missing.push(above),
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        for dir in missing.iter().rev() {
+            make_dirs(&*self.plans.disk, dir, 0o777).map_err(failed)?;
+            if let Some(parent) = dir.parent() {
+                self.plans.disk.sync_dir(parent).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a version into `displaced/`, dressed like the file it is for, and safe on disk.
+    pub(super) fn draft(
+        &self,
+        real: &Path,
+        base: Content,
+        bytes: &[u8],
+        like: Option<&Snapshot>,
+    ) -> Result<Draft, DiskError> {
+        let target = self.plans.root.join(real);
+        let failed = |error| DiskError::writing(&target, error);
+        let mode = if like.is_some() { DRAFT | 0o600 } else { 0o666 };
+        let draft = self.open_draft(real, base, Content::of(bytes), mode).map_err(failed)?;
+        let written = draft.file.write(bytes).and_then(|()| {
+            if let Some(like) = like {
+                draft.file.dress(&like.stat, &target)?;
+            }
+            draft.file.sync()
+        });
+        if let Err(error) = written {
+            self.plans.disk.remove(&draft.path).ok();
+            return Err(failed(error));
+        }
+        Ok(draft)
+    }
+
+    fn open_draft(&self, real: &Path, base: Content, new: Content, mode: u32) -> std::io::Result<Draft> {
+        let disk = &*self.plans.disk;
+        let dir = displaced::dir(&self.plans.root);
+        let now = u64::try_from(disk.now_ns()).unwrap_or(0);
+        let mut name = VersionName { id: now, base, new, path: NamedPath::Whole(real.to_path_buf()) };
+        loop {
+            let path = dir.join(name.encode());
+            match disk.open(&path, Open::New(mode)) {
+                Err(error) if is(&error, Errno::EXIST) => name.id += 1,
+                Err(error) if is(&error, Errno::NOENT) && disk.lstat(&dir).is_err() => {
+                    disk.make_dir(&dir, 0o777)?;
+                }
+                Err(error) => return Err(error),
+                Ok(file) => return Ok(Draft { path, name, file }),
+            }
+        }
+    }
+
+    /// Reads a file that is about to be changed, and waits for a save to be finished.
+    ///
+    /// Many editors truncate and then write, or rename away and then create: an empty or
+    /// missing file is most often a save half done.
+    pub(super) fn read_for_change(&self, relative: &Path) -> Result<Snapshot, DiskError> {
+        const TRIES: usize = 10;
+        let mut last = self.plans.read(relative);
+        for _ in 0..TRIES {
+            match &last {
+                Ok(found) if !found.bytes.is_empty() => break,
+                Ok(_) | Err(DiskError::NotFound { .. } | DiskError::FileChanged { .. }) => {}
+                Err(_) => break,
+            }
+            self.plans.disk.pause(Duration::from_millis(5));
+            last = self.plans.read(relative);
+        }
+        last
+    }
+
+    /// Reads what an exchange brought out; tries longer than for a file that may stay as it is.
+    pub(super) fn read_displaced(&self, at: &Path) -> Result<(Vec<u8>, Stat), DiskError> {
+        for _ in 0..20 {
+            if let Some(found) = read_at_rest(&*self.plans.disk, at)? {
+                return Ok(found);
+            }
+            self.plans.disk.pause(Duration::from_millis(1));
+        }
+        Err(DiskError::FileChanged { path: at.to_path_buf() })
+    }
+}

@@ -1,0 +1,309 @@
+//! A file system in memory that keeps what is durable apart from what is only visible.
+//!
+//! It can stop the world before any call, make any call fail, and let an editor act before
+//! any call. After a crash it offers every state that a power cut may leave: each prefix of
+//! the name changes that no `sync_dir` covered, and for bytes that no `sync` covered all,
+//! half or nothing of them.
+
+mod exhaustive;
+mod state;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use super::calls::{Disk, DiskFile, FileKind, Open, Rename, Stat};
+use state::State;
+
+/// What goes wrong, and when; calls are counted from 1.
+#[derive(Clone, Debug, Default)]
+struct Script {
+    /// The world stops before this call.
+    crash: Option<u64>,
+    /// This call does nothing (a write: half) and answers this.
+    fault: Option<(u64, Errno)>,
+    editor: Option<Editor>,
+    /// Calls that this file system does not have.
+    lacks_exchange: bool,
+}
+
+/// An editor's save in two parts, each before a call.
+#[derive(Clone, Copy, Debug)]
+struct Editor {
+    how: Save,
+    /// It reads, or opens, the file.
+    begins: u64,
+    /// It writes.
+    ends: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Save {
+    /// Reads; later puts a new file in place by a rename.
+    Rename,
+    /// Opens and truncates; later writes everything.
+    Truncate,
+    /// Opens; later writes at the end.
+    Append,
+    /// Renames the file away; later creates it anew.
+    Away,
+    /// Renames the file away and creates it empty; later writes into it.
+    AwayAndCreate,
+}
+
+#[derive(Clone, Debug)]
+struct ModelDisk(Arc<Mutex<World>>);
+
+#[derive(Clone, Debug)]
+struct World {
+    state: State,
+    script: Script,
+    calls: u64,
+    crashed: bool,
+    /// The inode and the text that the editor has in hand.
+    in_hand: Option<(u64, Vec<u8>)>,
+    saved: bool,
+}
+
+/// The file that the editor edits, and the line that it adds.
+const EDITED: &str = "/plans/p/step-1.md";
+const TOKEN: &[u8] = b"token\n";
+
+#[derive(Debug)]
+struct ModelFile {
+    disk: ModelDisk,
+    ino: u64,
+    at_end: bool,
+}
+
+impl ModelDisk {
+    fn new(state: State, script: Script) -> Self {
+        let world = World { state, script, calls: 0, crashed: false, in_hand: None, saved: false };
+        Self(Arc::new(Mutex::new(world)))
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a call and lets the script act before it.
+    fn enter(&self) -> io::Result<MutexGuard<'_, World>> {
+        let mut world = self.world();
+        world.turn()?;
+        Ok(world)
+    }
+}
+
+impl World {
+    fn turn(&mut self) -> io::Result<()> {
+        if self.crashed {
+            return Err(Errno::IO.into());
+        }
+        self.calls += 1;
+        self.state.clock += 1_000_000;
+        if let Some(editor) = self.script.editor {
+            if editor.begins == self.calls {
+                self.editor_begins(editor.how);
+            }
+            if editor.ends == self.calls {
+                self.editor_ends(editor.how);
+            }
+        }
+        if self.script.crash == Some(self.calls) {
+            self.crashed = true;
+            return Err(Errno::IO.into());
+        }
+        match self.script.fault {
+            Some((call, errno)) if call == self.calls => Err(errno.into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn editor_begins(&mut self, how: Save) {
+        let Ok(ino) = self.state.find(Path::new(EDITED)) else { return };
+        let text = self.state.inode(ino).live.clone();
+        self.in_hand = Some((ino, text));
+        let away = PathBuf::from(format!("{EDITED}~"));
+        match how {
+            Save::Rename | Save::Append => {}
+            Save::Truncate => self.state.write(ino, Vec::new()),
+            Save::Away => {
+                self.state.rename(Path::new(EDITED), &away, Rename::Replace).ok();
+            }
+            Save::AwayAndCreate => {
+                self.state.rename(Path::new(EDITED), &away, Rename::Replace).ok();
+                let made = self.state.create(Path::new(EDITED), FileKind::File, 0o644);
+                self.in_hand = made.ok().zip(self.in_hand.take()).map(|(ino, (_, text))| (ino, text));
+            }
+        }
+    }
+
+    fn editor_ends(&mut self, how: Save) {
+        let Some((ino, text)) = self.in_hand.take() else { return };
+        let whole = [&text, TOKEN].concat();
+        let ino = match how {
+            Save::Truncate | Save::AwayAndCreate => {
+                self.state.write(ino, whole);
+                ino
+            }
+            Save::Append => {
+                let now = self.state.inode(ino).live.clone();
+                self.state.write(ino, [&now, TOKEN].concat());
+                ino
+            }
+            Save::Rename | Save::Away => {
+                let fresh = PathBuf::from(format!("{EDITED}.tmp"));
+                let Ok(made) = self.state.create(&fresh, FileKind::File, 0o644) else { return };
+                self.state.write(made, whole);
+                self.state.rename(&fresh, Path::new(EDITED), Rename::Replace).ok();
+                made
+            }
+        };
+        self.state.sync(ino);
+        if let Ok(dir) = self.state.find(Path::new("/plans/p")) {
+            self.state.sync_names(dir);
+        }
+        self.saved = true;
+    }
+}
+
+impl Disk for ModelDisk {
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        self.enter()?.state.find(path)?;
+        Ok(path.to_path_buf())
+    }
+
+    fn lstat(&self, path: &Path) -> io::Result<Stat> {
+        let world = self.enter()?;
+        Ok(world.state.stat(world.state.find(path)?))
+    }
+
+    fn read_link(&self, _path: &Path) -> io::Result<PathBuf> {
+        Err(Errno::INVAL.into())
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<(OsString, io::Result<Stat>)>> {
+        let world = self.enter()?;
+        let dir = world.state.find(dir)?;
+        Ok(world.state.names_in(dir).map(|(name, ino)| (name.clone(), Ok(world.state.stat(ino)))).collect())
+    }
+
+    fn names(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        let world = self.enter()?;
+        let dir = world.state.find(dir)?;
+        Ok(world.state.names_in(dir).map(|(name, _)| name.clone()).collect())
+    }
+
+    fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
+        let mut world = self.enter()?;
+        let ino = match (how, world.state.find(path)) {
+            (Open::New(_), Ok(_)) => return Err(Errno::EXIST.into()),
+            (Open::New(mode), Err(_)) => world.state.create(path, FileKind::File, mode)?,
+            (Open::Append, Err(_)) => world.state.create(path, FileKind::File, 0o600)?,
+            (_, found) => found?,
+        };
+        Ok(Box::new(ModelFile { disk: self.clone(), ino, at_end: how == Open::Append }))
+    }
+
+    fn make_dir(&self, path: &Path, mode: u32) -> io::Result<()> {
+        self.enter()?.state.create(path, FileKind::Dir, mode).map(|_| ())
+    }
+
+    fn rename(&self, from: &Path, to: &Path, how: Rename) -> io::Result<()> {
+        let mut world = self.enter()?;
+        if how == Rename::Exchange && world.script.lacks_exchange {
+            return Err(Errno::INVAL.into());
+        }
+        world.state.rename(from, to, how)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.enter()?.state.link(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.enter()?.state.remove(path, FileKind::File)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.enter()?.state.remove(path, FileKind::Dir)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut world = self.enter()?;
+        let dir = world.state.find(dir)?;
+        world.state.sync_names(dir);
+        Ok(())
+    }
+
+    fn lock(&self, path: &Path, _patience: Duration) -> io::Result<Option<Box<dyn DiskFile>>> {
+        let mut world = self.enter()?;
+        let ino = match world.state.find(path) {
+            Err(_) => world.state.create(path, FileKind::File, 0o600)?,
+            Ok(ino) => ino,
+        };
+        Ok(Some(Box::new(ModelFile { disk: self.clone(), ino, at_end: false })))
+    }
+
+    fn now_ns(&self) -> i128 {
+        self.world().state.clock
+    }
+
+    fn pause(&self, _time: Duration) {
+        // Time passes, and so an editor may act.
+        drop(self.enter());
+    }
+
+    fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
+        bytes.fill(7);
+        Ok(())
+    }
+}
+
+impl DiskFile for ModelFile {
+    fn stat(&self) -> io::Result<Stat> {
+        Ok(self.disk.enter()?.state.stat(self.ino))
+    }
+
+    fn read(&self, limit: u64, _expected: u64) -> io::Result<Vec<u8>> {
+        let world = self.disk.enter()?;
+        let live = &world.state.inode(self.ino).live;
+        Ok(live.iter().copied().take(usize::try_from(limit).unwrap_or(usize::MAX)).collect())
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut world = self.disk.world();
+        let turn = world.turn();
+        if world.crashed {
+            return turn;
+        }
+        let bytes = if turn.is_ok() { bytes } else { &bytes[..bytes.len() / 2] };
+        let old = world.state.inode(self.ino).live.clone();
+        let tail = old.get(bytes.len()..).unwrap_or_default();
+        let live = if self.at_end { [&old, bytes].concat() } else { [bytes, tail].concat() };
+        world.state.write(self.ino, live);
+        turn
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut world = self.disk.enter()?;
+        let mut live = world.state.inode(self.ino).live.clone();
+        live.resize(usize::try_from(len).unwrap_or(usize::MAX), 0);
+        world.state.write(self.ino, live);
+        Ok(())
+    }
+
+    fn dress(&self, like: &Stat, _path: &Path) -> io::Result<()> {
+        self.disk.enter()?.state.set_mode(self.ino, like.mode);
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.disk.enter()?.state.sync(self.ino);
+        Ok(())
+    }
+}

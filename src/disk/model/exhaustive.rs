@@ -1,0 +1,362 @@
+//! Every crash point, every single fault and every moment of an editor's save, for each
+//! protocol: what a power cut leaves is the old text, the new one, or kept and reported.
+//!
+//! A plain `cargo test` takes every n-th combination; `PLANWATCH_MODEL=full` takes all.
+#![expect(clippy::disallowed_methods, reason = "the size of the run is told by the environment")]
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+
+use super::state::Unsynced;
+use super::*;
+use crate::disk::{ChangeError, DiskError, PlansDir};
+
+/// One protocol: how it starts, what it does, and what may be left.
+struct Case {
+    name: &'static str,
+    plant: fn(&mut State),
+    act: fn(&PlansDir) -> Result<(), DiskError>,
+    /// The file texts that count, before and after.
+    files: &'static [(&'static str, Option<&'static str>, Option<&'static str>)],
+    lacks_exchange: bool,
+    /// Whether a torn text is fine when the text before it was kept.
+    in_place: bool,
+}
+
+const FAULTS: [Errno; 7] =
+    [Errno::IO, Errno::NOSPC, Errno::ACCESS, Errno::XDEV, Errno::INVAL, Errno::NOSYS, Errno::NOENT];
+const SAVES: [Save; 5] = [Save::Rename, Save::Truncate, Save::Append, Save::Away, Save::AwayAndCreate];
+
+const OLD: &str = "old\n";
+const NEW: &str = "old\nours\n";
+const STEP: &str = "/plans/p/step-1.md";
+
+fn plant_step(state: &mut State) {
+    state.plant(STEP, OLD.as_bytes());
+}
+
+fn plant_linked(state: &mut State) {
+    plant_step(state);
+    state.link(Path::new(STEP), Path::new("/plans/p/other.md")).unwrap();
+    state.settle();
+}
+
+fn edit(plans: &PlansDir) -> Result<(), DiskError> {
+    let mut locked = plans.lock(&mut || {})?;
+    let changed = locked.change(Path::new("p/step-1.md"), &mut |bytes| {
+        let ours = bytes.windows(5).any(|it| it == b"ours\n");
+        Ok::<_, Infallible>(if ours { bytes.to_vec() } else { [bytes, b"ours\n"].concat() })
+    });
+    match changed {
+        Ok(_) => Ok(()),
+        Err(ChangeError::Disk(error)) => Err(error),
+        Err(ChangeError::Refused(never)) => match never {},
+    }
+}
+
+fn create(plans: &PlansDir) -> Result<(), DiskError> {
+    plans.lock(&mut || {})?.create(Path::new("p/step-2.md"), b"made\n").map(|_| ())
+}
+
+fn create_plan(plans: &PlansDir) -> Result<(), DiskError> {
+    let files = [("plan.md".to_string(), b"plan\n".to_vec()), ("step-1.md".to_string(), b"step\n".to_vec())];
+    plans.lock(&mut || {})?.create_dir_with(Path::new("q"), &files)
+}
+
+const STEP_CHANGES: &[(&str, Option<&str>, Option<&str>)] = &[(STEP, Some(OLD), Some(NEW))];
+
+const CASES: &[Case] = &[
+    Case {
+        name: "change",
+        plant: plant_step,
+        act: edit,
+        files: STEP_CHANGES,
+        lacks_exchange: false,
+        in_place: false,
+    },
+    Case {
+        name: "change without exchange",
+        plant: plant_step,
+        act: edit,
+        files: STEP_CHANGES,
+        lacks_exchange: true,
+        in_place: false,
+    },
+    Case {
+        name: "change in place",
+        plant: plant_linked,
+        act: edit,
+        files: STEP_CHANGES,
+        lacks_exchange: false,
+        in_place: true,
+    },
+    Case {
+        name: "create",
+        plant: plant_step,
+        act: create,
+        files: &[("/plans/p/step-2.md", None, Some("made\n"))],
+        lacks_exchange: false,
+        in_place: false,
+    },
+    Case {
+        name: "create plan",
+        plant: plant_step,
+        act: create_plan,
+        files: &[("/plans/q/plan.md", None, Some("plan\n")), ("/plans/q/step-1.md", None, Some("step\n"))],
+        lacks_exchange: false,
+        in_place: false,
+    },
+];
+
+/// A run under one script, and what it answered.
+struct Run<'a> {
+    case: &'a Case,
+    script: Script,
+    disk: ModelDisk,
+    answer: Result<(), DiskError>,
+}
+
+/// What is on disk after everything was looked after.
+struct After {
+    texts: Vec<Option<String>>,
+    edited: String,
+    kept: Vec<String>,
+}
+
+fn open(disk: &ModelDisk) -> Result<PlansDir, DiskError> {
+    PlansDir::open(Arc::new(disk.clone()), Path::new("/plans"), Some(Path::new("/state")))
+}
+
+/// The state that every run of a case starts from: the lock was taken once before.
+fn start(case: &Case) -> State {
+    let mut state = State::new();
+    state.plant("/state/planwatch/key", &[7; 32]);
+    (case.plant)(&mut state);
+    let disk = ModelDisk::new(state, Script::default());
+    drop(open(&disk).unwrap().lock(&mut || {}).unwrap());
+    let mut state = disk.world().state.clone();
+    state.settle();
+    state
+}
+
+fn run<'a>(case: &'a Case, start: &State, script: Script) -> Run<'a> {
+    let script = Script { lacks_exchange: case.lacks_exchange, ..script };
+    let disk = ModelDisk::new(start.clone(), script.clone());
+    let answer = open(&disk).and_then(|plans| (case.act)(&plans));
+    Run { case, script, disk, answer }
+}
+
+/// Lets the next commands, a moment and then minutes later, look after what is left.
+fn look_after(case: &Case, state: State) -> After {
+    let disk = ModelDisk::new(state, Script { lacks_exchange: case.lacks_exchange, ..Script::default() });
+    let plans = open(&disk).unwrap();
+    drop(plans.lock(&mut || {}).unwrap());
+    disk.world().state.clock += 120_000_000_000;
+    drop(plans.lock(&mut || {}).unwrap());
+    let kept = plans.kept();
+    let world = disk.world();
+    let text = |path: &str| world.state.text(path).map(|it| String::from_utf8(it).unwrap());
+    After {
+        texts: case.files.iter().map(|(path, ..)| text(path)).collect(),
+        edited: text(STEP).unwrap_or_default(),
+        kept: kept.iter().filter_map(|it| text(&format!("/plans/{}", it.kept.display()))).collect(),
+    }
+}
+
+impl Run<'_> {
+    fn crashed(&self) -> bool {
+        self.disk.world().crashed
+    }
+
+    fn calls(&self) -> u64 {
+        self.disk.world().calls
+    }
+
+    /// Judges every state that may be left; returns how many there were.
+    fn judge(&self, faults: &mut BTreeSet<String>) -> usize {
+        let state = self.disk.world().state.clone();
+        let mut judged = 1;
+        if !self.crashed() {
+            let mut later = state.clone();
+            later.clock += 10_000_000_000;
+            self.check(&look_after(self.case, later), "alive", faults);
+        }
+        let unsynced: &[Unsynced] = if state.has_unsynced() {
+            &[Unsynced::All, Unsynced::Half, Unsynced::Nothing]
+        } else {
+            &[Unsynced::All]
+        };
+        for names in 0..=state.pending() {
+            for &bytes in unsynced {
+                let after = look_after(self.case, state.after_cut(names, bytes));
+                self.check(&after, &format!("power cut with {names} names and {bytes:?} bytes"), faults);
+                judged += 1;
+            }
+        }
+        judged
+    }
+
+    fn check(&self, after: &After, how: &str, faults: &mut BTreeSet<String>) {
+        if let Err(fault) = self.fault(after, how == "alive") {
+            let call = (&self.answer, self.calls());
+            let texts = (&after.texts, &after.kept);
+            faults.insert(format!(
+                "{}: {fault}\n    {how}; {:?}; {call:?}; {texts:?}",
+                self.case.name, self.script
+            ));
+        }
+    }
+
+    fn fault(&self, after: &After, alive: bool) -> Result<(), &'static str> {
+        let saved = self.disk.world().saved;
+        let has = |text: &str, line: &str| text.lines().any(|it| it == line);
+        if saved && !has(&after.edited, "token") && !after.kept.iter().any(|text| has(text, "token")) {
+            return Err("an editor's save is lost");
+        }
+        if let Some(editor) = self.script.editor {
+            // A save at one instant is never half of something: it has to be in the file.
+            let calm = alive && editor.begins == editor.ends && self.script.fault.is_none();
+            if calm && saved && !has(&after.edited, "token") {
+                return Err("an editor's save is not in the file itself");
+            }
+            if calm && self.answer.is_ok() && self.case.files == STEP_CHANGES && !has(&after.edited, "ours") {
+                return Err("an acknowledged write was overtaken");
+            }
+            return self.fault_beside_editor(after);
+        }
+        let old: Vec<_> = self.case.files.iter().map(|(_, old, _)| old.map(str::to_string)).collect();
+        let new: Vec<_> = self.case.files.iter().map(|(.., new)| new.map(str::to_string)).collect();
+        let whole = after.texts == old || after.texts == new;
+        let kept_old = self.case.in_place && after.kept.iter().any(|text| text == OLD);
+        if !whole && !kept_old {
+            return Err("neither old nor new");
+        }
+        let certain = !matches!(self.answer, Err(DiskError::Uncertain { .. }));
+        match &self.answer {
+            Ok(()) if after.texts != new => Err("an acknowledged write is lost"),
+            Err(_) if alive && certain && after.texts != old => Err("a refused write is there"),
+            _ => Ok(()),
+        }
+    }
+
+    /// With an editor at work the texts may be mixed by lines, never within them.
+    fn fault_beside_editor(&self, after: &After) -> Result<(), &'static str> {
+        let world = self.disk.world();
+        let unfinished = world.in_hand.is_some();
+        let whole = |text: &str| {
+            text.is_empty()
+                || text.ends_with('\n') && text.lines().all(|it| ["old", "ours", "token"].contains(&it))
+        };
+        if !self.case.in_place && !whole(&after.edited) {
+            return Err("the edited file is torn");
+        }
+        if !unfinished && !after.edited.contains(OLD) && !after.kept.iter().any(|it| it.contains(OLD)) {
+            return Err("the text from before is gone");
+        }
+        Ok(())
+    }
+}
+
+/// Takes every n-th of a stream of combinations.
+struct Sample {
+    every: usize,
+    at: usize,
+}
+
+impl Sample {
+    fn takes(&mut self) -> bool {
+        self.at += 1;
+        self.at.is_multiple_of(self.every)
+    }
+}
+
+fn sample(bounded: usize) -> Sample {
+    let full = std::env::var("PLANWATCH_MODEL").is_ok_and(|it| it == "full");
+    Sample { every: if full { 1 } else { bounded }, at: 0 }
+}
+
+#[derive(Default)]
+struct Tally {
+    runs: usize,
+    states: usize,
+    faults: BTreeSet<String>,
+}
+
+impl Tally {
+    fn judge(&mut self, run: &Run<'_>) {
+        self.runs += 1;
+        self.states += run.judge(&mut self.faults);
+    }
+}
+
+fn crashes_and_faults(case: &Case, tally: &mut Tally, sample: &mut Sample) {
+    let start = start(case);
+    let calls = run(case, &start, Script::default()).calls();
+    for crash in 1..=calls + 1 {
+        tally.judge(&run(case, &start, Script { crash: Some(crash), ..Script::default() }));
+    }
+    for fault in (1..=calls).flat_map(|call| FAULTS.map(|errno| (call, errno))) {
+        let faulty = Script { fault: Some(fault), ..Script::default() };
+        let alive = run(case, &start, faulty.clone());
+        tally.judge(&alive);
+        for crash in fault.0 + 1..=alive.calls() {
+            if sample.takes() {
+                tally.judge(&run(case, &start, Script { crash: Some(crash), ..faulty.clone() }));
+            }
+        }
+    }
+}
+
+fn editors(case: &Case, tally: &mut Tally, sample: &mut Sample) {
+    let start = start(case);
+    let calls = run(case, &start, Script::default()).calls();
+    for how in SAVES {
+        for (begins, ends) in
+            (1..=calls).flat_map(|begins| (begins..=calls + 40).map(move |ends| (begins, ends)))
+        {
+            let script = Script { editor: Some(Editor { how, begins, ends }), ..Script::default() };
+            let alive = run(case, &start, script.clone());
+            if alive.calls() < ends && ends > calls {
+                break;
+            }
+            if begins == ends || sample.takes() {
+                tally.judge(&alive);
+            }
+            for crash in begins + 1..=alive.calls() {
+                if sample.takes() {
+                    tally.judge(&run(case, &start, Script { crash: Some(crash), ..script.clone() }));
+                }
+            }
+            for fault in (begins..=alive.calls()).flat_map(|call| FAULTS.map(|errno| (call, errno))) {
+                if sample.takes() {
+                    tally.judge(&run(case, &start, Script { fault: Some(fault), ..script.clone() }));
+                }
+            }
+        }
+    }
+}
+
+#[track_caller]
+fn report(what: &str, tally: &Tally) {
+    println!("{what}: {} runs, {} states, {} bad", tally.runs, tally.states, tally.faults.len());
+    let shown: Vec<_> = tally.faults.iter().take(12).cloned().collect();
+    assert!(shown.is_empty(), "{} bad states, among them:\n{}", tally.faults.len(), shown.join("\n"));
+}
+
+#[test]
+fn after_any_crash_and_fault_a_file_is_old_or_new() {
+    let mut tally = Tally::default();
+    for case in CASES {
+        crashes_and_faults(case, &mut tally, &mut sample(7));
+    }
+    report("crashes and faults", &tally);
+}
+
+#[test]
+fn no_save_of_an_editor_is_lost_at_any_moment() {
+    let mut tally = Tally::default();
+    for case in CASES.iter().filter(|it| !it.lacks_exchange && !it.in_place) {
+        editors(case, &mut tally, &mut sample(61));
+    }
+    report("editors", &tally);
+}

@@ -1,0 +1,269 @@
+//! What the model's file system holds: inodes, visible names, and durable ones.
+//!
+//! Knows what survives a power cut; counts no calls and injects nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Component, Path};
+
+use rustix::io::Errno;
+
+use crate::disk::calls::{FileKind, Rename, Stat};
+
+#[derive(Clone, Debug)]
+pub(super) struct Inode {
+    pub kind: FileKind,
+    pub live: Vec<u8>,
+    /// What the last `sync` covered; `None`: never synced.
+    durable: Option<Vec<u8>>,
+    mode: u32,
+    mtime: i128,
+    ctime: i128,
+}
+
+type Name = (u64, OsString);
+
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub clock: i128,
+    inodes: BTreeMap<u64, Inode>,
+    names: BTreeMap<Name, u64>,
+    durable: BTreeMap<Name, u64>,
+    /// Changes of names that are not durable yet, oldest first; each is atomic.
+    pending: Vec<Vec<(Name, Option<u64>)>>,
+}
+
+/// What a power cut left of bytes that were never synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unsynced {
+    All,
+    Half,
+    Nothing,
+}
+
+const ROOT: u64 = 1;
+
+impl State {
+    pub(super) fn new() -> Self {
+        let clock = 1_000_000_000_000;
+        let root = Inode {
+            kind: FileKind::Dir,
+            live: Vec::new(),
+            durable: None,
+            mode: 0o755,
+            mtime: clock,
+            ctime: clock,
+        };
+        Self {
+            clock,
+            inodes: BTreeMap::from([(ROOT, root)]),
+            names: BTreeMap::new(),
+            durable: BTreeMap::new(),
+            pending: Vec::new(),
+        }
+    }
+
+    /// Puts a file there that is durable, for the start of a test.
+    pub(super) fn plant(&mut self, path: &str, bytes: &[u8]) {
+        let path = Path::new(path);
+        for above in path.ancestors().skip(1).collect::<Vec<_>>().into_iter().rev() {
+            if self.find(above).is_err() {
+                self.create(above, FileKind::Dir, 0o755).unwrap();
+            }
+        }
+        let ino = self.create(path, FileKind::File, 0o644).unwrap();
+        self.write(ino, bytes.to_vec());
+        self.settle();
+    }
+
+    /// Makes everything durable.
+    pub(super) fn settle(&mut self) {
+        self.durable = self.names.clone();
+        self.pending.clear();
+        for inode in self.inodes.values_mut() {
+            inode.durable = Some(inode.live.clone());
+        }
+    }
+
+    /// How many changes of names a power cut may take away.
+    pub(super) fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Whether a power cut may take bytes away.
+    pub(super) fn has_unsynced(&self) -> bool {
+        self.inodes.values().any(|it| it.kind == FileKind::File && it.durable.as_ref() != Some(&it.live))
+    }
+
+    /// The state after a power cut that let the first `names` pending changes through.
+    pub(super) fn after_cut(&self, names: usize, unsynced: Unsynced) -> Self {
+        let mut next = self.clone();
+        for change in &self.pending[..names] {
+            apply(&mut next.durable, change);
+        }
+        next.names = next.durable.clone();
+        next.pending.clear();
+        for inode in next.inodes.values_mut() {
+            let durable = inode.durable.take().unwrap_or_default();
+            if inode.live != durable {
+                inode.live = match unsynced {
+                    Unsynced::All => inode.live.clone(),
+                    Unsynced::Half => inode.live[..inode.live.len() / 2].to_vec(),
+                    Unsynced::Nothing => durable,
+                };
+            }
+            inode.durable = Some(inode.live.clone());
+        }
+        next.clock += 10_000_000_000;
+        next
+    }
+
+    pub(super) fn find(&self, path: &Path) -> io::Result<u64> {
+        let mut at = ROOT;
+        for part in path.components() {
+            if let Component::Normal(name) = part {
+                at = *self.names.get(&(at, name.to_os_string())).ok_or(Errno::NOENT)?;
+            }
+        }
+        Ok(at)
+    }
+
+    pub(super) fn inode(&self, ino: u64) -> &Inode {
+        &self.inodes[&ino]
+    }
+
+    pub(super) fn text(&self, path: &str) -> Option<Vec<u8>> {
+        self.find(Path::new(path)).ok().map(|ino| self.inodes[&ino].live.clone())
+    }
+
+    pub(super) fn names_in(&self, dir: u64) -> impl Iterator<Item = (&OsString, u64)> {
+        self.names.iter().filter(move |((at, _), _)| *at == dir).map(|((_, name), ino)| (name, *ino))
+    }
+
+    pub(super) fn stat(&self, ino: u64) -> Stat {
+        let inode = &self.inodes[&ino];
+        Stat {
+            len: inode.live.len() as u64,
+            mtime_ns: inode.mtime,
+            ctime_ns: inode.ctime,
+            ino,
+            dev: 1,
+            mode: inode.mode,
+            nlink: self.names.values().filter(|it| **it == ino).count() as u64,
+            kind: inode.kind,
+            uid: 0,
+            gid: 0,
+        }
+    }
+
+    pub(super) fn write(&mut self, ino: u64, live: Vec<u8>) {
+        let clock = self.clock;
+        let inode = self.inodes.get_mut(&ino).unwrap();
+        (inode.live, inode.mtime, inode.ctime) = (live, clock, clock);
+    }
+
+    pub(super) fn set_mode(&mut self, ino: u64, mode: u32) {
+        let clock = self.clock;
+        let inode = self.inodes.get_mut(&ino).unwrap();
+        (inode.mode, inode.ctime) = (mode, clock);
+    }
+
+    pub(super) fn sync(&mut self, ino: u64) {
+        let inode = self.inodes.get_mut(&ino).unwrap();
+        inode.durable = Some(inode.live.clone());
+    }
+
+    /// Makes the changes of names in a directory durable, and those that they build on.
+    pub(super) fn sync_names(&mut self, dir: u64) {
+        let mut dirs = BTreeSet::from([dir]);
+        let mut covered = vec![false; self.pending.len()];
+        for (at, change) in self.pending.iter().enumerate().rev() {
+            if change.iter().any(|((dir, _), _)| dirs.contains(dir)) {
+                dirs.extend(change.iter().map(|((dir, _), _)| *dir));
+                covered[at] = true;
+            }
+        }
+        let mut covered = covered.into_iter();
+        let durable = &mut self.durable;
+        self.pending.retain(|change| {
+            let now = covered.next().unwrap();
+            if now {
+                apply(durable, change);
+            }
+            !now
+        });
+    }
+
+    fn record(&mut self, change: Vec<(Name, Option<u64>)>) {
+        apply(&mut self.names, &change);
+        for ino in change.iter().filter_map(|(_, ino)| *ino) {
+            self.inodes.get_mut(&ino).unwrap().ctime = self.clock;
+        }
+        self.pending.push(change);
+    }
+
+    fn name(&self, path: &Path) -> io::Result<Name> {
+        let parent = self.find(path.parent().ok_or(Errno::INVAL)?)?;
+        Ok((parent, path.file_name().ok_or(Errno::INVAL)?.to_os_string()))
+    }
+
+    pub(super) fn create(&mut self, path: &Path, kind: FileKind, mode: u32) -> io::Result<u64> {
+        let name = self.name(path)?;
+        if self.names.contains_key(&name) {
+            return Err(Errno::EXIST.into());
+        }
+        let ino = self.inodes.len() as u64 + 1;
+        let clock = self.clock;
+        let inode = Inode { kind, live: Vec::new(), durable: None, mode, mtime: clock, ctime: clock };
+        self.inodes.insert(ino, inode);
+        self.record(vec![(name, Some(ino))]);
+        Ok(ino)
+    }
+
+    pub(super) fn rename(&mut self, from: &Path, to: &Path, how: Rename) -> io::Result<()> {
+        let (old, new) = (self.name(from)?, self.name(to)?);
+        let ino = *self.names.get(&old).ok_or(Errno::NOENT)?;
+        let there = self.names.get(&new).copied();
+        let left = match (how, there) {
+            (Rename::Exchange, None) => return Err(Errno::NOENT.into()),
+            (Rename::NoReplace, Some(_)) => return Err(Errno::EXIST.into()),
+            (Rename::Exchange, there) => there,
+            _ => None,
+        };
+        self.record(vec![(old, left), (new, Some(ino))]);
+        Ok(())
+    }
+
+    pub(super) fn link(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let new = self.name(to)?;
+        let ino = self.find(from)?;
+        if self.names.contains_key(&new) {
+            return Err(Errno::EXIST.into());
+        }
+        self.record(vec![(new, Some(ino))]);
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, path: &Path, kind: FileKind) -> io::Result<()> {
+        let name = self.name(path)?;
+        let ino = *self.names.get(&name).ok_or(Errno::NOENT)?;
+        if self.inodes[&ino].kind != kind {
+            return Err(Errno::PERM.into());
+        }
+        if self.names_in(ino).next().is_some() {
+            return Err(Errno::NOTEMPTY.into());
+        }
+        self.record(vec![(name, None)]);
+        Ok(())
+    }
+}
+
+fn apply(names: &mut BTreeMap<Name, u64>, change: &[(Name, Option<u64>)]) {
+    for (name, ino) in change {
+        match ino {
+            Some(ino) => names.insert(name.clone(), *ino),
+            None => names.remove(name),
+        };
+    }
+}

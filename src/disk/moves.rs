@@ -1,0 +1,89 @@
+//! Small sequences of calls that several protocols need.
+//!
+//! Knows what to do where a file system lacks a call; knows nothing of plans.
+
+use std::io;
+use std::path::Path;
+
+use rustix::io::Errno;
+
+use super::calls::{Disk, FileKind, Open, Rename};
+
+/// What a call that a file system lacks answers.
+pub(super) fn is_missing_call(error: &io::Error) -> bool {
+    // A list, not a pattern: two of the names are one number on Linux.
+    [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::NOTSUP].iter().any(|errno| is(error, *errno))
+}
+
+pub(super) fn is(error: &io::Error, errno: Errno) -> bool {
+    Errno::from_io_error(error) == Some(errno)
+}
+
+/// Gives a file or directory another name, which must not exist.
+pub(super) fn rename_new(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
+    match disk.rename(from, to, Rename::NoReplace) {
+        Err(error) if is_missing_call(&error) => rename_new_by_hand(disk, from, to),
+        other => other,
+    }
+}
+
+/// For NFS and the like: a second link never replaces, and neither does a directory.
+fn rename_new_by_hand(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
+    if disk.lstat(from)?.kind == FileKind::File {
+        disk.link(from, to)?;
+        return disk.remove(from);
+    }
+    match disk.lstat(to) {
+        Ok(_) => Err(Errno::EXIST.into()),
+        Err(error) if is(&error, Errno::NOENT) => disk.rename(from, to, Rename::Replace),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes a directory and those above it; one that is there is fine.
+pub(super) fn make_dirs(disk: &dyn Disk, path: &Path, mode: u32) -> io::Result<()> {
+    match disk.make_dir(path, mode) {
+        Err(error) if is(&error, Errno::EXIST) => Ok(()),
+        Err(error) if is(&error, Errno::NOENT) => {
+            let parent = path.parent().ok_or(error)?;
+            make_dirs(disk, parent, mode)?;
+            match disk.make_dir(path, mode) {
+                Err(error) if is(&error, Errno::EXIST) => Ok(()),
+                other => other,
+            }
+        }
+        other => other,
+    }
+}
+
+/// Reads a small file of planwatch's own; `None` when it is missing or no such file.
+pub(super) fn read_own(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    let file = match disk.open(path, Open::Read) {
+        Err(error) if is(&error, Errno::NOENT) || is(&error, Errno::LOOP) || is(&error, Errno::NXIO) => {
+            return Ok(None);
+        }
+        other => other?,
+    };
+    let stat = file.stat()?;
+    if stat.kind != FileKind::File || stat.len > limit {
+        return Ok(None);
+    }
+    Ok(Some(file.read(limit, stat.len)?))
+}
+
+/// Makes a file with these bytes; takes it away again when it cannot be finished.
+pub(super) fn write_new(disk: &dyn Disk, path: &Path, mode: u32, bytes: &[u8], safe: Safe) -> io::Result<()> {
+    let file = disk.open(path, Open::New(mode))?;
+    let done = file.write(bytes).and_then(|()| if safe == Safe::Yes { file.sync() } else { Ok(()) });
+    if done.is_err() {
+        disk.remove(path).ok();
+    }
+    done
+}
+
+/// Whether the bytes must survive a power cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Safe {
+    Yes,
+    No,
+}

@@ -1,0 +1,301 @@
+//! The primitive calls on the machine's own file systems.
+//!
+//! Knows system calls and their quirks, no protocol. Opens nothing through a symbolic
+//! link and never waits for a FIFO.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::FileExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags, fchmod,
+    fchown, flock, fsetxattr, fstat, fsync, ftruncate, lgetxattr, linkat, llistxattr, mkdirat, openat,
+    readlinkat, renameat, renameat_with, statat, unlinkat,
+};
+use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::calls::{Disk, DiskFile, FileKind, Open, Rename, Stat};
+
+/// The machine's file systems.
+#[derive(Debug, Default)]
+pub struct RealDisk;
+
+#[derive(Debug)]
+struct RealFile(File);
+
+impl Disk for RealDisk {
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        path.canonicalize()
+    }
+
+    fn lstat(&self, path: &Path) -> io::Result<Stat> {
+        Ok(stat_of(&statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?))
+    }
+
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        let target = readlinkat(CWD, path, Vec::new())?;
+        Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<(OsString, io::Result<Stat>)>> {
+        let handle = open_without_links(dir, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
+        let mut found = Vec::new();
+        for name in read_names(&handle)? {
+            match statat(&handle, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => found.push((name, Ok(stat_of(&stat)))),
+                Err(Errno::NOENT) => {}
+                Err(error) => found.push((name, Err(error.into()))),
+            }
+        }
+        Ok(found)
+    }
+
+    fn names(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        read_names(&open_without_links(dir, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?)
+    }
+
+    fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
+        // NONBLOCK: opening a FIFO for reading would otherwise wait for ever.
+        let (flags, mode) = match how {
+            Open::Read => (OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()),
+            Open::InPlace => (OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty()),
+            Open::New(mode) => (OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, Mode::from_raw_mode(mode)),
+            Open::Append => (OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE, Mode::from_raw_mode(0o600)),
+        };
+        Ok(Box::new(RealFile(open_without_links(path, flags, mode)?)))
+    }
+
+    fn make_dir(&self, path: &Path, mode: u32) -> io::Result<()> {
+        Ok(mkdirat(CWD, path, Mode::from_raw_mode(mode))?)
+    }
+
+    fn rename(&self, from: &Path, to: &Path, how: Rename) -> io::Result<()> {
+        Ok(match how {
+            Rename::Exchange => renameat_with(CWD, from, CWD, to, RenameFlags::EXCHANGE),
+            Rename::NoReplace => renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE),
+            Rename::Replace => renameat(CWD, from, CWD, to),
+        }?)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Ok(linkat(CWD, from, CWD, to, AtFlags::empty())?)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        Ok(unlinkat(CWD, path, AtFlags::empty())?)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        Ok(unlinkat(CWD, path, AtFlags::REMOVEDIR)?)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let handle = open_without_links(dir, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
+        match fsync(&handle) {
+            // Some network file systems have no fsync for directories and nothing to lose.
+            Err(Errno::INVAL) => Ok(()),
+            other => Ok(other?),
+        }
+    }
+
+    fn lock(&self, path: &Path, patience: Duration) -> io::Result<Option<Box<dyn DiskFile>>> {
+        let make = OFlags::RDWR | OFlags::CREATE | OFlags::NONBLOCK;
+        let file = match open_without_links(path, make, Mode::from_raw_mode(0o600)) {
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::ISDIR) => {
+                open_without_links(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?
+            }
+            other => other?,
+        };
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(Some(Box::new(RealFile(file)))),
+            Err(Errno::WOULDBLOCK) => {}
+            Err(error) => return Err(error.into()),
+        }
+        wait_for_lock(file, patience)
+    }
+
+    fn now_ns(&self) -> i128 {
+        let now = clock_gettime(ClockId::Realtime);
+        nanoseconds(i128::from(now.tv_sec), i128::from(now.tv_nsec))
+    }
+
+    fn pause(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+
+    fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
+        getrandom::fill(bytes).map_err(|error| io::Error::other(error.to_string()))
+    }
+}
+
+/// Waits in a thread of its own: the kernel queues waiters fairly but knows no time limit.
+///
+/// A thread that is given up takes the lock one day, finds nobody to hand it to, and lets go.
+fn wait_for_lock(file: File, patience: Duration) -> io::Result<Option<Box<dyn DiskFile>>> {
+    let (hand_over, arrival) = mpsc::sync_channel(0);
+    std::thread::Builder::new().name("lock".to_string()).spawn(move || {
+        let taken = loop {
+            match flock(&file, FlockOperation::LockExclusive) {
+                Err(Errno::INTR) => {}
+                other => break other,
+            }
+        };
+        hand_over.send(taken.map(|()| file)).ok();
+    })?;
+    match arrival.recv_timeout(patience) {
+        Ok(taken) => Ok(Some(Box::new(RealFile(taken?)))),
+        Err(_) => Ok(None),
+    }
+}
+
+impl DiskFile for RealFile {
+    fn stat(&self) -> io::Result<Stat> {
+        Ok(stat_of(&fstat(&self.0)?))
+    }
+
+    fn read(&self, limit: u64, expected: u64) -> io::Result<Vec<u8>> {
+        // One byte more than expected: the call that reads it all also sees the end.
+        let room = usize::try_from(expected.min(limit)).unwrap_or(0) + 1;
+        let mut bytes = vec![0; room];
+        let mut filled = 0;
+        loop {
+            if filled == bytes.len() {
+                bytes.resize(filled * 2, 0);
+            }
+            match self.0.read_at(&mut bytes[filled..], filled as u64) {
+                Ok(0) => break,
+                Ok(n) => filled += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+            if filled as u64 >= limit || (filled < bytes.len() && filled as u64 == expected) {
+                break;
+            }
+        }
+        bytes.truncate(filled.min(usize::try_from(limit).unwrap_or(usize::MAX)));
+        Ok(bytes)
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        (&self.0).write_all(bytes)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        Ok(ftruncate(&self.0, len)?)
+    }
+
+    fn dress(&self, like: &Stat, path: &Path) -> io::Result<()> {
+        let mine = fstat(&self.0)?;
+        if (mine.st_uid, mine.st_gid) != (like.uid, like.gid) {
+            // Giving a file away needs rights that few have; the text matters more.
+            let group = Some(Gid::from_raw(like.gid));
+            if fchown(&self.0, Some(Uid::from_raw(like.uid)), group).is_err() {
+                fchown(&self.0, None, group).ok();
+            }
+        }
+        copy_attributes(path, &self.0);
+        Ok(fchmod(&self.0, Mode::from_raw_mode(like.mode))?)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(fsync(&self.0)?)
+    }
+}
+
+/// Copies extended attributes, access control lists among them, as far as allowed.
+fn copy_attributes(from: &Path, to: &File) {
+    let mut list = [0_u8; 4096];
+    let Ok(len) = llistxattr(from, &mut list[..]) else { return };
+    for name in list[..len].split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
+        let name = OsStr::from_bytes(name);
+        let mut value = vec![0_u8; 65536];
+        let Ok(len) = lgetxattr(from, name, &mut value[..]) else { continue };
+        fsetxattr(to, name, &value[..len], XattrFlags::empty()).ok();
+    }
+}
+
+fn read_names(handle: &File) -> io::Result<Vec<OsString>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(handle)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push(OsString::from_vec(name.to_vec()));
+        }
+    }
+    Ok(names)
+}
+
+/// Opens a path that may hold no symbolic link in any part.
+#[cfg(target_os = "linux")]
+fn open_without_links(path: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
+    use rustix::fs::{ResolveFlags, openat2};
+    let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    match openat2(CWD, path, flags, mode, resolve) {
+        // Kernels before 5.6 and some sandboxes do not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => open_part_by_part(path, flags, mode),
+        other => Ok(other?.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_without_links(path: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
+    open_part_by_part(path, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, mode)
+}
+
+/// Opens each directory on the way by itself, so that no part can be a symbolic link.
+fn open_part_by_part(path: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
+    let way = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let parts: Vec<&OsStr> = path
+        .components()
+        .filter_map(|part| match part {
+            Component::Normal(name) => Some(name),
+            _ => None,
+        })
+        .collect();
+    let Some((last, parents)) = parts.split_last() else {
+        return Ok(openat(CWD, path, flags, mode)?.into());
+    };
+    let mut at = openat(CWD, "/", way, Mode::empty())?;
+    for part in parents {
+        at = openat(&at, *part, way, Mode::empty()).map_err(link_on_the_way)?;
+    }
+    Ok(openat(&at, *last, flags, mode)?.into())
+}
+
+/// `O_DIRECTORY` hides that a part is a link: it answers "not a directory" for both.
+fn link_on_the_way(error: Errno) -> Errno {
+    if error == Errno::NOTDIR { Errno::LOOP } else { error }
+}
+
+fn stat_of(stat: &rustix::fs::Stat) -> Stat {
+    let kind = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => FileKind::File,
+        FileType::Directory => FileKind::Dir,
+        FileType::Symlink => FileKind::Symlink,
+        _ => FileKind::Other,
+    };
+    Stat {
+        len: u64::try_from(stat.st_size).unwrap_or(0),
+        mtime_ns: nanoseconds(stat.st_mtime.into(), stat.st_mtime_nsec.into()),
+        ctime_ns: nanoseconds(stat.st_ctime.into(), stat.st_ctime_nsec.into()),
+        ino: stat.st_ino,
+        dev: stat.st_dev,
+        mode: stat.st_mode & 0o7777,
+        nlink: stat.st_nlink,
+        kind,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+    }
+}
+
+fn nanoseconds(seconds: i128, nanos: i128) -> i128 {
+    seconds * 1_000_000_000 + nanos
+}

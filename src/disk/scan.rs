@@ -1,0 +1,167 @@
+//! What lies in a plans directory, by stat alone.
+//!
+//! Knows the shape of the tree: plans and their files, and planwatch's `_` directories. Opens
+//! no file and says nothing about what is in it.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::calls::{FileKind, Stat};
+use super::error::DiskError;
+use super::names::checked;
+use super::plans_dir::PlansDir;
+
+/// The names below a directory, in order.
+#[derive(Debug, Default)]
+pub struct Scan {
+    /// Sorted by path.
+    pub entries: Vec<ScanEntry>,
+    /// What could not be looked at; the rest is complete all the same.
+    pub trouble: Vec<Trouble>,
+}
+
+/// A name and what it stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScanEntry {
+    pub relative: PathBuf,
+    /// Of the file itself; behind a symbolic link, of what it leads to.
+    pub stat: Stat,
+}
+
+/// A name that could not be looked at.
+#[derive(Debug)]
+pub struct Trouble {
+    pub relative: PathBuf,
+    pub error: DiskError,
+}
+
+/// How deep a directory is listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Depth {
+    /// Its own names.
+    Names,
+    /// Also the names in its directories.
+    Nested,
+    /// Also one level more: `_archive` holds plans, which hold directories.
+    Plans,
+}
+
+impl PlansDir {
+    /// Lists the whole tree: plans with their files and one level of nested directories, and
+    /// the `_` directories. Hidden directories, `.planwatch` among them, are left out.
+    pub fn scan(&self) -> Scan {
+        let mut scan = Scan::default();
+        match self.disk.list(&self.root) {
+            Err(error) => scan.trouble(PathBuf::new(), DiskError::reading(&self.root, error)),
+            Ok(names) => {
+                for (name, stat) in names {
+                    self.scan_top(&name, stat, &mut scan);
+                }
+            }
+        }
+        scan.sorted()
+    }
+
+    /// Lists one plan's directory, its files and one level of nested directories.
+    pub fn scan_plan(&self, plan_dir: &Path) -> Scan {
+        let mut scan = Scan::default();
+        if let Err(error) = checked(plan_dir) {
+            scan.trouble(plan_dir.to_path_buf(), error);
+            return scan;
+        }
+        let path = self.root.join(plan_dir);
+        match self.disk.lstat(&path) {
+            Err(error) => scan.trouble(plan_dir.to_path_buf(), DiskError::reading(&path, error)),
+            Ok(stat) => self.scan_entry(plan_dir.to_path_buf(), stat, Depth::Nested, &mut scan),
+        }
+        scan.sorted()
+    }
+
+    fn scan_top(&self, name: &OsStr, stat: io::Result<Stat>, scan: &mut Scan) {
+        if name.as_bytes().starts_with(b".") {
+            return;
+        }
+        let relative = PathBuf::from(name);
+        let depth = if name == "_archive" || name == "_templates" { Depth::Plans } else { Depth::Nested };
+        match stat {
+            Err(error) => scan.trouble(relative, DiskError::reading(Path::new(name), error)),
+            // Files beside the plans are nobody's plan.
+            Ok(stat) if matches!(stat.kind, FileKind::Dir | FileKind::Symlink) => {
+                self.scan_entry(relative, stat, depth, scan);
+            }
+            Ok(_) => {}
+        }
+    }
+
+    fn scan_entry(&self, relative: PathBuf, stat: Stat, depth: Depth, scan: &mut Scan) {
+        let (real, stat) = match self.behind_link(&relative, stat) {
+            Ok(found) => found,
+            Err(error) => return scan.trouble(relative, error),
+        };
+        scan.entries.push(ScanEntry { relative: relative.clone(), stat });
+        if stat.kind != FileKind::Dir {
+            return;
+        }
+        match self.disk.list(&self.root.join(&real)) {
+            Err(error) => scan.trouble(relative, DiskError::reading(&self.root.join(&real), error)),
+            Ok(names) => {
+                for (name, stat) in names {
+                    self.scan_inside(&relative, &name, stat, depth, scan);
+                }
+            }
+        }
+    }
+
+    fn scan_inside(
+        &self,
+        above: &Path,
+        name: &OsString,
+        stat: io::Result<Stat>,
+        depth: Depth,
+        scan: &mut Scan,
+    ) {
+        let relative = above.join(name);
+        let stat = match stat {
+            Ok(stat) => stat,
+            Err(error) => {
+                let error = DiskError::reading(&self.root.join(&relative), error);
+                return scan.trouble(relative, error);
+            }
+        };
+        let deeper = match depth {
+            Depth::Plans => Depth::Nested,
+            Depth::Nested => Depth::Names,
+            Depth::Names => {
+                // Below this only the names count.
+                scan.entries.push(ScanEntry { relative, stat });
+                return;
+            }
+        };
+        self.scan_entry(relative, stat, deeper, scan);
+    }
+
+    /// Returns the path and stat of what an entry leads to.
+    fn behind_link(&self, relative: &Path, stat: Stat) -> Result<(PathBuf, Stat), DiskError> {
+        if stat.kind != FileKind::Symlink {
+            return Ok((relative.to_path_buf(), stat));
+        }
+        let real = self.resolve(relative)?;
+        let path = self.root.join(&real);
+        let stat = self.disk.lstat(&path).map_err(|error| DiskError::reading(&path, error))?;
+        Ok((real, stat))
+    }
+}
+
+impl Scan {
+    fn trouble(&mut self, relative: PathBuf, error: DiskError) {
+        self.trouble.push(Trouble { relative, error });
+    }
+
+    fn sorted(mut self) -> Self {
+        self.entries.sort_by(|a, b| a.relative.cmp(&b.relative));
+        self.trouble.sort_by(|a, b| a.relative.cmp(&b.relative));
+        self
+    }
+}

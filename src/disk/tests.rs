@@ -1,0 +1,353 @@
+//! The protocols on the machine's own file system.
+#![expect(clippy::disallowed_methods, reason = "the tests play the editors and other programs")]
+
+use std::convert::Infallible;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// A plans directory with one plan `p` of one step, and a state directory.
+struct Place {
+    dir: TempDir,
+    plans: PlansDir,
+}
+
+fn place() -> Place {
+    let dir = TempDir::new().unwrap();
+    fs::create_dir_all(dir.path().join("plans/p")).unwrap();
+    fs::write(dir.path().join("plans/p/step-1.md"), "old\n").unwrap();
+    let plans = open(dir.path());
+    Place { dir, plans }
+}
+
+fn open(dir: &Path) -> PlansDir {
+    PlansDir::open(Arc::new(RealDisk), &dir.join("plans"), Some(&dir.join("state"))).unwrap()
+}
+
+fn lock(plans: &PlansDir) -> Locked<'_> {
+    plans.lock(&mut || panic!("nobody else holds it")).unwrap()
+}
+
+impl Place {
+    fn path(&self, relative: &str) -> PathBuf {
+        self.dir.path().join("plans").join(relative)
+    }
+
+    fn text(&self, relative: &str) -> String {
+        fs::read_to_string(self.path(relative)).unwrap()
+    }
+}
+
+fn step() -> &'static Path {
+    Path::new("p/step-1.md")
+}
+
+/// Puts a line at the end, and runs `meanwhile` after each reading.
+fn append(locked: &mut Locked<'_>, meanwhile: &mut dyn FnMut()) -> Result<Written, ChangeError<Infallible>> {
+    locked.change(step(), &mut |bytes| {
+        meanwhile();
+        Ok([bytes, b"ours\n"].concat())
+    })
+}
+
+#[test]
+fn a_change_replaces_the_text_and_tells_what_is_there() {
+    let it = place();
+    let written = append(&mut lock(&it.plans), &mut || {}).unwrap();
+    assert_eq!(it.text("p/step-1.md"), "old\nours\n");
+    assert_eq!(written.done, Done::Replaced);
+    assert_eq!(written.bytes, b"old\nours\n");
+    assert_eq!(written.stat, it.plans.read(step()).unwrap().stat);
+    assert_eq!(it.plans.kept(), []);
+}
+
+#[test]
+fn a_change_that_changes_nothing_does_not_touch_the_file() {
+    let it = place();
+    let before = it.plans.read(step()).unwrap();
+    let written = lock(&it.plans).change(step(), &mut |bytes| Ok::<_, Infallible>(bytes.to_vec())).unwrap();
+    assert_eq!(written.done, Done::Nothing);
+    assert_eq!(it.plans.read(step()).unwrap(), before);
+}
+
+#[test]
+fn a_save_between_reading_and_replacing_becomes_the_new_base() {
+    let it = place();
+    let mut saves = 0;
+    let path = it.path("p/step-1.md");
+    let written = append(&mut lock(&it.plans), &mut || {
+        saves += 1;
+        if saves == 1 {
+            fs::write(path.with_extension("tmp"), "theirs\n").unwrap();
+            fs::rename(path.with_extension("tmp"), &path).unwrap();
+        }
+    })
+    .unwrap();
+    assert_eq!(it.text("p/step-1.md"), "theirs\nours\n");
+    assert_eq!(written.kept, []);
+    assert_eq!(saves, 2);
+}
+
+#[test]
+fn an_editor_that_saves_every_time_wins() {
+    let it = place();
+    let mut saves = 0;
+    let path = it.path("p/step-1.md");
+    let outcome = append(&mut lock(&it.plans), &mut || {
+        saves += 1;
+        fs::write(&path, format!("save {saves}\n")).unwrap();
+    });
+    assert!(matches!(outcome, Err(ChangeError::Disk(DiskError::FileChanged { .. }))), "{outcome:?}");
+    assert_eq!(it.text("p/step-1.md"), format!("save {saves}\n"));
+}
+
+#[test]
+fn an_edit_that_their_save_makes_impossible_leaves_their_save() {
+    let it = place();
+    let path = it.path("p/step-1.md");
+    let mut calls = 0;
+    let outcome = lock(&it.plans).change(step(), &mut |_| {
+        calls += 1;
+        if calls == 2 {
+            return Err("no longer");
+        }
+        fs::write(&path, "theirs\n").unwrap();
+        Ok(b"ours\n".to_vec())
+    });
+    assert!(matches!(outcome, Err(ChangeError::Refused("no longer"))), "{outcome:?}");
+    assert_eq!(it.text("p/step-1.md"), "theirs\n");
+    assert_eq!(it.plans.kept(), []);
+}
+
+#[test]
+fn a_late_write_into_the_replaced_inode_is_kept_and_reported() {
+    let it = place();
+    let mut editor = fs::OpenOptions::new().append(true).open(it.path("p/step-1.md")).unwrap();
+    append(&mut lock(&it.plans), &mut || {}).unwrap();
+    std::io::Write::write_all(&mut editor, b"late\n").unwrap();
+    let kept = it.plans.kept();
+    assert_eq!(kept.len(), 1);
+    assert_eq!((kept[0].path.as_path(), kept[0].why), (step(), KeptWhy::Late));
+    assert_eq!(fs::read_to_string(it.plans.root().join(&kept[0].kept)).unwrap(), "old\nlate\n");
+}
+
+#[test]
+fn mode_links_and_attributes_survive() {
+    let it = place();
+    let path = it.path("p/step-1.md");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+    let name = "user.planwatch.test";
+    let with_attributes = rustix::fs::setxattr(&path, name, b"x", rustix::fs::XattrFlags::empty()).is_ok();
+    append(&mut lock(&it.plans), &mut || {}).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o640);
+    if with_attributes {
+        let mut value = [0; 8];
+        assert_eq!(rustix::fs::getxattr(&path, name, &mut value[..]), Ok(1));
+    }
+    fs::hard_link(&path, it.path("p/other.md")).unwrap();
+    append(&mut lock(&it.plans), &mut || {}).unwrap();
+    assert_eq!(it.text("p/other.md"), "old\nours\nours\n");
+    assert_eq!(it.plans.kept(), []);
+}
+
+#[test]
+fn creating_never_replaces() {
+    let it = place();
+    let mut locked = lock(&it.plans);
+    let refused = locked.create(step(), b"new\n").unwrap_err();
+    assert!(matches!(refused, DiskError::Exists { .. }), "{refused:?}");
+    assert_eq!(it.text("p/step-1.md"), "old\n");
+    let written = locked.create(Path::new("_archive/q/removed-1/step-2.md"), b"new\n").unwrap();
+    assert_eq!(it.text("_archive/q/removed-1/step-2.md"), "new\n");
+    assert_eq!(written.stat.len, 4);
+    assert_eq!(fs::read_dir(it.path(".planwatch/displaced")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_plan_appears_whole_or_not_at_all() {
+    let it = place();
+    let files = [("plan.md".to_string(), b"# Q\n".to_vec()), ("step-1.md".to_string(), b"# S\n".to_vec())];
+    let mut locked = lock(&it.plans);
+    locked.create_dir_with(Path::new("q"), &files).unwrap();
+    assert_eq!(it.text("q/step-1.md"), "# S\n");
+    let refused = locked.create_dir_with(Path::new("q"), &files).unwrap_err();
+    assert_eq!(refused.code(), "plan-exists");
+    assert!(!it.path(".planwatch/building").exists());
+    let bad = [("../x".to_string(), Vec::new())];
+    assert_eq!(locked.create_dir_with(Path::new("r"), &bad).unwrap_err().code(), "bad-path");
+    assert!(!it.path("r").exists());
+}
+
+#[test]
+fn links_are_followed_inside_only() {
+    let it = place();
+    fs::write(it.dir.path().join("secret"), "secret\n").unwrap();
+    fs::create_dir(it.path("q")).unwrap();
+    symlink("../p/step-1.md", it.path("q/step-1.md")).unwrap();
+    symlink(it.path("p/step-1.md").canonicalize().unwrap(), it.path("q/step-2.md")).unwrap();
+    symlink("../../secret", it.path("q/step-3.md")).unwrap();
+    symlink("/dev/zero", it.path("q/step-4.md")).unwrap();
+    symlink("step-5.md", it.path("q/step-5.md")).unwrap();
+    symlink("nowhere", it.path("q/step-6.md")).unwrap();
+    symlink("p", it.path("linked")).unwrap();
+    symlink("../.planwatch/lock", it.path("q/step-7.md")).unwrap();
+    drop(lock(&it.plans));
+    for inside in ["q/step-1.md", "q/step-2.md", "linked/step-1.md"] {
+        let found = it.plans.read(Path::new(inside)).unwrap();
+        assert_eq!((found.bytes.as_slice(), found.real.as_path()), (&b"old\n"[..], step()), "{inside}");
+    }
+    for n in 3..=7 {
+        let error = it.plans.read(Path::new(&format!("q/step-{n}.md"))).unwrap_err();
+        assert!(matches!(error, DiskError::LeadsOut { .. }), "{n}: {error:?}");
+    }
+    lock(&it.plans)
+        .change(Path::new("q/step-1.md"), &mut |_| Ok::<_, Infallible>(b"through\n".to_vec()))
+        .unwrap();
+    assert_eq!(it.text("p/step-1.md"), "through\n");
+    assert!(fs::symlink_metadata(it.path("q/step-1.md")).unwrap().is_symlink());
+    assert_eq!(it.plans.scan().trouble.len(), 5);
+}
+
+#[test]
+fn what_is_no_file_is_reported_and_never_waited_for() {
+    let it = place();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        it.path("p/step-2.md"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o644),
+        0,
+    )
+    .unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(it.path("p/step-3.md")).unwrap();
+    fs::create_dir(it.path("p/step-4.md")).unwrap();
+    let big = fs::File::create(it.path("p/step-5.md")).unwrap();
+    big.set_len(FILE_LIMIT + 1).unwrap();
+    let code = |n| it.plans.read(Path::new(&format!("p/step-{n}.md"))).unwrap_err().code();
+    assert_eq!(
+        [2, 3, 4, 5, 6].map(code),
+        ["not-a-file", "not-a-file", "not-a-file", "too-large", "not-found"]
+    );
+    let mut locked = lock(&it.plans);
+    for n in 2..=4 {
+        let edit = &mut |_: &[u8]| Ok::<_, Infallible>(Vec::new());
+        assert!(locked.change(Path::new(&format!("p/step-{n}.md")), edit).is_err());
+    }
+}
+
+#[test]
+fn names_that_are_not_utf8_are_files_like_others() {
+    let it = place();
+    let name = PathBuf::from(std::ffi::OsStr::from_bytes(b"p/step-\xff.md"));
+    fs::write(it.path("p").join(name.file_name().unwrap()), "x\n").unwrap();
+    assert_eq!(it.plans.read(&name).unwrap().bytes, b"x\n");
+    lock(&it.plans).change(&name, &mut |_| Ok::<_, Infallible>(b"y\n".to_vec())).unwrap();
+    assert_eq!(it.plans.read(&name).unwrap().bytes, b"y\n");
+    assert!(it.plans.scan().entries.iter().any(|entry| entry.relative == name));
+}
+
+#[test]
+fn a_scan_lists_plans_and_never_the_runtime_state() {
+    let it = place();
+    drop(lock(&it.plans));
+    for dir in ["p/nested/deeper", "_archive/a/removed-1", "_decisions", ".hidden"] {
+        fs::create_dir_all(it.path(dir)).unwrap();
+    }
+    for file in ["README.md", "p/nested/plan.md", "_archive/a/removed-1/step-1.md", "_decisions/d.md"] {
+        fs::write(it.path(file), "").unwrap();
+    }
+    let scan = it.plans.scan();
+    let names: Vec<_> = scan.entries.iter().map(|it| it.relative.to_str().unwrap()).collect();
+    let expected = [
+        "_archive",
+        "_archive/a",
+        "_archive/a/removed-1",
+        "_archive/a/removed-1/step-1.md",
+        "_decisions",
+        "_decisions/d.md",
+        "p",
+        "p/nested",
+        "p/nested/deeper",
+        "p/nested/plan.md",
+        "p/step-1.md",
+    ];
+    assert_eq!(names, expected);
+    let plan = it.plans.scan_plan(Path::new("p"));
+    assert_eq!(plan.entries.len(), 5);
+    assert_eq!(plan.entries.last().unwrap().stat, it.plans.read(step()).unwrap().stat);
+}
+
+#[test]
+fn a_foreign_runtime_directory_is_moved_aside_unread() {
+    let it = place();
+    fs::create_dir_all(it.path(".planwatch/displaced")).unwrap();
+    fs::write(it.path(".planwatch/stamp"), "0".repeat(64)).unwrap();
+    drop(lock(&it.plans));
+    assert!(it.path(".planwatch.foreign-1/stamp").exists());
+    assert!(it.path(".planwatch.foreign-1/.gitignore").exists());
+    assert_eq!(it.plans.kept()[0].why, KeptWhy::Foreign);
+    assert_eq!(it.plans.runtime_dir(), Some(it.plans.root().join(".planwatch")));
+    // The same user on the same machine finds it again.
+    drop(lock(&open(it.dir.path())));
+    assert!(!it.path(".planwatch.foreign-2").exists());
+    // A link is no directory of ours, whatever it leads to.
+    fs::rename(it.path(".planwatch"), it.dir.path().join("elsewhere")).unwrap();
+    symlink("../elsewhere", it.path(".planwatch")).unwrap();
+    drop(lock(&it.plans));
+    assert!(fs::symlink_metadata(it.path(".planwatch.foreign-2")).unwrap().is_symlink());
+}
+
+#[test]
+fn without_a_place_for_the_key_lock_and_changes_still_work() {
+    let it = place();
+    fs::write(it.dir.path().join("file"), "").unwrap();
+    let plans = PlansDir::open(
+        Arc::new(RealDisk),
+        &it.dir.path().join("plans"),
+        Some(&it.dir.path().join("file/below")),
+    )
+    .unwrap();
+    assert_eq!(plans.runtime_dir(), None);
+    append(&mut lock(&plans), &mut || {}).unwrap();
+    assert_eq!(it.text("p/step-1.md"), "old\nours\n");
+}
+
+#[test]
+fn a_deleted_lock_file_excludes_nobody() {
+    let it = place();
+    let first = lock(&it.plans);
+    fs::remove_dir_all(it.path(".planwatch")).unwrap();
+    // Nobody can hold a lock that has no name, so this one comes through.
+    drop(lock(&it.plans));
+    drop(first);
+}
+
+#[test]
+fn one_at_a_time() {
+    let it = place();
+    fs::write(it.path("p/step-1.md"), "0").unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let plans = open(it.dir.path());
+                for _ in 0..25 {
+                    let mut locked = plans.lock(&mut || {}).unwrap();
+                    locked
+                        .change(step(), &mut |bytes| {
+                            let n: u32 = std::str::from_utf8(bytes).unwrap().parse().unwrap();
+                            Ok::<_, Infallible>((n + 1).to_string().into_bytes())
+                        })
+                        .unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(it.text("p/step-1.md"), "100");
+    assert_eq!(it.plans.kept(), []);
+}

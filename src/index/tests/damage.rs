@@ -1,0 +1,1 @@
+//! Damage of every kind, and other processes.

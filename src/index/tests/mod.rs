@@ -1,0 +1,5 @@
+//! What the index promises as a whole: it gives back what it was given, or says that it cannot.
+
+pub(super) mod arbitrary;
+mod damage;
+mod round_trip;
