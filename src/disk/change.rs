@@ -13,10 +13,11 @@ use rustix::io::Errno;
 use super::calls::Rename;
 use super::displaced::{Kept, KeptWhy, dir, keep};
 use super::error::{ChangeError, DiskError};
-use super::locked::{Done, Draft, Locked, Written};
+use super::locked::{Done, Draft, Locked, Version, Written};
 use super::moves::{is, is_missing_call, rename_new};
 use super::names::{Content, VersionName};
 use super::plans_dir::Snapshot;
+use super::undo::Record;
 
 /// How often an edit is made again before the editor wins.
 const TRIES: usize = 3;
@@ -35,11 +36,11 @@ pub(super) enum Put {
 /// A save that lies in `displaced/` while our own version is in the file.
 #[derive(Debug)]
 pub(super) struct Raced {
-    real: PathBuf,
-    theirs: Draft,
+    pub real: PathBuf,
+    pub theirs: Version,
     /// What `theirs` held when it came out.
-    text: Vec<u8>,
-    ours: Vec<u8>,
+    pub text: Vec<u8>,
+    pub ours: Vec<u8>,
 }
 
 impl Locked<'_> {
@@ -69,12 +70,15 @@ impl Locked<'_> {
                 self.withdraw(raced, &mut kept)?;
                 return Ok(unchanged(base, kept));
             }
-            match self.put(&base, &new, raced.as_ref()) {
+            let id = self.fresh_id();
+            match self.put(id, &base, &new, raced.as_ref()) {
                 Ok(Put::Clean(draft)) => {
                     let stat = draft.file.stat().unwrap_or(base.stat);
-                    if let Some(raced) = raced {
-                        self.release(&raced.theirs, Content::of(&base.bytes));
-                    }
+                    let before = match raced {
+                        Some(raced) => self.release(&raced.theirs, Content::of(&base.bytes)),
+                        None => draft.version,
+                    };
+                    self.record(Record::replaced(&base.real, &before, Content::of(&new)));
                     return Ok(Written { path: base.real, done: Done::Replaced, bytes: new, stat, kept });
                 }
                 Ok(Put::Raced(next, theirs)) => {
@@ -104,17 +108,25 @@ impl Locked<'_> {
     }
 
     /// Puts a new version in place of the file, and looks at what came out.
-    fn put(&self, base: &Snapshot, new: &[u8], raced: Option<&Raced>) -> Result<Put, DiskError> {
+    ///
+    /// `id` names the version that comes out.
+    pub(super) fn put(
+        &self,
+        id: u64,
+        base: &Snapshot,
+        new: &[u8],
+        raced: Option<&Raced>,
+    ) -> Result<Put, DiskError> {
         let expected = raced.map_or(&base.bytes, |it| &it.ours);
         if base.stat.nlink > 1 && raced.is_none() {
-            return self.write_in_place(base, new);
+            return self.write_in_place(id, base, new);
         }
-        let draft = self.draft(&base.real, Content::of(expected), new, Some(base))?;
+        let draft = self.draft(id, &base.real, Content::of(expected), new, Some(base))?;
         let path = self.plans.root.join(&base.real);
         let exchanged = if self.plans.lacks_exchange() {
             Err(Errno::NOSYS.into())
         } else {
-            self.plans.disk.rename(&draft.path, &path, Rename::Exchange)
+            self.plans.disk.rename(&draft.version.path, &path, Rename::Exchange)
         };
         match exchanged {
             Ok(()) => self.look(&path, draft, new, base, expected),
@@ -123,10 +135,10 @@ impl Locked<'_> {
                 self.check_and_rename(&path, draft, expected)
             }
             Err(error) => {
-                self.plans.disk.remove(&draft.path).ok();
+                self.plans.disk.remove(&draft.version.path).ok();
                 if is(&error, Errno::XDEV) || is(&error, Errno::BUSY) {
                     // The file, or its directory, is a mount point.
-                    return self.write_in_place(base, new);
+                    return self.write_in_place(id, base, new);
                 }
                 Err(DiskError::writing(&path, error))
             }
@@ -143,13 +155,17 @@ impl Locked<'_> {
         expected: &[u8],
     ) -> Result<Put, DiskError> {
         let synced = self.sync_parent(path);
-        let looked = synced.and_then(|()| self.read_displaced(&draft.path));
+        let looked = synced.and_then(|()| self.read_displaced(&draft.version.path));
         match looked {
             Ok((bytes, _)) if bytes == expected => Ok(Put::Clean(draft)),
             Ok((bytes, stat)) => {
                 let real = base.real.clone();
-                let raced =
-                    Raced { real: real.clone(), theirs: draft, text: bytes.clone(), ours: new.to_vec() };
+                let raced = Raced {
+                    real: real.clone(),
+                    theirs: draft.version,
+                    text: bytes.clone(),
+                    ours: new.to_vec(),
+                };
                 Ok(Put::Raced(raced, Snapshot { bytes, stat, real }))
             }
             Err(error) => Err(self.take_back(path, &draft, new, error)),
@@ -159,17 +175,17 @@ impl Locked<'_> {
     /// Undoes an exchange whose outcome cannot be judged or may not be durable.
     fn take_back(&self, path: &Path, draft: &Draft, new: &[u8], error: DiskError) -> DiskError {
         let disk = &*self.plans.disk;
-        if let Err(source) = disk.rename(&draft.path, path, Rename::Exchange) {
-            let kept = keep(disk, &self.plans.root, &draft.path, KeptWhy::Interrupted);
+        if let Err(source) = disk.rename(&draft.version.path, path, Rename::Exchange) {
+            let kept = keep(disk, &self.plans.root, &draft.version.path, KeptWhy::Interrupted);
             return DiskError::Uncertain { path: path.to_path_buf(), kept: kept.kept, source };
         }
         self.sync_parent(path).ok();
         // When somebody saved on top of ours meanwhile, that save came out; the next sweep
         // finds it by its content. Our own version is of no use to anybody.
-        if self.read_displaced(&draft.path).is_ok_and(|(bytes, _)| bytes == new) {
-            self.release(draft, Content::of(new));
+        if self.read_displaced(&draft.version.path).is_ok_and(|(bytes, _)| bytes == new) {
+            self.release(&draft.version, Content::of(new));
         } else {
-            keep(disk, &self.plans.root, &draft.path, KeptWhy::Overtaken);
+            keep(disk, &self.plans.root, &draft.version.path, KeptWhy::Overtaken);
         }
         error
     }
@@ -178,7 +194,7 @@ impl Locked<'_> {
     ///
     /// If there was another save on top of ours, that one goes into the file and the
     /// earlier one is kept.
-    fn withdraw(&self, raced: Option<Raced>, kept: &mut Vec<Kept>) -> Result<(), DiskError> {
+    pub(super) fn withdraw(&self, raced: Option<Raced>, kept: &mut Vec<Kept>) -> Result<(), DiskError> {
         let Some(Raced { real, theirs, text, ours }) = raced else { return Ok(()) };
         let disk = &*self.plans.disk;
         let path = self.plans.root.join(&real);
@@ -217,11 +233,12 @@ impl Locked<'_> {
     }
 
     /// Says in the name of a version that its text is known and needs no report.
-    fn release(&self, version: &Draft, content: Content) {
+    pub(super) fn release(&self, version: &Version, content: Content) -> Version {
         let name = VersionName { base: content, ..version.name.clone() };
-        let to = dir(&self.plans.root).join(name.encode());
+        let path = dir(&self.plans.root).join(name.encode());
         // If it fails the text is reported without need, never lost.
-        rename_new(&*self.plans.disk, &version.path, &to).ok();
+        rename_new(&*self.plans.disk, &version.path, &path).ok();
+        Version { path, name }
     }
 
     pub(super) fn sync_parent(&self, path: &Path) -> Result<(), DiskError> {

@@ -11,7 +11,7 @@ use super::calls::{DiskFile, Open, Rename};
 use super::change::Put;
 use super::displaced::{KeptWhy, dir, kept_name};
 use super::error::DiskError;
-use super::locked::{Draft, Locked};
+use super::locked::{Draft, Locked, Version};
 use super::moves::{Safe, is, rename_new, write_new};
 use super::names::{Content, NamedPath, RUNTIME, VersionName};
 use super::plans_dir::Snapshot;
@@ -28,8 +28,7 @@ impl Locked<'_> {
         expected: &[u8],
     ) -> Result<Put, DiskError> {
         let disk = &*self.plans.disk;
-        let name = VersionName { id: draft.name.id + 1, ..draft.name.clone() };
-        let old = dir(&self.plans.root).join(name.encode());
+        let Version { path: old, name } = self.second_version(&draft.version);
         let same = self.second_name(path, &old, expected).and_then(|()| self.read_displaced(path));
         let outcome = match same {
             Ok((bytes, _)) if bytes == expected => self.replace(path, &draft, &old),
@@ -37,13 +36,20 @@ impl Locked<'_> {
             Err(error) => Err(error),
         };
         match outcome {
-            Ok(true) => Ok(Put::Clean(Draft { path: old, name, file: draft.file })),
+            Ok(true) => Ok(Put::Clean(Draft { version: Version { path: old, name }, file: draft.file })),
             unplaced => {
-                disk.remove(&draft.path).ok();
+                // In this order: a second name without a draft means that it was done.
                 disk.remove(&old).ok();
+                disk.remove(&draft.version.path).ok();
                 unplaced.map(|_| Put::Stale)
             }
         }
+    }
+
+    /// What the old inode is called when it was not exchanged for `version`.
+    pub(super) fn second_version(&self, version: &Version) -> Version {
+        let name = VersionName { id: version.name.id + 1, ..version.name.clone() };
+        Version { path: dir(&self.plans.root).join(name.encode()), name }
     }
 
     fn second_name(&self, path: &Path, old: &Path, expected: &[u8]) -> Result<(), DiskError> {
@@ -61,7 +67,7 @@ impl Locked<'_> {
     fn replace(&self, path: &Path, draft: &Draft, old: &Path) -> Result<bool, DiskError> {
         let disk = &*self.plans.disk;
         let failed = |error| DiskError::writing(path, error);
-        disk.rename(&draft.path, path, Rename::Replace).map_err(failed)?;
+        disk.rename(&draft.version.path, path, Rename::Replace).map_err(failed)?;
         let Err(error) = self.sync_parent(path) else { return Ok(true) };
         match disk.rename(old, path, Rename::Replace) {
             Ok(()) => Err(error),
@@ -75,12 +81,12 @@ impl Locked<'_> {
     ///
     /// Not atomic: after a crash the file may hold a mixture, and the text before is kept
     /// and reported as [`KeptWhy::Interrupted`].
-    pub(super) fn write_in_place(&self, base: &Snapshot, new: &[u8]) -> Result<Put, DiskError> {
+    pub(super) fn write_in_place(&self, id: u64, base: &Snapshot, new: &[u8]) -> Result<Put, DiskError> {
         let disk = &*self.plans.disk;
         let path = self.plans.root.join(&base.real);
         let failed = |error| DiskError::writing(&path, error);
         let name = VersionName {
-            id: u64::try_from(disk.now_ns()).unwrap_or(0),
+            id,
             base: Content::of(&base.bytes),
             new: Content::of(new),
             path: NamedPath::Whole(base.real.clone()),
@@ -102,7 +108,7 @@ impl Locked<'_> {
                 let old = displaced.join(name.encode());
                 // If it fails, a text is reported that is not missed.
                 rename_new(disk, &copy, &old).ok();
-                Ok(Put::Clean(Draft { path: old, name, file }))
+                Ok(Put::Clean(Draft { version: Version { path: old, name }, file }))
             }
             Err(source) if self.overwrite(&path, &base.bytes).is_ok() => {
                 disk.remove(&copy).ok();

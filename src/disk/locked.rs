@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
+use super::batch::Recovered;
 use super::calls::{DiskFile, Open, Stat};
 use super::displaced::{self, DRAFT, Kept};
 use super::error::DiskError;
@@ -15,6 +16,7 @@ use super::moves::{Safe, is, make_dirs, rename_new, write_new};
 use super::names::{Content, NamedPath, RUNTIME, VersionName, checked};
 use super::plans_dir::{PlansDir, Snapshot, read_at_rest};
 use super::runtime::Trust;
+use super::undo::{Record, Unit};
 
 /// Where a directory is put together before it gets its name, below `.planwatch`.
 const BUILDING: &str = "building";
@@ -28,8 +30,12 @@ pub struct Locked<'a> {
     /// The lock lives as long as this.
     pub(super) handle: Box<dyn DiskFile>,
     pub(super) trust: Trust,
-    /// What taking the lock found, to be reported.
+    /// Texts that were found, or had to be, kept; to be reported.
     pub news: Vec<Kept>,
+    /// The batch that a crash had interrupted, if taking the lock found one.
+    pub recovered: Option<Recovered>,
+    /// What the writes from here on belong to.
+    pub(super) unit: Option<Unit>,
 }
 
 /// What a write did.
@@ -54,11 +60,17 @@ pub enum Done {
     Nothing,
 }
 
-/// A version that lies in `displaced/` and waits to be put in place.
-#[derive(Debug)]
-pub(super) struct Draft {
+/// A text that lies in `displaced/`.
+#[derive(Clone, Debug)]
+pub(super) struct Version {
     pub path: PathBuf,
     pub name: VersionName,
+}
+
+/// A version that planwatch wrote, and its open file.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub version: Version,
     pub file: Box<dyn DiskFile>,
 }
 
@@ -70,7 +82,8 @@ impl<'a> Locked<'a> {
         lock: &Stat,
         trust: Trust,
     ) -> Result<Self, DiskError> {
-        let mut locked = Self { plans, handle, trust, news: Vec::new() };
+        let mut locked = Self { plans, handle, trust, news: Vec::new(), recovered: None, unit: None };
+        locked.recover()?;
         locked.sweep(lock);
         Ok(locked)
     }
@@ -83,18 +96,20 @@ impl<'a> Locked<'a> {
         let real = self.real_place(relative)?;
         let path = self.plans.root.join(&real);
         let parent = path.parent().unwrap_or(&self.plans.root);
-        let draft = self.draft(&real, Content::NOTHING, bytes, None)?;
+        let id = self.fresh_id();
+        let draft = self.draft(id, &real, Content::NOTHING, bytes, None)?;
         let placed = self.make_way(parent).and_then(|()| {
-            rename_new(&*self.plans.disk, &draft.path, &path)
+            rename_new(&*self.plans.disk, &draft.version.path, &path)
                 .map_err(|error| DiskError::writing(&path, error))
         });
         if let Err(error) = placed {
-            self.plans.disk.remove(&draft.path).ok();
+            self.plans.disk.remove(&draft.version.path).ok();
             return Err(error);
         }
         let done = self.plans.disk.sync_dir(parent).and_then(|()| draft.file.stat());
         match done {
             Ok(stat) => {
+                self.record(Record::created(&real, draft.version.name.new));
                 Ok(Written { path: real, done: Done::Created, bytes: bytes.to_vec(), stat, kept: Vec::new() })
             }
             Err(source) => Err(self.uncreate(&path, &draft, source)),
@@ -103,7 +118,7 @@ impl<'a> Locked<'a> {
 
     /// Takes back a file whose name may not be durable; an editor may have it open already.
     fn uncreate(&self, path: &Path, draft: &Draft, source: std::io::Error) -> DiskError {
-        match rename_new(&*self.plans.disk, path, &draft.path) {
+        match rename_new(&*self.plans.disk, path, &draft.version.path) {
             Ok(()) => DiskError::writing(path, source),
             Err(_) => DiskError::Uncertain { path: path.to_path_buf(), kept: path.to_path_buf(), source },
         }
@@ -133,7 +148,10 @@ impl<'a> Locked<'a> {
         }
         placed?;
         match self.plans.disk.sync_dir(parent) {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.record_dir(&real, files);
+                Ok(())
+            }
             Err(source) => match rename_new(&*self.plans.disk, &path, &building) {
                 Ok(()) => Err(DiskError::writing(&path, source)),
                 Err(_) => Err(DiskError::Uncertain { kept: path.clone(), path, source }),
@@ -201,6 +219,7 @@ impl<'a> Locked<'a> {
     /// Writes a version into `displaced/`, dressed like the file it is for, and safe on disk.
     pub(super) fn draft(
         &self,
+        id: u64,
         real: &Path,
         base: Content,
         bytes: &[u8],
@@ -209,7 +228,9 @@ impl<'a> Locked<'a> {
         let target = self.plans.root.join(real);
         let failed = |error| DiskError::writing(&target, error);
         let mode = if like.is_some() { DRAFT | 0o600 } else { 0o666 };
-        let draft = self.open_draft(real, base, Content::of(bytes), mode).map_err(failed)?;
+        let name =
+            VersionName { id, base, new: Content::of(bytes), path: NamedPath::Whole(real.to_path_buf()) };
+        let draft = self.open_draft(name, mode).map_err(failed)?;
         let written = draft.file.write(bytes).and_then(|()| {
             if let Some(like) = like {
                 draft.file.dress(&like.stat, &target)?;
@@ -217,17 +238,15 @@ impl<'a> Locked<'a> {
             draft.file.sync()
         });
         if let Err(error) = written {
-            self.plans.disk.remove(&draft.path).ok();
+            self.plans.disk.remove(&draft.version.path).ok();
             return Err(failed(error));
         }
         Ok(draft)
     }
 
-    fn open_draft(&self, real: &Path, base: Content, new: Content, mode: u32) -> std::io::Result<Draft> {
+    fn open_draft(&self, mut name: VersionName, mode: u32) -> std::io::Result<Draft> {
         let disk = &*self.plans.disk;
         let dir = displaced::dir(&self.plans.root);
-        let now = u64::try_from(disk.now_ns()).unwrap_or(0);
-        let mut name = VersionName { id: now, base, new, path: NamedPath::Whole(real.to_path_buf()) };
         loop {
             let path = dir.join(name.encode());
             match disk.open(&path, Open::New(mode)) {
@@ -236,9 +255,14 @@ impl<'a> Locked<'a> {
                     disk.make_dir(&dir, 0o777)?;
                 }
                 Err(error) => return Err(error),
-                Ok(file) => return Ok(Draft { path, name, file }),
+                Ok(file) => return Ok(Draft { version: Version { path, name }, file }),
             }
         }
+    }
+
+    /// An id for a version; whoever makes one moves on to the next when it is taken.
+    pub(super) fn fresh_id(&self) -> u64 {
+        u64::try_from(self.plans.disk.now_ns()).unwrap_or(0)
     }
 
     /// Reads a file that is about to be changed, and waits for a save to be finished.

@@ -5,12 +5,15 @@
 //! [`RealDisk`], and for tests a model that keeps what is durable apart from what is not,
 //! and can crash or fail at any call. Knows files, never what is written in them.
 
+mod batch;
 mod calls;
 mod change;
 mod displaced;
 mod error;
 mod fallback;
+mod journal;
 mod locked;
+mod look;
 mod moves;
 mod names;
 mod plans_dir;
@@ -18,14 +21,19 @@ mod real;
 mod runtime;
 mod scan;
 mod sweep;
+mod undo;
 
+pub use batch::{Outcome, Recovered};
 pub use calls::{Disk, DiskFile, FileKind, Open, Rename, Stat};
 pub use displaced::{Kept, KeptWhy};
 pub use error::{ChangeError, DiskError};
+pub use journal::FileOp;
 pub use locked::{Done, Locked, Written};
+pub use look::{make_plans_dir, read_file};
 pub use plans_dir::{FILE_LIMIT, PlansDir, Snapshot};
 pub use real::RealDisk;
 pub use scan::{Scan, ScanEntry, Trouble};
+pub use undo::{UndoEntry, UndoError, Undone};
 
 #[cfg(test)]
 mod model;

@@ -17,6 +17,9 @@ use super::error::DiskError;
 use super::moves::{Safe, is, make_dirs, read_own, rename_new, write_new};
 use super::names::RUNTIME;
 
+/// The directories inside.
+const PARTS: [&str; 2] = [super::displaced::DIR, super::undo::DIR];
+
 const STAMP: &str = "stamp";
 const IGNORE: &str = ".gitignore";
 const IGNORE_ALL: &[u8] = b"# planwatch's state on this machine; never committed.\n*\n";
@@ -102,7 +105,9 @@ fn build(disk: &dyn Disk, root: &Path, dir: &Path, key: Option<&[u8; 32]>) -> io
         move_aside(disk, root, &fresh)?;
     }
     disk.make_dir(&fresh, 0o777)?;
-    disk.make_dir(&fresh.join(super::displaced::DIR), 0o777)?;
+    for name in PARTS {
+        disk.make_dir(&fresh.join(name), 0o777)?;
+    }
     write_new(disk, &fresh.join(IGNORE), 0o644, IGNORE_ALL, Safe::No)?;
     if let Some(key) = key {
         let ino = disk.lstat(&fresh)?.ino;
@@ -127,9 +132,11 @@ fn clear(disk: &dyn Disk, fresh: &Path) -> io::Result<()> {
             _ => {}
         }
     }
-    match disk.remove_dir(&fresh.join(super::displaced::DIR)) {
-        Err(error) if !is(&error, Errno::NOENT) => return Err(error),
-        _ => {}
+    for name in PARTS {
+        match disk.remove_dir(&fresh.join(name)) {
+            Err(error) if !is(&error, Errno::NOENT) => return Err(error),
+            _ => {}
+        }
     }
     disk.remove_dir(fresh)
 }

@@ -34,6 +34,7 @@ impl Locked<'_> {
             return;
         }
         let Some(now) = self.file_system_now() else { return };
+        let mut retired = Vec::new();
         for (name, version) in versions {
             let at = dir.join(name);
             let Ok(stat) = disk.lstat(&at) else { continue };
@@ -43,11 +44,15 @@ impl Locked<'_> {
             }
             match verdict(disk, &at, &version, &stat) {
                 Verdict::Theirs => self.news.push(keep(disk, &self.plans.root, &at, KeptWhy::Late)),
-                Verdict::Replaced | Verdict::Own if quiet => {
+                Verdict::Replaced if quiet => retired.push((at, version)),
+                Verdict::Own if quiet => {
                     disk.remove(&at).ok();
                 }
                 _ => {}
             }
+        }
+        if !retired.is_empty() {
+            self.retire(retired);
         }
     }
 

@@ -351,3 +351,101 @@ fn one_at_a_time() {
     assert_eq!(it.text("p/step-1.md"), "100");
     assert_eq!(it.plans.kept(), []);
 }
+
+fn whole_tree(plans: &PlansDir) -> Vec<(PathBuf, Option<Vec<u8>>)> {
+    let text = |entry: &ScanEntry| match entry.stat.kind {
+        FileKind::File => Some(plans.read(&entry.relative).unwrap().bytes),
+        _ => None,
+    };
+    plans.scan().entries.iter().map(|entry| (entry.relative.clone(), text(entry))).collect()
+}
+
+fn restructuring() -> Vec<FileOp> {
+    let path = PathBuf::from;
+    vec![
+        FileOp::Create { path: path("p/step-3.md"), bytes: b"third\n".to_vec() },
+        FileOp::Change { path: path("p/step-1.md"), before: b"old\n".to_vec(), after: b"changed\n".to_vec() },
+        FileOp::Rename { from: path("p/step-1.md"), to: path("p/step-4.md") },
+        FileOp::Change {
+            path: path("p/step-4.md"),
+            before: b"changed\n".to_vec(),
+            after: b"changed twice\n".to_vec(),
+        },
+        FileOp::Remove { path: path("q"), to: path("_archive/q") },
+        FileOp::Discard { path: path("p/step-2.md"), before: b"second\n".to_vec() },
+    ]
+}
+
+fn two_plans() -> Place {
+    let it = place();
+    fs::create_dir(it.path("q")).unwrap();
+    fs::write(it.path("q/plan.md"), "q\n").unwrap();
+    fs::write(it.path("p/step-2.md"), "second\n").unwrap();
+    it
+}
+
+#[test]
+fn a_batch_does_everything_and_undo_takes_everything_back() {
+    let it = two_plans();
+    let before = whole_tree(&it.plans);
+    let mut locked = lock(&it.plans);
+    locked.batch("replace", "2026-11-21T09:14:03Z", restructuring()).unwrap();
+    assert_eq!(it.text("p/step-4.md"), "changed twice\n");
+    assert_eq!(it.text("p/step-3.md"), "third\n");
+    assert_eq!(it.text("_archive/q/plan.md"), "q\n");
+    assert!(!it.path("p/step-2.md").exists() && !it.path(".planwatch/journal").exists());
+    let listed = it.plans.undo_list();
+    assert_eq!((listed.len(), listed[0].verb.as_str()), (1, "replace"));
+    locked.undo().unwrap();
+    fs::remove_dir(it.path("_archive")).unwrap();
+    assert_eq!(whole_tree(&it.plans), before);
+    assert!(matches!(locked.undo(), Err(UndoError::Nothing)));
+    assert_eq!(it.plans.kept(), []);
+}
+
+#[test]
+fn a_batch_whose_base_changed_changes_nothing() {
+    for (changed, code) in
+        [("p/step-1.md", "file-changed"), ("p/step-3.md", "plan-exists"), ("p/step-2.md", "file-changed")]
+    {
+        let it = two_plans();
+        fs::write(it.path(changed), "theirs\n").unwrap();
+        let before = whole_tree(&it.plans);
+        let refused = lock(&it.plans).batch("replace", "", restructuring()).unwrap_err();
+        assert_eq!(refused.code(), code, "{changed}");
+        assert_eq!(whole_tree(&it.plans), before, "{changed}");
+        assert_eq!(it.plans.undo_list(), []);
+    }
+}
+
+#[test]
+fn a_batch_refuses_a_name_that_it_frees_itself() {
+    let it = two_plans();
+    let path = PathBuf::from;
+    let swap = vec![
+        FileOp::Rename { from: path("p/step-1.md"), to: path("p/step-9.md") },
+        FileOp::Rename { from: path("p/step-2.md"), to: path("p/step-1.md") },
+    ];
+    assert_eq!(lock(&it.plans).batch("move", "", swap).unwrap_err().code(), "bad-path");
+    assert_eq!(it.text("p/step-2.md"), "second\n");
+}
+
+#[test]
+fn undo_goes_back_one_command_at_a_time() {
+    let it = place();
+    let mut locked = lock(&it.plans);
+    let files = [("plan.md".to_string(), b"r\n".to_vec())];
+    locked.begin("new", "t1");
+    locked.create_dir_with(Path::new("r"), &files).unwrap();
+    locked.begin("done", "t2");
+    append(&mut locked, &mut || {}).unwrap();
+    append(&mut locked, &mut || {}).unwrap();
+    assert_eq!(locked.undo().unwrap().verb, "done");
+    assert_eq!(it.text("p/step-1.md"), "old\n");
+    fs::write(it.path("r/plan.md"), "edited\n").unwrap();
+    assert_eq!(locked.undo().unwrap_err().code(), "file-changed");
+    fs::write(it.path("r/plan.md"), "r\n").unwrap();
+    assert_eq!(locked.undo().unwrap().verb, "new");
+    assert!(!it.path("r").exists());
+    assert_eq!(it.plans.undo_list(), []);
+}

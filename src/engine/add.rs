@@ -98,7 +98,8 @@ fn number(plan: &Plan, request: &AddRequest) -> Result<StepNumber, Error> {
 /// Reads a number that is meant within a plan: `2.5`, `step-2.5`, or with the plan's own name before it.
 pub(crate) fn own_number(plan: &Plan, text: &str) -> Result<StepNumber, Error> {
     let own = id::read_step_id(text).filter(|it| it.plan == plan.id).map(|it| it.number);
-    let not = || Error::usage(format!("`{text}` is not a step number of `{}`", plan.id), "write it as 2 or 2.5");
+    let not =
+        || Error::usage(format!("`{text}` is not a step number of `{}`", plan.id), "write it as 2 or 2.5");
     id::read_number(text).or(own).ok_or_else(not)
 }
 
@@ -113,7 +114,11 @@ fn free(plan: &Plan, number: StepNumber) -> Result<StepNumber, Error> {
 }
 
 /// The place behind a step: the middle to its successor, behind the last one N + 1. `moved` does not count.
-pub(crate) fn behind(plan: &Plan, number: &StepNumber, moved: Option<&StepNumber>) -> Result<Result<StepNumber, NoRoom>, Error> {
+pub(crate) fn behind(
+    plan: &Plan,
+    number: &StepNumber,
+    moved: Option<&StepNumber>,
+) -> Result<Result<StepNumber, NoRoom>, Error> {
     let plans = Plans::new(vec![plan.clone()]);
     resolve::find_step(&plans, &StepId { plan: plan.id.clone(), number: number.clone() })?;
     let rest = plan.steps.iter().map(|it| &it.id.number).filter(|it| Some(*it) != moved);
@@ -131,12 +136,18 @@ pub(crate) fn dependencies(context: &Context, plan: &Plan, texts: &[String]) -> 
         let own = id::read_number(text).map(|number| StepId { plan: plan.id.clone(), number });
         let step = match own.or_else(|| id::read_step_id(text)) {
             Some(step) => step,
-            None => return Err(Error::usage(format!("`{text}` is no step"), "write a step number, or <plan>:<number>")),
+            None => {
+                return Err(Error::usage(
+                    format!("`{text}` is no step"),
+                    "write a step number, or <plan>:<number>",
+                ));
+            }
         };
         if step.plan == plan.id {
             resolve::find_step(&Plans::new(vec![plan.clone()]), &step)?;
         } else {
-            let other = load::one_plan(context, &step.plan)?.ok_or_else(|| load::missing(context, &step.plan))?;
+            let other =
+                load::one_plan(context, &step.plan)?.ok_or_else(|| load::missing(context, &step.plan))?;
             resolve::find_step(&Plans::new(vec![other]), &step)?;
         }
         if !found.contains(&step) {
@@ -176,4 +187,3 @@ fn changed(context: &Context, plans: &Plans, plan: &Plan, step: Step) -> Changed
         now: value(&shaper.step(&plan, &step)),
     }
 }
-

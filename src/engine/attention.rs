@@ -28,6 +28,11 @@ fn quiet_since(plans: &Plans, step: &Step) -> Option<Time> {
 fn pending_since(plans: &Plans, step: &Step) -> Option<Time> {
     let closed = |id: &StepId| plans.step(id)?.attempts.iter().filter_map(|it| it.at).max();
     let dependencies = step.depends.iter().filter_map(closed).max();
-    let reopened = step.attempts.iter().filter(|it| it.outcome.as_deref() == Some("reopened")).filter_map(|it| it.at).max();
+    let reopened = step
+        .attempts
+        .iter()
+        .filter(|it| it.outcome.as_deref() == Some("reopened"))
+        .filter_map(|it| it.at)
+        .max();
     step.created_at.max(dependencies).max(reopened)
 }

@@ -81,7 +81,12 @@ fn future_time(step: &Step, now: Time) -> Option<Problem> {
     let claim = step.claim.iter().filter_map(|it| it.at);
     let latest = attempts.chain(claim).max().filter(|at| at.seconds_since(now) > TOLERATED_SECONDS)?;
     let message = format!("{latest} is in the future");
-    Some(Problem::of_file(&step.path, Code::TimeInFuture, message, "correct the time, or the clock of the machine that wrote it"))
+    Some(Problem::of_file(
+        &step.path,
+        Code::TimeInFuture,
+        message,
+        "correct the time, or the clock of the machine that wrote it",
+    ))
 }
 
 fn source_line(context: &Context, problem: &Problem) -> Option<String> {
@@ -117,13 +122,18 @@ fn take(report: &mut ChangeReport, id: &str, done: Result<Changed, Error>) {
 
 fn is_fixable(step: &Step) -> bool {
     let is_refused = step.problems.iter().any(|it| it.code.refuses_writing());
-    let is_fixable = |it: &Problem| matches!(it.code, Code::MissingStepFile | Code::IdDiffers | Code::StaleClaim);
+    let is_fixable =
+        |it: &Problem| matches!(it.code, Code::MissingStepFile | Code::IdDiffers | Code::StaleClaim);
     !is_refused && step.problems.iter().any(is_fixable)
 }
 
 fn fix_plan(context: &Context, writing: &mut Writing<'_>, id: &PlanId) -> Result<Changed, Error> {
     plan_file::update(context, writing, id, &|plan| {
-        Ok(PlanUpdate { status: plan.status.known(), did: "plan.md made".to_owned(), ..PlanUpdate::default() })
+        Ok(PlanUpdate {
+            status: plan.status.known(),
+            did: "plan.md made".to_owned(),
+            ..PlanUpdate::default()
+        })
     })
 }
 

@@ -53,7 +53,11 @@ impl Config {
             Ok(table) => table,
             Err(error) => return (Self::default(), vec![problem(path, text, &error)]),
         };
-        let mut problems: Vec<_> = table.keys().filter(|it| !KEYS.contains(&it.as_str())).map(|it| unknown(path, text, it)).collect();
+        let mut problems: Vec<_> = table
+            .keys()
+            .filter(|it| !KEYS.contains(&it.as_str()))
+            .map(|it| unknown(path, text, it))
+            .collect();
         let file = match toml::from_str::<File>(text) {
             Ok(file) => file,
             Err(error) => {
@@ -70,13 +74,22 @@ impl Config {
 fn problem(path: &str, text: &str, error: &toml::de::Error) -> Problem {
     let at = error.span().map_or(0, |it| it.start);
     let message = error.message().to_owned();
-    Problem::at_byte(path, text.as_bytes(), at, Code::WrongType, message, "the defaults hold until this is mended")
+    Problem::at_byte(
+        path,
+        text.as_bytes(),
+        at,
+        Code::WrongType,
+        message,
+        "the defaults hold until this is mended",
+    )
 }
 
 fn unknown(path: &str, text: &str, key: &str) -> Problem {
     let at = text.lines().scan(0, |at, line| Some((std::mem::replace(at, *at + line.len() + 1), line)));
-    let at = at.filter(|(_, line)| line.trim_start_matches(['[', ' ']).starts_with(key)).map(|(at, _)| at).next();
-    let hint = nearest(key, KEYS).map_or_else(|| format!("known keys: {}", KEYS.join(", ")), |it| format!("did you mean `{it}`?"));
+    let at =
+        at.filter(|(_, line)| line.trim_start_matches(['[', ' ']).starts_with(key)).map(|(at, _)| at).next();
+    let hint = nearest(key, KEYS)
+        .map_or_else(|| format!("known keys: {}", KEYS.join(", ")), |it| format!("did you mean `{it}`?"));
     let message = format!("the key `{key}` is not known");
     Problem::at_byte(path, text.as_bytes(), at.unwrap_or(0), Code::WrongType, message, hint)
 }
@@ -96,7 +109,10 @@ mod tests {
         let text = "by = \"ann\"\nstale_days = 3\norder = \"sequential\"\n[words]\n\"in review\" = \"in_progress\"\n";
         let (config, problems) = Config::read("planwatch.toml", text);
         assert_eq!(problems, []);
-        assert_eq!((config.by.as_deref(), config.stale_days(), config.order), (Some("ann"), 3, Some(Order::Sequential)));
+        assert_eq!(
+            (config.by.as_deref(), config.stale_days(), config.order),
+            (Some("ann"), 3, Some(Order::Sequential))
+        );
         assert_eq!(config.words.read("In Review"), Some(StepStatus::InProgress));
     }
 

@@ -40,11 +40,16 @@ pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Erro
     let plan = new_plan(context, request)?;
     let mut writing = Writing::begin(context, "new", request.mode)?;
     let taken = load::taken_names(context);
-    let id = PlanId::new(id::slug(&request.title, &|it| taken.iter().any(|name| name.eq_ignore_ascii_case(it))));
+    let id =
+        PlanId::new(id::slug(&request.title, &|it| taken.iter().any(|name| name.eq_ignore_ascii_case(it))));
     let bytes = write::edit(PLAN_FILE, plan.body().as_bytes(), &plan.changes(context.now), PLAN_KEYS)?;
     let mut files = vec![(PLAN_FILE.to_owned(), bytes)];
     for (number, title) in (1..).map(StepNumber::whole).zip(&request.steps) {
-        let step = NewStep { title: title.clone(), created_by: add::maker(context, request.by.as_deref()), ..NewStep::default() };
+        let step = NewStep {
+            title: title.clone(),
+            created_by: add::maker(context, request.by.as_deref()),
+            ..NewStep::default()
+        };
         let name = step_file(&number);
         files.push((name, step_file::new_file(&step, &StepId { plan: id.clone(), number }, context)?));
     }
@@ -52,7 +57,11 @@ pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Erro
     let mut report = ChangeReport::new("new", request.mode);
     report.changes.push(changed(context, &id, &files));
     report.diff = writing.diff;
-    report.hints.push(if request.steps.is_empty() { format!("planwatch add {id} \"First step\"") } else { format!("planwatch next {id}") });
+    report.hints.push(if request.steps.is_empty() {
+        format!("planwatch add {id} \"First step\"")
+    } else {
+        format!("planwatch next {id}")
+    });
     Ok(report)
 }
 
@@ -61,12 +70,19 @@ fn new_plan(context: &Context, request: &NewRequest) -> Result<NewPlan, Error> {
         return Err(Error::usage("a title is empty", "give each plan and step a title"));
     }
     let priority = request.priority.as_deref().map(|it| {
-        Priority::read(it).ok_or_else(|| Error::usage(format!("the priority `{it}` is not known"), "known words: low, medium, high, critical"))
+        Priority::read(it).ok_or_else(|| {
+            Error::usage(
+                format!("the priority `{it}` is not known"),
+                "known words: low, medium, high, critical",
+            )
+        })
     });
     let category = request.category.as_deref().map(|it| {
         let known = CATEGORIES.iter().find(|known| known.eq_ignore_ascii_case(it));
         let hint = format!("known words: {}", CATEGORIES.join(", "));
-        known.map(|it| (*it).to_owned()).ok_or_else(|| Error::usage(format!("the category `{it}` is not known"), hint))
+        known
+            .map(|it| (*it).to_owned())
+            .ok_or_else(|| Error::usage(format!("the category `{it}` is not known"), hint))
     });
     if let Some(program) = &request.program
         && !load::exists(context, &PlanId::new(program.clone()))
@@ -114,11 +130,15 @@ fn as_read(context: &Context, id: &PlanId, files: &[(String, Vec<u8>)]) -> Plan 
     let mut sources = PlanSources::default();
     for (name, bytes) in files {
         match crate::plan::file_name::classify(name) {
-            crate::plan::file_name::FileName::Step(number) => sources.steps.push((number, source(name, bytes))),
+            crate::plan::file_name::FileName::Step(number) => {
+                sources.steps.push((number, source(name, bytes)))
+            }
             _ => sources.plan = Some(source(name, bytes)),
         }
     }
     let plan = read::read_plan(id, false, &sources, &context.config.words, Bodies::Drop);
-    debug_assert!(plan.steps.iter().all(|it| it.problems.iter().all(|it| it.code != Code::FrontMatterInvalid)));
+    debug_assert!(
+        plan.steps.iter().all(|it| it.problems.iter().all(|it| it.code != Code::FrontMatterInvalid))
+    );
     plan
 }

@@ -15,7 +15,8 @@ use crate::plan::problem::Problem;
 /// The lock is not held while an editor runs: what it saves is a person's edit like any other.
 pub fn file(context: &Context, id: &str) -> Result<PathBuf, Error> {
     let target = resolve::target(context, id)?;
-    let plan = load::one_plan(context, target.plan())?.ok_or_else(|| load::missing(context, target.plan()))?;
+    let plan =
+        load::one_plan(context, target.plan())?.ok_or_else(|| load::missing(context, target.plan()))?;
     let relative = match &target {
         Target::Plan(id) => {
             if plan.etag.is_none() {
@@ -25,7 +26,11 @@ pub fn file(context: &Context, id: &str) -> Result<PathBuf, Error> {
             plan.path
         }
         Target::Step(id) => {
-            let step = plan.find(id).ok_or_else(|| Error::NotFound { what: "step", name: id.to_string(), nearest: None })?;
+            let step = plan.find(id).ok_or_else(|| Error::NotFound {
+                what: "step",
+                name: id.to_string(),
+                nearest: None,
+            })?;
             if !step.has_file() {
                 let mut writing = Writing::begin(context, "edit", Mode::Write)?;
                 step_file::update(context, &mut writing, id, &|_, _, _| Ok(StepUpdate::default()))?;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::disk::DiskError;
+use crate::disk::{DiskError, UndoError};
 use crate::index::IndexError;
 use crate::plan::problem::Problem;
 use crate::text::header_edit::EditError;
@@ -45,6 +45,8 @@ pub enum Error {
     Disk(#[from] DiskError),
     #[error("{0}")]
     Index(#[from] IndexError),
+    #[error("{0}")]
+    Undo(#[from] UndoError),
 }
 
 impl Error {
@@ -73,6 +75,7 @@ impl Error {
             Self::Conflict { code, .. } | Self::Edit { code, .. } | Self::Failed { code, .. } => code,
             Self::Disk(error) => error.code(),
             Self::Index(error) => error.code(),
+            Self::Undo(error) => error.code(),
         }
     }
 
@@ -93,14 +96,24 @@ impl Error {
                 let first = open.first()?.split(' ').next()?;
                 format!("finish `{first}` first, or use --force, which is recorded")
             }
-            Self::ConfirmationNeeded { .. } => "a person confirms it; --force goes past it, which is recorded".to_owned(),
-            Self::Claimed { .. } => "name the claim with --claim ID, or use --force, which is recorded".to_owned(),
+            Self::ConfirmationNeeded { .. } => {
+                "a person confirms it; --force goes past it, which is recorded".to_owned()
+            }
+            Self::Claimed { .. } => {
+                "name the claim with --claim ID, or use --force, which is recorded".to_owned()
+            }
             Self::ClaimLost { id, .. } => format!("see `planwatch show {id}`"),
             Self::File { problem } => problem.hint.clone(),
             Self::Edit { by_hand, .. } => format!("by hand: {by_hand}"),
-            Self::Usage { hint, .. } | Self::Conflict { hint, .. } | Self::Failed { hint, .. } => hint.clone(),
+            Self::Usage { hint, .. } | Self::Conflict { hint, .. } | Self::Failed { hint, .. } => {
+                hint.clone()
+            }
             Self::Disk(error) => error.hint()?,
-            Self::Index(_) => "`planwatch doctor --reindex`, or --no-index".to_owned(),
+            Self::Index(error) => index_hint(error),
+            Self::Undo(UndoError::Edited { .. }) => {
+                "it was left as it is; `git diff` shows what changed".to_owned()
+            }
+            Self::Undo(_) => return None,
         };
         (!hint.is_empty()).then_some(hint)
     }
@@ -114,7 +127,9 @@ impl Error {
             Self::ConfirmationNeeded { id, phase } => json!({"id": id, "phase": phase}),
             Self::Claimed { id, by } => json!({"id": id, "by": by}),
             Self::ClaimLost { id, claim } => json!({"id": id, "claim": claim}),
-            Self::File { problem } => json!({"path": problem.path, "line": problem.line, "column": problem.column}),
+            Self::File { problem } => {
+                json!({"path": problem.path, "line": problem.line, "column": problem.column})
+            }
             Self::Edit { path, line, column, .. } => json!({"path": path, "line": line, "column": column}),
             Self::Disk(error) => json!({"path": error.path().to_string_lossy()}),
             _ => json!({}),
@@ -126,17 +141,26 @@ impl Error {
         match self {
             Self::Usage { .. } | Self::WhichPlan { .. } => 2,
             Self::NotFound { .. } | Self::NoPlansDir => 3,
-            Self::Conflict { .. } | Self::DependenciesOpen { .. } | Self::Claimed { .. } | Self::ClaimLost { .. } => 4,
+            Self::Conflict { .. }
+            | Self::DependenciesOpen { .. }
+            | Self::Claimed { .. }
+            | Self::ClaimLost { .. } => 4,
             Self::ConfirmationNeeded { .. } => 5,
             Self::File { .. } => 6,
-            Self::Edit { code, .. } => if matches!(*code, "file-full" | "no-room" | "bug") { 1 } else { 6 },
+            Self::Edit { code, .. } => {
+                if matches!(*code, "file-full" | "no-room" | "bug") {
+                    1
+                } else {
+                    6
+                }
+            }
             Self::Failed { .. } | Self::Index(_) => 1,
-            Self::Disk(error) => match error.code() {
-                "locked" | "file-changed" | "plan-exists" => 4,
-                "not-found" => 3,
-                "not-a-file" | "too-large" | "unreadable" => 6,
+            Self::Undo(error) => match error {
+                UndoError::Edited { .. } => 4,
+                UndoError::Disk(error) => disk_exit_code(error),
                 _ => 1,
             },
+            Self::Disk(error) => disk_exit_code(error),
         }
     }
 
@@ -144,4 +168,22 @@ impl Error {
     pub fn to_json(&self) -> Value {
         json!({"error": {"code": self.code(), "message": self.to_string(), "hint": self.hint(), "details": self.details()}})
     }
+}
+
+fn disk_exit_code(error: &DiskError) -> u8 {
+    match error.code() {
+        "locked" | "file-changed" | "plan-exists" => 4,
+        "not-found" => 3,
+        "not-a-file" | "too-large" | "unreadable" => 6,
+        _ => 1,
+    }
+}
+
+fn index_hint(error: &IndexError) -> String {
+    match error.code() {
+        "sql-refused" => "only reading queries are run: SELECT, WITH, VALUES, EXPLAIN",
+        "sql-error" => "`planwatch help sql` names the views and their columns",
+        _ => "the files can be asked without it: --no-index",
+    }
+    .to_owned()
 }

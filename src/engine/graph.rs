@@ -25,7 +25,7 @@ impl GraphForm {
 }
 
 /// Draws the steps of a plan and what they wait for; steps of other plans appear by their id.
-pub fn draw(plan: &Plan, form: GraphForm) -> String {
+pub(crate) fn draw(plan: &Plan, form: GraphForm) -> String {
     match form {
         GraphForm::Text => text(plan),
         GraphForm::Mermaid => mermaid(plan),
@@ -34,7 +34,7 @@ pub fn draw(plan: &Plan, form: GraphForm) -> String {
 }
 
 /// Says a status with one character that also reads without colour.
-pub fn mark(status: &Stated<StepStatus>) -> char {
+pub(crate) fn mark(status: &Stated<StepStatus>) -> char {
     match status.known() {
         Some(StepStatus::Pending) => '○',
         Some(StepStatus::InProgress) => '◐',
@@ -67,8 +67,15 @@ fn levels(plan: &Plan) -> BTreeMap<StepId, usize> {
     for _ in 0..plan.steps.len().min(100) {
         let mut changed = false;
         for step in &plan.steps {
-            let above = step.depends.iter().filter(|it| it.plan == plan.id && **it != step.id && plan.find(it).is_some());
-            let level = above.map(|it| levels.get(it).copied().unwrap_or(0) + 1).max().unwrap_or(0).min(plan.steps.len());
+            let above = step
+                .depends
+                .iter()
+                .filter(|it| it.plan == plan.id && **it != step.id && plan.find(it).is_some());
+            let level = above
+                .map(|it| levels.get(it).copied().unwrap_or(0) + 1)
+                .max()
+                .unwrap_or(0)
+                .min(plan.steps.len());
             changed |= levels.insert(step.id.clone(), level) != Some(level);
         }
         if !changed {
@@ -95,7 +102,14 @@ fn mermaid(plan: &Plan) -> String {
     for (from, to) in edges(plan) {
         writeln!(drawn, "  {} --> {}", names[from], names[to]).ok();
     }
-    for (name, fill) in [("completed", "#d4edda"), ("in_progress", "#fff3cd"), ("failed", "#f8d7da"), ("blocked", "#f5c6cb"), ("skipped", "#e2e3e5"), ("pending", "#ffffff")] {
+    for (name, fill) in [
+        ("completed", "#d4edda"),
+        ("in_progress", "#fff3cd"),
+        ("failed", "#f8d7da"),
+        ("blocked", "#f5c6cb"),
+        ("skipped", "#e2e3e5"),
+        ("pending", "#ffffff"),
+    ] {
         writeln!(drawn, "  classDef {name} fill:{fill},stroke:#555").ok();
     }
     drawn

@@ -29,8 +29,14 @@ pub struct ListRequest {
 #[derive(Debug, Clone)]
 pub enum ListReport {
     /// `hidden`: how many more `all` would show.
-    Plans { plans: Vec<PlanShape>, hidden: usize },
-    Steps { plan: Box<PlanShape>, steps: Vec<StepShape> },
+    Plans {
+        plans: Vec<PlanShape>,
+        hidden: usize,
+    },
+    Steps {
+        plan: Box<PlanShape>,
+        steps: Vec<StepShape>,
+    },
 }
 
 impl ListReport {
@@ -74,8 +80,13 @@ fn plans(context: &Context, request: &ListRequest) -> Result<ListReport, Error> 
 /// The filters that `all` does not lift.
 fn is_asked_for(context: &Context, plans: &Plans, plan: &Plan, request: &ListRequest) -> bool {
     let is_tagged = request.tag.as_ref().is_none_or(|tag| plan.tags.contains(tag));
-    let is_child = request.program.as_ref().is_none_or(|it| plan.program.as_ref() == Some(&PlanId::new(it.clone())));
-    let is_stale = || plan.steps.iter().any(|it| attention::stale(plans, plan, it, context.now, context.config.stale_days()).is_some());
+    let is_child =
+        request.program.as_ref().is_none_or(|it| plan.program.as_ref() == Some(&PlanId::new(it.clone())));
+    let is_stale = || {
+        plan.steps
+            .iter()
+            .any(|it| attention::stale(plans, plan, it, context.now, context.config.stale_days()).is_some())
+    };
     is_tagged && is_child && (!request.stale || is_stale())
 }
 
@@ -99,9 +110,13 @@ fn steps(context: &Context, request: &ListRequest, id: &PlanId) -> Result<ListRe
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
     let days = context.config.stale_days();
-    let wanted = plan.steps.iter().filter(|it| statuses.is_empty() || it.status.known().is_some_and(|it| statuses.contains(&it)));
+    let wanted = plan
+        .steps
+        .iter()
+        .filter(|it| statuses.is_empty() || it.status.known().is_some_and(|it| statuses.contains(&it)));
     let wanted = wanted.filter(|it| request.tag.as_ref().is_none_or(|tag| it.tags.contains(tag)));
-    let wanted = wanted.filter(|it| !request.stale || attention::stale(&plans, plan, it, context.now, days).is_some());
+    let wanted =
+        wanted.filter(|it| !request.stale || attention::stale(&plans, plan, it, context.now, days).is_some());
     let steps = wanted.map(|it| shaper.step(plan, it)).collect();
     Ok(ListReport::Steps { plan: Box::new(shaper.plan(plan)), steps })
 }
@@ -113,7 +128,9 @@ pub(crate) fn read_words<S: Status>(words: &Words, typed: &[String]) -> Result<V
 pub(crate) fn read_word<S: Status>(words: &Words, typed: &str) -> Result<S, Error> {
     words.read(typed).ok_or_else(|| {
         let known = S::ALL.iter().map(|it| it.word()).collect::<Vec<_>>().join(", ");
-        let hint = words.nearest::<S>(typed).map_or_else(|| format!("known words: {known}"), |it| format!("did you mean `{it}`?"));
+        let hint = words
+            .nearest::<S>(typed)
+            .map_or_else(|| format!("known words: {known}"), |it| format!("did you mean `{it}`?"));
         Error::usage(format!("the status `{typed}` is not known"), hint)
     })
 }

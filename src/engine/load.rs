@@ -14,6 +14,7 @@ use crate::plan::model::Plan;
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem};
 use crate::plan::read::{self, Bodies, Content, PlanSources, Source, Unread};
+use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
 
 /// Loads all plans as they are now, live and archived, with every problem between them.
@@ -24,11 +25,6 @@ pub(crate) fn all(context: &Context) -> Result<Plans, Error> {
         Reading::Files => Ok(from_files(context, Bodies::Drop).plans),
         Reading::Index => Ok(Plans::new(fresh_index(context)?.load()?)),
     }
-}
-
-/// Loads all plans with the texts below their front matters, from the files.
-pub(crate) fn with_bodies(context: &Context) -> Plans {
-    from_files(context, Bodies::Keep).plans
 }
 
 /// Returns an index that holds what the files hold now: the kept one, or with `--no-index` one in memory.
@@ -52,7 +48,7 @@ fn kept_index(context: &Context, directory: &Path) -> Result<Index, Error> {
     if let Opened::Rebuilt { why } = opened {
         (context.tell)(Notice::IndexRebuilt { why });
     }
-    if !is_fresh(context, &index)? {
+    if !is_fresh(context, &mut index)? {
         fill(context, &mut index)?;
     }
     Ok(index)
@@ -70,20 +66,41 @@ fn fill(context: &Context, index: &mut Index) -> Result<(), Error> {
     Ok(())
 }
 
-fn is_fresh(context: &Context, index: &Index) -> Result<bool, Error> {
+/// Compares the index with the files; contents are read only where a stamp leaves a doubt.
+fn is_fresh(context: &Context, index: &mut Index) -> Result<bool, Error> {
+    let read_at = clock(context);
     let rows = index.files()?;
-    let found: Vec<_> = plan_files(context).into_iter().map(|it| (it.path, it.stamp)).collect();
+    let mut found: Vec<_> = plan_files(context).into_iter().map(|it| (it.path, it.stamp)).collect();
+    found.push(words_row(context));
     let doubtful = match freshness::compare(&rows, &found) {
         Freshness::Same => return Ok(true),
         Freshness::Differs => return Ok(false),
         Freshness::Doubt(paths) => paths,
     };
-    let same = |path: &String| {
-        let row = rows.iter().find(|it| it.path == *path);
-        let hash = context.plans.read(Path::new(path)).map(|it| etag(&it.bytes));
-        row.is_some_and(|row| hash.map_or(row.hash.is_empty(), |it| it == row.hash))
-    };
-    Ok(doubtful.iter().all(same))
+    let mut settled = Vec::new();
+    for path in doubtful {
+        let Some(row) = rows.iter().find(|it| it.path == path) else { return Ok(false) };
+        let hash = context.plans.read(Path::new(&path)).map(|it| etag(&it.bytes)).unwrap_or_default();
+        if hash != row.hash {
+            return Ok(false);
+        }
+        let stamp = found.iter().find(|(it, _)| *it == path).map(|(_, stamp)| *stamp);
+        settled.extend(stamp.map(|it| FileRow::new(path, it, hash, read_at)));
+    }
+    // The contents are the same, so the next look need not read them again.
+    index.restamp(&settled)?;
+    Ok(true)
+}
+
+fn clock(context: &Context) -> i64 {
+    i64::try_from(context.plans.now_ns()).unwrap_or(i64::MAX)
+}
+
+/// The project's own status words decide how files are read, so they stand among the files.
+fn words_row(context: &Context) -> (String, Stamp) {
+    let hash = blake3::hash(format!("{:?}", context.config.words).as_bytes());
+    let [a, b, c, d, e, f, g, h, ..] = *hash.as_bytes();
+    ("planwatch.toml".to_owned(), Stamp::new(u64::from_le_bytes([a, b, c, d, e, f, g, h]) >> 1, 0, 0, 0, 0))
 }
 
 /// A content hash as files and surfaces show it.
@@ -102,26 +119,53 @@ struct Loaded {
 /// A path that says something about a plan: a file of one, a near miss, a nested plan.
 struct Found {
     path: String,
-    real: PathBuf,
+    meaning: Meaning,
     stamp: Stamp,
     kind: FileKind,
 }
 
+enum Meaning {
+    Plan,
+    Step(StepNumber),
+    NearMiss,
+    /// A file of a plan inside a plan; the path is that directory's.
+    Nested(String),
+}
+
 /// Lists what the plans directory holds of plans, sorted by path.
 fn plan_files(context: &Context) -> Vec<Found> {
-    let scan = context.plans.scan();
-    let mut found: Vec<_> = scan.entries.into_iter().filter_map(found).collect();
+    let mut found: Vec<_> = context.plans.scan().entries.into_iter().filter_map(found).collect();
     found.sort_by(|a, b| a.path.cmp(&b.path));
     found
 }
 
 fn found(entry: ScanEntry) -> Option<Found> {
     let path = entry.relative.to_str()?.to_owned();
-    place_of(&path)?;
+    let meaning = meaning_of(place_of(&path)?.rest, &path)?;
     let stat = entry.stat;
-    let ns = |it: i128| i64::try_from(it).unwrap_or(i64::MAX);
-    let stamp = Stamp { len: stat.len, mtime_ns: ns(stat.mtime_ns), ctime_ns: ns(stat.ctime_ns), ino: stat.ino, dev: stat.dev };
-    Some(Found { path, real: entry.relative, stamp, kind: stat.kind })
+    let stamp = match meaning {
+        Meaning::Plan | Meaning::Step(_) => {
+            Stamp::new(stat.len, stat.mtime_ns, stat.ctime_ns, stat.ino, stat.dev)
+        }
+        // Only the name counts, whatever is in it.
+        Meaning::NearMiss | Meaning::Nested(_) => Stamp::new(0, 0, 0, 0, 0),
+    };
+    Some(Found { path, meaning, stamp, kind: stat.kind })
+}
+
+fn meaning_of(rest: &str, path: &str) -> Option<Meaning> {
+    if let Some((directory, name)) = rest.split_once('/') {
+        let is_plan = matches!(file_name::classify(name), FileName::Plan | FileName::Step(_));
+        let nested = path.trim_end_matches(name).trim_end_matches('/');
+        let is_nested = is_plan && !directory.starts_with("removed-");
+        return is_nested.then(|| Meaning::Nested(nested.to_owned()));
+    }
+    match file_name::classify(rest) {
+        FileName::Plan => Some(Meaning::Plan),
+        FileName::Step(number) => Some(Meaning::Step(number)),
+        FileName::LooksLikeStep => Some(Meaning::NearMiss),
+        FileName::Other => None,
+    }
 }
 
 /// Where a path stands: its plan, whether that is archived, and the names behind it.
@@ -141,52 +185,60 @@ fn place_of(path: &str) -> Option<PlaceOf<'_>> {
 }
 
 fn from_files(context: &Context, bodies: Bodies) -> Loaded {
+    let read_at = clock(context);
     let mut directories: BTreeMap<(bool, String), PlanSources> = BTreeMap::new();
-    let mut rows = Vec::new();
+    let (words, stamp) = words_row(context);
+    let mut rows = vec![FileRow::new(words, stamp, "words", read_at)];
     for found in plan_files(context) {
         let Some(place) = place_of(&found.path) else { continue };
         let sources = directories.entry((place.is_archived, place.plan.to_owned())).or_default();
-        let row = take(context, &found, place.rest, sources);
-        rows.push(row);
+        let hash = take(context, &found, sources);
+        rows.push(FileRow::new(found.path, found.stamp, hash, read_at));
     }
     let is_plan = |it: &PlanSources| it.plan.is_some() || !it.steps.is_empty();
-    let plans = directories.into_iter().filter(|(_, it)| is_plan(it) || !it.near_misses.is_empty());
-    let plans = plans.map(|((archived, id), it)| read::read_plan(&PlanId::new(id), archived, &it, &context.config.words, bodies));
+    let plans = directories.into_iter().filter(|(_, it)| is_plan(it));
+    let plans = plans.map(|((archived, id), it)| {
+        read::read_plan(&PlanId::new(id), archived, &it, &context.config.words, bodies)
+    });
     Loaded { plans: Plans::judged(plans.collect()), rows }
 }
 
-/// Reads a file into its plan's sources; what is no plan file leaves only its row.
-fn take(context: &Context, found: &Found, rest: &str, sources: &mut PlanSources) -> FileRow {
-    let mut row = FileRow::new(found.path.clone(), found.stamp);
-    if let Some((directory, name)) = rest.split_once('/') {
-        let is_plan = matches!(file_name::classify(name), FileName::Plan | FileName::Step(_));
-        if is_plan && !directory.starts_with("removed-") {
-            let nested = found.path.trim_end_matches(name).trim_end_matches('/').to_owned();
-            if !sources.nested.contains(&nested) {
-                sources.nested.push(nested);
-            }
+/// Reads a file into its plan's sources and returns its content hash; empty if it could not be read.
+fn take(context: &Context, found: &Found, sources: &mut PlanSources) -> String {
+    let name_only = || "name".to_owned();
+    match &found.meaning {
+        Meaning::NearMiss => {
+            sources.near_misses.push(found.path.clone());
+            name_only()
         }
-        return row;
+        Meaning::Nested(directory) => {
+            if sources.nested.last() != Some(directory) {
+                sources.nested.push(directory.clone());
+            }
+            name_only()
+        }
+        Meaning::Plan => {
+            let (source, hash) = source(context, found);
+            sources.plan = Some(source);
+            hash
+        }
+        Meaning::Step(number) => {
+            let (source, hash) = source(context, found);
+            sources.steps.push((number.clone(), source));
+            hash
+        }
     }
-    match file_name::classify(rest) {
-        FileName::Other => {}
-        FileName::LooksLikeStep => sources.near_misses.push(found.path.clone()),
-        FileName::Plan => sources.plan = Some(source(context, found, &mut row)),
-        FileName::Step(number) => sources.steps.push((number, source(context, found, &mut row))),
-    }
-    row
 }
 
-fn source(context: &Context, found: &Found, row: &mut FileRow) -> Source {
-    let read = if found.kind == FileKind::Other || found.kind == FileKind::Dir {
-        Err(DiskError::NotAFile { path: found.real.clone(), kind: found.kind })
-    } else {
-        context.plans.read(&found.real)
+fn source(context: &Context, found: &Found) -> (Source, String) {
+    let path = Path::new(&found.path);
+    let read = match found.kind {
+        FileKind::File | FileKind::Symlink => context.plans.read(path),
+        kind => Err(DiskError::NotAFile { path: path.to_path_buf(), kind }),
     };
-    if let Ok(snapshot) = &read {
-        row.read(etag(&snapshot.bytes), context.now.as_nanoseconds());
-    }
-    Source { path: found.path.clone(), content: content(read) }
+    let content = content(read);
+    let hash = content.as_ref().map(|it| it.etag.clone()).unwrap_or_default();
+    (Source { path: found.path.clone(), content }, hash)
 }
 
 fn content(read: Result<Snapshot, DiskError>) -> Result<Content, Unread> {
@@ -206,7 +258,8 @@ fn content(read: Result<Snapshot, DiskError>) -> Result<Content, Unread> {
 /// A live plan wins over an archived one. Problems that only all plans together show are left out.
 pub(crate) fn plan_with_dependencies(context: &Context, id: &PlanId) -> Result<Plans, Error> {
     let plan = one_plan(context, id)?.ok_or_else(|| missing(context, id))?;
-    let mut wanted: BTreeSet<PlanId> = plan.steps.iter().flat_map(|it| &it.depends).map(|it| it.plan.clone()).collect();
+    let mut wanted: BTreeSet<PlanId> =
+        plan.steps.iter().flat_map(|it| &it.depends).map(|it| it.plan.clone()).collect();
     wanted.extend(plan.program.clone());
     wanted.remove(id);
     let mut plans = vec![plan];
@@ -220,13 +273,12 @@ pub(crate) fn plan_with_dependencies(context: &Context, id: &PlanId) -> Result<P
 pub(crate) fn one_plan(context: &Context, id: &PlanId) -> Result<Option<Plan>, Error> {
     let Some((directory, is_archived)) = directory_of(context, id) else { return Ok(None) };
     let name = directory.file_name().and_then(|it| it.to_str()).unwrap_or(id.as_str()).to_owned();
-    let prefix = directory.to_string_lossy().into_owned();
     let mut sources = PlanSources::default();
-    let mut entries: Vec<_> = context.plans.scan_plan(&directory).entries.into_iter().filter_map(found).collect();
+    let mut entries: Vec<_> =
+        context.plans.scan_plan(&directory).entries.into_iter().filter_map(found).collect();
     entries.sort_by(|a, b| a.path.cmp(&b.path));
     for found in entries {
-        let rest = found.path.strip_prefix(&prefix).map(|it| it.trim_start_matches('/').to_owned()).unwrap_or_default();
-        take(context, &found, &rest, &mut sources);
+        take(context, &found, &mut sources);
     }
     if sources.plan.is_none() && sources.steps.is_empty() {
         return Ok(None);

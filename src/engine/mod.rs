@@ -27,7 +27,7 @@ pub mod write;
 
 mod attention;
 mod graph;
-mod load;
+pub(crate) mod load;
 mod owner;
 mod plan_file;
 mod plan_status;

@@ -55,12 +55,19 @@ pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Erro
     let plans = load::all(context)?;
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
-    let Some(id) = plan else { return Ok(among(&shaper, plans.live().collect(), rules::candidates(&plans, context.now))) };
+    let Some(id) = plan else {
+        return Ok(among(&shaper, plans.live().collect(), rules::candidates(&plans, context.now)));
+    };
     let plan = plans.get(&id).ok_or_else(|| load::missing(context, &id))?;
     if plan.kind == PlanKind::Program && !plan.is_archived {
         let is_child = |it: &Plan| it.id == id || it.program.as_ref() == Some(&id);
-        let candidates = rules::candidates(&plans, context.now).into_iter().filter(|it| is_child(it.plan)).collect();
-        let mut report = among(&shaper, plans.live().filter(|it| is_child(it) && !it.steps.is_empty()).collect(), candidates);
+        let candidates =
+            rules::candidates(&plans, context.now).into_iter().filter(|it| is_child(it.plan)).collect();
+        let mut report = among(
+            &shaper,
+            plans.live().filter(|it| is_child(it) && !it.steps.is_empty()).collect(),
+            candidates,
+        );
         report.plan = Some(id.to_string());
         return Ok(report);
     }
@@ -93,7 +100,9 @@ fn why_none(plans: &Plans, asked: &[&Plan], now: crate::plan::time::Time) -> (St
     let reasons: Vec<_> = reasons.collect();
     let why = match best {
         State::Complete => "every plan is complete".to_owned(),
-        _ if reasons.len() > 3 => format!("{}; and {} more plans", reasons[..3].join("; "), reasons.len() - 3),
+        _ if reasons.len() > 3 => {
+            format!("{}; and {} more plans", reasons[..3].join("; "), reasons.len() - 3)
+        }
         _ => reasons.join("; "),
     };
     (best, why)

@@ -23,16 +23,19 @@ pub struct NoteRequest {
 /// Appends a note.
 pub fn note(context: &Context, request: &NoteRequest) -> Result<ChangeReport, Error> {
     let kind = request.kind.as_deref().map_or(Some(NoteType::Info), NoteType::read);
-    let kind = kind.ok_or_else(|| Error::usage("a note is info, warning or instruction", "leave --type out for info"))?;
+    let kind = kind
+        .ok_or_else(|| Error::usage("a note is info, warning or instruction", "leave --type out for info"))?;
     let by = request.by.clone().unwrap_or_else(|| context.by.clone());
     let note = NewNote { at: context.now, kind, by, text: request.text.clone() };
     let did = || "noted".to_owned();
-    update::each(context, "note", std::slice::from_ref(&request.id), request.mode, |writing, id| match resolve::target(context, id)? {
-        Target::Plan(plan) => plan_file::update(context, writing, &plan, &|_| {
-            Ok(PlanUpdate { notes: vec![note.clone()], did: did(), ..PlanUpdate::default() })
-        }),
-        Target::Step(step) => step_file::update(context, writing, &step, &|_, _, _| {
-            Ok(StepUpdate { notes: vec![note.clone()], did: did(), ..StepUpdate::default() })
-        }),
+    update::each(context, "note", std::slice::from_ref(&request.id), request.mode, |writing, id| {
+        match resolve::target(context, id)? {
+            Target::Plan(plan) => plan_file::update(context, writing, &plan, &|_| {
+                Ok(PlanUpdate { notes: vec![note.clone()], did: did(), ..PlanUpdate::default() })
+            }),
+            Target::Step(step) => step_file::update(context, writing, &step, &|_, _, _| {
+                Ok(StepUpdate { notes: vec![note.clone()], did: did(), ..StepUpdate::default() })
+            }),
+        }
     })
 }

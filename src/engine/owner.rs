@@ -20,7 +20,13 @@ pub(crate) struct Who {
 
 impl Who {
     /// Takes what was given; the surroundings' claim counts for its own step alone.
-    pub(crate) fn of(context: &Context, id: &StepId, by: Option<&str>, claim: Option<&str>, force: bool) -> Self {
+    pub(crate) fn of(
+        context: &Context,
+        id: &StepId,
+        by: Option<&str>,
+        claim: Option<&str>,
+        force: bool,
+    ) -> Self {
         let is_own_step = context.here.step.as_deref() == Some(id.to_string().as_str());
         let inherited = context.here.claim.clone().filter(|_| is_own_step);
         let claim = claim.map(str::to_owned).or(inherited);
@@ -66,11 +72,18 @@ pub(crate) fn ended_claim(step: &Step, now: Time) -> Option<(String, Option<i64>
 }
 
 /// Keeps a late result as a note, once for each claim, and refuses the update.
-pub(crate) fn late_result(context: &Context, step: &Step, who: &Who, outcome: &str, message: Option<&str>) -> StepUpdate {
+pub(crate) fn late_result(
+    context: &Context,
+    step: &Step,
+    who: &Who,
+    outcome: &str,
+    message: Option<&str>,
+) -> StepUpdate {
     let claim = who.claim.clone().unwrap_or_default();
     let head = format!("late result of the claim {claim}: ");
     let refusal = Error::ClaimLost { id: step.id.to_string(), claim };
-    let mut update = StepUpdate { refusal: Some(refusal), did: "kept as a note".to_owned(), ..StepUpdate::default() };
+    let mut update =
+        StepUpdate { refusal: Some(refusal), did: "kept as a note".to_owned(), ..StepUpdate::default() };
     if !step.notes.iter().any(|it| it.text.starts_with(&head)) {
         let text = format!("{head}{outcome}{}", message.map(|it| format!(": {it}")).unwrap_or_default());
         update.notes.push(NewNote { at: context.now, kind: NoteType::Warning, by: who.by.clone(), text });

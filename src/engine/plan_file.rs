@@ -26,7 +26,9 @@ pub(crate) struct PlanUpdate {
 impl PlanUpdate {
     fn changes(&self, plan: &Plan) -> Vec<Change> {
         let mut changes = Vec::new();
-        changes.extend(self.status.filter(|it| !plan.status.is(*it) || plan.etag.is_none()).map(change::set_status));
+        changes.extend(
+            self.status.filter(|it| !plan.status.is(*it) || plan.etag.is_none()).map(change::set_status),
+        );
         changes.extend(self.keys.iter().cloned());
         changes.extend(self.notes.iter().map(NewNote::change));
         changes
@@ -66,7 +68,13 @@ pub(crate) fn update(
     Ok(changed(context, &plans, &now, (was, did), was_written))
 }
 
-fn changed(context: &Context, plans: &Plans, now: &Plan, (was, did): (String, String), was_written: bool) -> Changed {
+fn changed(
+    context: &Context,
+    plans: &Plans,
+    now: &Plan,
+    (was, did): (String, String),
+    was_written: bool,
+) -> Changed {
     let mut all = plans.clone().into_vec();
     for it in all.iter_mut().filter(|it| it.path == now.path) {
         *it = now.clone();

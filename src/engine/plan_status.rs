@@ -14,7 +14,12 @@ use crate::plan::records::NoteType;
 use crate::plan::words::{PlanStatus, Status};
 
 /// Moves a plan; its steps are not touched.
-pub(crate) fn move_plan(context: &Context, writing: &mut Writing<'_>, id: &PlanId, request: &MoveRequest) -> Result<Changed, Error> {
+pub(crate) fn move_plan(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    id: &PlanId,
+    request: &MoveRequest,
+) -> Result<Changed, Error> {
     let target = target(id, request.verb)?;
     let by = request.by.as_ref().unwrap_or(&context.by);
     plan_file::update(context, writing, id, &|plan| {
@@ -22,9 +27,23 @@ pub(crate) fn move_plan(context: &Context, writing: &mut Writing<'_>, id: &PlanI
         if !is_same && !request.force {
             check(plan, request.verb)?;
         }
-        let note = request.message.as_ref().map(|text| NewNote { at: context.now, kind: NoteType::Info, by: by.clone(), text: text.clone() });
-        let did = if is_same && note.is_none() { format!("already {}", target.word()) } else { did(request.verb).to_owned() };
-        Ok(PlanUpdate { status: Some(target), notes: note.into_iter().collect(), did, ..PlanUpdate::default() })
+        let note = request.message.as_ref().map(|text| NewNote {
+            at: context.now,
+            kind: NoteType::Info,
+            by: by.clone(),
+            text: text.clone(),
+        });
+        let did = if is_same && note.is_none() {
+            format!("already {}", target.word())
+        } else {
+            did(request.verb).to_owned()
+        };
+        Ok(PlanUpdate {
+            status: Some(target),
+            notes: note.into_iter().collect(),
+            did,
+            ..PlanUpdate::default()
+        })
     })
 }
 
@@ -42,7 +61,8 @@ fn target(id: &PlanId, verb: Verb) -> Result<PlanStatus, Error> {
         Verb::Done => Ok(PlanStatus::Completed),
         Verb::Skip => Ok(PlanStatus::Abandoned),
         Verb::Fail | Verb::Block => {
-            let message = format!("`{id}` is a plan; plans are started, done, skipped (abandoned) or reopened");
+            let message =
+                format!("`{id}` is a plan; plans are started, done, skipped (abandoned) or reopened");
             Err(Error::usage(message, format!("name one of its steps, as in `{id}:1`")))
         }
     }
@@ -57,11 +77,21 @@ fn check(plan: &Plan, verb: Verb) -> Result<(), Error> {
         (_, Some(_)) => true,
     };
     if !is_allowed {
-        let message = format!("`{}` is {}; `{}` does not go from there", plan.id, plan.status.word(), verb.word());
+        let message =
+            format!("`{}` is {}; `{}` does not go from there", plan.id, plan.status.word(), verb.word());
         let other = if verb == Verb::Start { "reopen" } else { "start" };
-        return Err(Error::Conflict { code: "not-allowed", message, hint: format!("`planwatch {other} {}`", plan.id) });
+        return Err(Error::Conflict {
+            code: "not-allowed",
+            message,
+            hint: format!("`planwatch {other} {}`", plan.id),
+        });
     }
-    let open: Vec<_> = plan.steps.iter().filter(|it| !it.is_closed()).map(|it| format!("{} ({})", it.id.number, it.status.word())).collect();
+    let open: Vec<_> = plan
+        .steps
+        .iter()
+        .filter(|it| !it.is_closed())
+        .map(|it| format!("{} ({})", it.id.number, it.status.word()))
+        .collect();
     if verb != Verb::Done || open.is_empty() {
         return Ok(());
     }
@@ -74,5 +104,6 @@ fn check(plan: &Plan, verb: Verb) -> Result<(), Error> {
 pub(crate) fn hint_for_closed(context: &Context, id: &PlanId) -> Option<String> {
     let plan = load::one_plan(context, id).ok()??;
     let is_over = matches!(plan.status.known(), Some(PlanStatus::Completed | PlanStatus::Abandoned));
-    is_over.then(|| format!("`{id}` is {}; `planwatch reopen {id}` makes it active again", plan.status.word()))
+    is_over
+        .then(|| format!("`{id}` is {}; `planwatch reopen {id}` makes it active again", plan.status.word()))
 }

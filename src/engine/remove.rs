@@ -28,9 +28,11 @@ pub struct RemoveRequest {
 
 /// Moves steps or plans out of the way; what depended on a step depends on what that depended on.
 pub fn remove(context: &Context, request: &RemoveRequest) -> Result<ChangeReport, Error> {
-    update::each(context, "remove", &request.ids, request.mode, |writing, id| match resolve::target(context, id)? {
-        Target::Step(step) => remove_step(context, writing, &step, request),
-        Target::Plan(plan) => remove_plan(context, writing, &plan, request),
+    update::each(context, "remove", &request.ids, request.mode, |writing, id| {
+        match resolve::target(context, id)? {
+            Target::Step(step) => remove_step(context, writing, &step, request),
+            Target::Plan(plan) => remove_plan(context, writing, &plan, request),
+        }
     })
 }
 
@@ -40,13 +42,22 @@ fn removed_dir(context: &Context, plan: &PlanId) -> PathBuf {
     PathBuf::from("_archive").join(plan.as_str()).join(format!("removed-{time}"))
 }
 
-fn remove_step(context: &Context, writing: &mut Writing<'_>, id: &StepId, request: &RemoveRequest) -> Result<Changed, Error> {
+fn remove_step(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    id: &StepId,
+    request: &RemoveRequest,
+) -> Result<Changed, Error> {
     let plans = load::all(context)?;
     let own = load::one_plan(context, &id.plan)?.ok_or_else(|| load::missing(context, &id.plan))?;
     let (_, step) = resolve::find_step(&plans, id)?;
     if step.status.is(StepStatus::InProgress) && !request.force {
         let message = format!("`{id}` is in progress");
-        return Err(Error::Conflict { code: "claimed", message, hint: "end the work first, or use --force".to_owned() });
+        return Err(Error::Conflict {
+            code: "claimed",
+            message,
+            hint: "end the work first, or use --force".to_owned(),
+        });
     }
     write::check_writable(context, &own.problems)?;
     let mut ops = Vec::new();
@@ -63,7 +74,16 @@ fn remove_step(context: &Context, writing: &mut Writing<'_>, id: &StepId, reques
 
 fn changed(context: &Context, id: String, title: &str, path: &str) -> Changed {
     let (title, path) = (title.to_owned(), shown_path(&context.root_name(), path));
-    Changed { id, title, path, was_written: true, was: None, status: None, did: "removed".to_owned(), now: Value::Null }
+    Changed {
+        id,
+        title,
+        path,
+        was_written: true,
+        was: None,
+        status: None,
+        did: "removed".to_owned(),
+        now: Value::Null,
+    }
 }
 
 /// A second removal within a second finds the name taken.
@@ -85,11 +105,20 @@ pub(crate) fn without_line(context: &Context, plan: &Plan, id: &StepId) -> Resul
     Ok((before != after).then_some(FileOp::Change { path, before, after }))
 }
 
-fn remove_plan(context: &Context, writing: &mut Writing<'_>, id: &PlanId, request: &RemoveRequest) -> Result<Changed, Error> {
+fn remove_plan(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    id: &PlanId,
+    request: &RemoveRequest,
+) -> Result<Changed, Error> {
     let plan = load::one_plan(context, id)?.ok_or_else(|| load::missing(context, id))?;
     if plan.is_archived {
         let message = format!("`{id}` is archived");
-        return Err(Error::Conflict { code: "not-allowed", message, hint: "it is below _archive/ already".to_owned() });
+        return Err(Error::Conflict {
+            code: "not-allowed",
+            message,
+            hint: "it is below _archive/ already".to_owned(),
+        });
     }
     if !request.is_confirmed && request.mode == Mode::Write {
         let message = format!("`{id}` has {} steps; say --yes to remove all of it", plan.steps.len());
@@ -105,7 +134,11 @@ fn remove_plan(context: &Context, writing: &mut Writing<'_>, id: &PlanId, reques
     let unknown: Vec<_> = context.plans.names(&directory).into_iter().filter(is_unknown).collect();
     if !unknown.is_empty() && !request.force {
         let message = format!("`{id}` also holds {}", unknown.join(", "));
-        return Err(Error::Conflict { code: "unknown-files", message, hint: "move them out, or use --force to remove them too".to_owned() });
+        return Err(Error::Conflict {
+            code: "unknown-files",
+            message,
+            hint: "move them out, or use --force to remove them too".to_owned(),
+        });
     }
     let to = removed_dir(context, id);
     writing.batch("remove", vec![FileOp::Rename { from: directory, to }])?;

@@ -38,7 +38,11 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     }
     write::check_writable(context, &step.problems)?;
     write::check_writable(context, &own.problems)?;
-    let no_room = |_| Error::Failed { code: "no-room", message: format!("there is no room behind {after}"), hint: "move it elsewhere first".to_owned() };
+    let no_room = |_| Error::Failed {
+        code: "no-room",
+        message: format!("there is no room behind {after}"),
+        hint: "move it elsewhere first".to_owned(),
+    };
     let number = add::behind(&own, &after, Some(&id.number))?.map_err(no_room)?;
     let new = StepId { plan: own.id.clone(), number };
     let mut report = ChangeReport::new("move", request.mode);
@@ -58,7 +62,13 @@ fn is_in_place(plan: &Plan, id: &StepId, after: &crate::plan::step_number::StepN
     before.is_some_and(|it| it.id.number == *after)
 }
 
-fn move_files(context: &Context, writing: &mut Writing<'_>, plans: &Plans, (plan, step): (&Plan, &Step), new: &StepId) -> Result<(), Error> {
+fn move_files(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    plans: &Plans,
+    (plan, step): (&Plan, &Step),
+    new: &StepId,
+) -> Result<(), Error> {
     let mut ops = Vec::new();
     if step.has_file() {
         let from = PathBuf::from(&step.path);

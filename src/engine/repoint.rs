@@ -17,7 +17,12 @@ use crate::text::{front_matter, yaml};
 /// Returns the edits that make every `depends` which names `old` name `heirs` instead.
 ///
 /// Only front matters: where a dependency is said in prose, `check` reports it as missing afterwards.
-pub(crate) fn dependants(context: &Context, plans: &Plans, old: &StepId, heirs: &[StepId]) -> Result<Vec<FileOp>, Error> {
+pub(crate) fn dependants(
+    context: &Context,
+    plans: &Plans,
+    old: &StepId,
+    heirs: &[StepId],
+) -> Result<Vec<FileOp>, Error> {
     let steps = plans.live().flat_map(|it| &it.steps);
     let named = steps.filter(|it| it.id != *old && it.has_file() && it.depends.contains(old));
     let mut ops = Vec::new();
@@ -27,7 +32,12 @@ pub(crate) fn dependants(context: &Context, plans: &Plans, old: &StepId, heirs: 
     Ok(ops)
 }
 
-fn repointed(context: &Context, step: &Step, old: &StepId, heirs: &[StepId]) -> Result<Option<FileOp>, Error> {
+fn repointed(
+    context: &Context,
+    step: &Step,
+    old: &StepId,
+    heirs: &[StepId],
+) -> Result<Option<FileOp>, Error> {
     write::check_writable(context, &step.problems)?;
     let path = PathBuf::from(&step.path);
     let before = context.plans.read(&path)?.bytes;
@@ -41,7 +51,8 @@ fn changes(file: &[u8], step: &Step, old: &StepId, heirs: &[StepId]) -> Vec<Chan
     let key = || "depends".to_owned();
     let items = listed(file, step);
     let Some(index) = items.iter().position(|it| it.as_ref() == Some(old)) else { return Vec::new() };
-    let new: Vec<_> = heirs.iter().filter(|it| **it != step.id && !items.iter().flatten().any(|own| own == *it)).collect();
+    let new: Vec<_> =
+        heirs.iter().filter(|it| **it != step.id && !items.iter().flatten().any(|own| own == *it)).collect();
     let item = |it: &StepId| -> NewValue { dependency_item(&step.id.plan, it) };
     match new.split_first() {
         None => vec![Change::RemoveItem { key: key(), index }],

@@ -14,13 +14,13 @@ use crate::plan::words::{PlanStatus, nearest};
 
 /// What a reference means.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub(crate) enum Target {
     Plan(PlanId),
     Step(StepId),
 }
 
 impl Target {
-    pub fn plan(&self) -> &PlanId {
+    pub(crate) fn plan(&self) -> &PlanId {
         match self {
             Self::Plan(plan) => plan,
             Self::Step(step) => &step.plan,
@@ -93,7 +93,10 @@ fn only_active_plan(context: &Context) -> Result<PlanId, Error> {
     let mut active: Vec<_> = plans.live().filter(is_active).map(|it| it.id.clone()).collect();
     match (active.len(), active.pop()) {
         (1, Some(only)) => Ok(only),
-        (0, _) => Err(Error::usage("which plan? none is active", "name it, as in `PLAN:1`; `planwatch list --all` names the plans")),
+        (0, _) => Err(Error::usage(
+            "which plan? none is active",
+            "name it, as in `PLAN:1`; `planwatch list --all` names the plans",
+        )),
         (_, last) => {
             active.extend(last);
             let candidates = active.into_iter().take(12).map(|it| it.to_string()).collect();
@@ -109,7 +112,9 @@ fn path_target(context: &Context, path: &str) -> Result<Target, Error> {
     let root = context.plans.root();
     let relative = absolute.strip_prefix(root).ok();
     // Without a leading `./` the path may also be meant as seen from the plans directory.
-    let relative = relative.map(Path::to_path_buf).or_else(|| Path::new(path).is_relative().then(|| normalize(Path::new(path))));
+    let relative = relative
+        .map(Path::to_path_buf)
+        .or_else(|| Path::new(path).is_relative().then(|| normalize(Path::new(path))));
     let relative = relative.ok_or_else(not_found)?;
     let relative = relative.strip_prefix("_archive").unwrap_or(&relative);
     let mut names = relative.components().filter_map(|it| it.as_os_str().to_str());
@@ -142,13 +147,18 @@ fn normalize(path: &Path) -> PathBuf {
 
 /// Finds a step in loaded plans, or says which steps there are.
 pub(crate) fn find_step<'a>(plans: &'a Plans, id: &StepId) -> Result<(&'a Plan, &'a Step), Error> {
-    let plan = plans.get(&id.plan).ok_or_else(|| Error::NotFound { what: "plan", name: id.plan.to_string(), nearest: None })?;
+    let plan = plans.get(&id.plan).ok_or_else(|| Error::NotFound {
+        what: "plan",
+        name: id.plan.to_string(),
+        nearest: None,
+    })?;
     let step = plan.find(id).ok_or_else(|| missing_step(plan, &id.number))?;
     Ok((plan, step))
 }
 
 fn missing_step(plan: &Plan, number: &StepNumber) -> Error {
     let numbers: Vec<_> = plan.steps.iter().map(|it| it.id.number.to_string()).collect();
-    let nearest = nearest(&number.to_string(), numbers.iter().map(String::as_str)).map(|it| format!("{}:{it}", plan.id));
+    let nearest = nearest(&number.to_string(), numbers.iter().map(String::as_str))
+        .map(|it| format!("{}:{it}", plan.id));
     Error::NotFound { what: "step", name: format!("{}:{number}", plan.id), nearest }
 }

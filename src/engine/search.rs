@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::load;
-use crate::index::{Hit, Query, Table};
+use crate::index::{Hit, MATCH_END, MATCH_START, Query, Table};
 
 #[derive(Debug, Clone, Default)]
 pub struct SearchRequest {
@@ -22,7 +22,7 @@ pub struct SearchReport {
 
 impl SearchReport {
     pub fn to_json(&self) -> Value {
-        let hits = self.hits.iter().map(|it| json!({"kind": it.kind, "id": it.id, "plan": it.plan, "title": it.title, "snippet": it.plain_snippet()}));
+        let hits = self.hits.iter().map(|it| json!({"kind": it.kind.word(), "id": it.id, "plan": it.plan, "title": it.title, "snippet": plain(&it.snippet)}));
         json!({"query": self.query, "hits": hits.collect::<Vec<_>>()})
     }
 }
@@ -30,11 +30,16 @@ impl SearchReport {
 /// Searches the full text of plans and steps, best first.
 pub fn search(context: &Context, request: &SearchRequest) -> Result<SearchReport, Error> {
     let index = load::fresh_index(context)?;
-    let hits = index.search(&Query { text: request.query.clone(), limit: request.limit })?;
+    let hits = index.search(&Query { limit: request.limit, ..Query::new(request.query.clone()) })?;
     Ok(SearchReport { query: request.query.clone(), hits })
 }
 
 /// Runs a reading SQL query on the documented views of the index.
 pub fn sql(context: &Context, query: &str) -> Result<Table, Error> {
     Ok(load::fresh_index(context)?.sql(query)?)
+}
+
+/// A snippet without the marks around its matches.
+fn plain(snippet: &str) -> String {
+    snippet.chars().filter(|it| !matches!(*it, MATCH_START | MATCH_END)).collect()
 }

@@ -9,7 +9,7 @@ use crate::engine::resolve::{self, Target};
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::write::{self, ChangeReport, Mode};
 use crate::engine::{list, load, update};
-use crate::plan::change::{dependency_item, set_status};
+use crate::plan::change::dependency_item;
 use crate::plan::id::{self, PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
@@ -65,13 +65,23 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
         return Err(Error::usage(format!("`{key}` is not set by hand"), *hint));
     }
     if request.key.is_empty() {
-        return Err(Error::usage("the key is empty", "name a key, as in `planwatch set 1 title \"New title\"`"));
+        return Err(Error::usage(
+            "the key is empty",
+            "name a key, as in `planwatch set 1 title \"New title\"`",
+        ));
     }
-    update::each(context, "set", std::slice::from_ref(&request.id), request.mode, |writing, id| match resolve::target(context, id)? {
-        Target::Plan(plan) => plan_file::update(context, writing, &plan, &|now| set_in_plan(context, request, now)),
-        Target::Step(step) => {
-            let who = Who::of(context, &step, request.by.as_deref(), request.claim.as_deref(), request.force);
-            step_file::update(context, writing, &step, &|plans, plan, now| set_in_step(context, request, &who, (plans, plan, now)))
+    update::each(context, "set", std::slice::from_ref(&request.id), request.mode, |writing, id| {
+        match resolve::target(context, id)? {
+            Target::Plan(plan) => {
+                plan_file::update(context, writing, &plan, &|now| set_in_plan(context, request, now))
+            }
+            Target::Step(step) => {
+                let who =
+                    Who::of(context, &step, request.by.as_deref(), request.claim.as_deref(), request.force);
+                step_file::update(context, writing, &step, &|plans, plan, now| {
+                    set_in_step(context, request, &who, (plans, plan, now))
+                })
+            }
         }
     })
 }
@@ -80,7 +90,9 @@ fn set_in_plan(context: &Context, request: &SetRequest, plan: &Plan) -> Result<P
     let bytes = read_bytes(context, &plan.path, plan.etag.is_some())?;
     let mut update = PlanUpdate { did: did(request), ..PlanUpdate::default() };
     match (&request.op, request.key.as_str()) {
-        (SetOp::Text(word), "status") => update.status = Some(list::read_word::<PlanStatus>(&context.config.words, word)?),
+        (SetOp::Text(word), "status") => {
+            update.status = Some(list::read_word::<PlanStatus>(&context.config.words, word)?)
+        }
         _ => update.keys = changes(request, &bytes, &plan.id)?,
     }
     let after = write::edit(&plan.path, &bytes, &update.keys, PLAN_KEYS)?;
@@ -90,12 +102,21 @@ fn set_in_plan(context: &Context, request: &SetRequest, plan: &Plan) -> Result<P
     Ok(update)
 }
 
-fn set_in_step(context: &Context, request: &SetRequest, who: &Who, (plans, plan, step): (&Plans, &Plan, &Step)) -> Result<StepUpdate, Error> {
+fn set_in_step(
+    context: &Context,
+    request: &SetRequest,
+    who: &Who,
+    (plans, plan, step): (&Plans, &Plan, &Step),
+) -> Result<StepUpdate, Error> {
     let mut update = StepUpdate { did: did(request), ..StepUpdate::default() };
     if !FREE.contains(&request.key.as_str()) && owner::check(step, who)? == Owner::Late {
         return Ok(owner::late_result(context, step, who, &format!("set {}", request.key), None));
     }
-    let bytes = if step.has_file() { read_bytes(context, &step.path, true)? } else { step_file::missing_file(step, context) };
+    let bytes = if step.has_file() {
+        read_bytes(context, &step.path, true)?
+    } else {
+        step_file::missing_file(step, context)
+    };
     match (&request.op, request.key.as_str()) {
         (SetOp::Text(word), "status") => {
             let status = list::read_word::<StepStatus>(&context.config.words, word)?;
@@ -122,11 +143,17 @@ fn read_bytes(context: &Context, path: &str, exists: bool) -> Result<Vec<u8>, Er
 /// The step's problems among all plans that are known: a dependency may be missing, or close a circle.
 fn judged(plans: &Plans, plan: &Plan, step: &Step) -> Vec<Problem> {
     let mut all = plans.clone().into_vec();
-    let is_judged = |it: &Problem| matches!(it.code.text(), "dependency-missing" | "dependency-cycle") && it.line == 1;
+    let is_judged =
+        |it: &Problem| matches!(it.code.text(), "dependency-missing" | "dependency-cycle") && it.line == 1;
     for it in all.iter_mut().flat_map(|it| &mut it.steps) {
         it.problems.retain(|it| !is_judged(it));
     }
-    for it in all.iter_mut().filter(|it| it.path == plan.path).flat_map(|it| &mut it.steps).filter(|it| it.id == step.id) {
+    for it in all
+        .iter_mut()
+        .filter(|it| it.path == plan.path)
+        .flat_map(|it| &mut it.steps)
+        .filter(|it| it.id == step.id)
+    {
         *it = step.clone();
     }
     Plans::judged(all).step(&step.id).map(|it| it.problems.clone()).unwrap_or_default()
@@ -134,8 +161,14 @@ fn judged(plans: &Plans, plan: &Plan, step: &Step) -> Vec<Problem> {
 
 fn refuse_new_problems(before: &[Problem], after: &[Problem]) -> Result<(), Error> {
     let is_new = |it: &&Problem| !before.iter().any(|old| old.code == it.code && old.message == it.message);
-    let Some(problem) = after.iter().filter(|it| it.severity() == Severity::Error).find(is_new) else { return Ok(()) };
-    Err(Error::Failed { code: problem.code.text(), message: format!("refused: {}", problem.message), hint: problem.hint.clone() })
+    let Some(problem) = after.iter().filter(|it| it.severity() == Severity::Error).find(is_new) else {
+        return Ok(());
+    };
+    Err(Error::Failed {
+        code: problem.code.text(),
+        message: format!("refused: {}", problem.message),
+        hint: problem.hint.clone(),
+    })
 }
 
 fn did(request: &SetRequest) -> String {
@@ -167,7 +200,8 @@ fn changes(request: &SetRequest, bytes: &[u8], plan: &PlanId) -> Result<Vec<Chan
 
 fn add_dependency(context: &Context, plan: &Plan, step: &Step, text: &str) -> Result<Vec<Change>, Error> {
     let new = add::dependencies(context, plan, &[text.to_owned()])?;
-    let append = |it: &StepId| Change::Append { key: "depends".to_owned(), item: dependency_item(&plan.id, it) };
+    let append =
+        |it: &StepId| Change::Append { key: "depends".to_owned(), item: dependency_item(&plan.id, it) };
     let file = read_bytes(context, &step.path, step.has_file())?;
     let is_written = root(&file).is_some_and(|it| it.root().get("depends").is_some());
     if is_written {
@@ -194,8 +228,13 @@ fn items(bytes: &[u8], key: &str) -> Vec<String> {
 /// Finds an item by its text; a dependency also by another spelling.
 fn index_of(bytes: &[u8], key: &str, text: &str, plan: &PlanId) -> Result<usize, Error> {
     let items = items(bytes, key);
-    let step = |it: &str| id::read_number(it).map(|number| StepId { plan: plan.clone(), number }).or_else(|| id::read_step_id(it));
-    let is_same = |it: &String| it == text || (key == "depends" && step(it).is_some() && step(it) == step(text));
+    let step = |it: &str| {
+        id::read_number(it)
+            .map(|number| StepId { plan: plan.clone(), number })
+            .or_else(|| id::read_step_id(it))
+    };
+    let is_same =
+        |it: &String| it == text || (key == "depends" && step(it).is_some() && step(it) == step(text));
     items.iter().position(is_same).ok_or_else(|| {
         let nearest = nearest(text, items.iter().map(String::as_str));
         Error::NotFound { what: "item", name: format!("{text}` in `{key}"), nearest }

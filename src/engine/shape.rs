@@ -192,7 +192,8 @@ pub fn last_activity(plan: &Plan) -> Option<(Time, &'static str)> {
     let notes = plan.notes.iter().filter_map(|it| it.at).map(|at| (at, "note"));
     let confirmed = plan.confirmations.iter().filter_map(|it| it.at).map(|at| (at, "confirmation"));
     let steps = plan.steps.iter().filter_map(Step::last_activity);
-    let (files, recorded): (Vec<_>, Vec<_>) = notes.chain(confirmed).chain(steps).partition(|(_, source)| *source == "mtime");
+    let (files, recorded): (Vec<_>, Vec<_>) =
+        notes.chain(confirmed).chain(steps).partition(|(_, source)| *source == "mtime");
     let newest = |of: Vec<(Time, &'static str)>| of.into_iter().max_by_key(|(at, _)| *at);
     let own = plan.modified.map(|at| (at, "mtime"));
     newest(recorded).or_else(|| newest(files.into_iter().chain(own).collect()))
@@ -218,7 +219,9 @@ pub fn envelope(kind: &str, fields: Value) -> Value {
     object.insert("schema_version".to_owned(), SCHEMA_VERSION.into());
     object.insert("kind".to_owned(), kind.into());
     match fields {
-        Value::Object(map) => object.extend(map.into_iter().filter(|(key, _)| key != "kind" && key != "schema_version")),
+        Value::Object(map) => {
+            object.extend(map.into_iter().filter(|(key, _)| key != "kind" && key != "schema_version"))
+        }
         other => {
             object.insert("value".to_owned(), other);
         }

@@ -115,7 +115,10 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
             let shown = ShownStep {
                 step: shaper.step(plan, step),
                 body: texts.find(&id).map(|it| it.body.clone()).unwrap_or_default(),
-                waits_for: rules::obstacles(&plans, plan, step, context.now).iter().filter_map(sentence).collect(),
+                waits_for: rules::obstacles(&plans, plan, step, context.now)
+                    .iter()
+                    .filter_map(sentence)
+                    .collect(),
                 dependants: dependants(&shaper, &id),
                 problems: step.problems.iter().map(|it| problem(&root, it)).collect(),
             };
@@ -125,7 +128,9 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
 }
 
 fn shown_plan(shaper: &Shaper<'_>, plan: &Plan, texts: &Plan, full: bool) -> ShownPlan {
-    let body = |number| texts.steps.iter().find(|it| it.id.number == number).map(|it| it.body.clone()).unwrap_or_default();
+    let body = |number| {
+        texts.steps.iter().find(|it| it.id.number == number).map(|it| it.body.clone()).unwrap_or_default()
+    };
     let problems = plan.problems.iter().chain(plan.steps.iter().flat_map(|it| &it.problems));
     ShownPlan {
         plan: shaper.plan(plan),
@@ -156,4 +161,3 @@ pub(crate) fn sentence(obstacle: &Obstacle) -> Option<String> {
     };
     Some(text)
 }
-

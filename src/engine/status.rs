@@ -99,8 +99,14 @@ pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport
     Ok(StatusReport {
         plans: plans.live().filter(|it| is_open(it)).map(|it| shaper.plan(it)).collect(),
         attention: attention(&shaper, &active, days),
-        in_progress: steps(&active).filter(|(_, it)| working(it)).map(|(plan, it)| shaper.step(plan, it)).collect(),
-        ready: rules::candidates(&plans, context.now).iter().filter_map(|it| Some(shaper.step(it.plan, it.step?))).collect(),
+        in_progress: steps(&active)
+            .filter(|(_, it)| working(it))
+            .map(|(plan, it)| shaper.step(plan, it))
+            .collect(),
+        ready: rules::candidates(&plans, context.now)
+            .iter()
+            .filter_map(|it| Some(shaper.step(it.plan, it.step?)))
+            .collect(),
         finished: finished(&shaper, days),
         n_errors,
         n_warnings,
@@ -143,7 +149,8 @@ fn reason(shaper: &Shaper<'_>, plan: &Plan, step: &Step, days: u32) -> Option<(R
         return Some((Reason::Faulty, None));
     }
     let obstacles = rules::obstacles(shaper.plans, plan, step, shaper.now);
-    let is_confirmation = |it: &Obstacle| matches!(it, Obstacle::Confirmation | Obstacle::PhaseConfirmation { .. });
+    let is_confirmation =
+        |it: &Obstacle| matches!(it, Obstacle::Confirmation | Obstacle::PhaseConfirmation { .. });
     if !obstacles.is_empty() && obstacles.iter().all(is_confirmation) {
         return Some((Reason::ToConfirm, None));
     }
@@ -172,7 +179,8 @@ fn finished(shaper: &Shaper<'_>, days: u32) -> Vec<StepShape> {
 
 fn count_problems(context: &Context, plans: &Plans) -> (usize, usize) {
     let scan = load::scan_problems(context);
-    let plans = plans.iter().flat_map(|it| it.problems.iter().chain(it.steps.iter().flat_map(|it| &it.problems)));
+    let plans =
+        plans.iter().flat_map(|it| it.problems.iter().chain(it.steps.iter().flat_map(|it| &it.problems)));
     let is_error = |it: &&Problem| it.severity() == Severity::Error;
     let (errors, warnings): (Vec<_>, Vec<_>) = plans.chain(&scan).partition(is_error);
     (errors.len(), warnings.len())

@@ -57,7 +57,8 @@ pub(crate) fn update(
     let (plan, step) = resolve::find_step(&plans, id)?;
     write::check_writable(context, &step.problems)?;
     refuse_doubles(plan, id)?;
-    let mut outcome = Outcome { was: step.status.word().to_owned(), did: String::new(), refusal: None, after: Vec::new() };
+    let mut outcome =
+        Outcome { was: step.status.word().to_owned(), did: String::new(), refusal: None, after: Vec::new() };
     let was_written = if step.has_file() {
         writing.change(&step.path, &mut |bytes| {
             let (plans, now) = as_it_is(context, &plans, plan, step, bytes)?;
@@ -92,7 +93,14 @@ impl Outcome {
         Ok(self.after.clone())
     }
 
-    fn changed(self, context: &Context, plans: &Plans, plan: &Plan, step: &Step, was_written: bool) -> Changed {
+    fn changed(
+        self,
+        context: &Context,
+        plans: &Plans,
+        plan: &Plan,
+        step: &Step,
+        was_written: bool,
+    ) -> Changed {
         let now = read_again(context, plan, step, &self.after);
         let plans = with_step(plans, plan, now.clone());
         let root = context.root_name();
@@ -113,16 +121,27 @@ impl Outcome {
 
 /// Two files of one number: which one is meant cannot be known.
 fn refuse_doubles(plan: &Plan, id: &StepId) -> Result<(), Error> {
-    let same: Vec<_> = plan.steps.iter().filter(|it| it.id == *id).map(|it| format!("`{}`", it.path)).collect();
+    let same: Vec<_> =
+        plan.steps.iter().filter(|it| it.id == *id).map(|it| format!("`{}`", it.path)).collect();
     if same.len() < 2 {
         return Ok(());
     }
     let message = format!("{} have the same number", same.join(" and "));
-    Err(Error::Conflict { code: "duplicate-step-number", message, hint: "rename one of the files".to_owned() })
+    Err(Error::Conflict {
+        code: "duplicate-step-number",
+        message,
+        hint: "rename one of the files".to_owned(),
+    })
 }
 
 /// The step as its file says it at the moment of the write, in the plan as it was loaded.
-fn as_it_is(context: &Context, plans: &Plans, plan: &Plan, step: &Step, bytes: &[u8]) -> Result<(Plans, Step), Error> {
+fn as_it_is(
+    context: &Context,
+    plans: &Plans,
+    plan: &Plan,
+    step: &Step,
+    bytes: &[u8],
+) -> Result<(Plans, Step), Error> {
     if step.etag.as_deref() == Some(load::etag(bytes).as_str()) {
         return Ok((plans.clone(), step.clone()));
     }

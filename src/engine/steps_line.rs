@@ -9,7 +9,12 @@ use crate::plan::step_number::StepNumber;
 use crate::plan::steps_list;
 
 /// Adds a line for a step, in the list's own style; a plan without a list stays as it is.
-pub(crate) fn add(context: &Context, writing: &mut Writing<'_>, plan: &Plan, step: &Step) -> Result<(), Error> {
+pub(crate) fn add(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    plan: &Plan,
+    step: &Step,
+) -> Result<(), Error> {
     if plan.etag.is_none() || !steps_list::names_steps(&plan.id, &plan.body) {
         return Ok(());
     }

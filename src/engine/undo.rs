@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use crate::engine::context::{Context, Notice};
 use crate::engine::error::Error;
 use crate::engine::shape::shown_path;
-use crate::engine::write::{ChangeReport, Changed, Mode};
-use crate::text::diff;
+use crate::engine::write::{self, ChangeReport, Changed, Mode};
 
 /// A write that can be taken back, newest first in a list.
 #[derive(Debug, Clone)]
@@ -36,18 +35,26 @@ pub fn undo_list(context: &Context) -> Vec<UndoItem> {
 /// Restores the files of the last write; a file that somebody changed since is left alone, and the undo refused.
 pub fn undo(context: &Context, mode: Mode) -> Result<ChangeReport, Error> {
     let mut locked = context.plans.lock(&mut || (context.tell)(Notice::WaitingForLock))?;
-    let undone = match mode {
-        Mode::DryRun => locked.undo_preview()?,
-        Mode::Write => locked.undo()?,
-    };
+    let (verb, ops) = locked.undo_operations()?;
+    if mode == Mode::Write {
+        locked.undo()?;
+    }
     let root = context.root_name();
     let mut report = ChangeReport::new("undo", mode);
-    for file in undone.files {
-        let path = shown_path(&root, &file.path.to_string_lossy());
-        report.diff.push_str(&diff::unified(&path, file.before.as_deref(), file.after.as_deref()));
-        let did = format!("{} taken back", undone.verb);
-        let (id, title) = (path.clone(), String::new());
-        report.changes.push(Changed { id, title, path, was_written: true, was: None, status: None, did, now: Value::Null });
+    for op in &ops {
+        report.diff.push_str(&write::describe(&root, op));
+        let path = shown_path(&root, &write::path_of(op).to_string_lossy());
+        let (id, title, did) = (path.clone(), String::new(), format!("{verb} taken back"));
+        report.changes.push(Changed {
+            id,
+            title,
+            path,
+            was_written: true,
+            was: None,
+            status: None,
+            did,
+            now: Value::Null,
+        });
     }
     Ok(report)
 }

@@ -67,16 +67,31 @@ pub(crate) fn each(
     Ok(report)
 }
 
-fn move_step(context: &Context, writing: &mut Writing<'_>, id: &StepId, request: &MoveRequest) -> Result<Changed, Error> {
+fn move_step(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    id: &StepId,
+    request: &MoveRequest,
+) -> Result<Changed, Error> {
     let who = Who::of(context, id, request.by.as_deref(), request.claim.as_deref(), request.force);
-    let decide = |plans: &Plans, plan: &Plan, step: &Step| decide_move(context, plans, plan, step, request, &who);
+    let decide =
+        |plans: &Plans, plan: &Plan, step: &Step| decide_move(context, plans, plan, step, request, &who);
     step_file::update(context, writing, id, &decide)
 }
 
-fn decide_move(context: &Context, plans: &Plans, plan: &Plan, step: &Step, request: &MoveRequest, who: &Who) -> Result<StepUpdate, Error> {
+fn decide_move(
+    context: &Context,
+    plans: &Plans,
+    plan: &Plan,
+    step: &Step,
+    request: &MoveRequest,
+    who: &Who,
+) -> Result<StepUpdate, Error> {
     let verb = request.verb;
     let owner = match owner::check(step, who)? {
-        Owner::Late => return Ok(owner::late_result(context, step, who, verb.outcome(), request.message.as_deref())),
+        Owner::Late => {
+            return Ok(owner::late_result(context, step, who, verb.outcome(), request.message.as_deref()));
+        }
         owner => owner,
     };
     let refusal = refusal(plans, plan, step, verb);
@@ -86,13 +101,20 @@ fn decide_move(context: &Context, plans: &Plans, plan: &Plan, step: &Step, reque
     };
     let is_same = step.status.is(verb.target());
     let ends = owner::ended_claim(step, context.now).filter(|_| verb != Verb::Start);
-    let mut update = StepUpdate { status: Some(verb.target()), did: verb.outcome().to_owned(), ..StepUpdate::default() };
+    let mut update =
+        StepUpdate { status: Some(verb.target()), did: verb.outcome().to_owned(), ..StepUpdate::default() };
     update.removes_claim = step.claim.is_some() && verb != Verb::Start;
     let wants_attempt = request.message.is_some() || ends.is_some() || is_forced;
     if wants_attempt {
         let outcome = if is_forced { "forced" } else { verb.outcome() };
         let notes = forced_notes(verb, is_forced, request.message.as_deref());
-        update.attempts.push(NewAttempt { at: context.now, by: who.by.clone(), outcome: outcome.to_owned(), notes, claim: ends });
+        update.attempts.push(NewAttempt {
+            at: context.now,
+            by: who.by.clone(),
+            outcome: outcome.to_owned(),
+            notes,
+            claim: ends,
+        });
     }
     if is_same && !wants_attempt {
         update.did = format!("already {}", verb.target());
@@ -169,7 +191,11 @@ pub fn attempt(context: &Context, request: &AttemptRequest) -> Result<ChangeRepo
     }
     let at = request.at.as_deref().map(str::parse::<Time>).transpose();
     let at = at.map_err(|it| Error::usage(it.to_string(), ""))?.unwrap_or(context.now);
-    let wanted = request.status.as_deref().map(|it| list::read_word::<StepStatus>(&context.config.words, it)).transpose()?;
+    let wanted = request
+        .status
+        .as_deref()
+        .map(|it| list::read_word::<StepStatus>(&context.config.words, it))
+        .transpose()?;
     each(context, "attempt", std::slice::from_ref(&request.id), request.mode, |writing, id| {
         let id = resolve::step(context, id)?;
         let who = Who::of(context, &id, request.by.as_deref(), request.claim.as_deref(), request.force);
@@ -196,17 +222,29 @@ fn decide_attempt(
     if let Some(error) = refusal.filter(|_| !who.force) {
         return Err(error);
     }
-    let takes_up = matches!(step.status.known(), Some(StepStatus::Pending | StepStatus::Failed | StepStatus::Blocked));
+    let takes_up =
+        matches!(step.status.known(), Some(StepStatus::Pending | StepStatus::Failed | StepStatus::Blocked));
     let status = wanted.or_else(|| (takes_up && !request.keep_status).then_some(StepStatus::InProgress));
     let ends_claim = status.is_some_and(|it| it != StepStatus::InProgress);
     let claim = owner::ended_claim(step, context.now).filter(|_| ends_claim);
     let by = who.by.clone();
-    let mut attempts = vec![NewAttempt { at, by: by.clone(), outcome: request.outcome.clone(), notes: request.notes.clone(), claim }];
+    let mut attempts = vec![NewAttempt {
+        at,
+        by: by.clone(),
+        outcome: request.outcome.clone(),
+        notes: request.notes.clone(),
+        claim,
+    }];
     if is_forced {
         let notes = status.map(|it| it.word().to_owned());
         attempts.push(NewAttempt { at, by, outcome: "forced".to_owned(), notes, claim: None });
     }
     let removes_claim = step.claim.is_some() && (ends_claim || !step.status.is(StepStatus::InProgress));
-    Ok(StepUpdate { status, attempts, removes_claim, did: "attempt recorded".to_owned(), ..StepUpdate::default() })
+    Ok(StepUpdate {
+        status,
+        attempts,
+        removes_claim,
+        did: "attempt recorded".to_owned(),
+        ..StepUpdate::default()
+    })
 }
-

@@ -50,7 +50,13 @@ pub fn find(disk: &Arc<dyn Disk>, request: &WorkspaceRequest) -> Result<Workspac
     let named = request.plans.clone().or_else(|| request.env.clone());
     let plans_dir = match named {
         Some(path) if is_dir(&**disk, &path) => Some(path),
-        Some(path) => return Err(Error::NotFound { what: "plans directory", name: path.display().to_string(), nearest: None }),
+        Some(path) => {
+            return Err(Error::NotFound {
+                what: "plans directory",
+                name: path.display().to_string(),
+                nearest: None,
+            });
+        }
         None => match configured {
             Some(path) => Some(path).filter(|it| is_dir(&**disk, it)),
             None => above.iter().map(|it| it.join(PLANS)).find(|it| is_dir(&**disk, it)),
@@ -99,10 +105,15 @@ fn config(disk: &dyn Disk, above: &[PathBuf]) -> (Config, Vec<Problem>, Option<P
 /// `plans_dir` has to lie inside the file's own directory, because the file may come from anywhere.
 fn configured(config: &Config, directory: Option<&Path>) -> Result<Option<PathBuf>, Error> {
     let (Some(name), Some(directory)) = (&config.plans_dir, directory) else { return Ok(None) };
-    let is_inside = Path::new(name).components().all(|it| matches!(it, Component::Normal(_) | Component::CurDir));
+    let is_inside =
+        Path::new(name).components().all(|it| matches!(it, Component::Normal(_) | Component::CurDir));
     if !is_inside || name.is_empty() {
         let message = format!("`plans_dir = \"{name}\"` leads out of the directory of {CONFIG_FILE}");
-        return Err(Error::Failed { code: "configuration", message, hint: "name a directory below it".to_owned() });
+        return Err(Error::Failed {
+            code: "configuration",
+            message,
+            hint: "name a directory below it".to_owned(),
+        });
     }
     Ok(Some(directory.join(name)))
 }

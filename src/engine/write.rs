@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::disk::{ChangeError, FileOp, Locked, PlansDir};
 use crate::engine::context::{Context, Notice};
 use crate::engine::error::Error;
+use crate::engine::shape::shown_path;
 use crate::plan::problem::Problem;
 use crate::text::diff;
 use crate::text::header_edit::{self, Change};
@@ -122,7 +123,11 @@ impl<'a> Writing<'a> {
     /// Runs `edit` on a file as it is at that moment; returns whether that wrote anything.
     ///
     /// When somebody saves in between, `edit` runs again on what they saved.
-    pub(crate) fn change(&mut self, path: &str, edit: &mut dyn FnMut(&[u8]) -> Result<Vec<u8>, Error>) -> Result<bool, Error> {
+    pub(crate) fn change(
+        &mut self,
+        path: &str,
+        edit: &mut dyn FnMut(&[u8]) -> Result<Vec<u8>, Error>,
+    ) -> Result<bool, Error> {
         let mut before = Vec::new();
         let after = match &mut self.locked {
             None => {
@@ -169,31 +174,37 @@ impl<'a> Writing<'a> {
     /// Changes several files as one: after a crash all of it is finished, or none of it is there.
     pub(crate) fn batch(&mut self, verb: &str, ops: Vec<FileOp>) -> Result<(), Error> {
         for op in &ops {
-            let text = self.describe(op);
-            self.diff.push_str(&text);
+            self.diff.push_str(&describe(&self.context.root_name(), op));
         }
         if let Some(locked) = &mut self.locked {
-            let kept = locked.batch(verb, &self.context.now.to_string(), ops)?;
-            tell_kept(self.context, &kept);
+            locked.batch(verb, &self.context.now.to_string(), ops)?;
         }
         Ok(())
     }
 
-    fn describe(&self, op: &FileOp) -> String {
-        let shown = |it: &Path| self.shown(&it.to_string_lossy());
-        match op {
-            FileOp::Create { path, bytes } => self.diff_of(&path.to_string_lossy(), None, Some(bytes)),
-            FileOp::Change { path, before, after } => self.diff_of(&path.to_string_lossy(), Some(before), Some(after)),
-            FileOp::Rename { from, to } => format!("rename {} -> {}\n", shown(from), shown(to)),
+    fn diff_of(&self, path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
+        diff::unified(&shown_path(&self.context.root_name(), path), before, after)
+    }
+}
+
+/// Shows an operation as a diff.
+pub(crate) fn describe(root: &str, op: &FileOp) -> String {
+    let shown = |it: &Path| shown_path(root, &it.to_string_lossy());
+    match op {
+        FileOp::Create { path, bytes } => diff::unified(&shown(path), None, Some(bytes)),
+        FileOp::Change { path, before, after } => diff::unified(&shown(path), Some(before), Some(after)),
+        FileOp::Discard { path, before } => diff::unified(&shown(path), Some(before), None),
+        FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => {
+            format!("rename from {}\nrename to {}\n", shown(from), shown(to))
         }
     }
+}
 
-    fn shown(&self, path: &str) -> String {
-        crate::engine::shape::shown_path(&self.context.root_name(), path)
-    }
-
-    fn diff_of(&self, path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
-        diff::unified(&self.shown(path), before, after)
+/// The file that an operation is about.
+pub(crate) fn path_of(op: &FileOp) -> &Path {
+    match op {
+        FileOp::Create { path, .. } | FileOp::Change { path, .. } | FileOp::Discard { path, .. } => path,
+        FileOp::Rename { to: path, .. } | FileOp::Remove { path, .. } => path,
     }
 }
 
@@ -221,6 +232,6 @@ pub(crate) fn edit(path: &str, bytes: &[u8], changes: &[Change], order: &[&str])
 pub(crate) fn check_writable(context: &Context, problems: &[Problem]) -> Result<(), Error> {
     let Some(problem) = problems.iter().find(|it| it.code.refuses_writing()) else { return Ok(()) };
     let mut problem = problem.clone();
-    problem.path = crate::engine::shape::shown_path(&context.root_name(), &problem.path);
+    problem.path = shown_path(&context.root_name(), &problem.path);
     Err(Error::File { problem: Box::new(problem) })
 }

@@ -9,12 +9,14 @@ use std::convert::Infallible;
 
 use super::state::Unsynced;
 use super::*;
-use crate::disk::{ChangeError, DiskError, PlansDir};
+use crate::disk::{ChangeError, DiskError, FileOp, PlansDir, UndoError};
 
 /// One protocol: how it starts, what it does, and what may be left.
 struct Case {
     name: &'static str,
     plant: fn(&mut State),
+    /// What was done, and is safe, before the run.
+    earlier: fn(&PlansDir) -> Result<(), DiskError>,
     act: fn(&PlansDir) -> Result<(), DiskError>,
     /// The file texts that count, before and after.
     files: &'static [(&'static str, Option<&'static str>, Option<&'static str>)],
@@ -63,12 +65,62 @@ fn create_plan(plans: &PlansDir) -> Result<(), DiskError> {
     plans.lock(&mut || {})?.create_dir_with(Path::new("q"), &files)
 }
 
+fn nothing(plans: &PlansDir) -> Result<(), DiskError> {
+    plans.lock(&mut || {}).map(drop)
+}
+
+fn plant_two_plans(state: &mut State) {
+    plant_step(state);
+    state.plant("/plans/p/step-2.md", b"second\n");
+    state.plant("/plans/q/plan.md", b"q\n");
+}
+
+fn restructure(plans: &PlansDir) -> Result<(), DiskError> {
+    let path = PathBuf::from;
+    let (old, new) = (OLD.as_bytes().to_vec(), NEW.as_bytes().to_vec());
+    let ops = vec![
+        FileOp::Create { path: path("p/step-3.md"), bytes: b"third\n".to_vec() },
+        FileOp::Change { path: path("p/step-1.md"), before: old, after: new },
+        FileOp::Discard { path: path("p/step-2.md"), before: b"second\n".to_vec() },
+        FileOp::Rename { from: path("p/step-1.md"), to: path("p/step-4.md") },
+        FileOp::Remove { path: path("q"), to: path("_archive/q") },
+    ];
+    plans.lock(&mut || {})?.batch("replace", "", ops)
+}
+
+fn undo(plans: &PlansDir) -> Result<(), DiskError> {
+    match plans.lock(&mut || {})?.undo() {
+        Ok(_) => Ok(()),
+        Err(UndoError::Disk(error)) => Err(error),
+        Err(_) => Err(DiskError::FileChanged { path: PathBuf::from(STEP) }),
+    }
+}
+
+const RESTRUCTURED: &[(&str, Option<&str>, Option<&str>)] = &[
+    (STEP, Some(OLD), None),
+    ("/plans/p/step-2.md", Some("second\n"), None),
+    ("/plans/p/step-3.md", None, Some("third\n")),
+    ("/plans/p/step-4.md", None, Some(NEW)),
+    ("/plans/q/plan.md", Some("q\n"), None),
+    ("/plans/_archive/q/plan.md", None, Some("q\n")),
+];
+
+const TAKEN_BACK: &[(&str, Option<&str>, Option<&str>)] = &[
+    (STEP, None, Some(OLD)),
+    ("/plans/p/step-2.md", None, Some("second\n")),
+    ("/plans/p/step-3.md", Some("third\n"), None),
+    ("/plans/p/step-4.md", Some(NEW), None),
+    ("/plans/q/plan.md", None, Some("q\n")),
+    ("/plans/_archive/q/plan.md", Some("q\n"), None),
+];
+
 const STEP_CHANGES: &[(&str, Option<&str>, Option<&str>)] = &[(STEP, Some(OLD), Some(NEW))];
 
 const CASES: &[Case] = &[
     Case {
         name: "change",
         plant: plant_step,
+        earlier: nothing,
         act: edit,
         files: STEP_CHANGES,
         lacks_exchange: false,
@@ -77,6 +129,7 @@ const CASES: &[Case] = &[
     Case {
         name: "change without exchange",
         plant: plant_step,
+        earlier: nothing,
         act: edit,
         files: STEP_CHANGES,
         lacks_exchange: true,
@@ -85,6 +138,7 @@ const CASES: &[Case] = &[
     Case {
         name: "change in place",
         plant: plant_linked,
+        earlier: nothing,
         act: edit,
         files: STEP_CHANGES,
         lacks_exchange: false,
@@ -93,6 +147,7 @@ const CASES: &[Case] = &[
     Case {
         name: "create",
         plant: plant_step,
+        earlier: nothing,
         act: create,
         files: &[("/plans/p/step-2.md", None, Some("made\n"))],
         lacks_exchange: false,
@@ -101,8 +156,45 @@ const CASES: &[Case] = &[
     Case {
         name: "create plan",
         plant: plant_step,
+        earlier: nothing,
         act: create_plan,
         files: &[("/plans/q/plan.md", None, Some("plan\n")), ("/plans/q/step-1.md", None, Some("step\n"))],
+        lacks_exchange: false,
+        in_place: false,
+    },
+    Case {
+        name: "batch",
+        plant: plant_two_plans,
+        earlier: nothing,
+        act: restructure,
+        files: RESTRUCTURED,
+        lacks_exchange: false,
+        in_place: false,
+    },
+    Case {
+        name: "batch without exchange",
+        plant: plant_two_plans,
+        earlier: nothing,
+        act: restructure,
+        files: RESTRUCTURED,
+        lacks_exchange: true,
+        in_place: false,
+    },
+    Case {
+        name: "undo of a change",
+        plant: plant_step,
+        earlier: edit,
+        act: undo,
+        files: &[(STEP, Some(NEW), Some(OLD))],
+        lacks_exchange: false,
+        in_place: false,
+    },
+    Case {
+        name: "undo of a batch",
+        plant: plant_two_plans,
+        earlier: restructure,
+        act: undo,
+        files: TAKEN_BACK,
         lacks_exchange: false,
         in_place: false,
     },
@@ -120,6 +212,8 @@ struct Run<'a> {
 struct After {
     texts: Vec<Option<String>>,
     edited: String,
+    /// Of all plan files together.
+    everything: String,
     kept: Vec<String>,
 }
 
@@ -133,9 +227,11 @@ fn start(case: &Case) -> State {
     state.plant("/state/planwatch/key", &[7; 32]);
     (case.plant)(&mut state);
     let disk = ModelDisk::new(state, Script::default());
-    drop(open(&disk).unwrap().lock(&mut || {}).unwrap());
+    let plans = open(&disk).unwrap();
+    nothing(&plans).and_then(|()| (case.earlier)(&plans)).unwrap();
     let mut state = disk.world().state.clone();
     state.settle();
+    state.clock += 10_000_000_000;
     state
 }
 
@@ -159,6 +255,9 @@ fn look_after(case: &Case, state: State) -> After {
     After {
         texts: case.files.iter().map(|(path, ..)| text(path)).collect(),
         edited: text(STEP).unwrap_or_default(),
+        everything: ["p", "q", "_archive/q"]
+            .map(|dir| world.state.texts_in(&format!("/plans/{dir}")))
+            .concat(),
         kept: kept.iter().filter_map(|it| text(&format!("/plans/{}", it.kept.display()))).collect(),
     }
 }
@@ -210,13 +309,13 @@ impl Run<'_> {
     fn fault(&self, after: &After, alive: bool) -> Result<(), &'static str> {
         let saved = self.disk.world().saved;
         let has = |text: &str, line: &str| text.lines().any(|it| it == line);
-        if saved && !has(&after.edited, "token") && !after.kept.iter().any(|text| has(text, "token")) {
+        if saved && !has(&after.everything, "token") && !after.kept.iter().any(|text| has(text, "token")) {
             return Err("an editor's save is lost");
         }
         if let Some(editor) = self.script.editor {
             // A save at one instant is never half of something: it has to be in the file.
             let calm = alive && editor.begins == editor.ends && self.script.fault.is_none();
-            if calm && saved && !has(&after.edited, "token") {
+            if calm && saved && !has(&after.everything, "token") {
                 return Err("an editor's save is not in the file itself");
             }
             if calm && self.answer.is_ok() && self.case.files == STEP_CHANGES && !has(&after.edited, "ours") {
@@ -250,7 +349,7 @@ impl Run<'_> {
         if !self.case.in_place && !whole(&after.edited) {
             return Err("the edited file is torn");
         }
-        if !unfinished && !after.edited.contains(OLD) && !after.kept.iter().any(|it| it.contains(OLD)) {
+        if !unfinished && !after.everything.contains(OLD) && !after.kept.iter().any(|it| it.contains(OLD)) {
             return Err("the text from before is gone");
         }
         Ok(())
@@ -347,7 +446,7 @@ fn report(what: &str, tally: &Tally) {
 fn after_any_crash_and_fault_a_file_is_old_or_new() {
     let mut tally = Tally::default();
     for case in CASES {
-        crashes_and_faults(case, &mut tally, &mut sample(7));
+        crashes_and_faults(case, &mut tally, &mut sample(31));
     }
     report("crashes and faults", &tally);
 }
@@ -356,7 +455,7 @@ fn after_any_crash_and_fault_a_file_is_old_or_new() {
 fn no_save_of_an_editor_is_lost_at_any_moment() {
     let mut tally = Tally::default();
     for case in CASES.iter().filter(|it| !it.lacks_exchange && !it.in_place) {
-        editors(case, &mut tally, &mut sample(61));
+        editors(case, &mut tally, &mut sample(307));
     }
     report("editors", &tally);
 }

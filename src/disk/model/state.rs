@@ -137,6 +137,13 @@ impl State {
         self.find(Path::new(path)).ok().map(|ino| self.inodes[&ino].live.clone())
     }
 
+    /// The texts of all files of a directory, one after the other.
+    pub(super) fn texts_in(&self, dir: &str) -> String {
+        let Ok(dir) = self.find(Path::new(dir)) else { return String::new() };
+        let texts = self.names_in(dir).map(|(_, ino)| String::from_utf8_lossy(&self.inodes[&ino].live));
+        texts.collect()
+    }
+
     pub(super) fn names_in(&self, dir: u64) -> impl Iterator<Item = (&OsString, u64)> {
         self.names.iter().filter(move |((at, _), _)| *at == dir).map(|((_, name), ino)| (name, *ino))
     }

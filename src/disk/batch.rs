@@ -1,0 +1,462 @@
+//! Several operations on files as one.
+//!
+//! The journal is on disk before the first operation; whoever takes the lock after a crash
+//! finishes the batch, or takes it back when somebody changed what it was based on. What each
+//! operation has come to is read off the files and the versions in `displaced/`, so nothing
+//! has to be written down on the way. A name freed and taken again would make that ambiguous.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use super::calls::{Open, Rename};
+use super::change::{Put, Raced};
+use super::displaced::{Kept, KeptWhy, dir, keep};
+use super::error::DiskError;
+use super::journal::{BACK, Direction, FileOp, ID_STEP, Journal};
+use super::locked::{Locked, Version};
+use super::moves::{Safe, is, read_own, rename_new, write_new};
+use super::names::{Content, NamedPath, RUNTIME, VersionName, checked};
+use super::runtime::Trust;
+use super::undo::Record;
+
+const JOURNAL: &str = "journal";
+
+/// A batch that a crash interrupted and this lock dealt with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    pub verb: String,
+    pub at: String,
+    pub outcome: Outcome,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Finished,
+    /// Somebody had changed a file meanwhile.
+    TakenBack,
+}
+
+/// How far an operation got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Open,
+    Done,
+    /// It was not done, and what it was based on is no longer there.
+    Impossible,
+}
+
+/// Whether operations may have been done already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    First,
+    Again,
+}
+
+impl Locked<'_> {
+    /// Carries out all operations, or none.
+    ///
+    /// They are done in order and are one unit for `undo`. When a file no longer holds what
+    /// its operation expects, everything is as it was and the answer is `file-changed`,
+    /// `plan-exists` or `not-found`. After a crash the next `lock` finishes it.
+    pub fn batch(&mut self, verb: &str, at: &str, ops: Vec<FileOp>) -> Result<(), DiskError> {
+        let records = self.run(verb, at, ops)?;
+        self.begin(verb, at);
+        for record in records {
+            self.record(record);
+        }
+        self.end_unit();
+        Ok(())
+    }
+
+    /// Carries out a batch and returns what undo has to know.
+    pub(super) fn run(&mut self, verb: &str, at: &str, ops: Vec<FileOp>) -> Result<Vec<Record>, DiskError> {
+        let ops = ops.into_iter().map(|op| self.real_op(op)).collect::<Result<Vec<_>, _>>()?;
+        self.precheck(&ops)?;
+        let (verb, at) = (verb.to_string(), at.to_string());
+        let journal = Journal { id: self.fresh_id(), verb, at, ops, direction: Direction::Forward };
+        self.write_journal(&journal)?;
+        match self.forward(&journal, Pass::First) {
+            Ok(records) => {
+                // If it cannot be removed, the next lock finds that all is done.
+                self.remove_journal().ok();
+                Ok(records)
+            }
+            Err(error) => self.give_up(&journal, error),
+        }
+    }
+
+    /// Takes a batch back and answers why.
+    fn give_up<T>(&mut self, journal: &Journal, error: DiskError) -> Result<T, DiskError> {
+        let failed = self.back(journal).and_then(|()| self.remove_journal());
+        let Err(failed) = failed else { return Err(error) };
+        let path = self.journal_path();
+        // Without this mark the next lock would finish what is reported as failed here.
+        let marked = self.plans.disk.open(&path, Open::Append).and_then(|file| {
+            file.write(BACK)?;
+            file.sync()
+        });
+        match marked {
+            Ok(()) => Err(failed),
+            Err(source) => Err(DiskError::Uncertain { path: self.plans.root.clone(), kept: path, source }),
+        }
+    }
+
+    /// Finishes or takes back what a crash interrupted.
+    pub(super) fn recover(&mut self) -> Result<(), DiskError> {
+        if self.trust != Trust::Own {
+            return Ok(());
+        }
+        let path = self.journal_path();
+        let disk = &*self.plans.disk;
+        match disk.lstat(&path) {
+            Err(error) if is(&error, Errno::NOENT) => return Ok(()),
+            other => other.map_err(|error| DiskError::reading(&path, error))?,
+        };
+        let bytes = read_own(disk, &path, u64::MAX).map_err(|error| DiskError::reading(&path, error))?;
+        let Some(journal) = bytes.as_deref().and_then(Journal::decode) else {
+            // Cut short: nothing was begun.
+            return self.remove_journal();
+        };
+        let finished = match journal.direction {
+            Direction::Forward => self.forward(&journal, Pass::Again).ok(),
+            Direction::Back => None,
+        };
+        let outcome = if finished.is_some() { Outcome::Finished } else { Outcome::TakenBack };
+        if finished.is_none() {
+            self.back(&journal)?;
+        }
+        self.remove_journal()?;
+        self.begin(&journal.verb, &journal.at);
+        for record in finished.into_iter().flatten() {
+            self.record(record);
+        }
+        self.end_unit();
+        self.recovered = Some(Recovered { verb: journal.verb, at: journal.at, outcome });
+        Ok(())
+    }
+
+    fn journal_path(&self) -> PathBuf {
+        self.plans.root.join(RUNTIME).join(JOURNAL)
+    }
+
+    fn write_journal(&self, journal: &Journal) -> Result<(), DiskError> {
+        if self.trust != Trust::Own {
+            // Nobody could tell it from a foreign one; a failure is still taken back.
+            return Ok(());
+        }
+        let path = self.journal_path();
+        let runtime = self.plans.root.join(RUNTIME);
+        let disk = &*self.plans.disk;
+        let written = write_new(disk, &path, 0o600, &journal.encode(), Safe::Yes).and_then(|()| {
+            disk.sync_dir(&runtime).inspect_err(|_| {
+                disk.remove(&path).ok();
+            })
+        });
+        written.map_err(|error| DiskError::writing(&path, error))
+    }
+
+    fn remove_journal(&self) -> Result<(), DiskError> {
+        let path = self.journal_path();
+        let removed = match self.plans.disk.remove(&path) {
+            Err(error) if is(&error, Errno::NOENT) => return Ok(()),
+            other => other.and_then(|()| self.plans.disk.sync_dir(&self.plans.root.join(RUNTIME))),
+        };
+        removed.map_err(|error| DiskError::writing(&path, error))
+    }
+
+    /// Follows the symbolic links in an operation's paths.
+    fn real_op(&self, op: FileOp) -> Result<FileOp, DiskError> {
+        let place = |path: PathBuf| {
+            checked(&path)?;
+            self.real_place(&path)
+        };
+        let file = |path: PathBuf| {
+            checked(&path)?;
+            match self.plans.resolve(&path) {
+                // It may be what an earlier operation makes.
+                Err(DiskError::NotFound { .. }) => self.real_place(&path),
+                other => other,
+            }
+        };
+        Ok(match op {
+            FileOp::Create { path, bytes } => FileOp::Create { path: place(path)?, bytes },
+            FileOp::Change { path, before, after } => FileOp::Change { path: file(path)?, before, after },
+            FileOp::Rename { from, to } => FileOp::Rename { from: place(from)?, to: place(to)? },
+            FileOp::Remove { path, to } => FileOp::Remove { path: place(path)?, to: place(to)? },
+            FileOp::Discard { path, before } => FileOp::Discard { path: place(path)?, before },
+        })
+    }
+
+    /// Looks whether the batch can work at all, so that most failures touch nothing.
+    fn precheck(&self, ops: &[FileOp]) -> Result<(), DiskError> {
+        let mut freed: Vec<&Path> = Vec::new();
+        let mut made: Vec<&Path> = Vec::new();
+        let mut changed: Vec<&PathBuf> = Vec::new();
+        for op in ops {
+            let (needed, taken) = op.names();
+            if let Some(path) = taken {
+                if freed.iter().any(|it| path.starts_with(it)) {
+                    return Err(DiskError::BadPath { path: path.to_path_buf() });
+                }
+                if self.plans.disk.lstat(&self.plans.root.join(path)).is_ok() {
+                    return Err(DiskError::Exists { path: self.plans.root.join(path) });
+                }
+            }
+            if let Some(path) = needed
+                && !made.iter().any(|it| path.starts_with(it))
+                && self.progress_of(op) == Progress::Impossible
+            {
+                return Err(self.impossible(op));
+            }
+            made.extend(taken);
+            match op {
+                FileOp::Change { path, .. } if changed.contains(&path) => {
+                    return Err(DiskError::BadPath { path: path.clone() });
+                }
+                FileOp::Change { path, .. } => changed.push(path),
+                _ => freed.extend(needed),
+            }
+        }
+        Ok(())
+    }
+
+    fn forward(&mut self, journal: &Journal, pass: Pass) -> Result<Vec<Record>, DiskError> {
+        let mut records = Vec::new();
+        for (n, op) in journal.ops.iter().enumerate() {
+            let version = self.version(journal.id, n, op);
+            let progress = if pass == Pass::First { Progress::Open } else { self.progress(op, &version) };
+            match progress {
+                Progress::Impossible => return Err(self.impossible(op)),
+                Progress::Done => records.push(Record::of(op, &version)),
+                Progress::Open => {
+                    let version = self.carry_out(op, version)?;
+                    records.push(Record::of(op, &version));
+                }
+            }
+        }
+        self.sync_all(&journal.ops)?;
+        Ok(records)
+    }
+
+    fn impossible(&self, op: &FileOp) -> DiskError {
+        let path = op.names().0.or(op.names().1).map(|it| self.plans.root.join(it)).unwrap_or_default();
+        match self.plans.disk.lstat(&path) {
+            Err(error) => DiskError::reading(&path, error),
+            Ok(_) => DiskError::FileChanged { path },
+        }
+    }
+
+    /// The version that an operation displaces.
+    fn version(&self, id: u64, n: usize, op: &FileOp) -> Version {
+        let (path, base, new) = match op {
+            FileOp::Create { path, bytes } => (path, Content::NOTHING, Content::of(bytes)),
+            FileOp::Change { path, before, after } => (path, Content::of(before), Content::of(after)),
+            FileOp::Discard { path, before } => (path, Content::of(before), Content::of(before)),
+            FileOp::Rename { from, .. } | FileOp::Remove { path: from, .. } => {
+                (from, Content::NOTHING, Content::NOTHING)
+            }
+        };
+        let id = id + n as u64 * ID_STEP;
+        let name = VersionName { id, base, new, path: NamedPath::Whole(path.clone()) };
+        Version { path: dir(&self.plans.root).join(name.encode()), name }
+    }
+
+    fn progress(&self, op: &FileOp, version: &Version) -> Progress {
+        let disk = &*self.plans.disk;
+        match op {
+            FileOp::Change { path, before, .. } if self.holds(&self.plans.root.join(path), before) => {
+                Progress::Open
+            }
+            // An exchange shows in what lies under the version's name, whatever the file holds
+            // by now; without the call the old inode's second name tells the same.
+            FileOp::Change { after, .. } => match read_own(disk, &version.path, u64::MAX) {
+                Ok(Some(found)) if !is_part_of(&found, after) => Progress::Done,
+                Ok(None) if disk.lstat(&self.second_version(version).path).is_ok() => Progress::Done,
+                _ => self.progress_of(op),
+            },
+            FileOp::Create { .. } if disk.lstat(&version.path).is_ok() => Progress::Open,
+            _ => self.progress_of(op),
+        }
+    }
+
+    /// Judges an operation by the names and texts of the plan files alone.
+    fn progress_of(&self, op: &FileOp) -> Progress {
+        let there = |path: &Path| self.plans.disk.lstat(&self.plans.root.join(path)).is_ok();
+        let holds = |path: &Path, bytes: &[u8]| self.holds(&self.plans.root.join(path), bytes);
+        match op {
+            FileOp::Create { path, .. } if there(path) => Progress::Done,
+            FileOp::Create { .. } => Progress::Open,
+            FileOp::Change { path, before, .. } if holds(path, before) => Progress::Open,
+            FileOp::Change { path, after, .. } if holds(path, after) => Progress::Done,
+            FileOp::Change { .. } => Progress::Impossible,
+            FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => match (there(from), there(to))
+            {
+                (true, false) => Progress::Open,
+                (false, true) => Progress::Done,
+                _ => Progress::Impossible,
+            },
+            FileOp::Discard { path, before } if holds(path, before) => Progress::Open,
+            FileOp::Discard { path, .. } if there(path) => Progress::Impossible,
+            FileOp::Discard { .. } => Progress::Done,
+        }
+    }
+
+    fn holds(&self, path: &Path, bytes: &[u8]) -> bool {
+        read_own(&*self.plans.disk, path, u64::MAX).is_ok_and(|found| found.as_deref() == Some(bytes))
+    }
+
+    /// Does one operation; returns the version that it displaced.
+    fn carry_out(&mut self, op: &FileOp, version: Version) -> Result<Version, DiskError> {
+        let root = &self.plans.root;
+        match op {
+            FileOp::Create { path, bytes } => {
+                self.clear_draft(&version);
+                let path = root.join(path);
+                self.make_way(path.parent().unwrap_or(root))?;
+                let NamedPath::Whole(real) = &version.name.path else { return Ok(version) };
+                let draft = self.draft(version.name.id, real, Content::NOTHING, bytes, None)?;
+                self.rename_into(&draft.version.path, &path)?;
+            }
+            FileOp::Change { path, before, after } => {
+                self.clear_draft(&version);
+                let base = self.plans.read(path)?;
+                let changed = || DiskError::FileChanged { path: root.join(path) };
+                if base.bytes != *before {
+                    return Err(changed());
+                }
+                return match self.put(version.name.id, &base, after, None)? {
+                    Put::Clean(draft) => Ok(draft.version),
+                    Put::Stale => Err(changed()),
+                    Put::Raced(raced, _) => {
+                        let mut kept = Vec::new();
+                        let withdrawn = self.withdraw(Some(raced), &mut kept);
+                        let error = withdrawn.err().unwrap_or_else(changed);
+                        self.news.append(&mut kept);
+                        Err(error)
+                    }
+                };
+            }
+            FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => {
+                let to = root.join(to);
+                self.make_way(to.parent().unwrap_or(root))?;
+                self.rename_into(&root.join(from), &to)?;
+            }
+            FileOp::Discard { path, before } => {
+                let path = root.join(path);
+                self.rename_into(&path, &version.path)?;
+                if !self.holds(&version.path, before) {
+                    self.rename_into(&version.path, &path)?;
+                    return Err(DiskError::FileChanged { path });
+                }
+            }
+        }
+        Ok(version)
+    }
+
+    /// Removes the unused draft of an earlier try, which would have the wanted name.
+    fn clear_draft(&self, version: &Version) {
+        self.plans.disk.remove(&version.path).ok();
+    }
+
+    fn rename_into(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
+        rename_new(&*self.plans.disk, from, to).map_err(|error| DiskError::writing(to, error))
+    }
+
+    /// Takes back what was done, last operation first.
+    ///
+    /// Where somebody has changed a file since, their text stays and the one before is kept.
+    fn back(&mut self, journal: &Journal) -> Result<(), DiskError> {
+        for (n, op) in journal.ops.iter().enumerate().rev() {
+            let version = self.version(journal.id, n, op);
+            if self.progress(op, &version) == Progress::Done {
+                self.take_op_back(op, version)?;
+            }
+        }
+        self.sync_all(&journal.ops)
+    }
+
+    fn take_op_back(&mut self, op: &FileOp, version: Version) -> Result<(), DiskError> {
+        let root = self.plans.root.clone();
+        let there = |path: &Path| self.plans.disk.lstat(path).is_ok();
+        match op {
+            FileOp::Create { path, bytes } => {
+                let path = root.join(path);
+                if self.holds(&path, bytes) {
+                    self.rename_into(&path, &version.path)?;
+                }
+            }
+            FileOp::Change { path, before, after } => self.take_change_back(path, before, after, version)?,
+            FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => {
+                self.rename_into(&root.join(to), &root.join(from))?;
+            }
+            FileOp::Discard { path, .. } => {
+                let path = root.join(path);
+                if there(&version.path) && !there(&path) {
+                    self.rename_into(&version.path, &path)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the text from before a change back, if the change is still what the file holds.
+    ///
+    /// Each way makes the evidence of the change vanish no later than the change itself, or
+    /// else a crash in between would be taken for a change that stands.
+    fn take_change_back(
+        &mut self,
+        real: &Path,
+        before: &[u8],
+        after: &[u8],
+        version: Version,
+    ) -> Result<(), DiskError> {
+        let disk = &*self.plans.disk;
+        let path = self.plans.root.join(real);
+        let second = self.second_version(&version);
+        let evidence = [&version, &second].into_iter().find(|it| disk.lstat(&it.path).is_ok());
+        if !self.holds(&path, after) {
+            let left = evidence.map(|it| keep(disk, &self.plans.root, &it.path, KeptWhy::Overtaken));
+            self.news.extend(left);
+            return Ok(());
+        }
+        let linked = disk.lstat(&path).is_ok_and(|it| it.nlink > 1);
+        let Some(evidence) = evidence.filter(|_| !linked) else {
+            let name = VersionName { id: version.name.id + 3, ..version.name.clone() };
+            rename_new(disk, &version.path, &dir(&self.plans.root).join(name.encode())).ok();
+            let base = self.plans.read(real)?;
+            return self.put(version.name.id + 2, &base, before, None).map(|_| ());
+        };
+        if evidence.path == second.path {
+            disk.rename(&second.path, &path, Rename::Replace)
+                .map_err(|error| DiskError::writing(&path, error))?;
+            return self.sync_parent(&path);
+        }
+        let (real, text, ours) = (real.to_path_buf(), before.to_vec(), after.to_vec());
+        let mut kept: Vec<Kept> = Vec::new();
+        let done = self.withdraw(Some(Raced { real, theirs: version, text, ours }), &mut kept);
+        self.news.append(&mut kept);
+        done
+    }
+
+    /// Makes all names durable, each directory once.
+    fn sync_all(&self, ops: &[FileOp]) -> Result<(), DiskError> {
+        let names = ops.iter().flat_map(|op| <[_; 2]>::from(op.names())).flatten();
+        let dirs: BTreeSet<_> =
+            names.filter_map(|name| self.plans.root.join(name).parent().map(Path::to_path_buf)).collect();
+        for dir in dirs {
+            match self.plans.disk.sync_dir(&dir) {
+                // It was renamed itself; its new name's directory is among the others.
+                Err(_) if self.plans.disk.lstat(&dir).is_err_and(|error| is(&error, Errno::NOENT)) => {}
+                other => other.map_err(|error| DiskError::writing(&dir, error))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether these bytes are a draft of `whole`, perhaps one that a power cut left unfinished.
+fn is_part_of(draft: &[u8], whole: &[u8]) -> bool {
+    draft.len() <= whole.len() && draft.iter().zip(whole).all(|(have, want)| have == want || *have == 0)
+}

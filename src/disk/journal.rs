@@ -1,0 +1,189 @@
+//! The journal of a batch: what is to be done, written down before anything is.
+//!
+//! Knows the operations and their encoding; does nothing. A journal that is cut short says
+//! nothing at all, because its checksum comes last.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// One operation of a batch, on paths relative to the plans directory.
+///
+/// In one batch no name may be given up and taken again, and none changed twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileOp {
+    /// Makes a file that does not exist; directories on the way are made.
+    Create { path: PathBuf, bytes: Vec<u8> },
+    /// Replaces the text of a file that still holds `before`.
+    Change { path: PathBuf, before: Vec<u8>, after: Vec<u8> },
+    /// Gives a file or a directory a name that does not exist.
+    Rename { from: PathBuf, to: PathBuf },
+    /// Moves a file or a directory to its place in the archive.
+    Remove { path: PathBuf, to: PathBuf },
+    /// Takes away a file that still holds `before`; only undo has it afterwards.
+    Discard { path: PathBuf, before: Vec<u8> },
+}
+
+/// A batch, as it stands in the journal file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Journal {
+    /// The versions of operation `n` are called `id + n * ID_STEP` and following.
+    pub id: u64,
+    pub verb: String,
+    pub at: String,
+    pub ops: Vec<FileOp>,
+    pub direction: Direction,
+}
+
+/// What the next command has to do with a journal that it finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    Forward,
+    /// Taking back was begun and could not be finished.
+    Back,
+}
+
+/// An operation makes at most this many versions.
+pub(super) const ID_STEP: u64 = 4;
+
+/// Stands behind a journal that is to be taken back.
+pub(super) const BACK: &[u8] = b"back\n";
+
+const HEAD: &[u8] = b"planwatch journal 1\n";
+
+impl Journal {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut out = HEAD.to_vec();
+        out.extend_from_slice(&self.id.to_le_bytes());
+        field(&mut out, self.verb.as_bytes());
+        field(&mut out, self.at.as_bytes());
+        for op in &self.ops {
+            let (kind, fields) = op.fields();
+            out.push(kind);
+            for bytes in fields {
+                field(&mut out, bytes);
+            }
+        }
+        out.push(b'.');
+        let sum = blake3::hash(&out);
+        out.extend_from_slice(sum.as_bytes());
+        out
+    }
+
+    /// Returns `None` for a journal that was not written to its end.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut rest = bytes.strip_prefix(HEAD)?;
+        let (id, tail) = rest.split_first_chunk()?;
+        rest = tail;
+        let id = u64::from_le_bytes(*id);
+        let verb = String::from_utf8(take(&mut rest)?.to_vec()).ok()?;
+        let at = String::from_utf8(take(&mut rest)?.to_vec()).ok()?;
+        let mut ops = Vec::new();
+        loop {
+            let (&kind, tail) = rest.split_first()?;
+            rest = tail;
+            if kind == b'.' {
+                break;
+            }
+            ops.push(FileOp::read(kind, &mut rest)?);
+        }
+        let (sum, mark) = rest.split_at_checked(blake3::OUT_LEN)?;
+        let body = &bytes[..bytes.len() - rest.len()];
+        if blake3::hash(body) != *<&[u8; blake3::OUT_LEN]>::try_from(sum).ok()? {
+            return None;
+        }
+        let direction = if mark.is_empty() { Direction::Forward } else { Direction::Back };
+        Some(Self { id, verb, at, ops, direction })
+    }
+}
+
+impl FileOp {
+    fn fields(&self) -> (u8, Vec<&[u8]>) {
+        fn raw(path: &Path) -> &[u8] {
+            path.as_os_str().as_bytes()
+        }
+        match self {
+            Self::Create { path, bytes } => (b'c', vec![raw(path), bytes]),
+            Self::Change { path, before, after } => (b'w', vec![raw(path), before, after]),
+            Self::Rename { from, to } => (b'r', vec![raw(from), raw(to)]),
+            Self::Remove { path, to } => (b'm', vec![raw(path), raw(to)]),
+            Self::Discard { path, before } => (b'd', vec![raw(path), before]),
+        }
+    }
+
+    fn read(kind: u8, rest: &mut &[u8]) -> Option<Self> {
+        let mut bytes = || Some(take(rest)?.to_vec());
+        let path = |bytes: Vec<u8>| PathBuf::from(OsStr::from_bytes(&bytes));
+        Some(match kind {
+            b'c' => Self::Create { path: path(bytes()?), bytes: bytes()? },
+            b'w' => Self::Change { path: path(bytes()?), before: bytes()?, after: bytes()? },
+            b'r' => Self::Rename { from: path(bytes()?), to: path(bytes()?) },
+            b'm' => Self::Remove { path: path(bytes()?), to: path(bytes()?) },
+            b'd' => Self::Discard { path: path(bytes()?), before: bytes()? },
+            _ => return None,
+        })
+    }
+
+    /// The name that the operation needs to be there, and the one that it needs to be free.
+    pub(super) fn names(&self) -> (Option<&Path>, Option<&Path>) {
+        match self {
+            Self::Create { path, .. } => (None, Some(path)),
+            Self::Change { path, .. } | Self::Discard { path, .. } => (Some(path), None),
+            Self::Rename { from, to } | Self::Remove { path: from, to } => (Some(from), Some(to)),
+        }
+    }
+}
+
+fn field(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (len, tail) = rest.split_first_chunk()?;
+    let (bytes, tail) = tail.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)?;
+    *rest = tail;
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Journal {
+        let path = |name: &[u8]| PathBuf::from(OsStr::from_bytes(name));
+        Journal {
+            id: 7,
+            verb: "move".to_string(),
+            at: "2026-11-21T09:14:03Z".to_string(),
+            ops: vec![
+                FileOp::Create { path: path(b"p/step-\xff.md"), bytes: b"new\0".to_vec() },
+                FileOp::Change { path: path(b"p/plan.md"), before: Vec::new(), after: b"x".to_vec() },
+                FileOp::Rename { from: path(b"p/step-1.md"), to: path(b"p/step-2.md") },
+                FileOp::Remove { path: path(b"p/step-3.md"), to: path(b"_archive/p/removed-1/step-3.md") },
+                FileOp::Discard { path: path(b"p/step-4.md"), before: b"gone".to_vec() },
+            ],
+            direction: Direction::Forward,
+        }
+    }
+
+    #[test]
+    fn a_journal_survives() {
+        let journal = example();
+        let mut bytes = journal.encode();
+        assert_eq!(Journal::decode(&bytes), Some(journal.clone()));
+        bytes.extend_from_slice(BACK);
+        assert_eq!(Journal::decode(&bytes), Some(Journal { direction: Direction::Back, ..journal }));
+    }
+
+    #[test]
+    fn a_journal_that_is_cut_short_or_damaged_says_nothing() {
+        let bytes = example().encode();
+        for len in 0..bytes.len() {
+            assert_eq!(Journal::decode(&bytes[..len]), None, "{len}");
+            let mut damaged = bytes.clone();
+            damaged[len] ^= 1;
+            assert_eq!(Journal::decode(&damaged), None, "{len}");
+        }
+    }
+}

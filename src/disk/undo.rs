@@ -1,0 +1,460 @@
+//! What planwatch wrote last, and taking it back.
+//!
+//! The log names each write and the version that it displaced, which stays until the write is
+//! a hundred writes old. Nothing here is synced: after a power cut undo may know less, and it
+//! never acts on bytes that are not the ones it knows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::calls::{Open, Rename};
+use super::displaced;
+use super::error::DiskError;
+use super::journal::FileOp;
+use super::locked::{Locked, Version};
+use super::moves::{Safe, read_own, write_new};
+use super::names::{Content, RUNTIME, VersionName};
+use super::plans_dir::PlansDir;
+use super::runtime::Trust;
+
+/// Below `.planwatch`.
+pub(super) const DIR: &str = "undo";
+
+const LOG: &str = "log";
+
+/// How many writes can be taken back.
+const REMEMBERED: usize = 100;
+
+/// How long the log gets before it is shortened to what is remembered.
+const LOG_LINES: usize = 4 * REMEMBERED;
+
+/// The writes that one command made.
+#[derive(Clone, Debug)]
+pub(super) struct Unit {
+    id: u64,
+    verb: String,
+    at: String,
+}
+
+/// One write, as the log holds it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    #[serde(default)]
+    unit: u64,
+    #[serde(default)]
+    verb: String,
+    #[serde(default)]
+    at: String,
+    what: What,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum What {
+    Created {
+        path: Text,
+        new: u64,
+    },
+    /// A directory that came with files; recorded before them.
+    CreatedDir {
+        path: Text,
+    },
+    Replaced {
+        path: Text,
+        version: u64,
+        base: u64,
+        new: u64,
+    },
+    Renamed {
+        from: Text,
+        to: Text,
+    },
+    Discarded {
+        path: Text,
+        version: u64,
+        base: u64,
+    },
+    /// The unit was taken back.
+    Undone,
+}
+
+/// A path as text, with `%` and what is not UTF-8 escaped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Text(String);
+
+/// A command whose writes can be taken back, or could if nobody had edited the files since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndoEntry {
+    pub verb: String,
+    pub at: String,
+    /// What it wrote, relative to the plans directory.
+    pub paths: Vec<PathBuf>,
+}
+
+/// What `undo` took back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undone {
+    pub verb: String,
+    pub at: String,
+    pub paths: Vec<PathBuf>,
+}
+
+/// Why nothing was taken back.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UndoError {
+    #[error("there is nothing to undo")]
+    Nothing,
+    /// The file no longer holds what planwatch wrote; it was not touched.
+    #[error("`{}` was edited after planwatch wrote it", path.display())]
+    Edited { path: PathBuf },
+    #[error("the text that `{}` held before is no longer there", path.display())]
+    Gone { path: PathBuf },
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
+impl UndoError {
+    /// The word that the surfaces use for this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing-to-undo",
+            Self::Edited { .. } => "file-changed",
+            Self::Gone { .. } => "not-found",
+            Self::Disk(error) => error.code(),
+        }
+    }
+}
+
+impl Text {
+    fn of(path: &Path) -> Self {
+        let mut text = String::new();
+        for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+            text.push_str(&chunk.valid().replace('%', "%25"));
+            for byte in chunk.invalid() {
+                text.push_str(&format!("%{byte:02X}"));
+            }
+        }
+        Self(text)
+    }
+
+    fn path(&self) -> PathBuf {
+        let mut bytes = Vec::new();
+        let mut rest = self.0.as_bytes();
+        while let Some((&byte, tail)) = rest.split_first() {
+            let hex = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+            let escaped = hex.filter(|_| byte == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok());
+            bytes.push(escaped.unwrap_or(byte));
+            rest = if escaped.is_some() { &tail[2..] } else { tail };
+        }
+        PathBuf::from(OsString::from_vec(bytes))
+    }
+}
+
+impl Record {
+    fn new(what: What) -> Self {
+        Self { unit: 0, verb: String::new(), at: String::new(), what }
+    }
+
+    pub(super) fn created(path: &Path, new: Content) -> Self {
+        Self::new(What::Created { path: Text::of(path), new: new.0 })
+    }
+
+    pub(super) fn replaced(path: &Path, before: &Version, new: Content) -> Self {
+        let (version, base) = (before.name.id, before.name.base.0);
+        Self::new(What::Replaced { path: Text::of(path), version, base, new: new.0 })
+    }
+
+    /// What undo has to know of an operation of a batch.
+    pub(super) fn of(op: &FileOp, version: &Version) -> Self {
+        match op {
+            FileOp::Create { path, bytes } => Self::created(path, Content::of(bytes)),
+            FileOp::Change { path, after, .. } => Self::replaced(path, version, Content::of(after)),
+            FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => {
+                Self::new(What::Renamed { from: Text::of(from), to: Text::of(to) })
+            }
+            FileOp::Discard { path, .. } => {
+                let (version, base) = (version.name.id, version.name.base.0);
+                Self::new(What::Discarded { path: Text::of(path), version, base })
+            }
+        }
+    }
+
+    fn paths(&self) -> Vec<PathBuf> {
+        match &self.what {
+            What::Created { path, .. } | What::Replaced { path, .. } | What::Discarded { path, .. } => {
+                vec![path.path()]
+            }
+            What::Renamed { from, to } => vec![from.path(), to.path()],
+            What::CreatedDir { .. } | What::Undone => Vec::new(),
+        }
+    }
+
+    /// The version that this record needs.
+    fn version(&self) -> Option<(u64, u64)> {
+        match &self.what {
+            What::Replaced { version, base, .. } | What::Discarded { version, base, .. } => {
+                Some((*version, *base))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl PlansDir {
+    /// Lists what can be undone, the last write first.
+    pub fn undo_list(&self) -> Vec<UndoEntry> {
+        let entry = |unit: &Vec<Record>| UndoEntry {
+            verb: unit[0].verb.clone(),
+            at: unit[0].at.clone(),
+            paths: paths(unit),
+        };
+        self.runtime_dir()
+            .map(|_| units(remembered(&self.undo_log())).iter().rev().map(entry).collect())
+            .unwrap_or_default()
+    }
+
+    fn undo_log(&self) -> Vec<Record> {
+        let path = self.root.join(RUNTIME).join(DIR).join(LOG);
+        let bytes = read_own(&*self.disk, &path, u64::MAX).ok().flatten().unwrap_or_default();
+        bytes.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    }
+
+    /// Finds the text of a displaced version that still is what it should be.
+    fn version_text(&self, id: u64, base: u64) -> Option<Vec<u8>> {
+        for dir in [displaced::dir(&self.root), self.root.join(RUNTIME).join(DIR)] {
+            for name in self.disk.names(&dir).unwrap_or_default() {
+                let Some(version) = VersionName::parse(&name) else { continue };
+                if (version.id, version.base.0) != (id, base) {
+                    continue;
+                }
+                let bytes = read_own(&*self.disk, &dir.join(&name), u64::MAX).ok().flatten()?;
+                return (Content::of(&bytes).0 == base).then_some(bytes);
+            }
+        }
+        None
+    }
+}
+
+/// The last writes of a log, from the beginning of a unit on.
+fn remembered(log: &[Record]) -> &[Record] {
+    let mut from = log.len().saturating_sub(REMEMBERED);
+    while from > 0 && log[from - 1].unit == log[from].unit {
+        from -= 1;
+    }
+    &log[from..]
+}
+
+/// The units that were not undone, oldest first.
+fn units(log: &[Record]) -> Vec<Vec<Record>> {
+    let undone: BTreeSet<u64> = log.iter().filter(|it| it.what == What::Undone).map(|it| it.unit).collect();
+    let mut units: Vec<Vec<Record>> = Vec::new();
+    for record in log.iter().filter(|it| !undone.contains(&it.unit)) {
+        match units.last_mut() {
+            Some(unit) if unit[0].unit == record.unit => unit.push(record.clone()),
+            _ => units.push(vec![record.clone()]),
+        }
+    }
+    units
+}
+
+fn paths(unit: &[Record]) -> Vec<PathBuf> {
+    let mut paths: Vec<_> = unit.iter().flat_map(Record::paths).collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+impl Locked<'_> {
+    /// Names what the following writes belong to: `undo` takes them back together.
+    ///
+    /// `at` is the time of the request, as `undo --list` shows it.
+    pub fn begin(&mut self, verb: &str, at: &str) {
+        self.unit = Some(Unit { id: self.fresh_id(), verb: verb.to_string(), at: at.to_string() });
+    }
+
+    pub(super) fn end_unit(&mut self) {
+        self.unit = None;
+    }
+
+    /// Notes a write for undo, which may fail: the write itself is done.
+    pub(super) fn record(&self, record: Record) {
+        let alone = || Unit { id: self.fresh_id(), verb: String::new(), at: String::new() };
+        let unit = self.unit.clone().unwrap_or_else(alone);
+        self.log(&Record { unit: unit.id, verb: unit.verb, at: unit.at, ..record });
+    }
+
+    pub(super) fn record_dir(&mut self, dir: &Path, files: &[(String, Vec<u8>)]) {
+        let alone = self.unit.is_none();
+        if alone {
+            self.begin("", "");
+        }
+        self.record(Record::new(What::CreatedDir { path: Text::of(dir) }));
+        for (name, bytes) in files {
+            self.record(Record::created(&dir.join(name), Content::of(bytes)));
+        }
+        if alone {
+            self.end_unit();
+        }
+    }
+
+    fn log(&self, record: &Record) {
+        if self.trust != Trust::Own {
+            return;
+        }
+        let Ok(mut line) = serde_json::to_vec(record) else { return };
+        line.push(b'\n');
+        let path = self.plans.root.join(RUNTIME).join(DIR).join(LOG);
+        self.plans.disk.open(&path, Open::Append).and_then(|file| file.write(&line)).ok();
+    }
+
+    /// Takes the last command's writes back, all or none.
+    ///
+    /// Refused when a file no longer holds the bytes that planwatch wrote. Called again it
+    /// takes back what was written before that.
+    pub fn undo(&mut self) -> Result<Undone, UndoError> {
+        let unit = units(remembered(&self.plans.undo_log())).pop().ok_or(UndoError::Nothing)?;
+        let ops = self.reverse(&unit)?;
+        let first = &unit[0];
+        self.run("undo", &first.at, ops).map_err(|error| match error {
+            DiskError::FileChanged { path } | DiskError::Exists { path } => UndoError::Edited { path },
+            other => UndoError::Disk(other),
+        })?;
+        for record in &unit {
+            if let What::CreatedDir { path } = &record.what {
+                // It may hold what somebody added; then it stays.
+                self.plans.disk.remove_dir(&self.plans.root.join(path.path())).ok();
+            }
+        }
+        let (verb, at) = (first.verb.clone(), first.at.clone());
+        self.log(&Record { unit: first.unit, verb: String::new(), at: String::new(), what: What::Undone });
+        Ok(Undone { verb, at, paths: paths(&unit) })
+    }
+
+    /// Returns what `undo` would do, and does nothing.
+    pub fn undo_operations(&self) -> Result<(String, Vec<FileOp>), UndoError> {
+        let unit = units(remembered(&self.plans.undo_log())).pop().ok_or(UndoError::Nothing)?;
+        let ops = self.reverse(&unit)?;
+        Ok((unit[0].verb.clone(), ops))
+    }
+
+    /// The operations that take a unit back, last write first.
+    ///
+    /// Several writes of one file under one name become one.
+    fn reverse(&self, unit: &[Record]) -> Result<Vec<FileOp>, UndoError> {
+        let mut ops: Vec<FileOp> = Vec::new();
+        // What files would hold when the writes walked over so far are taken back.
+        let mut texts = BTreeMap::new();
+        for (n, record) in unit.iter().enumerate().rev() {
+            let later = &unit[n + 1..];
+            match &record.what {
+                What::Replaced { path, version, base, new } => {
+                    let path = path.path();
+                    let before = self.still(later, &path, *new, &texts)?;
+                    let after = self.plans.version_text(*version, *base);
+                    let after = after.ok_or_else(|| UndoError::Gone { path: path.clone() })?;
+                    texts.insert(name_after(later, &path), after.clone());
+                    match change_of(&mut ops, &path) {
+                        Some(FileOp::Change { after: first, .. }) => *first = after,
+                        _ => ops.push(FileOp::Change { path, before, after }),
+                    }
+                }
+                What::Created { path, new } => {
+                    let path = path.path();
+                    let before = self.still(later, &path, *new, &texts)?;
+                    match change_of(&mut ops, &path) {
+                        Some(op) => {
+                            let FileOp::Change { before, .. } = op else { continue };
+                            *op = FileOp::Discard { path, before: std::mem::take(before) };
+                        }
+                        None => ops.push(FileOp::Discard { path, before }),
+                    }
+                }
+                What::Renamed { from, to } => ops.push(FileOp::Rename { from: to.path(), to: from.path() }),
+                What::Discarded { path, version, base } => {
+                    let path = path.path();
+                    let bytes = self.plans.version_text(*version, *base);
+                    let bytes = bytes.ok_or_else(|| UndoError::Gone { path: path.clone() })?;
+                    ops.push(FileOp::Create { path, bytes });
+                }
+                What::CreatedDir { .. } | What::Undone => {}
+            }
+        }
+        Ok(ops)
+    }
+
+    /// Reads a file that must still hold what a record says was written.
+    fn still(
+        &self,
+        later: &[Record],
+        path: &Path,
+        new: u64,
+        texts: &BTreeMap<PathBuf, Vec<u8>>,
+    ) -> Result<Vec<u8>, UndoError> {
+        let edited = || UndoError::Edited { path: path.to_path_buf() };
+        let now = name_after(later, path);
+        let bytes = match texts.get(&now) {
+            Some(text) => text.clone(),
+            None => self.plans.read(&now).map_err(|_| edited())?.bytes,
+        };
+        if Content::of(&bytes).0 == new { Ok(bytes) } else { Err(edited()) }
+    }
+
+    /// Moves quiet versions to where undo finds them, and forgets what is too old.
+    pub(super) fn retire(&self, versions: Vec<(PathBuf, VersionName)>) {
+        let disk = &*self.plans.disk;
+        let dir = self.plans.root.join(RUNTIME).join(DIR);
+        let log = if self.trust == Trust::Own { self.plans.undo_log() } else { Vec::new() };
+        let remembered = remembered(&log);
+        let wanted: BTreeSet<_> = remembered.iter().filter_map(Record::version).collect();
+        let is_wanted = |it: &VersionName| wanted.contains(&(it.id, it.base.0));
+        for (at, version) in versions {
+            let saved =
+                is_wanted(&version) && disk.rename(&at, &dir.join(version.encode()), Rename::Replace).is_ok();
+            if !saved {
+                disk.remove(&at).ok();
+            }
+        }
+        for name in disk.names(&dir).unwrap_or_default() {
+            if VersionName::parse(&name).is_some_and(|it| !is_wanted(&it)) {
+                disk.remove(&dir.join(name)).ok();
+            }
+        }
+        if log.len() > LOG_LINES {
+            self.shorten(&dir, remembered);
+        }
+    }
+
+    fn shorten(&self, dir: &Path, remembered: &[Record]) {
+        let mut bytes = Vec::new();
+        for line in remembered.iter().filter_map(|record| serde_json::to_vec(record).ok()) {
+            bytes.extend_from_slice(&line);
+            bytes.push(b'\n');
+        }
+        let disk = &*self.plans.disk;
+        let fresh = dir.join("log.new");
+        disk.remove(&fresh).ok();
+        let written = write_new(disk, &fresh, 0o600, &bytes, Safe::No);
+        written.and_then(|()| disk.rename(&fresh, &dir.join(LOG), Rename::Replace)).ok();
+    }
+}
+
+/// The name of a file after the renames of later records, its own or its directory's.
+fn name_after(later: &[Record], path: &Path) -> PathBuf {
+    later.iter().fold(path.to_path_buf(), |path, record| match &record.what {
+        What::Renamed { from, to } => match path.strip_prefix(from.path()) {
+            Ok(rest) if rest.as_os_str().is_empty() => to.path(),
+            Ok(rest) => to.path().join(rest),
+            Err(_) => path,
+        },
+        _ => path,
+    })
+}
+
+fn change_of<'a>(ops: &'a mut [FileOp], wanted: &Path) -> Option<&'a mut FileOp> {
+    ops.iter_mut().find(|op| matches!(op, FileOp::Change { path, .. } if path == wanted))
+}
