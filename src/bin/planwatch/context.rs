@@ -1,5 +1,8 @@
 //! What the environment says: directories, the time, who asks. The only place of the binary that reads it.
-#![expect(clippy::disallowed_methods, reason = "the command line is the floor that reads the environment and the clock")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the command line is the floor that reads the environment and the clock"
+)]
 
 mod git_user;
 
@@ -38,11 +41,12 @@ impl Session {
                 Failure::failed("not-found", message).with_exit(3)
             })?;
         }
-        let directory = env::current_dir()
-            .map_err(|error| Failure::failed("not-found", format!("the working directory is gone: {error}")).with_exit(3))?;
+        let directory = env::current_dir().map_err(|error| {
+            Failure::failed("not-found", format!("the working directory is gone: {error}")).with_exit(3)
+        })?;
         let reading = if everywhere.no_index { Reading::Files } else { Reading::Index };
         let plans = everywhere.plans.as_ref().map(|it| directory.join(it));
-        Ok(Self { output, directory, plans, reading, disk: Arc::new(RealDisk::new()) })
+        Ok(Self { output, directory, plans, reading, disk: Arc::new(RealDisk) })
     }
 
     /// Finds the plans directory and the configuration; what is wrong in the latter is told.
@@ -73,8 +77,13 @@ impl Session {
     }
 
     pub(crate) fn context_in(&self, workspace: &Workspace, plans: &Path) -> Result<Context, Failure> {
+        Ok(self.look(workspace, plans)?)
+    }
+
+    /// As [`Self::context_in`], for whoever looks again and again.
+    pub(crate) fn look(&self, workspace: &Workspace, plans: &Path) -> Result<Context, Error> {
         let state = etcetera::choose_base_strategy().ok().and_then(|it| it.state_dir());
-        let plans = PlansDir::open(Arc::clone(&self.disk), plans, state.as_deref()).map_err(Error::from)?;
+        let plans = PlansDir::open(Arc::clone(&self.disk), plans, state.as_deref())?;
         let output = self.output.clone();
         Ok(Context {
             plans,
@@ -122,7 +131,9 @@ pub(crate) fn editor() -> Option<String> {
 pub(crate) fn empty_plans_dir() -> Result<PathBuf, Failure> {
     let plans = env::temp_dir().join(format!("planwatch-{}", std::process::id())).join("plans");
     let made = std::fs::create_dir_all(&plans).map(|()| plans);
-    made.map_err(|error| Failure::failed("io-error", format!("no temporary directory could be made: {error}")))
+    made.map_err(|error| {
+        Failure::failed("io-error", format!("no temporary directory could be made: {error}"))
+    })
 }
 
 fn now() -> Time {
@@ -132,7 +143,13 @@ fn now() -> Time {
 
 /// `PLANWATCH_BY`, the configuration, git's user.name, the system's user.
 fn by(workspace: &Workspace) -> String {
-    let git = || git_user::name(home().as_deref(), variable("XDG_CONFIG_HOME").as_deref(), workspace.repository.as_deref());
+    let git = || {
+        git_user::name(
+            home().as_deref(),
+            variable("XDG_CONFIG_HOME").as_deref(),
+            workspace.repository.as_deref(),
+        )
+    };
     let system = || ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(text);
     let named = text("PLANWATCH_BY").or_else(|| workspace.config.by.clone()).or_else(git).or_else(system);
     named.unwrap_or_else(|| "unknown".to_owned())

@@ -90,7 +90,10 @@ pub(crate) fn of_command_line(error: &clap::Error) -> Failure {
     let (message, hint) = match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let verb = named(ContextKind::InvalidSubcommand);
-            (format!("there is no verb `{verb}`"), near.unwrap_or_else(|| "`planwatch help --all` names the verbs".to_owned()))
+            (
+                format!("there is no verb `{verb}`"),
+                near.unwrap_or_else(|| "`planwatch help --all` names the verbs".to_owned()),
+            )
         }
         ErrorKind::UnknownArgument => unknown_argument(&named(ContextKind::InvalidArg), near, error),
         ErrorKind::MissingRequiredArgument => {
@@ -123,11 +126,23 @@ pub(crate) fn of_command_line(error: &clap::Error) -> Failure {
 
 fn unknown_argument(argument: &str, near: Option<String>, error: &clap::Error) -> (String, String) {
     if argument.starts_with('-') {
-        let as_text = || format!("`planwatch {} --help` names the options; a text that begins with `-` goes after `--`", verb_of(error));
+        let as_text = || {
+            format!(
+                "`planwatch {} --help` names the options; a text that begins with `-` goes after `--`",
+                verb_of(error)
+            )
+        };
         (format!("there is no option `{argument}`"), near.unwrap_or_else(as_text))
     } else {
-        let quote = if usage(error).contains("TITLE") || usage(error).contains("TEXT") { "put a text of several words in quotes; " } else { "" };
-        (format!("`{argument}` is one argument too many"), near.unwrap_or_else(|| format!("{quote}{}", usage(error))))
+        let quote = if usage(error).contains("TITLE") || usage(error).contains("TEXT") {
+            "put a text of several words in quotes; "
+        } else {
+            ""
+        };
+        (
+            format!("`{argument}` is one argument too many"),
+            near.unwrap_or_else(|| format!("{quote}{}", usage(error))),
+        )
     }
 }
 
@@ -183,13 +198,21 @@ mod tests {
     fn check(line: &str, message: &str, hint: &str) {
         let error = crate::args::command().try_get_matches_from(line.split(' ')).unwrap_err();
         let failure = of_command_line(&error);
-        assert_eq!((failure.message.as_str(), failure.hint.as_deref(), failure.exit), (message, Some(hint), 2), "{line}");
+        assert_eq!(
+            (failure.message.as_str(), failure.hint.as_deref(), failure.exit),
+            (message, Some(hint), 2),
+            "{line}"
+        );
     }
 
     #[test]
     fn a_wrong_command_line_names_what_was_meant() {
         check("planwatch lsit", "there is no verb `lsit`", "did you mean `list`?");
-        check("planwatch frobnicate", "there is no verb `frobnicate`", "`planwatch help --all` names the verbs");
+        check(
+            "planwatch frobnicate",
+            "there is no verb `frobnicate`",
+            "`planwatch help --all` names the verbs",
+        );
         check("planwatch list --stat pending", "there is no option `--stat`", "did you mean `--status`?");
         check("planwatch new", "TITLE is missing", "usage: planwatch new TITLE [STEP]…");
         check("planwatch list --color pink", "`pink` is no value of --color", "one of auto, always, never");
@@ -199,6 +222,9 @@ mod tests {
     #[test]
     fn an_error_is_one_object_for_machines() {
         let failure = Failure::usage("no", "yes");
-        assert_eq!(failure.to_json(), json!({"error": {"code": "usage", "message": "no", "hint": "yes", "details": {}}}));
+        assert_eq!(
+            failure.to_json(),
+            json!({"error": {"code": "usage", "message": "no", "hint": "yes", "details": {}}})
+        );
     }
 }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::fields;
+use crate::screens::DIM;
 use crate::table::paint;
 
 /// How a verb's answer is written.
@@ -54,7 +55,11 @@ impl Output {
     /// `columns` is what the environment says of the width, for terminals that do not tell.
     pub(crate) fn new(form: Form, loudness: Loudness, colour: ColorChoice, columns: Option<usize>) -> Self {
         let stdout = io::stdout();
-        let told = || terminal_size::terminal_size_of(io::stdout()).map(|(it, _)| usize::from(it.0)).filter(|it| *it > 0);
+        let told = || {
+            terminal_size::terminal_size_of(io::stdout())
+                .map(|(it, _)| usize::from(it.0))
+                .filter(|it| *it > 0)
+        };
         let width = stdout.is_terminal().then(|| told().or(columns).unwrap_or(80));
         let choice = |auto: ColorChoice| if colour == ColorChoice::Auto { auto } else { colour };
         Self {
@@ -68,11 +73,6 @@ impl Output {
 
     pub(crate) fn is_json(&self) -> bool {
         matches!(self.form, Form::Json(_))
-    }
-
-    /// Whether a person can be asked, and is there to read hints.
-    pub(crate) fn can_ask(&self) -> bool {
-        !self.is_json() && io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
     /// Prints an answer for people.
@@ -104,7 +104,8 @@ impl Output {
 
     /// Tells why a verb failed. Nobody can be told if this fails too.
     pub(crate) fn failure(&self, failure: &Failure) {
-        let said = if self.is_json() { format!("{}\n", printable(&failure.to_json())) } else { failure.to_text() };
+        let said =
+            if self.is_json() { format!("{}\n", printable(&failure.to_json())) } else { failure.to_text() };
         self.aside(&said);
     }
 
@@ -141,11 +142,11 @@ impl Output {
         }
     }
 
-    /// Asks on stderr and returns whether the answer was yes.
-    pub(crate) fn ask(&self, question: &str) -> bool {
-        self.aside(&format!("{} [y/N] ", escaped(question)));
-        let mut answer = String::new();
-        io::stdin().read_line(&mut answer).is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+    /// Says what a long-running verb is doing.
+    pub(crate) fn aside_line(&self, text: &str) {
+        if self.loudness > Loudness::Quiet && !self.is_json() {
+            self.aside(&format!("{}\n", paint(DIM, &escaped(text))));
+        }
     }
 
     fn aside(&self, text: &str) {
@@ -172,17 +173,27 @@ fn delivered(written: io::Result<()>) -> Result<Reader, Failure> {
 /// The word, the loudness that it needs, and the sentence of a notice.
 fn sentence(notice: &Notice) -> (&'static str, Loudness, String) {
     match notice {
-        Notice::WaitingForLock => ("waiting-for-lock", Loudness::Normal, "waiting for another planwatch".to_owned()),
-        Notice::IndexRebuilt { why } => ("index-rebuilt", Loudness::Verbose, format!("the index was made anew: {why}")),
-        Notice::IndexInMemory { why } => {
-            ("index-in-memory", Loudness::Verbose, format!("the index is kept in memory for this answer: {why}"))
+        Notice::WaitingForLock => {
+            ("waiting-for-lock", Loudness::Normal, "waiting for another planwatch".to_owned())
         }
-        Notice::Kept { path, kept, why } => {
-            ("kept", Loudness::Normal, format!("a save of {path} that raced with planwatch is kept in {kept} ({why})"))
+        Notice::IndexRebuilt { why } => {
+            ("index-rebuilt", Loudness::Verbose, format!("the index was made anew: {why}"))
         }
-        Notice::ForeignStateMoved { to } => {
-            ("foreign-state", Loudness::Normal, format!("`.planwatch` came from elsewhere and was moved to {to}"))
-        }
+        Notice::IndexInMemory { why } => (
+            "index-in-memory",
+            Loudness::Verbose,
+            format!("the index is kept in memory for this answer: {why}"),
+        ),
+        Notice::Kept { path, kept, why } => (
+            "kept",
+            Loudness::Normal,
+            format!("a save of {path} that raced with planwatch is kept in {kept} ({why})"),
+        ),
+        Notice::ForeignStateMoved { to } => (
+            "foreign-state",
+            Loudness::Normal,
+            format!("`.planwatch` came from elsewhere and was moved to {to}"),
+        ),
         Notice::Recovered { what } => ("recovered", Loudness::Normal, what.clone()),
     }
 }

@@ -89,10 +89,14 @@ pub(crate) fn heading(id: &str, title: &str) -> String {
 
 /// What to type next: commands, each with what it does.
 pub(crate) fn to_type(commands: &[(String, &str)]) -> String {
-    let widest = commands.iter().map(|(it, _)| unicode_width::UnicodeWidthStr::width(it.as_str())).max().unwrap_or(0);
+    let widest =
+        commands.iter().map(|(it, _)| unicode_width::UnicodeWidthStr::width(it.as_str())).max().unwrap_or(0);
     let line = |(command, what): &(String, &str)| {
         let pad = " ".repeat(widest - unicode_width::UnicodeWidthStr::width(command.as_str()));
-        format!("  {command}{}\n", if what.is_empty() { String::new() } else { format!("{pad}   {}", paint(DIM, what)) })
+        format!(
+            "  {command}{}\n",
+            if what.is_empty() { String::new() } else { format!("{pad}   {}", paint(DIM, what)) }
+        )
     };
     commands.iter().map(line).collect()
 }
@@ -100,7 +104,11 @@ pub(crate) fn to_type(commands: &[(String, &str)]) -> String {
 /// A word as a shell takes it.
 pub(crate) fn typed(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/');
-    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { shell_words::quote(word).into_owned() }
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        shell_words::quote(word).into_owned()
+    }
 }
 
 #[cfg(test)]

@@ -19,6 +19,13 @@ pub(crate) struct Cell {
     style: Style,
 }
 
+impl Cell {
+    /// The cell's text outside of a table.
+    pub(crate) fn painted(&self) -> String {
+        paint(self.style, &self.text)
+    }
+}
+
 /// Makes a cell without colour.
 pub(crate) fn cell(text: impl Into<String>) -> Cell {
     Cell { text: text.into(), style: Style::new() }
@@ -107,7 +114,8 @@ impl Table {
         let widths = self.fitted(shown, width);
         let mut drawn = String::new();
         if widths.iter().any(|(at, _)| !self.columns[*at].head.is_empty()) {
-            let heads = self.columns.iter().map(|it| styled(Style::new().dimmed(), it.head)).collect::<Vec<_>>();
+            let heads =
+                self.columns.iter().map(|it| styled(Style::new().dimmed(), it.head)).collect::<Vec<_>>();
             self.draw_row(&mut drawn, &heads, &widths);
         }
         for row in &self.rows {
@@ -142,7 +150,11 @@ impl Table {
         let Some(width) = width.map(|it| it.saturating_sub(self.indent)) else { return columns };
         let yields = |at: usize| self.columns[at].yields;
         let spare = |columns: &[(usize, usize)], least: usize| -> usize {
-            columns.iter().filter(|(at, _)| yields(*at) == Yields::Text).map(|(_, it)| it.saturating_sub(least)).sum()
+            columns
+                .iter()
+                .filter(|(at, _)| yields(*at) == Yields::Text)
+                .map(|(_, it)| it.saturating_sub(least))
+                .sum()
         };
         while total(&columns) > width + spare(&columns, TEXT_LEAST) {
             let Some(at) = columns.iter().rposition(|(at, _)| yields(*at) == Yields::Whole) else { break };
@@ -151,8 +163,13 @@ impl Table {
         let rounds = [(Yields::Text, TEXT_LEAST), (Yields::Name, TEXT_LEAST), (Yields::Name, LEAST)];
         for (most, least) in rounds {
             while total(&columns) > width {
-                let can_shrink = |(at, it): &&mut (usize, usize)| (Yields::Text..=most).contains(&yields(*at)) && *it > least;
-                let Some((_, widest)) = columns.iter_mut().filter(can_shrink).max_by_key(|(_, it)| *it) else { break };
+                let can_shrink = |(at, it): &&mut (usize, usize)| {
+                    (Yields::Text..=most).contains(&yields(*at)) && *it > least
+                };
+                let Some((_, widest)) = columns.iter_mut().filter(can_shrink).max_by_key(|(_, it)| *it)
+                else {
+                    break;
+                };
                 *widest -= 1;
             }
         }
@@ -252,7 +269,11 @@ mod tests {
 
     #[test]
     fn wide_characters_take_two_columns() {
-        check(&[["計画", "1", "x", ""], ["abcd", "2", "y", ""]], None, "plan  n  title\n計画  1  x\nabcd  2  y\n");
+        check(
+            &[["計画", "1", "x", ""], ["abcd", "2", "y", ""]],
+            None,
+            "plan  n  title\n計画  1  x\nabcd  2  y\n",
+        );
     }
 
     #[test]
@@ -263,9 +284,17 @@ mod tests {
 
     #[test]
     fn what_yields_whole_goes_first_then_text_then_names() {
-        let rows = [["a-rather-long-plan-name", "1", "A title that is a good deal longer than its column", "3 days ago"]];
+        let rows = [[
+            "a-rather-long-plan-name",
+            "1",
+            "A title that is a good deal longer than its column",
+            "3 days ago",
+        ]];
         let drawn = plain(&table(&rows), Some(60));
-        assert!(!drawn.contains("last") && drawn.contains("a-rather-long-plan-name") && drawn.contains('…'), "{drawn}");
+        assert!(
+            !drawn.contains("last") && drawn.contains("a-rather-long-plan-name") && drawn.contains('…'),
+            "{drawn}"
+        );
         let drawn = plain(&table(&rows), Some(40));
         assert!(drawn.contains("a-rather"), "{drawn}");
         for width in [30, 40, 50, 60, 70, 80] {

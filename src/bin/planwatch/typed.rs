@@ -24,7 +24,9 @@ pub(crate) fn look(typed: &[OsString]) -> Typed {
             None if word == "--json" => found.form = Form::Json(Vec::new()),
             Some(("--json", wanted)) => found.form = Form::Json(fields::read(wanted)),
             Some(("--color", colour)) => found.colour = choice(colour),
-            None if word == "--color" => found.colour = words.get(at + 1).map_or(ColorChoice::Auto, |it| choice(it)),
+            None if word == "--color" => {
+                found.colour = words.get(at + 1).map_or(ColorChoice::Auto, |it| choice(it))
+            }
             _ => {}
         }
     }
@@ -52,7 +54,11 @@ mod tests {
     #[test]
     fn json_and_colour_are_found_before_a_double_dash() {
         check("planwatch lits --json", Form::Json(Vec::new()), ColorChoice::Auto);
-        check("planwatch --json=id,title list --color never", Form::Json(fields::read("id,title")), ColorChoice::Never);
+        check(
+            "planwatch --json=id,title list --color never",
+            Form::Json(fields::read("id,title")),
+            ColorChoice::Never,
+        );
         check("planwatch --color=always new -- --json", Form::Text, ColorChoice::Always);
     }
 }

@@ -10,7 +10,11 @@ use std::path::{Path, PathBuf};
 const LIMIT: u64 = 1 << 20;
 
 /// Returns the repository's `user.name`, else the user's own.
-pub(super) fn name(home: Option<&Path>, config_home: Option<&Path>, repository: Option<&Path>) -> Option<String> {
+pub(super) fn name(
+    home: Option<&Path>,
+    config_home: Option<&Path>,
+    repository: Option<&Path>,
+) -> Option<String> {
     let own = repository.and_then(common_dir).map(|it| it.join("config"));
     let home_config = home.map(|it| it.join(".gitconfig"));
     let config_home = config_home.map(Path::to_path_buf).or_else(|| home.map(|it| it.join(".config")));

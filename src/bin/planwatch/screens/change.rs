@@ -53,7 +53,8 @@ pub(crate) fn next_line(what: &str) -> String {
 /// The verbs that say what they did by their own name.
 const MOVES: [&str; 6] = ["start", "done", "fail", "block", "skip", "reopen"];
 
-fn line(verb: &str, change: &Changed) -> String {
+/// One change in one line.
+pub(crate) fn line(verb: &str, change: &Changed) -> String {
     let Changed { id, title, was, status, did, was_written, .. } = change;
     let name = format!("{} {}", paint(BOLD, &escaped(id)), escaped(title));
     let name = name.trim_end();

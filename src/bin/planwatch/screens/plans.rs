@@ -38,12 +38,14 @@ pub(crate) fn table(plans: &[PlanShape], now: Time) -> Table {
 /// Programs are followed by their children; all else keeps its order.
 fn in_programs(plans: &[PlanShape]) -> Vec<(&PlanShape, bool)> {
     let is_program = |id: &str| plans.iter().any(|it| it.id == id && it.kind == PlanKind::Program);
-    let parent = |it: &PlanShape| it.program.clone().filter(|program| *program != it.id && is_program(program));
+    let parent =
+        |it: &PlanShape| it.program.clone().filter(|program| *program != it.id && is_program(program));
     let mut sorted = Vec::new();
     for plan in plans.iter().filter(|it| parent(it).is_none()) {
         sorted.push((plan, false));
         if plan.kind == PlanKind::Program {
-            sorted.extend(plans.iter().filter(|it| parent(it).as_ref() == Some(&plan.id)).map(|it| (it, true)));
+            sorted
+                .extend(plans.iter().filter(|it| parent(it).as_ref() == Some(&plan.id)).map(|it| (it, true)));
         }
     }
     sorted

@@ -31,7 +31,8 @@ fn marked(line: u32, column: u32, source: &str) -> String {
     let empty = paint(DIM, "      |");
     let caret = " ".repeat(escaped(&before).width());
     // What is far along a line is out of sight anyway; the place says where it is.
-    let caret = if caret.len() < 100 { format!("{empty} {caret}{}\n", paint(BAD, "^")) } else { String::new() };
+    let caret =
+        if caret.len() < 100 { format!("{empty} {caret}{}\n", paint(BAD, "^")) } else { String::new() };
     format!("{gutter} {}\n{caret}", cut(&escaped(source), 120))
 }
 
@@ -62,7 +63,8 @@ mod tests {
 
     #[test]
     fn the_caret_stands_below_the_column() {
-        let found = Problem::at("a/step-1.md", Place { line: 3, column: 9 }, Code::UnknownStatus, "no", "say done");
+        let found =
+            Problem::at("a/step-1.md", Place { line: 3, column: 9 }, Code::UnknownStatus, "no", "say done");
         let said = problem(&found, "plans/a/step-1.md", Some("status: complted"));
         let said = anstream::adapter::strip_str(&said).to_string();
         let expected = "plans/a/step-1.md:3:9: unknown-status: no\n    3 | status: complted\n      |         ^\n    hint: say done\n";
