@@ -207,6 +207,9 @@ impl Index {
     ///
     /// A row that is not there with the same path, length and hash is left alone: another walk knew better.
     pub fn restamp(&mut self, files: &[FileRow]) -> Result<(), IndexError> {
+        if self.is_damaged.get() {
+            return Err(IndexError::damaged("stamps are of no use to it"));
+        }
         self.write(|it| write::restamp(it, files))
     }
 
@@ -216,7 +219,9 @@ impl Index {
     ) -> Result<(), IndexError> {
         read_only(&self.connection, false)?;
         let written = self.in_transaction(put);
-        self.is_damaged.set(matches!(written, Err(IndexError::Damaged { .. })));
+        if matches!(written, Err(IndexError::Damaged { .. })) {
+            self.is_damaged.set(true);
+        }
         read_only(&self.connection, true)?;
         let dir = self.file.as_ref().map_or(Path::new(""), |(file, _)| file.dir());
         written.map_err(|error| error.in_dir(dir))
