@@ -24,10 +24,8 @@ pub(crate) fn all(context: &Context) -> Result<Plans, Error> {
     match context.reading {
         Reading::Files => Ok(from_files(context, Bodies::Drop).plans),
         // Whatever the index cannot hold, the files still say.
-        Reading::Index => {
-            Ok(ask(context, Snapshot::load)
-                .map_or_else(|_| from_files(context, Bodies::Drop).plans, Plans::new))
-        }
+        Reading::Index => Ok(ask(context, |index| index.load())
+            .map_or_else(|_| from_files(context, Bodies::Drop).plans, Plans::new)),
     }
 }
 
