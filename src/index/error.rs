@@ -46,12 +46,21 @@ impl IndexError {
         }
     }
 
+    /// Returns whether the question is at fault and not the index: asking another index gives the same.
+    pub fn is_the_askers(&self) -> bool {
+        matches!(self, Self::SqlRefused { .. } | Self::SqlError { .. })
+    }
+
     /// Names the directory, which SQLite's own errors do not.
     pub(super) fn in_dir(self, dir: &Path) -> Self {
         match self {
             Self::Unwritable { source, .. } => Self::Unwritable { path: dir.to_owned(), source },
             other => other,
         }
+    }
+
+    pub(super) fn unwritable(dir: &Path, source: io::Error) -> Self {
+        Self::Unwritable { path: dir.to_owned(), source }
     }
 
     pub(super) fn damaged(what: impl Into<String>) -> Self {
