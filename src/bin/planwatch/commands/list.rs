@@ -28,7 +28,7 @@ pub(crate) fn stale(session: &Session, args: Stale) -> Result<u8, Failure> {
 
 fn print(session: &Session, request: &ListRequest) -> Result<u8, Failure> {
     let context = session.context()?;
-    let report = list::list(&context, request)?;
+    let report = session.patiently(|| list::list(&context, request))?;
     if session.output.is_json() {
         session.output.json(report.kind(), report.to_json())?;
         return Ok(0);
