@@ -52,6 +52,7 @@ pub(crate) fn state(step: &StepShape) -> Cell {
     let (word, style) = match step.status.as_str() {
         "pending" if step.ready => ("ready".to_owned(), READY),
         "in_progress" if step.lapsed => ("in_progress (lapsed)".to_owned(), BUSY),
+        "?" => ("unreadable".to_owned(), BAD),
         status => (escaped(status).into_owned(), colour(status)),
     };
     styled(style, format!("{} {word}", mark(&step.status)))
