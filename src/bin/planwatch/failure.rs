@@ -108,7 +108,7 @@ pub(crate) fn of_command_line(error: &clap::Error) -> Failure {
                 format!("`{value}` is no value of {}", option_name(&option))
             };
             let known = if valid.is_empty() { usage(error) } else { format!("one of {valid}") };
-            (message, near.unwrap_or(known))
+            (message, near.map_or(known.clone(), |it| format!("{it} {known}")))
         }
         ErrorKind::ArgumentConflict => {
             let (one, other) = (named(ContextKind::InvalidArg), named(ContextKind::PriorArg));

@@ -8,7 +8,7 @@ use crate::args::look::Next;
 use crate::context::Session;
 use crate::failure::Failure;
 use crate::output::escaped;
-use crate::screens::{BOLD, DIM, ago, heading, state, steps, to_type, typed};
+use crate::screens::{BOLD, DIM, ago, for_next, heading, state, steps, to_type, typed};
 use crate::table::{Table, Yields, cell, column, paint, styled};
 
 /// More would not be read.
@@ -16,7 +16,7 @@ const ALSO: usize = 9;
 
 pub(crate) fn run(session: &Session, args: Next) -> Result<u8, Failure> {
     let context = session.context()?;
-    let report = next::next(&context, &NextRequest { plan: args.plan })?;
+    let report = session.patiently(|| next::next(&context, &NextRequest { plan: args.plan }))?;
     if session.output.is_json() {
         session.output.json("next", report.to_json())?;
     } else {
@@ -34,12 +34,7 @@ fn screen(report: &NextReport, now: Time, width: Option<usize>) -> String {
     text.push_str(&format!("{}\n", facts.join(&paint(DIM, " · "))));
     text.push_str(&format!("{}\n", paint(DIM, &escaped(&step.path))));
     text.push_str(&format!("why: {}\n\n", escaped(&report.why)));
-    let id = typed(&step.id);
-    text.push_str(&to_type(&[
-        (format!("planwatch show {id}"), "reads it"),
-        (format!("planwatch start {id}"), "begins it"),
-        (format!("planwatch done {id}"), "completes it"),
-    ]));
+    text.push_str(&to_type(&for_next(step)));
     let others = report.candidates.as_deref().unwrap_or_default();
     let others: Vec<_> = others.iter().filter(|it| it.step.id != step.id).collect();
     text + &also(&others, now, width)
@@ -72,26 +67,27 @@ fn nothing(report: &NextReport) -> String {
     let command = |verb: &str| {
         plan.as_deref().map_or_else(|| format!("planwatch {verb}"), |it| format!("planwatch {verb} {it}"))
     };
-    let status = ("planwatch status".to_owned(), "says what needs attention");
-    let list = (command("list"), if plan.is_some() { "lists its steps" } else { "lists the plans" });
-    let new = ("planwatch new TITLE STEP…".to_owned(), "makes a plan");
+    let status = ("planwatch status".to_owned(), "to see what needs attention");
+    let list = (command("list"), if plan.is_some() { "to list its steps" } else { "to list the plans" });
+    let new = ("planwatch new TITLE STEP…".to_owned(), "to make a plan");
     let (said, commands) = match (report.state, &plan) {
         (State::Next | State::Waiting | State::Blocked, None) => ("Nothing is ready", vec![status, list]),
         (State::Next | State::Waiting | State::Blocked, Some(_)) => ("Nothing is ready", vec![list, status]),
         (State::Draft, Some(_)) => {
-            ("Nothing is handed out", vec![(command("start"), "makes the plan active")])
+            ("Nothing is handed out", vec![(command("start"), "to make the plan active")])
         }
-        (State::Draft, None) => {
-            ("Nothing is handed out", vec![("planwatch start PLAN".to_owned(), "makes a plan active"), list])
-        }
+        (State::Draft, None) => (
+            "Nothing is handed out",
+            vec![("planwatch start PLAN".to_owned(), "to make a plan active"), list],
+        ),
         (State::Complete, _) => {
-            ("All is done", vec![new, ("planwatch list --all".to_owned(), "lists every plan")])
+            ("All is done", vec![new, ("planwatch list --all".to_owned(), "to list every plan")])
         }
         (State::Abandoned, Some(_)) => {
-            ("Nothing is handed out", vec![(command("reopen"), "makes the plan active again")])
+            ("Nothing is handed out", vec![(command("reopen"), "to make the plan active again")])
         }
         (State::Empty, Some(_)) => {
-            ("Nothing is there", vec![(format!("{} TITLE", command("add")), "adds a step")])
+            ("Nothing is there", vec![(format!("{} TITLE", command("add")), "to add a step")])
         }
         (State::Abandoned | State::Empty, None) => ("Nothing is there", vec![new, list]),
     };

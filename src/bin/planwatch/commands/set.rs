@@ -4,6 +4,9 @@ use planwatch::engine::remove::{self, RemoveRequest};
 use planwatch::engine::renumber::{self, RenumberRequest};
 use planwatch::engine::set::{self, SetOp, SetRequest};
 
+use planwatch::plan::read::{PLAN_KEYS, STEP_KEYS};
+use planwatch::plan::words::nearest;
+
 use crate::args::write::{Move, Remove, Set, SetOptions, Unset};
 use crate::context::Session;
 use crate::failure::Failure;
@@ -23,7 +26,17 @@ fn print(session: &Session, id: String, key: String, op: SetOp, of: SetOptions) 
     change::check_fields(session)?;
     let SetOptions { by, claim, force, dry_run } = of;
     let request = SetRequest { id, key, op, by: by.by, claim, force, mode: dry_run.mode() };
-    change::print(session, &set::set(&session.context()?, &request)?)
+    let code = change::print(session, &set::set(&session.context()?, &request)?)?;
+    if let Some(near) = meant(&request.key).filter(|_| request.op != SetOp::Unset) {
+        session.output.hint(&format!("`{}` is a field of your own; did you mean `{near}`?", request.key));
+    }
+    Ok(code)
+}
+
+/// The known field that is near to an unknown one.
+fn meant(key: &str) -> Option<String> {
+    let known = || STEP_KEYS.iter().chain(PLAN_KEYS).copied();
+    if known().any(|it| it == key) { None } else { nearest(key, known()) }
 }
 
 /// What `KEY`, `KEY+=V`, `KEY-=V`, a value and the options mean together.
@@ -74,7 +87,12 @@ pub(crate) fn remove(session: &Session, args: Remove) -> Result<u8, Failure> {
     change::check_fields(session)?;
     let Remove { ids, yes, force, dry_run } = args;
     let request = RemoveRequest { ids, is_confirmed: yes, force, mode: dry_run.mode() };
-    change::print(session, &remove::remove(&session.context()?, &request)?)
+    let report = remove::remove(&session.context()?, &request)?;
+    let code = change::print(session, &report)?;
+    if !report.is_dry_run && !report.changes.is_empty() {
+        session.output.hint("`planwatch undo` takes it back");
+    }
+    Ok(code)
 }
 
 #[cfg(test)]

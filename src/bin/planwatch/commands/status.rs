@@ -10,7 +10,8 @@ use crate::context::Session;
 use crate::failure::Failure;
 use crate::output::escaped;
 use crate::screens::{
-    BAD, BOLD, BUSY, DIM, PLAIN, STUCK, ago, bar, colour, count, mark, problems, state, steps, to_type, typed,
+    BAD, BOLD, BUSY, DIM, PLAIN, STUCK, ago, bar, colour, count, for_next, mark, problems, short_state,
+    steps, to_type, typed,
 };
 use crate::table::{Cell, Table, Yields, cell, column, paint, styled};
 
@@ -19,7 +20,7 @@ const LINES: usize = 10;
 
 pub(crate) fn run(session: &Session, args: &Status) -> Result<u8, Failure> {
     let context = session.context()?;
-    let report = status::status(&context, &StatusRequest { days: args.days })?;
+    let report = session.patiently(|| status::status(&context, &StatusRequest { days: args.days }))?;
     let output = &session.output;
     if output.is_json() {
         output.json("status", report.to_json())?;
@@ -72,11 +73,14 @@ fn parts(report: &StatusReport, now: Time) -> Vec<Part> {
     let working = report
         .in_progress
         .iter()
-        .map(|it| line(state(it), it, steps::worker(it), claimed(it), now))
+        .map(|it| line(short_state(it), it, steps::worker(it), claimed(it), now))
         .collect();
-    let ready = report.ready.iter().map(|it| line(state(it), it, "", it.last_activity, now)).collect();
-    let finished =
-        report.finished.iter().map(|it| line(state(it), it, last_by(it), it.last_activity, now)).collect();
+    let ready = report.ready.iter().map(|it| line(short_state(it), it, "", it.last_activity, now)).collect();
+    let finished = report
+        .finished
+        .iter()
+        .map(|it| line(short_state(it), it, last_by(it), it.last_activity, now))
+        .collect();
     let parts: Vec<Part> = vec![
         ("Needs attention", attention, "planwatch status --json"),
         ("In progress", working, "planwatch list PLAN --status in_progress"),
@@ -137,22 +141,21 @@ fn what_next(report: &StatusReport) -> String {
     if report.plans.is_empty() {
         return welcome::commands();
     }
-    if let Some(step) = report.ready.first() {
-        let id = typed(&step.id);
-        return to_type(&[
-            (format!("planwatch show {id}"), "reads the next step"),
-            (format!("planwatch start {id}"), "begins it"),
-        ]);
+    if let Some(step) = report.ready.iter().find(|it| !it.lapsed).or(report.ready.first()) {
+        return to_type(&for_next(step));
     }
     if let Some(step) = report.in_progress.first() {
-        return to_type(&[(format!("planwatch done {}", typed(&step.id)), "completes what is in progress")]);
+        return to_type(&[(
+            format!("planwatch done {}", typed(&step.id)),
+            "to complete what is in progress",
+        )]);
     }
     if let Some(it) = report.attention.first() {
-        return to_type(&[(format!("planwatch show {}", typed(&it.step.id)), "says what happened")]);
+        return to_type(&[(format!("planwatch show {}", typed(&it.step.id)), "to see what happened")]);
     }
     to_type(&[
-        ("planwatch next".to_owned(), "says why nothing is ready"),
-        ("planwatch list".to_owned(), "lists the plans"),
+        ("planwatch next".to_owned(), "to see why nothing is ready"),
+        ("planwatch list".to_owned(), "to list the plans"),
     ])
 }
 

@@ -131,7 +131,7 @@ fn sql() -> String {
         let cell = |at: usize| row.get(at).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
         text.push_str(&format!("\n{}\n{}", cell(0), wrapped(&cell(1), 76)));
     }
-    text + "\nplanwatch sql \"SELECT id, title FROM steps WHERE status = 'failed'\"\n"
+    text
 }
 
 /// Names in lines of at most `width`, set in by two.
