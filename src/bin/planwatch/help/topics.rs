@@ -1,5 +1,7 @@
 //! What `help TOPIC` explains beside the verbs.
 
+use std::fmt::Write;
+
 use planwatch::index::{Index, Place};
 
 /// The topics and what they are about.
@@ -129,7 +131,7 @@ fn sql() -> String {
     let mut text = "The index answers reading queries on these views:\n".to_owned();
     for row in rows {
         let cell = |at: usize| row.get(at).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
-        text.push_str(&format!("\n{}\n{}", cell(0), wrapped(&cell(1), 76)));
+        write!(text, "\n{}\n{}", cell(0), wrapped(&cell(1), 76)).ok();
     }
     text
 }
