@@ -109,6 +109,7 @@ const ENVIRONMENT: &str = "\
   PLANWATCH_STEP    the step that this process works on
   PLANWATCH_CLAIM   the claim that it works under
   VISUAL, EDITOR    the editor of `edit`
+  PLANWATCH_NOW     the time to take for now, as 2026-11-21T09:14:03Z
   NO_COLOR          no colours; --color goes before it
 
 planwatch.toml, at the repository's root or beside the plans directory:
