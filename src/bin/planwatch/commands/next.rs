@@ -1,5 +1,7 @@
 //! `next`: the step to do now, why, and what to type.
 
+use std::fmt::Write;
+
 use planwatch::engine::next::{self, Candidate, NextReport, NextRequest};
 use planwatch::plan::rules::State;
 use planwatch::plan::time::Time;
@@ -31,9 +33,9 @@ fn screen(report: &NextReport, now: Time, width: Option<usize>) -> String {
     let mut facts = vec![state(step).painted()];
     facts.extend(step.phase.as_deref().map(|it| format!("phase {}", escaped(it))));
     facts.extend((step.tasks_total > 0).then(|| format!("tasks {}", steps::tasks(step))));
-    text.push_str(&format!("{}\n", facts.join(&paint(DIM, " · "))));
-    text.push_str(&format!("{}\n", paint(DIM, &escaped(&step.path))));
-    text.push_str(&format!("why: {}\n\n", escaped(&report.why)));
+    writeln!(text, "{}", facts.join(&paint(DIM, " · "))).ok();
+    writeln!(text, "{}", paint(DIM, &escaped(&step.path))).ok();
+    writeln!(text, "why: {}\n", escaped(&report.why)).ok();
     text.push_str(&to_type(&for_next(step)));
     let others = report.candidates.as_deref().unwrap_or_default();
     let others: Vec<_> = others.iter().filter(|it| it.step.id != step.id).collect();

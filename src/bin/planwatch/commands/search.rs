@@ -1,5 +1,7 @@
 //! `search`: what the words were found in, best first.
 
+use std::fmt::Write;
+
 use planwatch::engine::search::{self, SearchReport, SearchRequest};
 use planwatch::index::{MATCH_END, MATCH_START};
 use unicode_width::UnicodeWidthStr;
@@ -30,14 +32,14 @@ fn screen(report: &SearchReport, limit: usize, width: Option<usize>) -> String {
     }
     let mut said = String::new();
     for hit in &report.hits {
-        said.push_str(&format!("{}  {}\n", paint(BOLD, &escaped(&hit.id)), escaped(&hit.title)));
+        writeln!(said, "{}  {}", paint(BOLD, &escaped(&hit.id)), escaped(&hit.title)).ok();
         let snippet = snippet(&hit.snippet, width.map_or(usize::MAX, |it| it.saturating_sub(4)));
         if hit.snippet != hit.title && !snippet.trim().is_empty() {
-            said.push_str(&format!("    {snippet}\n"));
+            writeln!(said, "    {snippet}").ok();
         }
     }
     if report.hits.len() >= limit {
-        said.push_str(&format!("\n{}\n", paint(DIM, &format!("the best {limit}; --limit shows more"))));
+        writeln!(said, "\n{}", paint(DIM, &format!("the best {limit}; --limit shows more"))).ok();
     }
     said
 }

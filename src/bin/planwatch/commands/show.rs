@@ -1,5 +1,7 @@
 //! `show`: one plan or step with its text, what it waits for, and what was recorded.
 
+use std::fmt::Write;
+
 use planwatch::engine::show::{self, ShowReport, ShowRequest, ShownPlan, ShownStep};
 use planwatch::plan::records::{Attempt, Note, Priority};
 use planwatch::plan::time::Time;
@@ -42,7 +44,7 @@ fn plan(shown: &ShownPlan, now: Time, width: Option<usize>) -> String {
     facts.extend(plan.created_at.map(|it| format!("made {}", ago(now, Some(it)))));
     let mut text = top(&heading(&plan.id, &plan.title), &facts, &plan.path);
     if let Some(description) = plan.description.as_deref().filter(|it| !repeats(&shown.body, it)) {
-        text.push_str(&format!("\n{}\n", wrapped(&escaped_lines(description.trim()), width)));
+        writeln!(text, "\n{}", wrapped(&escaped_lines(description.trim()), width)).ok();
     }
     text.push_str(&list("Goals", &plan.goals));
     text.push_str(&list("Success criteria", &plan.success_criteria));
@@ -57,7 +59,7 @@ fn plan(shown: &ShownPlan, now: Time, width: Option<usize>) -> String {
     text.push_str(&problem_section(&shown.problems));
     for (step, its) in shown.steps.iter().zip(shown.bodies.iter().flatten()) {
         let head = format!("{} {}", step.number, escaped(&step.title));
-        text.push_str(&format!("\n{}\n{}", paint(BOLD, &head), indented(&markdown(its, &step.title), 2)));
+        write!(text, "\n{}\n{}", paint(BOLD, &head), indented(&markdown(its, &step.title), 2)).ok();
     }
     text
 }
@@ -103,7 +105,7 @@ fn step(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
         .filter(|_| step.attempts.last().and_then(|it| it.notes.as_deref()) != step.result.as_deref());
     fact("result", result.map(|it| escaped(it.trim()).into_owned()).unwrap_or_default());
     if !table.is_empty() {
-        text.push_str(&format!("\n{}", table.draw(None)));
+        write!(text, "\n{}", table.draw(None)).ok();
     }
     text.push_str(&body(&markdown(&shown.body, &step.title)));
     text.push_str(&records(&step.attempts, &step.notes, now, width));

@@ -1,5 +1,7 @@
 //! `status`: what needs attention, who works on what, what is ready, what was finished.
 
+use std::fmt::Write;
+
 use planwatch::engine::shape::StepShape;
 use planwatch::engine::status::{self, Attention, Reason, StatusReport, StatusRequest};
 use planwatch::plan::time::Time;
@@ -128,10 +130,10 @@ fn troubles(report: &StatusReport) -> String {
     if report.n_errors + report.n_warnings > 0 {
         let style = if report.n_errors > 0 { BAD } else { colour("in_progress") };
         let sum = problems::sum(report.n_errors, report.n_warnings);
-        said.push_str(&format!("\n{} in the files: planwatch check\n", paint(style, &sum)));
+        writeln!(said, "\n{} in the files: planwatch check", paint(style, &sum)).ok();
     }
     if !report.kept.is_empty() {
-        said.push_str(&format!("\n{} kept beside the files:\n", count(report.kept.len(), "version")));
+        writeln!(said, "\n{} kept beside the files:", count(report.kept.len(), "version")).ok();
         said.extend(report.kept.iter().map(|it| format!("  {}\n", escaped(it))));
     }
     said
@@ -164,7 +166,7 @@ fn markdown(report: &StatusReport, now: Time) -> String {
     let mut text = "# Status\n".to_owned();
     let mut part = |name: &str, lines: Vec<String>| {
         if !lines.is_empty() {
-            text.push_str(&format!("\n## {name}\n\n{}\n", lines.join("\n")));
+            writeln!(text, "\n## {name}\n\n{}", lines.join("\n")).ok();
         }
     };
     let plan = |it: &planwatch::engine::shape::PlanShape| {
