@@ -96,7 +96,9 @@ pub(super) fn remove_item(sheet: &Sheet<'_>, key: &str, index: usize) -> Result<
         if !sheet.lines.is_first_on_line(dash) {
             return Err(EditError::new(LAYOUT, dash, "the item begins on the line of its key"));
         }
-        let range = sheet.lines.start(dash)..sheet.lines.end(item_end(item));
+        let before = index.checked_sub(1).and_then(|it| list.items().nth(it));
+        let before = before.and_then(|it| Some((it, it.lead()?)));
+        let range = remove::lines(sheet, dash..item_end(item), before);
         return Ok(vec![Splice { range, text: String::new() }]);
     };
     replace::entry(sheet, entry, &NewValue::List(Vec::new()))
@@ -152,7 +154,7 @@ fn append_block(sheet: &Sheet<'_>, list: View<'_>, item: &NewValue) -> Result<Ve
     let line = sheet.lines.end(item_end(last));
     let at = sheet.lines.skip_deeper_comments(line, sheet.root_column());
     let eol = sheet.lines.eol_before(at);
-    let render = sheet.renderer(eol);
+    let render = sheet.renderer(eol, at);
     let start = last.outer_span().start;
     let dash_is_alone = !last.is_unwritten() && !sheet.lines.on_one_line(dash, start);
     let text = if dash_is_alone && item.is_block() {

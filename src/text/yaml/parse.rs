@@ -45,8 +45,11 @@ pub fn parse_node(yaml: &str) -> Result<Tree, YamlError> {
         flow_nesting_limit: MAX_DEPTH,
         block_nesting_limit: MAX_DEPTH,
     };
-    for event in Parser::new_from_str_with_options(yaml, options) {
-        let (event, span) = event.map_err(|it| scan_error(&it))?;
+    // A block scalar means something else at the very end of a text: let a line follow, as in a file.
+    let eol = if yaml.is_empty() || yaml.ends_with(['\n', '\r']) { "" } else { "\n" };
+    let text = format!("{yaml}{eol}...\n");
+    for event in Parser::new_from_str_with_options(&text, options) {
+        let (event, span) = event.map_err(|it| scan_error(&it, yaml.len()))?;
         builder.take(event, span)?;
     }
     Ok(builder.finish())
@@ -103,7 +106,8 @@ impl<'a> Builder<'a> {
     }
 
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), YamlError> {
-        let range = span.byte_range().unwrap_or_default();
+        let len = self.tree.source.len();
+        let range = span.byte_range().map_or(0..0, |it| it.start.min(len)..it.end.min(len));
         let tag_span = span.tag_span().and_then(|it| it.byte_range()).unwrap_or_default();
         match event {
             Event::DocumentStart(explicit, _) => self.document(explicit, &range)?,
@@ -154,6 +158,8 @@ impl<'a> Builder<'a> {
         };
         let text = if is_unwritten { "" } else { text };
         let mut node = self.node(scalar_kind(text, style, props.tag), style, props, &before, written.clone());
+        node.text_column =
+            indent.filter(|_| matches!(style, Style::Literal | Style::Folded)).map_or(NONE, |it| it as u32);
         (node.content, node.is_decoded) = self.content(text, &written);
         self.gap.at = self.gap.at.max(written.end);
         let id = self.add(node)?;
@@ -284,6 +290,7 @@ impl<'a> Builder<'a> {
             first: NONE,
             next: NONE,
             count: 0,
+            text_column: NONE,
             height: u8::from(matches!(kind, Kind::List | Kind::Map)),
         }
     }
@@ -407,8 +414,8 @@ fn conflict_marker(yaml: &str) -> Option<usize> {
     None
 }
 
-fn scan_error(error: &ScanError) -> YamlError {
-    let at = error.marker().byte_offset().unwrap_or_default();
+fn scan_error(error: &ScanError, len: usize) -> YamlError {
+    let at = error.marker().byte_offset().unwrap_or_default().min(len);
     match error.kind() {
         ErrorKind::RecursionLimitExceeded => too_deep(at),
         kind => invalid(at, kind.to_string()),
