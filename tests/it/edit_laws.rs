@@ -148,7 +148,7 @@ impl Trial<'_> {
         let text = yaml_of(&self.file.bytes);
         let tree = yaml::parse(&text).map_err(|it| it.to_string())?;
         let Some(back) = undo(tree.root(), &self.change) else { return Ok(()) };
-        let is = header_edit::edit(after, &[back.clone()], &ORDER)
+        let is = header_edit::edit(after, std::slice::from_ref(&back), &ORDER)
             .map_err(|it| format!("back: {} {it}", it.code))?;
         self.count("= edits undone");
         let show = |it: &[u8]| String::from_utf8_lossy(it).into_owned();

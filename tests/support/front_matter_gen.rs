@@ -337,7 +337,7 @@ impl Writer<'_> {
             self.count("anchor");
             self.next_anchor += 1;
             let name = format!("a{}", self.next_anchor);
-            text.push_str(&format!(" &{name}"));
+            text = format!(" &{name}");
             self.anchors.push((name, is_map));
         }
         if !is_map && self.random.one_in(10) {

@@ -5,10 +5,12 @@ use super::page::{Sheet, Splice};
 use super::refusal::{ALIAS, LAYOUT, NO_SUCH_ITEM, WRONG_TYPE};
 use super::render::{flow, spaces};
 use super::{Change, EditError, NewValue, insert, remove, replace};
+use crate::text::front_matter::MAX_FRONT_MATTER;
 use crate::text::yaml::{Kind, Style, View};
 use std::ops::Range;
 
-/// A list that differs in more items than this is written anew.
+/// A list that differs in more items than this is written anew, and sooner in a large front matter: each part
+/// reads it again.
 const MAX_PARTS: usize = 16;
 
 /// Splits the setting of a list into changes of the items that differ, so that the others keep their bytes.
@@ -32,7 +34,8 @@ pub(super) fn smaller_changes(root: Option<View<'_>>, change: &Change) -> Option
     let gone = (first_gone..last_gone).rev().map(|index| Change::RemoveItem { key: key.clone(), index });
     let added = new.iter().skip(old.len()).map(|it| Change::Append { key: key.clone(), item: it.clone() });
     let parts: Vec<Change> = set.chain(gone).chain(added).take(MAX_PARTS + 1).collect();
-    (parts.len() <= MAX_PARTS).then_some(parts)
+    let is_quick = parts.len() <= 1 || parts.len() * root?.span().len() <= MAX_FRONT_MATTER;
+    (parts.len() <= MAX_PARTS && is_quick).then_some(parts)
 }
 
 /// Adds an item at the end of the list of a key, in the style of the list's last item.
