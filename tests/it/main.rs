@@ -4,3 +4,4 @@ mod edit_laws;
 #[path = "../support/front_matter_gen.rs"]
 mod front_matter_gen;
 mod frontmatter_cases;
+mod public_front_matters;

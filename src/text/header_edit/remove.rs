@@ -38,26 +38,52 @@ pub(super) fn lines(
     before: Option<(View<'_>, usize)>,
 ) -> Range<usize> {
     let lines = sheet.lines;
-    let mut end = lines.end(span.end);
+    let start = lines.start(span.start);
+    let end = lines.end(span.end);
     let is_above = |it: &(View<'_>, usize)| sheet.text()[it.0.span().end..span.start].trim().is_empty();
-    if let Some((scalar, parent)) = before.filter(is_above).and_then(|it| last_block_scalar(it.0, it.1)) {
-        let header = sheet.text()[scalar.span()].split([' ', '\t', '\r', '\n']).next();
-        let keeps_blanks = header.is_some_and(|it| it.contains('+'));
-        let column = scalar.text_column().unwrap_or(lines.column(parent) + 1);
-        let mut line = end;
+    match before.filter(is_above).and_then(|it| last_block_scalar(it.0, it.1)) {
+        Some((scalar, parent)) => start..Greedy::new(sheet, scalar, parent).end_of_content(sheet, end),
+        None => start..end,
+    }
+}
+
+/// What a block scalar would take in, if it stood right below it.
+struct Greedy {
+    keeps_blanks: bool,
+    /// The column of its text, if it has any.
+    text_column: Option<usize>,
+    /// The column from which on a comment would be text.
+    column: usize,
+}
+
+impl Greedy {
+    fn new(sheet: &Sheet<'_>, scalar: View<'_>, parent: usize) -> Self {
+        let header = sheet.text()[scalar.span()].split([' ', '\t', '\r', '\n']).next().unwrap_or_default();
+        let step = header.chars().find_map(|it| it.to_digit(10)).unwrap_or(1) as usize;
+        let text_column = scalar.text_column();
+        let column = text_column.unwrap_or(sheet.lines.column(parent) + step);
+        Self { keeps_blanks: header.contains('+'), text_column, column }
+    }
+
+    /// Where the lines from `at` on are not taken in any more.
+    fn end_of_content(&self, sheet: &Sheet<'_>, at: usize) -> usize {
+        let lines = sheet.lines;
+        let mut end = at;
+        let mut line = at;
         while line < sheet.text().len() {
             let width = lines.text_end(line) - line;
             let is_blank = lines.after_blanks(line) == lines.text_end(line);
-            let has_deep_blanks = scalar.text_column().is_some_and(|it| width > it);
-            if is_blank && (keeps_blanks || has_deep_blanks) || lines.comment_column(line) >= Some(column) {
+            let takes_blank = self.keeps_blanks || self.text_column.is_some_and(|it| width > it);
+            let takes_comment = lines.comment_column(line).is_some_and(|it| it >= self.column);
+            if is_blank && takes_blank || takes_comment {
                 end = lines.end(line);
             } else if !is_blank {
                 break;
             }
             line = lines.end(line);
         }
+        end
     }
-    lines.start(span.start)..end
 }
 
 /// The block scalar whose last line is the last line of a value, and where its dash or key stands.

@@ -8,6 +8,7 @@ mod json;
 mod keys;
 mod merge;
 mod parse;
+mod repair;
 pub(crate) mod resolve;
 mod same;
 

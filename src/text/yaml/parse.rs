@@ -4,7 +4,7 @@
 //! are is found by walking over the gaps, which hold nothing but those, blanks and comments.
 
 use super::{Kind, MAX_ALIASES, MAX_DEPTH, NONE, Node, NodeId, Style, Tree, YamlError};
-use super::{gap::Gap, keys, resolve};
+use super::{gap::Gap, keys, repair::Repair, resolve};
 use crate::text::front_matter::MAX_FRONT_MATTER;
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StructureStyle, Tag};
 use std::collections::HashMap;
@@ -39,6 +39,31 @@ pub fn parse_node(yaml: &str) -> Result<Tree, YamlError> {
         let message = "a merge conflict is not resolved".to_owned();
         return Err(YamlError { code: "conflict-markers", at, message });
     }
+    let mut repair = Repair::new(yaml);
+    loop {
+        let error = match build(&repair.text) {
+            Ok(tree) => return Ok(repair.undo(tree)),
+            Err(error) => error,
+        };
+        let is_repaired = match &error {
+            Failure::Scan(error) => is_repaired(&mut repair, error),
+            Failure::Other(_) => false,
+        };
+        if !is_repaired {
+            return Err(repair.error(match error {
+                Failure::Scan(error) => scan_error(&error, repair.text.len()),
+                Failure::Other(error) => error,
+            }));
+        }
+    }
+}
+
+enum Failure {
+    Scan(ScanError),
+    Other(YamlError),
+}
+
+fn build(yaml: &str) -> Result<Tree, Failure> {
     let mut builder = Builder::new(yaml);
     let options = granit_parser::options! {
         emit_comments: false,
@@ -49,10 +74,20 @@ pub fn parse_node(yaml: &str) -> Result<Tree, YamlError> {
     let eol = if yaml.is_empty() || yaml.ends_with(['\n', '\r']) { "" } else { "\n" };
     let text = format!("{yaml}{eol}...\n");
     for event in Parser::new_from_str_with_options(&text, options) {
-        let (event, span) = event.map_err(|it| scan_error(&it, yaml.len()))?;
-        builder.take(event, span)?;
+        let (event, span) = event.map_err(Failure::Scan)?;
+        builder.take(event, span).map_err(Failure::Other)?;
     }
     Ok(builder.finish())
+}
+
+/// Whether the text can be read again without the fault.
+fn is_repaired(repair: &mut Repair<'_>, error: &ScanError) -> bool {
+    let Some(at) = error.marker().byte_offset().filter(|&it| it < repair.text.len()) else { return false };
+    match error.kind() {
+        ErrorKind::InvalidQuotedScalarIndent => repair.indent(at),
+        ErrorKind::InvalidBlockScalarIndent => repair.outdent_comment(at),
+        _ => false,
+    }
 }
 
 struct Builder<'a> {

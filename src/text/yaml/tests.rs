@@ -100,6 +100,28 @@ fn spans_of_block_scalars_end_with_their_content() {
 }
 
 #[test]
+fn what_other_readers_take_is_read_too() {
+    check(
+        "t: \"one\ntwo\n\nthree\" # c\nu:\n  v: 'a\n b\nc'\nw: x\n",
+        &[
+            "<t: \"one\ntwo\n\nthree\" # c\nu:\n  v: 'a\n b\nc'\nw: x>",
+            "<t>",
+            ":<\"one\ntwo\n\nthree\">",
+            "<u>",
+            ":<v: 'a\n b\nc'>",
+            "<v>",
+            ":<'a\n b\nc'>",
+            "<w>",
+            ":<x>",
+        ],
+    );
+    check("t: >4-\n\n  # c\nu: x\n", &["<t: >4-\n\n  # c\nu: x>", "<t>", ":<>4->", "<u>", ":<x>"]);
+    let tree = parse("t: \"one\ntwo\n\nthree\"\nu: x\n").expect("repaired");
+    assert_eq!(tree.root().get("t").and_then(View::text), Some("one two\nthree"));
+    assert_eq!(tree.root().get("u").and_then(View::text), Some("x"));
+}
+
+#[test]
 fn plain_scalars_keep_their_text() {
     let tree = parse("v: 2.10\nn: no\nq: \"1\\u0065\"\nt: !!str 5\nd: 2026-01-01\nz: ~\nl: |\n  a\n  b\n")
         .expect("valid");
