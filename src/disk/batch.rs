@@ -17,7 +17,7 @@ use super::error::DiskError;
 use super::journal::{BACK, Direction, FileOp, ID_STEP, Journal};
 use super::locked::{Locked, Version};
 use super::moves::{Safe, is, is_one_file, read_own, rename_new, write_new};
-use super::names::{Content, NamedPath, RUNTIME, VersionName, checked};
+use super::names::{Content, NamedPath, Origin, RUNTIME, VersionName, checked};
 use super::runtime::Trust;
 use super::undo::Record;
 
@@ -261,7 +261,8 @@ impl Locked<'_> {
             }
         };
         let id = id + n as u64 * ID_STEP;
-        let name = VersionName { id, base, new, path: NamedPath::Whole(path.clone()) };
+        let path = NamedPath::Whole(path.clone());
+        let name = VersionName { origin: Origin::Clean, id, base, new, path };
         Version { path: dir(&self.plans.root).join(name.encode()), name }
     }
 
@@ -350,9 +351,8 @@ impl Locked<'_> {
                     Put::Raced(raced, _) => {
                         let mut kept = Vec::new();
                         let withdrawn = self.withdraw(Some(raced), &mut kept);
-                        let error = withdrawn.err().unwrap_or_else(changed);
                         self.news.append(&mut kept);
-                        Err(error)
+                        Err(withdrawn.err().unwrap_or_else(changed))
                     }
                 };
             }
@@ -453,7 +453,7 @@ impl Locked<'_> {
         }
         let (real, text, ours) = (real.to_path_buf(), before.to_vec(), after.to_vec());
         let mut kept: Vec<Kept> = Vec::new();
-        let done = self.withdraw(Some(Raced { real, theirs: version, text, ours }), &mut kept);
+        let done = self.exchange_back(&Raced { real, theirs: version, text, ours }, &mut kept);
         self.news.append(&mut kept);
         done
     }

@@ -20,7 +20,7 @@ use super::calls::{Disk, DiskFile, FileKind, Open, Rename, Stat};
 use state::State;
 
 /// What goes wrong, and when; calls are counted from 1.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Script {
     /// The world stops before this call.
     crash: Option<u64>,

@@ -1,1 +1,3 @@
+//! Tests of the whole, one module per subject.
 
+mod disk_race;

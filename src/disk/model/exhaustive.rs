@@ -237,7 +237,7 @@ fn start(case: &Case) -> State {
 
 fn run<'a>(case: &'a Case, start: &State, script: Script) -> Run<'a> {
     let script = Script { lacks_exchange: case.lacks_exchange, ..script };
-    let disk = ModelDisk::new(start.clone(), script.clone());
+    let disk = ModelDisk::new(start.clone(), script);
     let answer = open(&disk).and_then(|plans| (case.act)(&plans));
     Run { case, script, disk, answer }
 }
@@ -398,11 +398,11 @@ fn crashes_and_faults(case: &Case, tally: &mut Tally, sample: &mut Sample) {
     }
     for fault in (1..=calls).flat_map(|call| FAULTS.map(|errno| (call, errno))) {
         let faulty = Script { fault: Some(fault), ..Script::default() };
-        let alive = run(case, &start, faulty.clone());
+        let alive = run(case, &start, faulty);
         tally.judge(&alive);
         for crash in fault.0 + 1..=alive.calls() {
             if sample.takes() {
-                tally.judge(&run(case, &start, Script { crash: Some(crash), ..faulty.clone() }));
+                tally.judge(&run(case, &start, Script { crash: Some(crash), ..faulty }));
             }
         }
     }
@@ -416,7 +416,7 @@ fn editors(case: &Case, tally: &mut Tally, sample: &mut Sample) {
             (1..=calls).flat_map(|begins| (begins..=calls + 40).map(move |ends| (begins, ends)))
         {
             let script = Script { editor: Some(Editor { how, begins, ends }), ..Script::default() };
-            let alive = run(case, &start, script.clone());
+            let alive = run(case, &start, script);
             if alive.calls() < ends && ends > calls {
                 break;
             }
@@ -425,12 +425,12 @@ fn editors(case: &Case, tally: &mut Tally, sample: &mut Sample) {
             }
             for crash in begins + 1..=alive.calls() {
                 if sample.takes() {
-                    tally.judge(&run(case, &start, Script { crash: Some(crash), ..script.clone() }));
+                    tally.judge(&run(case, &start, Script { crash: Some(crash), ..script }));
                 }
             }
             for fault in (begins..=alive.calls()).flat_map(|call| FAULTS.map(|errno| (call, errno))) {
                 if sample.takes() {
-                    tally.judge(&run(case, &start, Script { fault: Some(fault), ..script.clone() }));
+                    tally.judge(&run(case, &start, Script { fault: Some(fault), ..script }));
                 }
             }
         }
