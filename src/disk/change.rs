@@ -25,6 +25,18 @@ pub type Edit<'a, E> = dyn FnMut(&[u8]) -> Result<Vec<u8>, E> + 'a;
 /// How often an edit is made again before the editor wins.
 const TRIES: usize = 3;
 
+/// How often the edit is made again just because a last look, before the exchange, says so.
+const LOOKS: usize = 2;
+
+/// When a put looks whether somebody saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Already before the exchange: writing the draft safely takes a while, and a save in that
+    /// time is better found before the file shows a version without it. Only a hint.
+    First,
+    After,
+}
+
 /// What putting a draft in place came to.
 #[derive(Debug)]
 pub(super) enum Put {
@@ -56,7 +68,7 @@ impl Locked<'_> {
         let mut kept = Vec::new();
         let mut raced: Option<Raced> = None;
         let mut base = self.read_for_change(relative)?;
-        for _ in 0..TRIES {
+        for n in 0..LOOKS + TRIES {
             let new = match edit(&base.bytes) {
                 Ok(new) => new,
                 Err(refusal) => {
@@ -70,7 +82,8 @@ impl Locked<'_> {
                 return Ok(unchanged(base, kept));
             }
             let id = self.fresh_id();
-            match self.put(id, &base, &new, raced.as_ref()) {
+            let look = if n < LOOKS { Look::First } else { Look::After };
+            match self.put(id, &base, &new, raced.as_ref(), look) {
                 Ok(Put::Clean(draft)) => {
                     let stat = draft.file.stat().unwrap_or(base.stat);
                     let before = match raced {
@@ -111,6 +124,7 @@ impl Locked<'_> {
         base: &Snapshot,
         new: &[u8],
         raced: Option<&Raced>,
+        look: Look,
     ) -> Result<Put, DiskError> {
         let expected = raced.map_or(&base.bytes, |it| &it.ours);
         if base.stat.nlink > 1 && raced.is_none() {
@@ -118,6 +132,11 @@ impl Locked<'_> {
         }
         let draft = self.draft(id, &base.real, Content::of(expected), new, Some(base))?;
         let path = self.plans.root.join(&base.real);
+        let stale = || self.plans.disk.lstat(&path).is_ok_and(|now| now.moved_on(&base.stat));
+        if look == Look::First && raced.is_none() && stale() {
+            self.plans.disk.remove(&draft.version.path).ok();
+            return Ok(Put::Stale);
+        }
         let exchanged = if self.plans.lacks_exchange() {
             Err(Errno::NOSYS.into())
         } else {
@@ -209,7 +228,7 @@ impl Locked<'_> {
             let real = raced.real.clone();
             let Ok(stat) = self.plans.disk.lstat(&raced.theirs.path) else { break };
             let base = Snapshot { bytes: raced.text.clone(), stat, real };
-            match self.put(self.fresh_id(), &base, &raced.text, Some(&raced)) {
+            match self.put(self.fresh_id(), &base, &raced.text, Some(&raced), Look::After) {
                 Ok(Put::Clean(_)) => {
                     let content = Content::of(&raced.text);
                     self.outlive(&raced.theirs, content, content);
