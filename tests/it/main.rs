@@ -1,5 +1,6 @@
 //! The one binary of integration tests.
 
+mod disk_race;
 mod edit_laws;
 #[path = "../support/front_matter_gen.rs"]
 mod front_matter_gen;
