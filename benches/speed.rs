@@ -24,7 +24,9 @@ const ROUNDS: usize = 7;
 const PER_ROUND: usize = 40;
 
 fn main() {
-    let number = |name: &str, default: usize| std::env::var(name).ok().and_then(|it| it.parse().ok()).unwrap_or(default);
+    let number = |name: &str, default: usize| {
+        std::env::var(name).ok().and_then(|it| it.parse().ok()).unwrap_or(default)
+    };
     let n_plans = number("PLANWATCH_PLANS", 100);
     let place = tempfile::tempdir().expect("a temporary directory");
     let root = place.path().join("plans");
@@ -34,7 +36,8 @@ fn main() {
     let mut floors = Vec::new();
     for round in 0..ROUNDS {
         let floor_f = median(PER_ROUND, |n| floor_write(place.path(), n));
-        let write = median(PER_ROUND, |n| resident_write(&root, place.path(), (round * PER_ROUND + n) % n_plans));
+        let write =
+            median(PER_ROUND, |n| resident_write(&root, place.path(), (round * PER_ROUND + n) % n_plans));
         resident.push(write / floor_f);
         if let (Some(hello), Some(binary)) = (program("PLANWATCH_HELLO"), program("PLANWATCH_BIN")) {
             let floor_p = median(PER_ROUND, |_| start(&hello, &["done", "x"], place.path()));
@@ -63,10 +66,12 @@ fn corpus(root: &Path, n_plans: usize) {
     for plan in 0..n_plans {
         let directory = root.join(format!("plan-{plan}"));
         fs::create_dir_all(&directory).expect("it can be made");
-        fs::write(directory.join("plan.md"), format!("---\nstatus: active\n---\n# Plan {plan}\n")).expect("it can be written");
+        fs::write(directory.join("plan.md"), format!("---\nstatus: active\n---\n# Plan {plan}\n"))
+            .expect("it can be written");
         for step in 1..=10 {
             let depends = if step > 2 { format!("depends: [{}]\n", step - 1) } else { String::new() };
-            let head = format!("---\nid: plan-{plan}:{step}\nstatus: pending\n{depends}---\n# Step {step}\n\n");
+            let head =
+                format!("---\nid: plan-{plan}:{step}\nstatus: pending\n{depends}---\n# Step {step}\n\n");
             fs::write(directory.join(format!("step-{step}.md")), head + &text).expect("it can be written");
         }
     }
@@ -113,7 +118,11 @@ fn resident_write(root: &Path, place: &Path, plan: usize) -> f64 {
 
 fn start(program: &Path, arguments: &[&str], directory: &Path) -> f64 {
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(directory).env("XDG_STATE_HOME", directory.join("state")).env("PLANWATCH_BY", "bench");
+    command
+        .args(arguments)
+        .current_dir(directory)
+        .env("XDG_STATE_HOME", directory.join("state"))
+        .env("PLANWATCH_BY", "bench");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let started = Instant::now();
     let status = command.status().expect("it starts");

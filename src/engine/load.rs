@@ -7,7 +7,7 @@ use crate::disk::{DiskError, FileKind, ScanEntry, Snapshot};
 use crate::engine::context::{Context, Notice, Reading};
 use crate::engine::error::Error;
 use crate::index::freshness::{self, Freshness, Stamp};
-use crate::index::{FileRow, Index, Opened, Place};
+use crate::index::{FileRow, Index, IndexError, Opened, Place};
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
@@ -23,23 +23,30 @@ use crate::plan::time::Time;
 pub(crate) fn all(context: &Context) -> Result<Plans, Error> {
     match context.reading {
         Reading::Files => Ok(from_files(context, Bodies::Drop).plans),
-        Reading::Index => Ok(Plans::new(fresh_index(context)?.load()?)),
+        Reading::Index => ask(context, Index::load).map(Plans::new),
     }
 }
 
-/// Returns an index that holds what the files hold now: the kept one, or with `--no-index` one in memory.
-pub(crate) fn fresh_index(context: &Context) -> Result<Index, Error> {
+/// Asks an index that holds what the files hold now: the kept one, or with `--no-index` one in memory.
+///
+/// An index that cannot be kept, or fails on the way, is told of and replaced by one in memory for this answer.
+pub(crate) fn ask<T>(
+    context: &Context,
+    question: impl Fn(&Index) -> Result<T, IndexError>,
+) -> Result<T, Error> {
     let directory = match context.reading {
         Reading::Index => context.plans.runtime_dir(),
         Reading::Files => None,
     };
-    let Some(directory) = directory else { return in_memory(context) };
-    match kept_index(context, &directory) {
-        Ok(index) => Ok(index),
-        Err(error) => {
+    let kept = directory.map(|it| kept_index(context, &it).and_then(|index| Ok(question(&index)?)));
+    match kept {
+        Some(Ok(answer)) => Ok(answer),
+        Some(Err(Error::Index(error))) if error.is_the_askers() => Err(error.into()),
+        Some(Err(error)) => {
             (context.tell)(Notice::IndexInMemory { why: error.to_string() });
-            in_memory(context)
+            Ok(question(&in_memory(context)?)?)
         }
+        None => Ok(question(&in_memory(context)?)?),
     }
 }
 

@@ -29,14 +29,14 @@ impl SearchReport {
 
 /// Searches the full text of plans and steps, best first.
 pub fn search(context: &Context, request: &SearchRequest) -> Result<SearchReport, Error> {
-    let index = load::fresh_index(context)?;
-    let hits = index.search(&Query { limit: request.limit, ..Query::new(request.query.clone()) })?;
+    let query = Query { limit: request.limit, ..Query::new(request.query.clone()) };
+    let hits = load::ask(context, |index| index.search(&query))?;
     Ok(SearchReport { query: request.query.clone(), hits })
 }
 
 /// Runs a reading SQL query on the documented views of the index.
 pub fn sql(context: &Context, query: &str) -> Result<Table, Error> {
-    Ok(load::fresh_index(context)?.sql(query)?)
+    load::ask(context, |index| index.sql(query))
 }
 
 /// A snippet without the marks around its matches.

@@ -100,10 +100,11 @@ fn decide_move(
         refusal => refusal.is_some() || owner == Owner::Forced,
     };
     let is_same = step.status.is(verb.target());
-    let ends = owner::ended_claim(step, context.now).filter(|_| verb != Verb::Start);
+    let ends = owner::ended_claim(step, context.now).filter(|_| verb != Verb::Start || is_forced);
     let mut update =
         StepUpdate { status: Some(verb.target()), did: verb.outcome().to_owned(), ..StepUpdate::default() };
-    update.removes_claim = step.claim.is_some() && verb != Verb::Start;
+    // Who starts a claimed step by force takes it over, and has no claim of their own.
+    update.removes_claim = step.claim.is_some() && (verb != Verb::Start || is_forced);
     let wants_attempt = request.message.is_some() || ends.is_some() || is_forced;
     if wants_attempt {
         let outcome = if is_forced { "forced" } else { verb.outcome() };

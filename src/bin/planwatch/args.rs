@@ -78,7 +78,7 @@ impl Colour {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Say what needs attention, who works on what, and what is ready
+    /// Say what needs attention, who does what, and what is ready
     #[command(alias = "briefing")]
     Status(look::Status),
     /// List the plans, or the steps of one

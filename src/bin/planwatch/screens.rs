@@ -81,8 +81,15 @@ pub(crate) fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
+/// A title, unless it only repeats the id that stands beside it.
+pub(crate) fn own_title<'a>(id: &str, title: &'a str) -> &'a str {
+    let is_same = |it: &str| it.trim().to_lowercase().replace(' ', "-") == id.to_lowercase();
+    if is_same(title) { "" } else { title }
+}
+
 /// The title line of a screen: what it is about, and what it is called.
 pub(crate) fn heading(id: &str, title: &str) -> String {
+    let title = own_title(id, title);
     let id = paint(BOLD, &escaped(id));
     if title.is_empty() { format!("{id}\n") } else { format!("{id}  {}\n", escaped(title)) }
 }

@@ -54,9 +54,9 @@ fn more(hidden: usize) -> String {
 fn no_plans(request: &ListRequest, hidden: usize) -> String {
     let is_filtered =
         !request.status.is_empty() || request.program.is_some() || request.tag.is_some() || request.stale;
-    let open = ("planwatch list".to_owned(), "lists the open plans");
-    let all = ("planwatch list --all".to_owned(), "lists every plan");
-    let new = ("planwatch new TITLE STEP…".to_owned(), "makes a plan");
+    let open = ("planwatch list".to_owned(), "to list the open plans");
+    let all = ("planwatch list --all".to_owned(), "to list every plan");
+    let new = ("planwatch new TITLE STEP…".to_owned(), "to make a plan");
     match (is_filtered, hidden) {
         (true, _) => format!("No plan is like that.\n{}", to_type(&[open, all])),
         (false, 0) if request.archived => format!("No plan is archived.\n{}", to_type(&[open])),
@@ -80,8 +80,8 @@ fn steps_of(
     let id = typed(&plan.id);
     if steps.is_empty() {
         let (said, commands) = match plan.steps_total {
-            0 => ("It has no steps yet.", vec![(format!("planwatch add {id} TITLE"), "adds one")]),
-            _ => ("No step is like that.", vec![(format!("planwatch list {id}"), "lists all of them")]),
+            0 => ("It has no steps yet.", vec![(format!("planwatch add {id} TITLE"), "to add one")]),
+            _ => ("No step is like that.", vec![(format!("planwatch list {id}"), "to list all of them")]),
         };
         return Ok(format!("{head}{said}\n{}", to_type(&commands)));
     }

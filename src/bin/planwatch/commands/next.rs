@@ -36,9 +36,9 @@ fn screen(report: &NextReport, now: Time, width: Option<usize>) -> String {
     text.push_str(&format!("why: {}\n\n", escaped(&report.why)));
     let id = typed(&step.id);
     text.push_str(&to_type(&[
-        (format!("planwatch show {id}"), "reads it"),
-        (format!("planwatch start {id}"), "begins it"),
-        (format!("planwatch done {id}"), "completes it"),
+        (format!("planwatch show {id}"), "to read it"),
+        (format!("planwatch start {id}"), "to begin it"),
+        (format!("planwatch done {id}"), "to complete it"),
     ]));
     let others = report.candidates.as_deref().unwrap_or_default();
     let others: Vec<_> = others.iter().filter(|it| it.step.id != step.id).collect();
@@ -72,26 +72,27 @@ fn nothing(report: &NextReport) -> String {
     let command = |verb: &str| {
         plan.as_deref().map_or_else(|| format!("planwatch {verb}"), |it| format!("planwatch {verb} {it}"))
     };
-    let status = ("planwatch status".to_owned(), "says what needs attention");
-    let list = (command("list"), if plan.is_some() { "lists its steps" } else { "lists the plans" });
-    let new = ("planwatch new TITLE STEP…".to_owned(), "makes a plan");
+    let status = ("planwatch status".to_owned(), "to see what needs attention");
+    let list = (command("list"), if plan.is_some() { "to list its steps" } else { "to list the plans" });
+    let new = ("planwatch new TITLE STEP…".to_owned(), "to make a plan");
     let (said, commands) = match (report.state, &plan) {
         (State::Next | State::Waiting | State::Blocked, None) => ("Nothing is ready", vec![status, list]),
         (State::Next | State::Waiting | State::Blocked, Some(_)) => ("Nothing is ready", vec![list, status]),
         (State::Draft, Some(_)) => {
-            ("Nothing is handed out", vec![(command("start"), "makes the plan active")])
+            ("Nothing is handed out", vec![(command("start"), "to make the plan active")])
         }
-        (State::Draft, None) => {
-            ("Nothing is handed out", vec![("planwatch start PLAN".to_owned(), "makes a plan active"), list])
-        }
+        (State::Draft, None) => (
+            "Nothing is handed out",
+            vec![("planwatch start PLAN".to_owned(), "to make a plan active"), list],
+        ),
         (State::Complete, _) => {
-            ("All is done", vec![new, ("planwatch list --all".to_owned(), "lists every plan")])
+            ("All is done", vec![new, ("planwatch list --all".to_owned(), "to list every plan")])
         }
         (State::Abandoned, Some(_)) => {
-            ("Nothing is handed out", vec![(command("reopen"), "makes the plan active again")])
+            ("Nothing is handed out", vec![(command("reopen"), "to make the plan active again")])
         }
         (State::Empty, Some(_)) => {
-            ("Nothing is there", vec![(format!("{} TITLE", command("add")), "adds a step")])
+            ("Nothing is there", vec![(format!("{} TITLE", command("add")), "to add a step")])
         }
         (State::Abandoned | State::Empty, None) => ("Nothing is there", vec![new, list]),
     };

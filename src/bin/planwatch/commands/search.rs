@@ -24,7 +24,7 @@ pub(crate) fn run(session: &Session, args: &Search) -> Result<u8, Failure> {
 
 fn screen(report: &SearchReport, limit: usize) -> String {
     if report.hits.is_empty() {
-        let fewer = ("planwatch search WORD".to_owned(), "with fewer or shorter words finds more");
+        let fewer = ("planwatch search WORD".to_owned(), "with fewer words, to find more");
         return format!("Nothing was found for: {}\n{}", escaped(&report.query), to_type(&[fewer]));
     }
     let mut said = String::new();

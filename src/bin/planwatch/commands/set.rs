@@ -74,7 +74,12 @@ pub(crate) fn remove(session: &Session, args: Remove) -> Result<u8, Failure> {
     change::check_fields(session)?;
     let Remove { ids, yes, force, dry_run } = args;
     let request = RemoveRequest { ids, is_confirmed: yes, force, mode: dry_run.mode() };
-    change::print(session, &remove::remove(&session.context()?, &request)?)
+    let report = remove::remove(&session.context()?, &request)?;
+    let code = change::print(session, &report)?;
+    if !report.is_dry_run && !report.changes.is_empty() {
+        session.output.hint("`planwatch undo` takes it back");
+    }
+    Ok(code)
 }
 
 #[cfg(test)]

@@ -140,19 +140,22 @@ fn what_next(report: &StatusReport) -> String {
     if let Some(step) = report.ready.first() {
         let id = typed(&step.id);
         return to_type(&[
-            (format!("planwatch show {id}"), "reads the next step"),
-            (format!("planwatch start {id}"), "begins it"),
+            (format!("planwatch show {id}"), "to read the next step"),
+            (format!("planwatch start {id}"), "to begin it"),
         ]);
     }
     if let Some(step) = report.in_progress.first() {
-        return to_type(&[(format!("planwatch done {}", typed(&step.id)), "completes what is in progress")]);
+        return to_type(&[(
+            format!("planwatch done {}", typed(&step.id)),
+            "to complete what is in progress",
+        )]);
     }
     if let Some(it) = report.attention.first() {
-        return to_type(&[(format!("planwatch show {}", typed(&it.step.id)), "says what happened")]);
+        return to_type(&[(format!("planwatch show {}", typed(&it.step.id)), "to see what happened")]);
     }
     to_type(&[
-        ("planwatch next".to_owned(), "says why nothing is ready"),
-        ("planwatch list".to_owned(), "lists the plans"),
+        ("planwatch next".to_owned(), "to see why nothing is ready"),
+        ("planwatch list".to_owned(), "to list the plans"),
     ])
 }
 

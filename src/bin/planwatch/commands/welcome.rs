@@ -31,7 +31,7 @@ pub(crate) fn screen() -> String {
 
 pub(crate) fn commands() -> String {
     to_type(&[
-        ("planwatch new auth Schema Migrations Tests".to_owned(), "makes a plan with three steps"),
-        ("planwatch help".to_owned(), "names the verbs"),
+        ("planwatch new auth Schema Migrations Tests".to_owned(), "to make a plan with three steps"),
+        ("planwatch help".to_owned(), "to see the verbs"),
     ])
 }

@@ -6,7 +6,7 @@ use crate::context::Session;
 use crate::failure::Failure;
 use crate::fields;
 use crate::output::{Form, escaped};
-use crate::screens::{BOLD, DIM, GOOD, text};
+use crate::screens::{BOLD, DIM, PLAIN, colour, own_title, text};
 use crate::table::paint;
 
 /// Refuses fields of `--json` that the answer will not have, before anything is written.
@@ -50,25 +50,73 @@ pub(crate) fn next_line(what: &str) -> String {
     format!("{} {}\n", paint(DIM, "next:"), escaped(what))
 }
 
-/// The verbs that say what they did by their own name.
-const MOVES: [&str; 6] = ["start", "done", "fail", "block", "skip", "reopen"];
-
-/// One change in one line.
+/// One change in one line: `done auth:1 Schema (was pending)`, `auth:1 Schema: attempt recorded`.
 pub(crate) fn line(verb: &str, change: &Changed) -> String {
     let Changed { id, title, was, status, did, was_written, .. } = change;
-    let name = format!("{} {}", paint(BOLD, &escaped(id)), escaped(title));
-    let name = name.trim_end();
-    let has_moved = was.is_some() && status.is_some() && was != status;
-    let is_move = MOVES.contains(&verb) && has_moved;
-    let did = if is_move { verb } else { did };
-    if !was_written {
-        let did = if did.starts_with("already") { did } else { "nothing to change" };
-        return format!("{name}: {}\n", escaped(did));
-    }
+    let name = name(id, title);
+    let style = status.as_deref().map_or(PLAIN, colour);
     let before = match (was, status) {
-        (Some(was), Some(_)) if is_move => paint(DIM, &format!(" (was {})", escaped(was))),
-        (Some(was), Some(now)) if has_moved => paint(DIM, &format!(" ({} → {})", escaped(was), escaped(now))),
+        (Some(was), Some(now)) if was != now => format!(" (was {})", escaped(was)),
         _ => String::new(),
     };
-    format!("{} {name}{before}\n", paint(GOOD, &escaped(did)))
+    let before = paint(DIM, &before);
+    let said = match (verb, did.as_str()) {
+        (_, did) if !was_written => {
+            format!("{name}: {}", if did.starts_with("already") { did } else { "nothing to change" })
+        }
+        ("undo", did) => format!("{} {name}", escaped(&did.replace(" taken back", ": took back"))),
+        ("done", "completed") => format!("{} {name}{before}", paint(style, "done")),
+        ("new" | "move", did) => {
+            let (word, rest) = did.split_once(' ').unwrap_or((did, ""));
+            format!("{word} {name} {}", escaped(rest))
+        }
+        (_, did) if !did.contains(' ') => format!("{} {name}{before}", paint(style, &escaped(did))),
+        (_, did) => format!("{name}: {}{before}", escaped(did)),
+    };
+    format!("{}\n", said.trim_end())
+}
+
+/// A title that only repeats the id is left out.
+fn name(id: &str, title: &str) -> String {
+    let name = format!("{} {}", paint(BOLD, &escaped(id)), escaped(own_title(id, title)));
+    name.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(verb: &str, did: &str, (was, status): (&str, &str), expected: &str) {
+        let some = |it: &str| (!it.is_empty()).then(|| it.to_owned());
+        let change = Changed {
+            id: "auth:1".to_owned(),
+            title: "Schema".to_owned(),
+            path: "plans/auth/step-1.md".to_owned(),
+            was_written: !did.starts_with("already"),
+            was: some(was),
+            status: some(status),
+            did: did.to_owned(),
+            now: Value::Null,
+        };
+        assert_eq!(anstream::adapter::strip_str(&line(verb, &change)).to_string(), format!("{expected}\n"));
+    }
+
+    #[test]
+    fn one_line_says_what_was_done() {
+        check("done", "completed", ("pending", "completed"), "done auth:1 Schema (was pending)");
+        check("done", "already completed", ("completed", "completed"), "auth:1 Schema: already completed");
+        check("fail", "failed", ("in_progress", "failed"), "failed auth:1 Schema (was in_progress)");
+        check(
+            "attempt",
+            "attempt recorded",
+            ("pending", "in_progress"),
+            "auth:1 Schema: attempt recorded (was pending)",
+        );
+        check("add", "added", ("", "pending"), "added auth:1 Schema");
+        check("move", "moved from 3", ("auth:3", ""), "moved auth:1 Schema from 3");
+        check("new", "made with 4 files", ("", "active"), "made auth:1 Schema with 4 files");
+    }
 }

@@ -7,7 +7,7 @@ use planwatch::plan::records::Priority;
 use planwatch::plan::time::Time;
 
 use crate::output::escaped;
-use crate::screens::{BAD, BUSY, DIM, PLAIN, READY, STUCK, ago, bar_of, colour};
+use crate::screens::{BAD, BUSY, DIM, PLAIN, READY, STUCK, ago, bar_of, colour, own_title};
 use crate::table::{Table, Yields, cell, column, styled};
 
 /// Draws one line a plan; the children of a program stand below it.
@@ -29,7 +29,7 @@ pub(crate) fn table(plans: &[PlanShape], now: Time) -> Table {
             styled(style, now_text),
             styled(if plan.priority == Priority::Critical { BAD } else { PLAIN }, priority(plan.priority)),
             styled(DIM, ago(now, plan.last_activity)),
-            cell(escaped(&plan.title)),
+            cell(escaped(own_title(&plan.id, &plan.title))),
         ]);
     }
     table
