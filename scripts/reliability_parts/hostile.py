@@ -82,6 +82,11 @@ def yaml_cases():
     for nth, word in enumerate(["yes", "~", "0x1F", "1_000", "12:30:45", ".nan", "<<", "=", "!x", "@x", "`x", "%x", "&", "*", "|", ">", "-", "?", ":", "''", '""', "[", "{", "]", "}", ","]):
         yield f"word-{nth}", f"---\nstatus: {word}\n---\n", None
         yield f"title-{nth}", f"---\nstatus: pending\ntitle: {word}\n---\n", None
+        yield f"item-{nth}", f"---\nstatus: pending\ntags: [{word}]\n---\n", None
+        yield f"key-{nth}", f"---\nstatus: pending\n{word}: 1\n---\n", None
+    for key in ("id", "claim", "depends", "attempts", "notes", "verify", "touches", "confirmed", "created_at", "metadata"):
+        for nth, value in enumerate(("[[[]]]", "{a: {b: [c]}}", "!!set {a}")):
+            yield f"{key}-{nth}", FM.format(f"{key}: {value}"), None
 
 
 def bytes_cases():

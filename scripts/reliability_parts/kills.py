@@ -29,7 +29,7 @@ def tree(root):
     found = {}
     for path in sorted(plans.rglob("*")):
         relative = path.relative_to(plans)
-        if path.is_file() and relative.parts[0] != ".planwatch":
+        if path.is_file() and not relative.parts[0].startswith(".planwatch"):
             found[str(relative)] = path.read_bytes()
     return found
 

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::disk::{DiskError, FileKind, ScanEntry, Snapshot};
+use crate::disk::{self, DiskError, FileKind, ScanEntry};
 use crate::engine::context::{Context, Notice, Reading};
 use crate::engine::error::Error;
 use crate::index::freshness::{self, Freshness, Stamp};
-use crate::index::{FileRow, Index, IndexError, Opened, Place};
+use crate::index::{FileRow, Index, IndexError, Opened, Place, Snapshot};
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
@@ -23,80 +23,95 @@ use crate::plan::time::Time;
 pub(crate) fn all(context: &Context) -> Result<Plans, Error> {
     match context.reading {
         Reading::Files => Ok(from_files(context, Bodies::Drop).plans),
-        Reading::Index => ask(context, Index::load).map(Plans::new),
+        // Whatever the index cannot hold, the files still say.
+        Reading::Index => Ok(ask(context, |index| index.load())
+            .map_or_else(|_| from_files(context, Bodies::Drop).plans, Plans::new)),
     }
 }
+
+/// A question to an index, which may be asked twice.
+type Question<'a, T> = &'a dyn Fn(&Snapshot<'_>) -> Result<T, IndexError>;
 
 /// Asks an index that holds what the files hold now: the kept one, or with `--no-index` one in memory.
 ///
 /// An index that cannot be kept, or fails on the way, is told of and replaced by one in memory for this answer.
 pub(crate) fn ask<T>(
     context: &Context,
-    question: impl Fn(&Index) -> Result<T, IndexError>,
+    question: impl Fn(&Snapshot<'_>) -> Result<T, IndexError>,
 ) -> Result<T, Error> {
     let directory = match context.reading {
         Reading::Index => context.plans.runtime_dir(),
         Reading::Files => None,
     };
-    let kept = directory.map(|it| kept_index(context, &it).and_then(|index| Ok(question(&index)?)));
-    match kept {
-        Some(Ok(answer)) => Ok(answer),
-        Some(Err(Error::Index(error))) if error.is_the_askers() => Err(error.into()),
-        Some(Err(error)) => {
+    let Some(directory) = directory else { return Ok(ask_memory(context, &question)?) };
+    match ask_kept(context, &directory, &question) {
+        Err(error) if !error.is_the_askers() => {
             (context.tell)(Notice::IndexInMemory { why: error.to_string() });
-            Ok(question(&in_memory(context)?)?)
+            Ok(ask_memory(context, &question)?)
         }
-        None => Ok(question(&in_memory(context)?)?),
+        answer => Ok(answer?),
     }
 }
 
-fn kept_index(context: &Context, directory: &Path) -> Result<Index, Error> {
+fn ask_memory<T>(context: &Context, question: Question<'_, T>) -> Result<T, IndexError> {
+    let (mut index, _) = Index::open(Place::Memory)?;
+    fill(context, &mut index)?;
+    question(&index.snapshot()?)
+}
+
+fn ask_kept<T>(context: &Context, directory: &Path, question: Question<'_, T>) -> Result<T, IndexError> {
     let (mut index, opened) = Index::open(Place::Directory(directory))?;
     if let Opened::Rebuilt { why } = opened {
         (context.tell)(Notice::IndexRebuilt { why });
     }
-    if !is_fresh(context, &mut index)? {
-        fill(context, &mut index)?;
+    match ask_fresh(context, &mut index, question) {
+        Ok(Some((answer, settled))) => {
+            // The contents are the same, so the next look need not read them again; if it cannot be said, it will.
+            index.restamp(&settled).ok();
+            return Ok(answer);
+        }
+        Ok(None) => {}
+        Err(IndexError::Damaged { what }) => (context.tell)(Notice::IndexRebuilt { why: what }),
+        Err(error) => return Err(error),
     }
-    Ok(index)
-}
-
-fn in_memory(context: &Context) -> Result<Index, Error> {
-    let (mut index, _) = Index::open(Place::Memory)?;
     fill(context, &mut index)?;
-    Ok(index)
+    question(&index.snapshot()?)
 }
 
-fn fill(context: &Context, index: &mut Index) -> Result<(), Error> {
+fn fill(context: &Context, index: &mut Index) -> Result<(), IndexError> {
     let loaded = from_files(context, Bodies::Keep);
-    index.replace(&loaded.rows, &loaded.plans.into_vec())?;
-    Ok(())
+    index.replace(&loaded.rows, &loaded.plans.into_vec())
 }
 
-/// Compares the index with the files; contents are read only where a stamp leaves a doubt.
-fn is_fresh(context: &Context, index: &mut Index) -> Result<bool, Error> {
+/// Answers from the index if it speaks of the files as they are; contents are read only where a stamp leaves a doubt.
+///
+/// Rows and answer come from one snapshot, so that another process's writing cannot fall between them.
+fn ask_fresh<T>(
+    context: &Context,
+    index: &mut Index,
+    question: Question<'_, T>,
+) -> Result<Option<(T, Vec<FileRow>)>, IndexError> {
     let read_at = clock(context);
-    let rows = index.files()?;
+    let snapshot = index.snapshot()?;
+    let rows = snapshot.files()?;
     let mut found: Vec<_> = plan_files(context).into_iter().map(|it| (it.path, it.stamp)).collect();
     found.push(words_row(context));
     let doubtful = match freshness::compare(&rows, &found) {
-        Freshness::Same => return Ok(true),
-        Freshness::Differs => return Ok(false),
+        Freshness::Same => Vec::new(),
+        Freshness::Differs => return Ok(None),
         Freshness::Doubt(paths) => paths,
     };
     let mut settled = Vec::new();
     for path in doubtful {
-        let Some(row) = rows.iter().find(|it| it.path == path) else { return Ok(false) };
+        let Some(row) = rows.iter().find(|it| it.path == path) else { return Ok(None) };
         let hash = context.plans.read(Path::new(&path)).map(|it| etag(&it.bytes)).unwrap_or_default();
         if hash != row.hash {
-            return Ok(false);
+            return Ok(None);
         }
         let stamp = found.iter().find(|(it, _)| *it == path).map(|(_, stamp)| *stamp);
         settled.extend(stamp.map(|it| FileRow::new(path, it, hash, read_at)));
     }
-    // The contents are the same, so the next look need not read them again.
-    index.restamp(&settled)?;
-    Ok(true)
+    Ok(Some((question(&snapshot)?, settled)))
 }
 
 fn clock(context: &Context) -> i64 {
@@ -248,9 +263,9 @@ fn source(context: &Context, found: &Found) -> (Source, String) {
     (Source { path: found.path.clone(), content }, hash)
 }
 
-fn content(read: Result<Snapshot, DiskError>) -> Result<Content, Unread> {
+fn content(read: Result<disk::Snapshot, DiskError>) -> Result<Content, Unread> {
     match read {
-        Ok(Snapshot { bytes, stat, .. }) => {
+        Ok(disk::Snapshot { bytes, stat, .. }) => {
             Ok(Content { etag: etag(&bytes), bytes, modified: Time::from_nanoseconds(stat.mtime_ns) })
         }
         Err(error) => {

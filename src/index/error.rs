@@ -59,6 +59,10 @@ impl IndexError {
         }
     }
 
+    pub(super) fn unwritable(dir: &Path, source: io::Error) -> Self {
+        Self::Unwritable { path: dir.to_owned(), source }
+    }
+
     pub(super) fn damaged(what: impl Into<String>) -> Self {
         Self::Damaged { what: what.into() }
     }

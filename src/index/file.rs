@@ -3,9 +3,11 @@
 //! The one place outside the disk floor that touches files: SQLite has to open its file by name, and nothing here is
 //! a plan or anything else of the user's.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File, Metadata, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use crate::index::error::IndexError;
 use crate::index::schema;
@@ -15,6 +17,10 @@ use crate::index::schema;
 pub(super) struct IndexFile {
     dir: PathBuf,
 }
+
+/// How often, and how long each time, the lock is waited for: 5 seconds.
+const PATIENCE: u32 = 500;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// What tells a file from another one that took its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,21 +55,29 @@ impl IndexFile {
         fs::symlink_metadata(self.path()).is_ok_and(|it| it.is_file()) || self.identity().is_none()
     }
 
-    /// Moves the file aside as the one `.bad`, if it is still the one that was seen.
+    /// Waits for the other processes that make or move the file.
     ///
-    /// No connection of this process may have it open. Under a lock, because two processes that see the same damage
-    /// would otherwise move each other's new file away.
-    pub(super) fn move_aside(&self, seen: Option<Identity>) -> Result<(), IndexError> {
-        let unwritable = |source| IndexError::Unwritable { path: self.dir.clone(), source };
+    /// The lock goes with the handle. SQLite's own locks are in the file itself, which may not be opened beside it.
+    pub(super) fn lock(&self) -> Result<File, IndexError> {
+        let unwritable = |source| IndexError::unwritable(&self.dir, source);
         let lock = File::create(self.named(".lock")).map_err(unwritable)?;
-        lock.lock().map_err(unwritable)?;
-        if self.identity() != seen {
-            return Ok(());
+        for _ in 0..PATIENCE {
+            match lock.try_lock() {
+                Ok(()) => return Ok(lock),
+                Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
+                Err(TryLockError::Error(source)) => return Err(unwritable(source)),
+            }
         }
+        Err(IndexError::Busy)
+    }
+
+    /// Moves the file aside as the one `.bad`. The lock is held, and this process has no connection to the file.
+    pub(super) fn move_aside(&self) -> Result<(), IndexError> {
         // The log goes first: a file without its log is an older index, a log beside another file would be its damage.
         for end in ["-wal", "-shm", ""] {
-            give_way(&self.named(&format!(".bad{end}"))).map_err(unwritable)?;
-            rename(&self.named(end), &self.named(&format!(".bad{end}"))).map_err(unwritable)?;
+            let bad = self.named(&format!(".bad{end}"));
+            let moved = give_way(&bad).and_then(|()| rename(&self.named(end), &bad));
+            moved.map_err(|source| IndexError::unwritable(&self.dir, source))?;
         }
         Ok(())
     }

@@ -25,6 +25,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -49,6 +50,8 @@ pub struct Index {
     connection: Connection,
     /// The file, and what it was when it was opened; none in memory.
     file: Option<(IndexFile, Option<Identity>)>,
+    /// Whether an answer met damage.
+    is_damaged: Cell<bool>,
 }
 
 /// Where an index is.
@@ -81,50 +84,69 @@ impl Index {
     pub fn open(place: Place<'_>) -> Result<(Self, Opened), IndexError> {
         let Place::Directory(dir) = place else { return Ok((Self::in_memory()?, Opened::Made)) };
         let file = IndexFile::in_dir(dir);
-        let seen = file.identity();
-        match Self::in_file(&file) {
-            Err(IndexError::Damaged { what }) => Self::instead_of(&file, seen, what),
-            opened => opened,
-        }
-        .map_err(|error| error.in_dir(dir))
+        let opened = match Self::kept(&file) {
+            Ok(Some(index)) => Ok((index, Opened::Kept)),
+            // Unwritable may be a file that another process is moving aside.
+            Ok(None) | Err(IndexError::Damaged { .. } | IndexError::Unwritable { .. }) => Self::make(&file),
+            Err(error) => Err(error),
+        };
+        opened.map_err(|error| error.in_dir(dir))
     }
 
     fn in_memory() -> Result<Self, IndexError> {
         let mut connection = configured(Connection::open_in_memory()?)?;
         schema::ensure(&mut connection)?;
-        read_only(&connection, true)?;
-        Ok(Self { connection, file: None })
+        Self::of(connection, None)
     }
 
-    fn in_file(file: &IndexFile) -> Result<(Self, Opened), IndexError> {
+    /// Opens a file that is an index already; none if there is none yet.
+    fn kept(file: &IndexFile) -> Result<Option<Self>, IndexError> {
+        let Some(identity) = file.identity() else { return Ok(None) };
         if !file.is_plain() {
             return Err(IndexError::damaged("its name is taken by something that is not a file"));
         }
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let connection = Connection::open_with_flags(file.path(), flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-        let mut connection = configured(connection)?;
-        let opened = match schema::ensure(&mut connection)? {
-            Found::Sound => Opened::Kept,
-            Found::Empty => Opened::Made,
-        };
-        read_only(&connection, true)?;
-        Ok((Self { connection, file: Some((file.clone(), file.identity())) }, opened))
+        let connection = configured(connect(file, OpenFlags::empty())?)?;
+        let journal: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+        if journal != "wal" || schema::look_at(&connection)? == Found::Empty {
+            return Ok(None);
+        }
+        Self::of(connection, Some((file.clone(), Some(identity)))).map(Some)
     }
 
-    fn instead_of(
-        file: &IndexFile,
-        seen: Option<Identity>,
-        why: String,
-    ) -> Result<(Self, Opened), IndexError> {
-        file.move_aside(seen)?;
-        match Self::in_file(file) {
-            Ok((index, _)) => Ok((index, Opened::Rebuilt { why })),
-            // What a new file cannot mend is the place's fault.
-            Err(IndexError::Damaged { what }) => {
-                Err(IndexError::Unwritable { path: file.dir().to_owned(), source: io::Error::other(what) })
-            }
-            Err(error) => Err(error),
+    /// Makes a new file where there is none or one that is no good.
+    ///
+    /// One process at a time: SQLite does not wait where two switch a file to its write-ahead log, and two that see
+    /// the same damage would move each other's new file away.
+    fn make(file: &IndexFile) -> Result<(Self, Opened), IndexError> {
+        let _lock = file.lock()?;
+        let why = match Self::kept(file) {
+            Ok(Some(index)) => return Ok((index, Opened::Kept)),
+            Err(IndexError::Damaged { what }) => Some(what),
+            Ok(None) => None,
+            Err(error) => return Err(error),
+        };
+        if why.is_some() {
+            file.move_aside()?;
         }
+        let mut connection = configured(connect(file, OpenFlags::SQLITE_OPEN_CREATE)?)?;
+        // Where a file system has no shared memory SQLite stays with its rollback journal, which is as safe.
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+        let found = schema::ensure(&mut connection).map_err(|error| match error {
+            // What a new file cannot mend is the place's fault.
+            IndexError::Damaged { what } => IndexError::unwritable(file.dir(), io::Error::other(what)),
+            error => error,
+        })?;
+        let opened = match (why, found) {
+            (Some(why), _) => Opened::Rebuilt { why },
+            (None, Found::Sound) => Opened::Kept,
+            (None, Found::Empty) => Opened::Made,
+        };
+        Ok((Self::of(connection, Some((file.clone(), file.identity())))?, opened))
+    }
+
+    fn of(connection: Connection, file: Option<(IndexFile, Option<Identity>)>) -> Result<Self, IndexError> {
+        read_only(&connection, true)?;
+        Ok(Self { connection, file, is_damaged: Cell::new(false) })
     }
 
     /// Takes a look at the index as it is when it is first asked.
@@ -135,7 +157,7 @@ impl Index {
     }
 
     fn look(&self) -> Result<Snapshot<'_>, IndexError> {
-        Snapshot::new(&self.connection)
+        Snapshot::new(&self.connection, &self.is_damaged)
     }
 
     /// See [`Snapshot::files`].
@@ -168,12 +190,13 @@ impl Index {
     /// `plans` come with their bodies, judged, and each name once among the live and once among the archived. A file
     /// that was deleted, replaced or found damaged meanwhile gives way to a new one.
     pub fn replace(&mut self, files: &[FileRow], plans: &[Plan]) -> Result<(), IndexError> {
-        if self.file.as_ref().is_some_and(|(file, opened)| file.identity() != *opened) {
-            self.reopen(None)?;
+        let is_another = self.file.as_ref().is_some_and(|(file, opened)| file.identity() != *opened);
+        if is_another || self.is_damaged.get() {
+            self.reopen()?;
         }
         match self.write(|it| write::replace(it, files, plans)) {
-            Err(IndexError::Damaged { what }) => {
-                self.reopen(Some(what))?;
+            Err(IndexError::Damaged { .. }) => {
+                self.reopen()?;
                 self.write(|it| write::replace(it, files, plans))
             }
             written => written,
@@ -184,6 +207,9 @@ impl Index {
     ///
     /// A row that is not there with the same path, length and hash is left alone: another walk knew better.
     pub fn restamp(&mut self, files: &[FileRow]) -> Result<(), IndexError> {
+        if self.is_damaged.get() {
+            return Err(IndexError::damaged("stamps are of no use to it"));
+        }
         self.write(|it| write::restamp(it, files))
     }
 
@@ -193,6 +219,9 @@ impl Index {
     ) -> Result<(), IndexError> {
         read_only(&self.connection, false)?;
         let written = self.in_transaction(put);
+        if matches!(written, Err(IndexError::Damaged { .. })) {
+            self.is_damaged.set(true);
+        }
         read_only(&self.connection, true)?;
         let dir = self.file.as_ref().map_or(Path::new(""), |(file, _)| file.dir());
         written.map_err(|error| error.in_dir(dir))
@@ -209,17 +238,26 @@ impl Index {
     }
 
     /// Opens the place again, with a new file if this one is damaged.
-    fn reopen(&mut self, damage: Option<String>) -> Result<(), IndexError> {
+    fn reopen(&mut self) -> Result<(), IndexError> {
         // The file is closed before it is moved; if there is no other, this goes on in memory.
-        let before = std::mem::replace(self, Self::in_memory()?);
-        let Some((file, opened)) = before.file else { return Ok(()) };
-        drop(before.connection);
-        *self = match damage {
-            Some(why) => Self::instead_of(&file, opened, why)?.0,
-            None => Self::open(Place::Directory(file.dir()))?.0,
-        };
+        let Self { connection, file, is_damaged } = std::mem::replace(self, Self::in_memory()?);
+        drop(connection);
+        let Some((file, opened)) = file else { return Ok(()) };
+        if is_damaged.get() {
+            let _lock = file.lock()?;
+            // Another process may have been quicker.
+            if file.identity() == opened {
+                file.move_aside()?;
+            }
+        }
+        *self = Self::open(Place::Directory(file.dir()))?.0;
         Ok(())
     }
+}
+
+fn connect(file: &IndexFile, more: OpenFlags) -> Result<Connection, IndexError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
+    Ok(Connection::open_with_flags(file.path(), flags)?)
 }
 
 /// Makes the settings that a connection, not the file, keeps.
@@ -227,8 +265,6 @@ fn configured(connection: Connection) -> Result<Connection, IndexError> {
     connection.busy_timeout(PATIENCE)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // Where a file system has no shared memory SQLite stays with its rollback journal, which is as safe.
-    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "mmap_size", 0)?;

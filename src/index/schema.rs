@@ -37,19 +37,24 @@ pub(super) const FULL_TEXT: [&str; 4] = ["search_data", "search_idx", "search_do
 pub(super) enum Found {
     /// An index of this schema and reader.
     Sound,
-    /// Nothing; the schema is there now.
+    /// Nothing yet.
     Empty,
 }
 
-/// Makes the schema in an empty file, and refuses any other as damaged.
-pub(super) fn ensure(connection: &mut Connection) -> Result<Found, IndexError> {
-    if n_objects(connection)? > 0 {
-        return check(connection).map(|()| Found::Sound);
+/// Tells what a file is; any other than these two is damaged.
+pub(super) fn look_at(connection: &Connection) -> Result<Found, IndexError> {
+    if n_objects(connection)? == 0 {
+        return Ok(Found::Empty);
     }
+    check(connection).map(|()| Found::Sound)
+}
+
+/// Makes the schema in a file that was empty.
+pub(super) fn ensure(connection: &mut Connection) -> Result<Found, IndexError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have been quicker.
-    if n_objects(&transaction)? > 0 {
-        return check(&transaction).map(|()| Found::Sound);
+    let found = look_at(&transaction)?;
+    if found == Found::Sound {
+        return Ok(found);
     }
     transaction.execute_batch(SCHEMA)?;
     transaction.pragma_update(None, "application_id", APPLICATION)?;
@@ -59,7 +64,7 @@ pub(super) fn ensure(connection: &mut Connection) -> Result<Found, IndexError> {
         sums::keep(&transaction, table, sums::of_table(&transaction, table)?)?;
     }
     transaction.commit()?;
-    Ok(Found::Empty)
+    Ok(found)
 }
 
 fn n_objects(connection: &Connection) -> Result<i64, IndexError> {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::plan::problem::{Code, Problem};
 use crate::plan::records::{Attempt, Claim, Confirmation, Note, NoteType, Priority, Verify};
 use crate::plan::time::Time;
-use crate::text::yaml::{Kind, View};
+use crate::text::yaml::{Budget, Kind, View};
 
 /// A front matter being read: its values, and the problems found on the way.
 pub(crate) struct Fields<'a> {
@@ -16,9 +16,16 @@ pub(crate) struct Fields<'a> {
     /// None: there is no front matter, every key has its default.
     pub(crate) root: Option<View<'a>>,
     pub(crate) problems: Vec<Problem>,
+    /// What the aliases of this front matter may still stand for.
+    pub(crate) budget: Option<Budget>,
 }
 
 impl<'a> Fields<'a> {
+    /// A value as JSON; null where its aliases stand for too much.
+    fn to_json(&mut self, value: View<'a>) -> Value {
+        self.budget.as_mut().and_then(|it| it.to_json(value).ok()).unwrap_or(Value::Null)
+    }
+
     /// Returns the value of a key that is there and not null.
     pub(crate) fn get(&self, key: &str) -> Option<View<'a>> {
         self.root?.get(key).filter(|it| !it.is_null())
@@ -119,8 +126,8 @@ impl<'a> Fields<'a> {
     /// A mapping kept as it is; beyond the budget of alias expansion it is reported and empty.
     pub(crate) fn mapping(&mut self, key: &str) -> Map<String, Value> {
         let Some(value) = self.get(key) else { return Map::new() };
-        match value.to_json() {
-            Ok(Value::Object(map)) => map,
+        match self.to_json(value) {
+            Value::Object(map) => map,
             _ => {
                 self.wrong_type(
                     value,
@@ -132,16 +139,16 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(crate) fn json(&self, key: &str) -> Value {
-        self.get(key).and_then(|it| it.to_json().ok()).unwrap_or(Value::Null)
+    pub(crate) fn json(&mut self, key: &str) -> Value {
+        self.get(key).map_or(Value::Null, |it| self.to_json(it))
     }
 
     /// The keys that are in no table of planwatch's.
-    pub(crate) fn custom(&self, known: &[&str]) -> Map<String, Value> {
+    pub(crate) fn custom(&mut self, known: &[&str]) -> Map<String, Value> {
         let Some(root) = self.root else { return Map::new() };
         let entries = root.entries().filter_map(|(key, value)| Some((key.text()?.to_owned(), value)));
         let unknown = entries.filter(|(key, _)| !known.contains(&key.as_str()));
-        unknown.map(|(key, value)| (key, value.to_json().unwrap_or(Value::Null))).collect()
+        unknown.map(|(key, value)| (key, self.to_json(value))).collect()
     }
 
     fn maps(&mut self, key: &str) -> Vec<View<'a>> {
@@ -169,7 +176,7 @@ impl<'a> Fields<'a> {
             let known = ["at", "by", "outcome", "notes"];
             let more = map.entries().filter_map(|(key, value)| Some((key.text()?.to_owned(), value)));
             let more = more.filter(|(key, _)| !known.contains(&key.as_str()));
-            let more = more.map(|(key, value)| (key, value.to_json().unwrap_or(Value::Null))).collect();
+            let more = more.map(|(key, value)| (key, self.to_json(value))).collect();
             let (at, by) = (self.time_in(map, "at"), self.text_in(map, "by"));
             Attempt { at, by, outcome: self.text_in(map, "outcome"), notes: self.text_in(map, "notes"), more }
         };

@@ -42,14 +42,15 @@ pub fn step_file(number: &StepNumber) -> String {
     format!("step-{number}.md")
 }
 
-/// `step`, anything short, a digit, and a Markdown ending, whatever the case.
+/// `step` or `steps`, a digit behind marks or marks alone, and a Markdown ending, whatever the case.
 fn looks_like_step(name: &str) -> bool {
     let folded = name.to_ascii_lowercase();
     let stem =
         [".md", ".markdown", ".mdown", ".mkd", ".md.txt"].iter().find_map(|it| folded.strip_suffix(it));
-    let rest = stem.and_then(|it| it.strip_prefix("step"));
-    let rest = rest.map(|it| it.trim_start_matches(['-', '_', ' ', '.', 's', '#']));
-    rest.is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()))
+    let Some(rest) = stem.and_then(|it| it.strip_prefix("step")) else { return false };
+    let marked = rest.trim_start_matches('s');
+    let number = marked.trim_start_matches(['-', '_', ' ', '.', '#', '+']);
+    number.starts_with(|c: char| c.is_ascii_digit()) || (number.is_empty() && !marked.is_empty())
 }
 
 #[cfg(test)]
@@ -70,9 +71,13 @@ mod tests {
             ("step3.md", FileName::LooksLikeStep),
             ("step-1234567890.md", FileName::LooksLikeStep),
             ("step-1 (copy).md", FileName::LooksLikeStep),
+            ("step-.md", FileName::LooksLikeStep),
+            ("step-+1.md", FileName::LooksLikeStep),
             ("step-1.md~", FileName::Other),
             (".#step-1.md", FileName::Other),
             ("steps.md", FileName::Other),
+            ("step.md", FileName::Other),
+            ("stepping.md", FileName::Other),
             ("notes.md", FileName::Other),
             ("step-one.md", FileName::Other),
         ];

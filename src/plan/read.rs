@@ -11,6 +11,7 @@ use crate::plan::step_number::StepNumber;
 use crate::plan::steps_list::{self, Listed};
 use crate::plan::words::{PlanStatus, Stated, Status, Words};
 use crate::text::markdown::{self, Outline};
+use crate::text::yaml::Budget;
 
 pub use crate::plan::source::{Content, PlanSources, Source, Unread};
 
@@ -180,7 +181,8 @@ fn read_plan_file(
     let outline = markdown::outline(parsed.body);
     let root = parsed.tree.as_ref().map(|(tree, _)| tree.root());
     let offset = parsed.tree.as_ref().map_or(0, |(_, at)| *at);
-    let mut fields = Fields { path: &path, file: bytes, offset, root, problems: Vec::new() };
+    let budget = parsed.tree.as_ref().map(|(tree, _)| Budget::of(tree));
+    let mut fields = Fields { path: &path, file: bytes, offset, root, problems: Vec::new(), budget };
     let mut plan = plan_of(id, &mut fields, &outline, words);
     plan.is_archived = is_archived;
     plan.etag = content.map(|it| it.etag.clone());

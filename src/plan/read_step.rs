@@ -11,6 +11,7 @@ use crate::plan::source::{Source, parse, unread};
 use crate::plan::steps_list::Listed;
 use crate::plan::words::{Stated, StepStatus, Words};
 use crate::text::markdown::{self, Outline};
+use crate::text::yaml::Budget;
 
 pub(crate) fn missing_step(plan: &Plan, dir: &str, listed: &Listed) -> Step {
     let id = StepId { plan: plan.id.clone(), number: listed.number.clone() };
@@ -24,7 +25,7 @@ pub(crate) fn missing_step(plan: &Plan, dir: &str, listed: &Listed) -> Step {
 }
 
 fn no_fields(path: &str) -> Fields<'_> {
-    Fields { path, file: &[], offset: 0, root: None, problems: Vec::new() }
+    Fields { path, file: &[], offset: 0, root: None, problems: Vec::new(), budget: None }
 }
 
 pub(crate) fn read_step(
@@ -40,7 +41,8 @@ pub(crate) fn read_step(
     let outline = markdown::outline(parsed.body);
     let root = parsed.tree.as_ref().map(|(tree, _)| tree.root());
     let offset = parsed.tree.as_ref().map_or(0, |(_, at)| *at);
-    let mut fields = Fields { path: &source.path, file: bytes, offset, root, problems: Vec::new() };
+    let budget = parsed.tree.as_ref().map(|(tree, _)| Budget::of(tree));
+    let mut fields = Fields { path: &source.path, file: bytes, offset, root, problems: Vec::new(), budget };
     let mut step = step_of(id, &mut fields, &outline, listed, words);
     let from_body = body_dependencies(id, &mut fields, parsed.body, &outline, listed);
     step.depends = own_dependencies(id, &mut fields, &from_body).unwrap_or(from_body.all);

@@ -146,11 +146,20 @@ pub(crate) enum Verb {
     Help(setup::Help),
 }
 
+const VERB_HELP: &str = "\
+{about-with-newline}
+{usage-heading} {usage}
+
+{all-args}{after-help}
+
+Options of every verb: planwatch help --all
+";
+
 /// The whole command line, with the first help screen in place of clap's own.
 pub(crate) fn command() -> clap::Command {
     let command = Cli::command();
     let screen = help::first_screen(&command);
-    command.override_help(screen)
+    command.override_help(screen).mut_subcommands(|it| it.help_template(VERB_HELP))
 }
 
 #[cfg(test)]

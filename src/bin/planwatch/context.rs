@@ -21,6 +21,7 @@ use planwatch::plan::time::Time;
 use crate::args::Everywhere;
 use crate::failure::Failure;
 use crate::output::{Form, Loudness, Output};
+use crate::patience::Patience;
 use crate::typed::Typed;
 
 /// One run of the command line: where it was started, and where its answer goes.
@@ -37,7 +38,7 @@ impl Session {
     pub(crate) fn begin(everywhere: &Everywhere, output: Output) -> Result<Self, Failure> {
         if let Some(directory) = &everywhere.directory {
             env::set_current_dir(directory).map_err(|error| {
-                let message = format!("`{}` cannot be gone to: {error}", directory.display());
+                let message = format!("there is no directory `{}`: {error}", directory.display());
                 Failure::failed("not-found", message).with_exit(3)
             })?;
         }
@@ -74,6 +75,15 @@ impl Session {
             None => workspace::make(&self.disk, &workspace)?,
         };
         self.context_in(&workspace, &plans)
+    }
+
+    /// Asks for what every plan may have to be read for; a long wait shows.
+    pub(crate) fn patiently<T>(&self, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Failure> {
+        let is_shown = self.output.loudness > Loudness::Quiet && !self.output.is_json();
+        let patience = is_shown.then(|| Patience::with("reading the plans"));
+        let answer = read();
+        drop(patience);
+        Ok(answer?)
     }
 
     pub(crate) fn context_in(&self, workspace: &Workspace, plans: &Path) -> Result<Context, Failure> {
@@ -136,7 +146,11 @@ pub(crate) fn empty_plans_dir() -> Result<PathBuf, Failure> {
     })
 }
 
+/// The clock, or `PLANWATCH_NOW` for scripts whose output must be the same each time.
 fn now() -> Time {
+    if let Some(fixed) = text("PLANWATCH_NOW").and_then(|it| it.parse().ok()) {
+        return fixed;
+    }
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Time::from_nanoseconds(i128::try_from(since.as_nanos()).unwrap_or(i128::MAX))
 }

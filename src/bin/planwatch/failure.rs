@@ -13,10 +13,11 @@ const ERROR: Style = AnsiColor::Red.on_default().bold();
 
 #[derive(Debug)]
 pub(crate) struct Failure {
-    pub(crate) code: String,
+    pub(crate) code: &'static str,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
-    pub(crate) details: Value,
+    /// Boxed, so that a result that holds no failure stays small.
+    pub(crate) details: Box<Value>,
     pub(crate) exit: u8,
 }
 
@@ -25,11 +26,11 @@ impl Failure {
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         let hint = hint.into();
         let hint = (!hint.is_empty()).then_some(hint);
-        Self { code: "usage".to_owned(), message: message.into(), hint, details: json!({}), exit: 2 }
+        Self { code: "usage", message: message.into(), hint, details: Box::new(json!({})), exit: 2 }
     }
 
-    pub(crate) fn failed(code: &str, message: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), message: message.into(), hint: None, details: json!({}), exit: 1 }
+    pub(crate) fn failed(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: None, details: Box::new(json!({})), exit: 1 }
     }
 
     #[must_use]
@@ -44,10 +45,10 @@ impl Failure {
 
     pub(crate) fn of(error: &Error) -> Self {
         Self {
-            code: error.code().to_owned(),
+            code: error.code(),
             message: message(error),
             hint: error.hint(),
-            details: error.details(),
+            details: Box::new(error.details()),
             exit: error.exit_code(),
         }
     }
@@ -108,7 +109,7 @@ pub(crate) fn of_command_line(error: &clap::Error) -> Failure {
                 format!("`{value}` is no value of {}", option_name(&option))
             };
             let known = if valid.is_empty() { usage(error) } else { format!("one of {valid}") };
-            (message, near.unwrap_or(known))
+            (message, near.map_or(known.clone(), |it| format!("{it} {known}")))
         }
         ErrorKind::ArgumentConflict => {
             let (one, other) = (named(ContextKind::InvalidArg), named(ContextKind::PriorArg));

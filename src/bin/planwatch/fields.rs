@@ -10,6 +10,10 @@ use crate::failure::Failure;
 /// The fields of what a writing verb answers; known beforehand, so that a wrong field writes nothing.
 pub(crate) const CHANGE: [&str; 5] = ["verb", "dry_run", "changes", "refused", "diff"];
 
+/// The fields of all events together; one event has not all of them.
+pub(crate) const EVENT: [&str; 11] =
+    ["event", "of", "id", "plan", "title", "path", "at", "source", "old", "new", "attempt"];
+
 const ENVELOPE: [&str; 2] = ["schema_version", "kind"];
 
 /// The key whose items are meant in a list of this kind.
@@ -39,7 +43,11 @@ pub(crate) fn keep(object: Value, wanted: &[String]) -> Result<Value, Failure> {
     }
     let key = object.get("kind").and_then(Value::as_str).and_then(list_key);
     let Some(key) = key else {
-        known(wanted, &fields_of([&object]))?;
+        if object.get("kind").and_then(Value::as_str) != Some("event") {
+            let of_object = fields_of([&object]);
+            let own: Vec<_> = of_object.into_iter().filter(|it| !ENVELOPE.contains(it)).collect();
+            known(wanted, &own)?;
+        }
         object.retain(|key, _| ENVELOPE.contains(&key.as_str()) || wanted.contains(key));
         return Ok(Value::Object(object));
     };
@@ -62,7 +70,7 @@ fn fields_of<'a>(objects: impl IntoIterator<Item = &'a Map<String, Value>>) -> V
     let mut fields: Vec<&str> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for key in objects.into_iter().flat_map(Map::keys) {
-        if seen.insert(key) && !ENVELOPE.contains(&key.as_str()) {
+        if seen.insert(key) {
             fields.push(key);
         }
     }
@@ -94,7 +102,9 @@ mod tests {
 
     #[test]
     fn items_of_a_list_keep_what_was_asked_for() {
-        let list = json!({"schema_version": 1, "kind": "plan-list", "plans": [{"id": "a", "title": "A"}], "hidden": 0});
+        let list = json!({"schema_version": 1, "kind": "plan-list", "plans": [{"id": "a", "kind": "plan", "title": "A"}], "hidden": 0});
+        let kinds = json!({"schema_version": 1, "kind": "plan-list", "plans": [{"kind": "plan"}]});
+        check(list.clone(), "kind", &kinds);
         check(list.clone(), "id", &json!({"schema_version": 1, "kind": "plan-list", "plans": [{"id": "a"}]}));
         check(list.clone(), "", &list);
     }
@@ -111,6 +121,12 @@ mod tests {
         let failure = keep(step, &read("titel")).unwrap_err();
         assert_eq!(failure.exit, 2);
         assert_eq!(failure.hint.unwrap(), "did you mean `title`? the fields are title, status");
+    }
+
+    #[test]
+    fn an_event_need_not_have_every_field_of_events() {
+        let event = json!({"schema_version": 1, "kind": "event", "event": "attempt", "id": "a:1"});
+        check(event, "id,new", &json!({"schema_version": 1, "kind": "event", "id": "a:1"}));
     }
 
     #[test]

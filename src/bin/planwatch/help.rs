@@ -117,7 +117,13 @@ fn synopsis(verb: &Command) -> String {
         let many = if matches!(it.get_action(), clap::ArgAction::Append) { "…" } else { "" };
         if it.is_required_set() { format!(" {name}{many}") } else { format!(" [{name}{many}]") }
     };
-    format!("{}{}", verb.get_name(), verb.get_positionals().map(place).collect::<String>())
+    let named = |it: &Arg| {
+        let value = it.get_value_names().and_then(|names| names.first()).map(|it| format!(" {it}"));
+        format!(" --{}{}", it.get_long().unwrap_or_default(), value.unwrap_or_default())
+    };
+    let wanted = verb.get_arguments().filter(|it| it.is_required_set() && !it.is_positional());
+    let places = verb.get_positionals().map(place).chain(wanted.map(named));
+    format!("{}{}", verb.get_name(), places.collect::<String>())
 }
 
 /// The options that every verb takes.

@@ -7,6 +7,7 @@ mod failure;
 mod fields;
 mod help;
 mod output;
+mod patience;
 mod screens;
 mod table;
 mod typed;

@@ -75,6 +75,14 @@ impl Output {
         matches!(self.form, Form::Json(_))
     }
 
+    /// Refuses fields of `--json` that are not among the known ones, before anything is done.
+    pub(crate) fn check_fields(&self, known: &[&str]) -> Result<(), Failure> {
+        match &self.form {
+            Form::Json(wanted) => fields::known(wanted, known),
+            Form::Text => Ok(()),
+        }
+    }
+
     /// Prints an answer for people.
     pub(crate) fn text(&self, text: &str) -> Result<Reader, Failure> {
         let mut stdout = AutoStream::new(io::stdout().lock(), self.stdout);

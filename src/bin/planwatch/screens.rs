@@ -52,9 +52,26 @@ pub(crate) fn state(step: &StepShape) -> Cell {
     let (word, style) = match step.status.as_str() {
         "pending" if step.ready => ("ready".to_owned(), READY),
         "in_progress" if step.lapsed => ("in_progress (lapsed)".to_owned(), BUSY),
+        "?" => ("unreadable".to_owned(), BAD),
         status => (escaped(status).into_owned(), colour(status)),
     };
     styled(style, format!("{} {word}", mark(&step.status)))
+}
+
+/// As [`state`], where there is little room.
+pub(crate) fn short_state(step: &StepShape) -> Cell {
+    if step.lapsed { styled(BUSY, format!("{} lapsed", mark(&step.status))) } else { state(step) }
+}
+
+/// What to type for the step to do: one whose claim lapsed is somebody's until it is taken back.
+pub(crate) fn for_next(step: &StepShape) -> Vec<(String, &'static str)> {
+    let id = typed(&step.id);
+    let show = (format!("planwatch show {id}"), "to read it");
+    let done = (format!("planwatch done {id}"), "to complete it");
+    if step.lapsed {
+        return vec![show, (format!("planwatch set {id} status pending --force"), "to take it back")];
+    }
+    vec![show, (format!("planwatch start {id}"), "to begin it"), done]
 }
 
 /// How far something is: `███░░ 3/5`.
@@ -63,8 +80,9 @@ pub(crate) fn bar(closed: usize, total: usize) -> String {
     if total == 0 {
         return "no steps".to_owned();
     }
-    // Only what is whole is full, and whatever is begun shows.
-    let full = (closed * WIDTH / total).max(usize::from(closed > 0)).min(WIDTH);
+    let rounded = (2 * closed * WIDTH + total) / (2 * total);
+    // Only what is complete looks full, and whatever is begun shows.
+    let full = if closed >= total { WIDTH } else { rounded.clamp(usize::from(closed > 0), WIDTH - 1) };
     format!("{}{} {closed}/{total}", "█".repeat(full), "░".repeat(WIDTH - full))
 }
 
@@ -131,6 +149,7 @@ mod tests {
     fn a_bar_is_full_only_at_the_end_and_begun_at_once() {
         check(3, 5, "███░░ 3/5");
         check(0, 4, "░░░░░ 0/4");
+        check(4, 11, "██░░░ 4/11");
         check(1, 200, "█░░░░ 1/200");
         check(199, 200, "████░ 199/200");
         check(4, 4, "█████ 4/4");

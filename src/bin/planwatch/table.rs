@@ -7,8 +7,10 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Between two columns.
 const GAP: usize = 2;
-/// A text column is cut to this before columns with names are.
+/// A text column is cut to this before columns go or names are cut.
 const TEXT_LEAST: usize = 24;
+/// A text column is cut to this before ordinary names are.
+const TEXT_SHORT: usize = 12;
 /// No column is cut further than this; narrower terminals wrap the lines.
 const LEAST: usize = 10;
 
@@ -160,12 +162,16 @@ impl Table {
             let Some(at) = columns.iter().rposition(|(at, _)| yields(*at) == Yields::Whole) else { break };
             columns.remove(at);
         }
-        let rounds = [(Yields::Text, TEXT_LEAST), (Yields::Name, TEXT_LEAST), (Yields::Name, LEAST)];
-        for (most, least) in rounds {
+        let rounds = [
+            (Yields::Text, TEXT_LEAST),
+            (Yields::Name, TEXT_LEAST),
+            (Yields::Text, TEXT_SHORT),
+            (Yields::Name, LEAST),
+            (Yields::Text, LEAST),
+        ];
+        for (what, least) in rounds {
             while total(&columns) > width {
-                let can_shrink = |(at, it): &&mut (usize, usize)| {
-                    (Yields::Text..=most).contains(&yields(*at)) && *it > least
-                };
+                let can_shrink = |(at, it): &&mut (usize, usize)| yields(*at) == what && *it > least;
                 let Some((_, widest)) = columns.iter_mut().filter(can_shrink).max_by_key(|(_, it)| *it)
                 else {
                     break;

@@ -25,7 +25,7 @@ pub(crate) fn look(typed: &[OsString]) -> Typed {
             Some(("--json", wanted)) => found.form = Form::Json(fields::read(wanted)),
             Some(("--color", colour)) => found.colour = choice(colour),
             None if word == "--color" => {
-                found.colour = words.get(at + 1).map_or(ColorChoice::Auto, |it| choice(it))
+                found.colour = words.get(at + 1).map_or(ColorChoice::Auto, |it| choice(it));
             }
             _ => {}
         }

@@ -1,15 +1,15 @@
 //! YAML as JSON, within a budget: aliases can stand for far more than the text holds.
 
-use super::{Kind, View, resolve};
+use super::{Kind, Tree, View, resolve};
 use serde_json::{Map, Number, Value};
 
-/// More nodes than the densest front matter has without aliases.
-const MAX_NODES: usize = 600_000;
-const MAX_BYTES: usize = 4 << 20;
+/// What aliases may add to the values and bytes that the text itself holds.
+const MORE_NODES: usize = 20_000;
+const MORE_BYTES: usize = 256 << 10;
 
 /// The aliases of a value stand for more than is worth holding in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("its aliases stand for more than {MAX_NODES} values or {MAX_BYTES} bytes")]
+#[error("its aliases stand for more than {MORE_NODES} values or {MORE_BYTES} bytes")]
 pub struct JsonError;
 
 impl View<'_> {
@@ -18,7 +18,7 @@ impl View<'_> {
     /// Keys are text; of keys that differ only in kind the first wins. Numbers that JSON cannot hold
     /// exactly, and infinities, become text as they are written.
     pub fn to_json(self) -> Result<Value, JsonError> {
-        Budget { nodes: MAX_NODES, bytes: MAX_BYTES }.convert(self)
+        Budget::of(self.tree).convert(self)
     }
 }
 
@@ -41,12 +41,23 @@ impl View<'_> {
     }
 }
 
-struct Budget {
+/// What may still be spent on one text; shared by all of its values, so that many small bombs are one large one.
+#[derive(Debug)]
+pub struct Budget {
     nodes: usize,
     bytes: usize,
 }
 
 impl Budget {
+    pub fn of(tree: &Tree) -> Self {
+        Self { nodes: tree.nodes.len() + MORE_NODES, bytes: tree.source.len() + MORE_BYTES }
+    }
+
+    /// As [`View::to_json`], out of this budget.
+    pub fn to_json(&mut self, view: View<'_>) -> Result<Value, JsonError> {
+        self.convert(view)
+    }
+
     /// The recursion is no deeper than a tree may be high, aliases included.
     fn convert(&mut self, view: View<'_>) -> Result<Value, JsonError> {
         let text = view.text().unwrap_or_default();

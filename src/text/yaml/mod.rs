@@ -11,7 +11,7 @@ mod parse;
 pub(crate) mod resolve;
 mod same;
 
-pub use json::JsonError;
+pub use json::{Budget, JsonError};
 pub use merge::Entries;
 pub use parse::{parse, parse_node};
 pub(crate) use same::Comparison;

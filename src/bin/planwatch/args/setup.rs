@@ -14,7 +14,7 @@ pub(crate) struct Watch {}
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planwatch sql \"select id, title from steps where status = 'failed'\"
-  planwatch sql \"select name, sql from sqlite_schema where type = 'view'\"")]
+  planwatch sql \"select plan, count(*) from steps where status = 'pending' group by plan\"")]
 pub(crate) struct Sql {
     /// Query
     #[arg(value_name = "QUERY")]
@@ -36,7 +36,7 @@ pub(crate) struct Completions {
 pub(crate) struct Man {
     /// Directory to write to; it is made if need be
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) directory: PathBuf,
+    pub(crate) into: PathBuf,
 }
 
 #[derive(Debug, Args)]

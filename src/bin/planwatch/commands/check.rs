@@ -14,7 +14,7 @@ use crate::table::paint;
 pub(crate) fn run(session: &Session, args: &Check) -> Result<u8, Failure> {
     let context = session.context()?;
     let mode = if args.dry_run { Mode::DryRun } else { Mode::Write };
-    let report = check::check(&context, &CheckRequest { fix: args.fix, mode })?;
+    let report = session.patiently(|| check::check(&context, &CheckRequest { fix: args.fix, mode }))?;
     let output = &session.output;
     if output.is_json() {
         output.json("problem-list", report.to_json())?;

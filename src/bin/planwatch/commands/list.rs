@@ -28,7 +28,7 @@ pub(crate) fn stale(session: &Session, args: Stale) -> Result<u8, Failure> {
 
 fn print(session: &Session, request: &ListRequest) -> Result<u8, Failure> {
     let context = session.context()?;
-    let report = list::list(&context, request)?;
+    let report = session.patiently(|| list::list(&context, request))?;
     if session.output.is_json() {
         session.output.json(report.kind(), report.to_json())?;
         return Ok(0);
@@ -59,7 +59,7 @@ fn no_plans(request: &ListRequest, hidden: usize) -> String {
     let new = ("planwatch new TITLE STEP…".to_owned(), "to make a plan");
     match (is_filtered, hidden) {
         (true, _) => format!("No plan is like that.\n{}", to_type(&[open, all])),
-        (false, 0) if request.archived => format!("No plan is archived.\n{}", to_type(&[open])),
+        (false, _) if request.archived => format!("No plan is archived.\n{}", to_type(&[open])),
         (false, 0) => welcome::screen(),
         (false, n) => format!("No plan is open; {} closed or archived.\n{}", are(n), to_type(&[all, new])),
     }

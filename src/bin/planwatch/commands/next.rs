@@ -1,5 +1,7 @@
 //! `next`: the step to do now, why, and what to type.
 
+use std::fmt::Write;
+
 use planwatch::engine::next::{self, Candidate, NextReport, NextRequest};
 use planwatch::plan::rules::State;
 use planwatch::plan::time::Time;
@@ -8,7 +10,7 @@ use crate::args::look::Next;
 use crate::context::Session;
 use crate::failure::Failure;
 use crate::output::escaped;
-use crate::screens::{BOLD, DIM, ago, heading, state, steps, to_type, typed};
+use crate::screens::{BOLD, DIM, ago, for_next, heading, state, steps, to_type, typed};
 use crate::table::{Table, Yields, cell, column, paint, styled};
 
 /// More would not be read.
@@ -16,7 +18,7 @@ const ALSO: usize = 9;
 
 pub(crate) fn run(session: &Session, args: Next) -> Result<u8, Failure> {
     let context = session.context()?;
-    let report = next::next(&context, &NextRequest { plan: args.plan })?;
+    let report = session.patiently(|| next::next(&context, &NextRequest { plan: args.plan }))?;
     if session.output.is_json() {
         session.output.json("next", report.to_json())?;
     } else {
@@ -31,15 +33,10 @@ fn screen(report: &NextReport, now: Time, width: Option<usize>) -> String {
     let mut facts = vec![state(step).painted()];
     facts.extend(step.phase.as_deref().map(|it| format!("phase {}", escaped(it))));
     facts.extend((step.tasks_total > 0).then(|| format!("tasks {}", steps::tasks(step))));
-    text.push_str(&format!("{}\n", facts.join(&paint(DIM, " · "))));
-    text.push_str(&format!("{}\n", paint(DIM, &escaped(&step.path))));
-    text.push_str(&format!("why: {}\n\n", escaped(&report.why)));
-    let id = typed(&step.id);
-    text.push_str(&to_type(&[
-        (format!("planwatch show {id}"), "to read it"),
-        (format!("planwatch start {id}"), "to begin it"),
-        (format!("planwatch done {id}"), "to complete it"),
-    ]));
+    writeln!(text, "{}", facts.join(&paint(DIM, " · "))).ok();
+    writeln!(text, "{}", paint(DIM, &escaped(&step.path))).ok();
+    writeln!(text, "why: {}\n", escaped(&report.why)).ok();
+    text.push_str(&to_type(&for_next(step)));
     let others = report.candidates.as_deref().unwrap_or_default();
     let others: Vec<_> = others.iter().filter(|it| it.step.id != step.id).collect();
     text + &also(&others, now, width)

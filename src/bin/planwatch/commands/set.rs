@@ -4,6 +4,9 @@ use planwatch::engine::remove::{self, RemoveRequest};
 use planwatch::engine::renumber::{self, RenumberRequest};
 use planwatch::engine::set::{self, SetOp, SetRequest};
 
+use planwatch::plan::read::{PLAN_KEYS, STEP_KEYS};
+use planwatch::plan::words::nearest;
+
 use crate::args::write::{Move, Remove, Set, SetOptions, Unset};
 use crate::context::Session;
 use crate::failure::Failure;
@@ -11,7 +14,7 @@ use crate::screens::change;
 
 pub(crate) fn run(session: &Session, args: Set) -> Result<u8, Failure> {
     let Set { id, key, value, unset, yaml, of } = args;
-    let (key, op) = operation(key, value, unset, yaml)?;
+    let (key, op) = operation(&key, value, unset, yaml)?;
     print(session, id, key, op, of)
 }
 
@@ -23,16 +26,21 @@ fn print(session: &Session, id: String, key: String, op: SetOp, of: SetOptions) 
     change::check_fields(session)?;
     let SetOptions { by, claim, force, dry_run } = of;
     let request = SetRequest { id, key, op, by: by.by, claim, force, mode: dry_run.mode() };
-    change::print(session, &set::set(&session.context()?, &request)?)
+    let code = change::print(session, &set::set(&session.context()?, &request)?)?;
+    if let Some(near) = meant(&request.key).filter(|_| request.op != SetOp::Unset) {
+        session.output.hint(&format!("`{}` is a field of your own; did you mean `{near}`?", request.key));
+    }
+    Ok(code)
+}
+
+/// The known field that is near to an unknown one.
+fn meant(key: &str) -> Option<String> {
+    let known = || STEP_KEYS.iter().chain(PLAN_KEYS).copied();
+    if known().any(|it| it == key) { None } else { nearest(key, known()) }
 }
 
 /// What `KEY`, `KEY+=V`, `KEY-=V`, a value and the options mean together.
-fn operation(
-    key: String,
-    value: Option<String>,
-    unset: bool,
-    yaml: bool,
-) -> Result<(String, SetOp), Failure> {
+fn operation(key: &str, value: Option<String>, unset: bool, yaml: bool) -> Result<(String, SetOp), Failure> {
     let joined = [("+=", SetOp::Add as fn(String) -> SetOp), ("-=", SetOp::Take)];
     let joined = joined.into_iter().filter_map(|(sign, op)| {
         let (key, behind) = key.split_once(sign)?;
@@ -51,8 +59,10 @@ fn operation(
             format!("`{value}` is one value too many"),
             "put a value of several words in quotes",
         )),
-        (None, _) if unset => Ok((key, SetOp::Unset)),
-        (None, Some(value)) => Ok((key, if yaml { SetOp::Yaml(value) } else { SetOp::Text(value) })),
+        (None, _) if unset => Ok((key.to_owned(), SetOp::Unset)),
+        (None, Some(value)) => {
+            Ok((key.to_owned(), if yaml { SetOp::Yaml(value) } else { SetOp::Text(value) }))
+        }
         (None, None) => {
             let hint = match key.split_once('=') {
                 Some((key, value)) => format!("write it as `{key} {value}`; `{key}+={value}` adds to a list"),
@@ -87,26 +97,26 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(key: &str, value: Option<&str>, expected: (&str, SetOp)) {
-        let (key, op) = operation(key.to_owned(), value.map(str::to_owned), false, false).unwrap();
-        assert_eq!((key.as_str(), op), expected);
+    fn check(key: &str, value: Option<&str>, expected: (&str, &SetOp)) {
+        let (key, op) = operation(key, value.map(str::to_owned), false, false).unwrap();
+        assert_eq!((key.as_str(), &op), expected);
     }
 
     #[test]
     fn keys_say_what_is_done_with_a_value() {
-        check("title", Some("A = B"), ("title", SetOp::Text("A = B".to_owned())));
-        check("title", Some(""), ("title", SetOp::Text(String::new())));
-        check("tags+=web", None, ("tags", SetOp::Add("web".to_owned())));
-        check("tags-=a+=b", None, ("tags", SetOp::Take("a+=b".to_owned())));
-        check("tags+=", Some("web"), ("tags", SetOp::Add("web".to_owned())));
+        check("title", Some("A = B"), ("title", &SetOp::Text("A = B".to_owned())));
+        check("title", Some(""), ("title", &SetOp::Text(String::new())));
+        check("tags+=web", None, ("tags", &SetOp::Add("web".to_owned())));
+        check("tags-=a+=b", None, ("tags", &SetOp::Take("a+=b".to_owned())));
+        check("tags+=", Some("web"), ("tags", &SetOp::Add("web".to_owned())));
     }
 
     #[test]
     fn a_key_alone_says_what_is_missing() {
-        let failure = operation("priority=high".to_owned(), None, false, false).unwrap_err();
+        let failure = operation("priority=high", None, false, false).unwrap_err();
         assert_eq!(failure.hint.unwrap(), "write it as `priority high`; `priority+=high` adds to a list");
-        assert!(operation("tags+=a".to_owned(), Some("b".to_owned()), false, false).is_err());
-        assert!(operation("tags+=a".to_owned(), None, true, false).is_err());
-        assert_eq!(operation("tags".to_owned(), None, true, false).unwrap().1, SetOp::Unset);
+        assert!(operation("tags+=a", Some("b".to_owned()), false, false).is_err());
+        assert!(operation("tags+=a", None, true, false).is_err());
+        assert_eq!(operation("tags", None, true, false).unwrap().1, SetOp::Unset);
     }
 }

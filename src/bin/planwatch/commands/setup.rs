@@ -13,7 +13,7 @@ pub(crate) fn completions(session: &Session, args: &Completions) -> Result<u8, F
 }
 
 pub(crate) fn man(session: &Session, args: &Man) -> Result<u8, Failure> {
-    let directory = &args.directory;
+    let directory = &args.into;
     let failed = |error: std::io::Error| {
         Failure::failed("io-error", format!("`{}` cannot be written: {error}", directory.display()))
     };

@@ -1,5 +1,7 @@
 //! `show`: one plan or step with its text, what it waits for, and what was recorded.
 
+use std::fmt::Write;
+
 use planwatch::engine::show::{self, ShowReport, ShowRequest, ShownPlan, ShownStep};
 use planwatch::plan::records::{Attempt, Note, Priority};
 use planwatch::plan::time::Time;
@@ -9,14 +11,14 @@ use crate::args::look::Show;
 use crate::context::Session;
 use crate::failure::Failure;
 use crate::output::{escaped, escaped_lines};
-use crate::screens::text::{indented, markdown};
+use crate::screens::text::{indented, markdown, wrapped};
 use crate::screens::{BOLD, DIM, ago, bar_of, heading, plans, problems, state, steps};
 use crate::table::{Table, Yields, cell, column, paint, styled};
 
 pub(crate) fn run(session: &Session, args: Show) -> Result<u8, Failure> {
     let context = session.context()?;
     let request = ShowRequest { id: args.id, full: args.full, graph: args.graph.map(|it| it.form()) };
-    let report = show::show(&context, &request)?;
+    let report = session.patiently(|| show::show(&context, &request))?;
     if session.output.is_json() {
         session.output.json(report.kind(), report.to_json())?;
         return Ok(0);
@@ -41,8 +43,8 @@ fn plan(shown: &ShownPlan, now: Time, width: Option<usize>) -> String {
     facts.extend(tags(&plan.tags));
     facts.extend(plan.created_at.map(|it| format!("made {}", ago(now, Some(it)))));
     let mut text = top(&heading(&plan.id, &plan.title), &facts, &plan.path);
-    if let Some(description) = plan.description.as_deref().filter(|it| !it.trim().is_empty()) {
-        text.push_str(&format!("\n{}\n", escaped_lines(description.trim_end())));
+    if let Some(description) = plan.description.as_deref().filter(|it| !repeats(&shown.body, it)) {
+        writeln!(text, "\n{}", wrapped(&escaped_lines(description.trim()), width)).ok();
     }
     text.push_str(&list("Goals", &plan.goals));
     text.push_str(&list("Success criteria", &plan.success_criteria));
@@ -57,7 +59,7 @@ fn plan(shown: &ShownPlan, now: Time, width: Option<usize>) -> String {
     text.push_str(&problem_section(&shown.problems));
     for (step, its) in shown.steps.iter().zip(shown.bodies.iter().flatten()) {
         let head = format!("{} {}", step.number, escaped(&step.title));
-        text.push_str(&format!("\n{}\n{}", paint(BOLD, &head), indented(&markdown(its, &step.title), 2)));
+        write!(text, "\n{}\n{}", paint(BOLD, &head), indented(&markdown(its, &step.title), 2)).ok();
     }
     text
 }
@@ -103,13 +105,19 @@ fn step(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
         .filter(|_| step.attempts.last().and_then(|it| it.notes.as_deref()) != step.result.as_deref());
     fact("result", result.map(|it| escaped(it.trim()).into_owned()).unwrap_or_default());
     if !table.is_empty() {
-        text.push_str(&format!("\n{}", table.draw(None)));
+        write!(text, "\n{}", table.draw(None)).ok();
     }
     text.push_str(&body(&markdown(&shown.body, &step.title)));
     text.push_str(&records(&step.attempts, &step.notes, now, width));
     text.push_str(&fields("Metadata", &step.metadata));
     text.push_str(&fields("Other fields", &step.custom));
     text + &problem_section(&shown.problems)
+}
+
+/// Whether a text holds another one, however the lines are broken.
+fn repeats(body: &str, description: &str) -> bool {
+    let words = |it: &str| it.split_whitespace().collect::<Vec<_>>().join(" ");
+    words(body).contains(&words(description))
 }
 
 fn state_text(step: &planwatch::engine::shape::StepShape) -> String {

@@ -15,7 +15,10 @@ use crate::screens::{BOLD, DIM, count};
 use crate::table::{cut, paint};
 
 pub(crate) fn run(session: &Session, args: &Sql) -> Result<u8, Failure> {
-    let answer = search::sql(&session.context()?, &args.query)?;
+    let answer = {
+        let context = session.context()?;
+        session.patiently(|| search::sql(&context, &args.query))?
+    };
     if session.output.is_json() {
         session.output.json("table", as_json(&answer))?;
     } else {

@@ -1,5 +1,7 @@
 //! `status`: what needs attention, who works on what, what is ready, what was finished.
 
+use std::fmt::Write;
+
 use planwatch::engine::shape::StepShape;
 use planwatch::engine::status::{self, Attention, Reason, StatusReport, StatusRequest};
 use planwatch::plan::time::Time;
@@ -10,7 +12,8 @@ use crate::context::Session;
 use crate::failure::Failure;
 use crate::output::escaped;
 use crate::screens::{
-    BAD, BOLD, BUSY, DIM, PLAIN, STUCK, ago, bar, colour, count, mark, problems, state, steps, to_type, typed,
+    BAD, BOLD, BUSY, DIM, PLAIN, STUCK, ago, bar, colour, count, for_next, mark, problems, short_state,
+    steps, to_type, typed,
 };
 use crate::table::{Cell, Table, Yields, cell, column, paint, styled};
 
@@ -19,7 +22,7 @@ const LINES: usize = 10;
 
 pub(crate) fn run(session: &Session, args: &Status) -> Result<u8, Failure> {
     let context = session.context()?;
-    let report = status::status(&context, &StatusRequest { days: args.days })?;
+    let report = session.patiently(|| status::status(&context, &StatusRequest { days: args.days }))?;
     let output = &session.output;
     if output.is_json() {
         output.json("status", report.to_json())?;
@@ -72,11 +75,14 @@ fn parts(report: &StatusReport, now: Time) -> Vec<Part> {
     let working = report
         .in_progress
         .iter()
-        .map(|it| line(state(it), it, steps::worker(it), claimed(it), now))
+        .map(|it| line(short_state(it), it, steps::worker(it), claimed(it), now))
         .collect();
-    let ready = report.ready.iter().map(|it| line(state(it), it, "", it.last_activity, now)).collect();
-    let finished =
-        report.finished.iter().map(|it| line(state(it), it, last_by(it), it.last_activity, now)).collect();
+    let ready = report.ready.iter().map(|it| line(short_state(it), it, "", it.last_activity, now)).collect();
+    let finished = report
+        .finished
+        .iter()
+        .map(|it| line(short_state(it), it, last_by(it), it.last_activity, now))
+        .collect();
     let parts: Vec<Part> = vec![
         ("Needs attention", attention, "planwatch status --json"),
         ("In progress", working, "planwatch list PLAN --status in_progress"),
@@ -124,10 +130,10 @@ fn troubles(report: &StatusReport) -> String {
     if report.n_errors + report.n_warnings > 0 {
         let style = if report.n_errors > 0 { BAD } else { colour("in_progress") };
         let sum = problems::sum(report.n_errors, report.n_warnings);
-        said.push_str(&format!("\n{} in the files: planwatch check\n", paint(style, &sum)));
+        writeln!(said, "\n{} in the files: planwatch check", paint(style, &sum)).ok();
     }
     if !report.kept.is_empty() {
-        said.push_str(&format!("\n{} kept beside the files:\n", count(report.kept.len(), "version")));
+        writeln!(said, "\n{} kept beside the files:", count(report.kept.len(), "version")).ok();
         said.extend(report.kept.iter().map(|it| format!("  {}\n", escaped(it))));
     }
     said
@@ -137,12 +143,8 @@ fn what_next(report: &StatusReport) -> String {
     if report.plans.is_empty() {
         return welcome::commands();
     }
-    if let Some(step) = report.ready.first() {
-        let id = typed(&step.id);
-        return to_type(&[
-            (format!("planwatch show {id}"), "to read the next step"),
-            (format!("planwatch start {id}"), "to begin it"),
-        ]);
+    if let Some(step) = report.ready.iter().find(|it| !it.lapsed).or(report.ready.first()) {
+        return to_type(&for_next(step));
     }
     if let Some(step) = report.in_progress.first() {
         return to_type(&[(
@@ -164,7 +166,7 @@ fn markdown(report: &StatusReport, now: Time) -> String {
     let mut text = "# Status\n".to_owned();
     let mut part = |name: &str, lines: Vec<String>| {
         if !lines.is_empty() {
-            text.push_str(&format!("\n## {name}\n\n{}\n", lines.join("\n")));
+            writeln!(text, "\n## {name}\n\n{}", lines.join("\n")).ok();
         }
     };
     let plan = |it: &planwatch::engine::shape::PlanShape| {

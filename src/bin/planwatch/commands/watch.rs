@@ -8,11 +8,13 @@ use planwatch::serve::watch::{self, Listener};
 
 use crate::context::Session;
 use crate::failure::Failure;
+use crate::fields;
 use crate::output::{Output, Reader, escaped};
 use crate::screens::{BOLD, DIM, colour, count, mark};
 use crate::table::paint;
 
 pub(crate) fn run(session: &Session) -> Result<u8, Failure> {
+    session.output.check_fields(&fields::EVENT)?;
     let workspace = session.workspace()?;
     let plans = workspace.plans_dir.clone().ok_or(Error::NoPlansDir)?;
     let mut teller = Teller { output: &session.output, failure: None };

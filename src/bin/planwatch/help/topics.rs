@@ -1,5 +1,7 @@
 //! What `help TOPIC` explains beside the verbs.
 
+use std::fmt::Write;
+
 use planwatch::index::{Index, Place};
 
 /// The topics and what they are about.
@@ -107,6 +109,7 @@ const ENVIRONMENT: &str = "\
   PLANWATCH_STEP    the step that this process works on
   PLANWATCH_CLAIM   the claim that it works under
   VISUAL, EDITOR    the editor of `edit`
+  PLANWATCH_NOW     the time to take for now, as 2026-11-21T09:14:03Z
   NO_COLOR          no colours; --color goes before it
 
 planwatch.toml, at the repository's root or beside the plans directory:
@@ -129,9 +132,9 @@ fn sql() -> String {
     let mut text = "The index answers reading queries on these views:\n".to_owned();
     for row in rows {
         let cell = |at: usize| row.get(at).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
-        text.push_str(&format!("\n{}\n{}", cell(0), wrapped(&cell(1), 76)));
+        write!(text, "\n{}\n{}", cell(0), wrapped(&cell(1), 76)).ok();
     }
-    text + "\nplanwatch sql \"SELECT id, title FROM steps WHERE status = 'failed'\"\n"
+    text
 }
 
 /// Names in lines of at most `width`, set in by two.

@@ -5,16 +5,13 @@ use planwatch::engine::write::{ChangeReport, Changed};
 use crate::context::Session;
 use crate::failure::Failure;
 use crate::fields;
-use crate::output::{Form, escaped};
+use crate::output::escaped;
 use crate::screens::{BOLD, DIM, PLAIN, colour, own_title, text};
 use crate::table::paint;
 
 /// Refuses fields of `--json` that the answer will not have, before anything is written.
 pub(crate) fn check_fields(session: &Session) -> Result<(), Failure> {
-    match &session.output.form {
-        Form::Json(wanted) => fields::known(wanted, &fields::CHANGE),
-        Form::Text => Ok(()),
-    }
+    session.output.check_fields(&fields::CHANGE)
 }
 
 /// Prints what was done and what was refused; returns the exit code.

@@ -1,5 +1,7 @@
 //! Problems of files, each with its source line and what to do.
 
+use std::fmt::Write;
+
 use planwatch::plan::problem::{Problem, Severity};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
@@ -18,7 +20,7 @@ pub(crate) fn problem(problem: &Problem, path: &str, source: Option<&str>) -> St
         said.push_str(&marked(*line, *column, source));
     }
     if !hint.is_empty() {
-        said.push_str(&format!("    {} {}\n", paint(DIM, "hint:"), escaped(hint)));
+        writeln!(said, "    {} {}", paint(DIM, "hint:"), escaped(hint)).ok();
     }
     said
 }

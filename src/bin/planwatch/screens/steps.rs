@@ -16,7 +16,7 @@ pub(crate) fn table(steps: &[StepShape], all: &[StepShape], now: Time) -> Table 
         numbers(""),
         column("status", Yields::Nothing),
         column("title", Yields::Text),
-        column("phase", Yields::Text),
+        column("phase", Yields::Whole),
         column("waits for", Yields::Name),
         column("by", Yields::Name),
         numbers("tasks"),

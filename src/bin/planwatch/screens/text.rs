@@ -1,5 +1,7 @@
 //! The text of plans and steps, and diffs, with sparing colours.
 
+use unicode_width::UnicodeWidthStr;
+
 use crate::output::escaped_lines;
 use crate::screens::{BAD, BOLD, DIM, GOOD, READY};
 use crate::table::paint;
@@ -50,9 +52,36 @@ pub(crate) fn indented(text: &str, by: usize) -> String {
     text.lines().map(|it| if it.is_empty() { "\n".to_owned() } else { format!("{pad}{it}\n") }).collect()
 }
 
+/// Breaks long lines between words where a terminal would break them anywhere.
+pub(crate) fn wrapped(text: &str, width: Option<usize>) -> String {
+    let Some(width) = width else { return text.to_owned() };
+    let wrap = |line: &str| {
+        let mut broken = String::new();
+        let mut used = 0;
+        for word in line.split(' ') {
+            if used > 0 {
+                let fits = used + 1 + word.width() <= width;
+                broken.push(if fits { ' ' } else { '\n' });
+                used = if fits { used + 1 } else { 0 };
+            }
+            broken.push_str(word);
+            used += word.width();
+        }
+        broken
+    };
+    text.lines().map(wrap).collect::<Vec<_>>().join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_lines_break_between_words() {
+        assert_eq!(wrapped("one two three\nfour", Some(8)), "one two\nthree\nfour");
+        assert_eq!(wrapped("incomprehensibilities a", Some(8)), "incomprehensibilities\na");
+        assert_eq!(wrapped("one two three", None), "one two three");
+    }
 
     #[track_caller]
     fn check(body: &str, title: &str, expected: &str) {
