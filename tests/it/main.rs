@@ -1,8 +1,13 @@
 //! The one binary of integration tests.
 
+mod cases;
 mod disk_race;
 mod edit_laws;
 #[path = "../support/front_matter_gen.rs"]
 mod front_matter_gen;
 mod frontmatter_cases;
+mod no_index;
+mod problems;
 mod public_front_matters;
+mod support;
+mod tidy;
