@@ -62,7 +62,8 @@ impl Greedy {
         let step = header.chars().find_map(|it| it.to_digit(10)).unwrap_or(1) as usize;
         let text_column = scalar.text_column();
         let column = text_column.unwrap_or(sheet.lines.column(parent) + step);
-        Self { keeps_blanks: header.contains('+'), text_column, column }
+        let is_blank = text_column.is_none() && scalar.text().is_some_and(|it| it.contains([' ', '\t']));
+        Self { keeps_blanks: is_blank || header.contains('+'), text_column, column }
     }
 
     /// Where the lines from `at` on are not taken in any more.
