@@ -221,7 +221,8 @@ fn token_at(old: View<'_>, range: Range<usize>, new: &str, value: &NewValue) -> 
         if range.is_empty() && tag.end == range.start {
             return vec![Splice { range: tag, text }];
         }
-        splices.push(Splice { range: tag.start..tag.end, text: String::new() });
+        let blanks = old.source()[tag.end..].chars().take_while(|it| matches!(it, ' ' | '\t')).count();
+        splices.push(Splice { range: tag.start..tag.end + blanks, text: String::new() });
     }
     if range.is_empty() {
         text.insert(0, ' ');

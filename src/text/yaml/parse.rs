@@ -84,7 +84,7 @@ fn build(yaml: &str) -> Result<Tree, Failure> {
 fn is_repaired(repair: &mut Repair<'_>, error: &ScanError) -> bool {
     let Some(at) = error.marker().byte_offset().filter(|&it| it < repair.text.len()) else { return false };
     match error.kind() {
-        ErrorKind::InvalidQuotedScalarIndent => repair.indent(at),
+        ErrorKind::InvalidQuotedScalarIndent | ErrorKind::CommentNotSeparated => repair.insert_blanks(at),
         ErrorKind::InvalidBlockScalarIndent => repair.outdent_comment(at),
         _ => false,
     }
@@ -128,7 +128,7 @@ impl<'a> Builder<'a> {
             tags: Vec::new(),
             aliases: Vec::new(),
             root: NONE,
-            explicit_start: false,
+            has_marks: has_end_mark(source),
         };
         Self {
             tree,
@@ -168,10 +168,8 @@ impl<'a> Builder<'a> {
         if self.documents > 1 {
             return Err(invalid(range.start, "it holds more than one YAML document".to_owned()));
         }
-        if explicit {
-            self.tree.explicit_start = true;
-            self.gap.at = self.gap.at.max(range.end);
-        }
+        self.tree.has_marks |= explicit;
+        self.gap.at = self.gap.at.max(if explicit { range.end } else { range.start });
         Ok(())
     }
 
@@ -435,6 +433,12 @@ fn scalar_kind(text: &str, style: Style, tag: Option<&Tag>) -> Kind {
         None if style == Style::Plain && text.is_empty() => Kind::Null,
         None => Kind::Text,
     }
+}
+
+/// Whether a line ends a document; in no scalar a line may begin so.
+fn has_end_mark(yaml: &str) -> bool {
+    let is_mark = |it: &str| it.strip_prefix("...").is_some_and(|it| it.starts_with([' ', '\t', '\r', '\n']));
+    yaml.split_inclusive(['\n', '\r']).any(is_mark)
 }
 
 /// The first line that git wrote to mark a conflict; no YAML that a person writes begins a line so.
