@@ -13,4 +13,6 @@ pub mod index;
 
 pub mod engine;
 
+pub mod agent;
+
 pub mod serve;

@@ -336,6 +336,13 @@ impl Locked<'_> {
         Ok(Undone { verb, at, paths: paths(&unit) })
     }
 
+    /// Returns what `undo` would do, and does nothing.
+    pub fn undo_operations(&self) -> Result<(String, Vec<FileOp>), UndoError> {
+        let unit = units(remembered(&self.plans.undo_log())).pop().ok_or(UndoError::Nothing)?;
+        let ops = self.reverse(&unit)?;
+        Ok((unit[0].verb.clone(), ops))
+    }
+
     /// The operations that take a unit back, last write first.
     ///
     /// Several writes of one file under one name become one.

@@ -1,1 +1,37 @@
-//! One file per verb: request in, report out.
+//! One file per verb: a request in, a report out, the same for every surface.
+//!
+//! Nothing here prints, reads the environment or asks for the time: all of that is in the [`context::Context`].
+//! Reading verbs take all plans as they are now; writing verbs look only at the plan that they change.
+
+pub mod add;
+pub mod check;
+pub mod config;
+pub mod context;
+pub mod create;
+pub mod edit;
+pub mod error;
+pub mod list;
+pub mod next;
+pub mod note;
+pub mod remove;
+pub mod renumber;
+pub mod search;
+pub mod set;
+pub mod shape;
+pub mod show;
+pub mod status;
+pub mod undo;
+pub mod update;
+pub mod workspace;
+pub mod write;
+
+mod attention;
+mod graph;
+pub(crate) mod load;
+mod owner;
+mod plan_file;
+mod plan_status;
+mod repoint;
+mod resolve;
+mod step_file;
+mod steps_line;

@@ -1,1 +1,23 @@
-//! What a plan is, and bytes to plan and back.
+//! What a plan is: bytes to plans and steps, their rules, and changes back to edits.
+//!
+//! Pure: no file is opened here and no clock is read. A broken file is data, a [`problem::Problem`], never an error.
+
+pub mod change;
+pub mod file_name;
+pub mod id;
+pub mod model;
+pub mod moves;
+pub mod plans;
+pub mod problem;
+pub mod read;
+pub mod records;
+pub mod rules;
+pub mod step_number;
+pub mod time;
+pub mod words;
+
+mod fields;
+mod read_step;
+mod references;
+mod source;
+pub(crate) mod steps_list;

@@ -1,1 +1,4 @@
-//! What runs long: the watcher.
+//! What runs long: the watcher, and the changes that it tells.
+
+pub mod changes;
+pub mod watch;

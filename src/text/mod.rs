@@ -1,1 +1,11 @@
-//! Bytes, spans and edits.
+//! Bytes, spans and edits: what a file looks like, without knowing what a plan is.
+//!
+//! Pure: nothing here opens a file or asks for the time.
+
+pub mod diff;
+pub mod front_matter;
+pub mod header_edit;
+pub mod line_index;
+pub mod markdown;
+pub mod scalar;
+pub mod yaml;

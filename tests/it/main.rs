@@ -1,3 +1,5 @@
-//! Tests of the whole, one module per subject.
+//! The one binary of integration tests.
 
+mod disk_lock;
 mod disk_race;
+mod frontmatter_cases;

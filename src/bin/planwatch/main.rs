@@ -1,1 +1,18 @@
-fn main() {}
+//! The command line `planwatch`: arguments in, a report out. Knows words and screens, no rule about plans.
+
+mod args;
+mod commands;
+mod context;
+mod failure;
+mod fields;
+mod help;
+mod output;
+mod patience;
+mod screens;
+mod table;
+mod typed;
+
+fn main() -> std::process::ExitCode {
+    let typed: Vec<_> = std::env::args_os().collect();
+    commands::run(&typed).into()
+}

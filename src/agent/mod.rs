@@ -1,0 +1,3 @@
+//! The only starter of processes.
+
+pub mod editor;

@@ -1,0 +1,137 @@
+//! The words of the verbs that only look.
+
+use clap::{Args, ValueEnum};
+use planwatch::engine::show::GraphForm;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch status
+  planwatch status --days 30
+  planwatch status --markdown > briefing.md")]
+pub(crate) struct Status {
+    /// Call a step stale after N days, and tell what was finished since (default: 7)
+    #[arg(long, value_name = "N")]
+    pub(crate) days: Option<u32>,
+    /// Print Markdown
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) markdown: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch list
+  planwatch list auth
+  planwatch list auth --status failed --status blocked
+  planwatch list --all --json=id,status")]
+pub(crate) struct List {
+    /// Plan whose steps to list
+    pub(crate) plan: Option<String>,
+    /// List what has this status (can be repeated)
+    #[arg(long, value_name = "STATUS", value_delimiter = ',')]
+    pub(crate) status: Vec<String>,
+    /// List the plans of this program
+    #[arg(long, value_name = "PLAN", conflicts_with = "plan")]
+    pub(crate) program: Option<String>,
+    /// List what has this tag
+    #[arg(long)]
+    pub(crate) tag: Option<String>,
+    /// List what nobody has touched for a while
+    #[arg(long)]
+    pub(crate) stale: bool,
+    /// List archived plans
+    #[arg(long)]
+    pub(crate) archived: bool,
+    /// List every plan: open, closed and archived
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  planwatch steps auth")]
+pub(crate) struct Steps {
+    /// Plan whose steps to list
+    pub(crate) plan: String,
+    /// List what has this status (can be repeated)
+    #[arg(long, value_name = "STATUS", value_delimiter = ',')]
+    pub(crate) status: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  planwatch stale")]
+pub(crate) struct Stale {
+    /// Plan whose steps to list
+    pub(crate) plan: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch show auth
+  planwatch show auth:2.5
+  planwatch show auth --graph mermaid")]
+pub(crate) struct Show {
+    /// Plan or step, as in `auth`, `auth:2.5`, or `2.5` in the present plan
+    pub(crate) id: String,
+    /// Show the text of every step as well
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Draw what waits for what
+    #[arg(long, value_name = "FORM", conflicts_with = "full")]
+    pub(crate) graph: Option<Graph>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Graph {
+    Text,
+    Mermaid,
+    Dot,
+}
+
+impl Graph {
+    pub(crate) fn form(self) -> GraphForm {
+        match self {
+            Self::Text => GraphForm::Text,
+            Self::Mermaid => GraphForm::Mermaid,
+            Self::Dot => GraphForm::Dot,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch next
+  planwatch next auth
+  planwatch start $(planwatch next --json auth | jq -r .step.id)
+
+Exit code 7 means that nothing is ready; a complete plan is a success.")]
+pub(crate) struct Next {
+    /// Plan to look at (default: PLANWATCH_PLAN, else all active plans)
+    pub(crate) plan: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch search token
+  planwatch search '\"refresh token\" -draft'")]
+pub(crate) struct Search {
+    /// Words to find; "…" for a phrase, -word for what must not be there
+    #[arg(required = true, value_name = "QUERY")]
+    pub(crate) query: Vec<String>,
+    /// Print at most N results
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) limit: usize,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch check
+  planwatch check --fix --dry-run
+
+Exit code 6 means that there are errors; warnings alone are a success.")]
+pub(crate) struct Check {
+    /// Mend what can be mended without losing anything
+    #[arg(long)]
+    pub(crate) fix: bool,
+    /// Print the changes as a diff and write nothing
+    #[arg(long, requires = "fix")]
+    pub(crate) dry_run: bool,
+}

@@ -1,0 +1,53 @@
+//! The words of the verbs that serve, and of those that set up.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use clap_complete::Shell;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch watch
+  planwatch watch --json | jq -r .id")]
+pub(crate) struct Watch {}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch sql \"select id, title from steps where status = 'failed'\"
+  planwatch sql \"select plan, count(*) from steps where status = 'pending' group by plan\"")]
+pub(crate) struct Sql {
+    /// Query
+    #[arg(value_name = "QUERY")]
+    pub(crate) query: String,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch completions bash > ~/.local/share/bash-completion/completions/planwatch
+  planwatch completions zsh > ~/.zfunc/_planwatch
+  planwatch completions fish > ~/.config/fish/completions/planwatch.fish")]
+pub(crate) struct Completions {
+    /// Shell to complete for
+    pub(crate) shell: Shell,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  planwatch man ~/.local/share/man/man1")]
+pub(crate) struct Man {
+    /// Directory to write to; it is made if need be
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) into: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch help --all
+  planwatch help done
+  planwatch help exit-codes")]
+pub(crate) struct Help {
+    /// Verb or topic
+    pub(crate) topic: Option<String>,
+    /// Name every verb, option and topic
+    #[arg(long)]
+    pub(crate) all: bool,
+}

@@ -1,0 +1,123 @@
+//! The words of the verbs that report work.
+
+use clap::Args;
+use planwatch::engine::write::Mode;
+
+/// Options of all verbs that write.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DryRun {
+    /// Print the changes as a diff and write nothing
+    #[arg(long = "dry-run")]
+    is_dry_run: bool,
+}
+
+impl DryRun {
+    pub(crate) fn mode(&self) -> Mode {
+        if self.is_dry_run { Mode::DryRun } else { Mode::Write }
+    }
+}
+
+/// Who does it.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct By {
+    /// Name to record (default: PLANWATCH_BY, else git's user.name)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) by: Option<String>,
+}
+
+/// What all moves have in common.
+#[derive(Debug, Args)]
+pub(crate) struct Move {
+    /// Steps or plans, as in `auth:2`, `auth`, or `2` in the present plan (can be repeated)
+    #[arg(required = true, value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+    /// Record what happened, as an attempt
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) message: Option<String>,
+    #[command(flatten)]
+    pub(crate) by: By,
+    /// Claim that this update belongs to
+    #[arg(long, value_name = "CLAIM")]
+    pub(crate) claim: Option<String>,
+    /// Do it whatever stands against it; this is recorded
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRun,
+}
+
+macro_rules! moves {
+    ($($name:ident $examples:literal),* $(,)?) => {
+        $(
+            #[derive(Debug, Args)]
+            #[command(after_help = $examples)]
+            pub(crate) struct $name {
+                #[command(flatten)]
+                pub(crate) of: Move,
+            }
+        )*
+    };
+}
+
+moves! {
+    Start "Examples:\n  planwatch start auth:2\n  planwatch start auth          (a draft becomes active)",
+    Done "Examples:\n  planwatch done 1\n  planwatch done auth:1 auth:2 -m 'reviewed and merged'\n  planwatch done auth          (the plan itself)",
+    Fail "Example:\n  planwatch fail auth:2 -m 'the migration locks the table'",
+    Block "Example:\n  planwatch block auth:2 -m 'waits for the new host'",
+    Skip "Examples:\n  planwatch skip auth:2 -m 'the library does it'\n  planwatch skip auth          (the plan is abandoned)",
+    Reopen "Examples:\n  planwatch reopen auth:2 -m 'a test was missing'\n  planwatch reopen auth",
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch attempt auth:2 'partly done' --notes 'tables made, data not moved'
+  planwatch attempt auth:2 failed --status failed
+
+A pending, failed or blocked step is in progress from then on, unless --status or --keep-status says otherwise.")]
+pub(crate) struct Attempt {
+    /// Step that was tried
+    #[arg(value_name = "STEP")]
+    pub(crate) id: String,
+    /// How it went, in a word or two
+    pub(crate) outcome: String,
+    /// Tell more
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) notes: Option<String>,
+    /// When it was, as in 2026-11-21T09:14:03Z (default: now)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Option<String>,
+    /// Give the step this status in the same write
+    #[arg(long)]
+    pub(crate) status: Option<String>,
+    /// Leave the step's status as it is
+    #[arg(long, conflicts_with = "status")]
+    pub(crate) keep_status: bool,
+    #[command(flatten)]
+    pub(crate) by: By,
+    /// Claim that this attempt belongs to
+    #[arg(long, value_name = "CLAIM")]
+    pub(crate) claim: Option<String>,
+    /// Do it whatever stands against it; this is recorded
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRun,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch note auth:2 'the old table has 40 million rows'
+  planwatch note auth 'ask before every release' --type instruction")]
+pub(crate) struct Note {
+    /// Plan or step
+    pub(crate) id: String,
+    /// Remark
+    pub(crate) text: String,
+    /// Kind of remark: info, warning or instruction (default: info)
+    #[arg(long = "type", value_name = "TYPE")]
+    pub(crate) kind: Option<String>,
+    #[command(flatten)]
+    pub(crate) by: By,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRun,
+}

@@ -1,0 +1,98 @@
+//! From typed words to an exit code: one module a verb, each makes the engine's request and shows its report.
+
+mod add;
+mod check;
+mod edit;
+mod help;
+mod list;
+mod moves;
+mod new;
+mod next;
+mod search;
+mod set;
+mod setup;
+mod show;
+mod sql;
+mod status;
+mod undo;
+mod watch;
+mod welcome;
+
+use std::ffi::OsString;
+
+use clap::FromArgMatches;
+use clap::error::ErrorKind;
+use planwatch::plan::moves::Verb as Move;
+
+use crate::args::{self, Cli, Verb};
+use crate::context::{self, Session};
+use crate::failure::{self, Failure};
+use crate::output::Loudness;
+use crate::typed;
+
+/// Runs a command line and returns its exit code.
+pub(crate) fn run(words: &[OsString]) -> u8 {
+    let mut command = args::command();
+    let cli = command.try_get_matches_from_mut(words).and_then(|it| Cli::from_arg_matches(&it));
+    let Cli { everywhere, verb } = match cli {
+        Ok(cli) => cli,
+        Err(error) => return not_understood(&error, words),
+    };
+    let output = context::output_for(&everywhere);
+    let done = Session::begin(&everywhere, output.clone()).and_then(|session| dispatch(&session, verb));
+    done.unwrap_or_else(|failure| {
+        output.failure(&failure);
+        failure.exit
+    })
+}
+
+/// Shows help that was asked for; anything else is a wrong command line.
+fn not_understood(error: &clap::Error, words: &[OsString]) -> u8 {
+    let output = context::output(&typed::look(words), Loudness::Normal);
+    let failure = match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            match output.text(&error.render().ansi().to_string()) {
+                Ok(_) => return 0,
+                Err(failure) => failure,
+            }
+        }
+        _ => failure::of_command_line(error),
+    };
+    output.failure(&failure);
+    failure.exit
+}
+
+fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
+    let Some(verb) = verb else { return welcome::run(session) };
+    match verb {
+        Verb::Status(args) => status::run(session, &args),
+        Verb::List(args) => list::run(session, args),
+        Verb::Steps(args) => list::steps(session, args),
+        Verb::Stale(args) => list::stale(session, args),
+        Verb::Show(args) => show::run(session, args),
+        Verb::Next(args) => next::run(session, args),
+        Verb::Search(args) => search::run(session, &args),
+        Verb::Check(args) => check::run(session, &args),
+        Verb::Start(args) => moves::run(session, Move::Start, args.of),
+        Verb::Done(args) => moves::run(session, Move::Done, args.of),
+        Verb::Fail(args) => moves::run(session, Move::Fail, args.of),
+        Verb::Block(args) => moves::run(session, Move::Block, args.of),
+        Verb::Skip(args) => moves::run(session, Move::Skip, args.of),
+        Verb::Reopen(args) => moves::run(session, Move::Reopen, args.of),
+        Verb::Attempt(args) => moves::attempt(session, args),
+        Verb::Note(args) => moves::note(session, args),
+        Verb::New(args) => new::run(session, args),
+        Verb::Add(args) => add::run(session, args),
+        Verb::Edit(args) => edit::run(session, &args),
+        Verb::Set(args) => set::run(session, args),
+        Verb::Unset(args) => set::unset(session, args),
+        Verb::Move(args) => set::renumber(session, args),
+        Verb::Remove(args) => set::remove(session, args),
+        Verb::Undo(args) => undo::run(session, &args),
+        Verb::Watch(_) => watch::run(session),
+        Verb::Sql(args) => sql::run(session, &args),
+        Verb::Completions(args) => setup::completions(session, &args),
+        Verb::Man(args) => setup::man(session, &args),
+        Verb::Help(args) => help::run(session, &args),
+    }
+}

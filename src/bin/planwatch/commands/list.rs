@@ -1,0 +1,104 @@
+//! `list`: the plans, or the steps of one.
+
+use planwatch::engine::context::Context;
+use planwatch::engine::list::{self, ListReport, ListRequest};
+use planwatch::engine::shape::{PlanShape, StepShape};
+
+use crate::args::look::{List, Stale, Steps};
+use crate::commands::welcome;
+use crate::context::Session;
+use crate::failure::Failure;
+use crate::output::escaped;
+use crate::screens::{DIM, bar_of, count, heading, plans, steps as step_table, to_type, typed};
+use crate::table::paint;
+
+pub(crate) fn run(session: &Session, args: List) -> Result<u8, Failure> {
+    let List { plan, status, program, tag, stale, archived, all } = args;
+    print(session, &ListRequest { plan, status, program, tag, stale, archived, all })
+}
+
+pub(crate) fn steps(session: &Session, args: Steps) -> Result<u8, Failure> {
+    let Steps { plan, status } = args;
+    print(session, &ListRequest { plan: Some(plan), status, ..ListRequest::default() })
+}
+
+pub(crate) fn stale(session: &Session, args: Stale) -> Result<u8, Failure> {
+    print(session, &ListRequest { plan: args.plan, stale: true, ..ListRequest::default() })
+}
+
+fn print(session: &Session, request: &ListRequest) -> Result<u8, Failure> {
+    let context = session.context()?;
+    let report = session.patiently(|| list::list(&context, request))?;
+    if session.output.is_json() {
+        session.output.json(report.kind(), report.to_json())?;
+        return Ok(0);
+    }
+    let width = session.output.width;
+    let text = match &report {
+        ListReport::Plans { plans, hidden } if plans.is_empty() => no_plans(request, *hidden),
+        ListReport::Plans { plans, hidden } => plans::table(plans, context.now).draw(width) + &more(*hidden),
+        ListReport::Steps { plan, steps } => steps_of(&context, request, (plan, steps), width)?,
+    };
+    session.output.text(&text)?;
+    Ok(0)
+}
+
+/// How many plans `--all` would add.
+fn more(hidden: usize) -> String {
+    match hidden {
+        0 => String::new(),
+        n => format!("\n{}\n", paint(DIM, &format!("{n} more: planwatch list --all"))),
+    }
+}
+
+fn no_plans(request: &ListRequest, hidden: usize) -> String {
+    let is_filtered =
+        !request.status.is_empty() || request.program.is_some() || request.tag.is_some() || request.stale;
+    let open = ("planwatch list".to_owned(), "to list the open plans");
+    let all = ("planwatch list --all".to_owned(), "to list every plan");
+    let new = ("planwatch new TITLE STEP…".to_owned(), "to make a plan");
+    match (is_filtered, hidden) {
+        (true, _) => format!("No plan is like that.\n{}", to_type(&[open, all])),
+        (false, _) if request.archived => format!("No plan is archived.\n{}", to_type(&[open])),
+        (false, 0) => welcome::screen(),
+        (false, n) => format!("No plan is open; {} closed or archived.\n{}", are(n), to_type(&[all, new])),
+    }
+}
+
+fn are(n: usize) -> String {
+    format!("{} {}", count(n, "plan"), if n == 1 { "is" } else { "are" })
+}
+
+fn steps_of(
+    context: &Context,
+    request: &ListRequest,
+    (plan, steps): (&PlanShape, &[StepShape]),
+    width: Option<usize>,
+) -> Result<String, Failure> {
+    let (stand, style) = plans::stand(plan);
+    let head = format!("{}{}  {}\n\n", heading(&plan.id, &plan.title), bar_of(plan), paint(style, &stand));
+    let id = typed(&plan.id);
+    if steps.is_empty() {
+        let (said, commands) = match plan.steps_total {
+            0 => ("It has no steps yet.", vec![(format!("planwatch add {id} TITLE"), "to add one")]),
+            _ => ("No step is like that.", vec![(format!("planwatch list {id}"), "to list all of them")]),
+        };
+        return Ok(format!("{head}{said}\n{}", to_type(&commands)));
+    }
+    let is_whole = request.status.is_empty() && request.tag.is_none() && !request.stale;
+    let all = if is_whole {
+        None
+    } else {
+        Some(list::list(context, &ListRequest { plan: request.plan.clone(), ..ListRequest::default() })?)
+    };
+    let all = match &all {
+        Some(ListReport::Steps { steps, .. }) => steps,
+        _ => steps,
+    };
+    let rest = plan.steps_total.saturating_sub(steps.len());
+    let rest = match rest {
+        0 => String::new(),
+        n => format!("\n{}\n", paint(DIM, &format!("{n} more: planwatch list {}", escaped(&id)))),
+    };
+    Ok(head + &step_table::table(steps, all, context.now).draw(width) + &rest)
+}

@@ -1,0 +1,61 @@
+//! `start`, `done`, `fail`, `block`, `skip`, `reopen`, `attempt`, `note`.
+
+use std::io::IsTerminal;
+
+use planwatch::engine::context::Context;
+use planwatch::engine::next::{self, NextRequest};
+use planwatch::engine::note::{self, NoteRequest};
+use planwatch::engine::update::{self, AttemptRequest, MoveRequest};
+use planwatch::engine::write::{ChangeReport, Mode};
+use planwatch::plan::moves::Verb;
+
+use crate::args::work::{Attempt, Move, Note};
+use crate::context::Session;
+use crate::failure::Failure;
+use crate::screens::{change, typed};
+
+pub(crate) fn run(session: &Session, verb: Verb, args: Move) -> Result<u8, Failure> {
+    change::check_fields(session)?;
+    let Move { ids, message, by, claim, force, dry_run } = args;
+    let wants_reason = message.is_none() && matches!(verb, Verb::Fail | Verb::Block);
+    let request = MoveRequest { verb, ids, message, by: by.by, claim, force, mode: dry_run.mode() };
+    let context = session.context()?;
+    let report = update::move_steps(&context, &request)?;
+    let code = change::print(session, &report)?;
+    if let Some(changed) = report.changes.first().filter(|_| wants_reason && request.mode == Mode::Write) {
+        session.output.hint(&format!("say why: planwatch {} {} -m TEXT", verb.word(), typed(&changed.id)));
+    }
+    if matches!(verb, Verb::Done | Verb::Skip) {
+        say_next(session, &context, &report)?;
+    }
+    Ok(code)
+}
+
+/// Names the plan's next step to a person; a script asks by itself, and need not wait for the look at all plans.
+fn say_next(session: &Session, context: &Context, report: &ChangeReport) -> Result<(), Failure> {
+    let is_for_person = !session.output.is_json() && std::io::stdout().is_terminal();
+    let step = report.changes.last().and_then(|it| it.now.get("plan")).and_then(serde_json::Value::as_str);
+    let Some(plan) = step.filter(|_| is_for_person && !report.is_dry_run) else { return Ok(()) };
+    let Ok(next) = next::next(context, &NextRequest { plan: Some(plan.to_owned()) }) else { return Ok(()) };
+    let said = match &next.step {
+        Some(step) => format!("{} {}", step.id, step.title),
+        None => next.why,
+    };
+    session.output.told(&change::next_line(&said)).map(drop)
+}
+
+pub(crate) fn attempt(session: &Session, args: Attempt) -> Result<u8, Failure> {
+    change::check_fields(session)?;
+    let Attempt { id, outcome, notes, at, status, keep_status, by, claim, force, dry_run } = args;
+    let mode = dry_run.mode();
+    let request =
+        AttemptRequest { id, outcome, notes, by: by.by, at, status, keep_status, claim, force, mode };
+    change::print(session, &update::attempt(&session.context()?, &request)?)
+}
+
+pub(crate) fn note(session: &Session, args: Note) -> Result<u8, Failure> {
+    change::check_fields(session)?;
+    let Note { id, text, kind, by, dry_run } = args;
+    let request = NoteRequest { id, text, kind, by: by.by, mode: dry_run.mode() };
+    change::print(session, &note::note(&session.context()?, &request)?)
+}

@@ -1,0 +1,49 @@
+//! `new`: a plan and its steps in one go.
+
+use planwatch::engine::create::{self, NewRequest};
+use planwatch::engine::write::{ChangeReport, Mode};
+
+use crate::args::write::{Kind, New};
+use crate::context::{self, Session};
+use crate::failure::Failure;
+use crate::screens::change;
+
+pub(crate) fn run(session: &Session, args: New) -> Result<u8, Failure> {
+    change::check_fields(session)?;
+    let mode = args.dry_run.mode();
+    let request = NewRequest {
+        title: args.title,
+        steps: args.steps,
+        description: args.description,
+        goals: args.goals,
+        criteria: args.criteria,
+        tags: args.tags,
+        category: args.category,
+        priority: args.priority,
+        program: args.program,
+        is_program: args.kind == Kind::Program,
+        is_draft: args.draft,
+        by: args.by.by,
+        mode,
+    };
+    let report = match mode {
+        Mode::Write => create::new(&session.context_to_make()?, &request)?,
+        Mode::DryRun => looked_at(session, &request)?,
+    };
+    change::print(session, &report)
+}
+
+/// Says what would be made, also where the plans directory would have to be made first.
+fn looked_at(session: &Session, request: &NewRequest) -> Result<ChangeReport, Failure> {
+    let workspace = session.workspace()?;
+    if let Some(plans) = &workspace.plans_dir {
+        return Ok(create::new(&session.context_in(&workspace, plans)?, request)?);
+    }
+    let plans = context::empty_plans_dir()?;
+    let report = session.context_in(&workspace, &plans).and_then(|it| Ok(create::new(&it, request)?));
+    for made in plans.ancestors().take(2) {
+        // What is not empty was not made here.
+        std::fs::remove_dir(made).ok();
+    }
+    report
+}

@@ -1,0 +1,97 @@
+//! `next`: the step to do now, why, and what to type.
+
+use std::fmt::Write;
+
+use planwatch::engine::next::{self, Candidate, NextReport, NextRequest};
+use planwatch::plan::rules::State;
+use planwatch::plan::time::Time;
+
+use crate::args::look::Next;
+use crate::context::Session;
+use crate::failure::Failure;
+use crate::output::escaped;
+use crate::screens::{BOLD, DIM, ago, for_next, heading, state, steps, to_type, typed};
+use crate::table::{Table, Yields, cell, column, paint, styled};
+
+/// More would not be read.
+const ALSO: usize = 9;
+
+pub(crate) fn run(session: &Session, args: Next) -> Result<u8, Failure> {
+    let context = session.context()?;
+    let report = session.patiently(|| next::next(&context, &NextRequest { plan: args.plan }))?;
+    if session.output.is_json() {
+        session.output.json("next", report.to_json())?;
+    } else {
+        session.output.text(&screen(&report, context.now, session.output.width))?;
+    }
+    Ok(report.exit_code())
+}
+
+fn screen(report: &NextReport, now: Time, width: Option<usize>) -> String {
+    let Some(step) = &report.step else { return nothing(report) };
+    let mut text = heading(&step.id, &step.title);
+    let mut facts = vec![state(step).painted()];
+    facts.extend(step.phase.as_deref().map(|it| format!("phase {}", escaped(it))));
+    facts.extend((step.tasks_total > 0).then(|| format!("tasks {}", steps::tasks(step))));
+    writeln!(text, "{}", facts.join(&paint(DIM, " · "))).ok();
+    writeln!(text, "{}", paint(DIM, &escaped(&step.path))).ok();
+    writeln!(text, "why: {}\n", escaped(&report.why)).ok();
+    text.push_str(&to_type(&for_next(step)));
+    let others = report.candidates.as_deref().unwrap_or_default();
+    let others: Vec<_> = others.iter().filter(|it| it.step.id != step.id).collect();
+    text + &also(&others, now, width)
+}
+
+/// The next steps of other plans.
+fn also(others: &[&Candidate], now: Time, width: Option<usize>) -> String {
+    if others.is_empty() {
+        return String::new();
+    }
+    let shown = if width.is_some() { ALSO } else { others.len() };
+    let mut table =
+        Table::new([column("", Yields::Name), column("", Yields::Text), column("", Yields::Whole)])
+            .indented(2);
+    for it in others.iter().take(shown) {
+        table.row([
+            cell(escaped(&it.step.id)),
+            cell(escaped(&it.step.title)),
+            styled(DIM, ago(now, it.step.last_activity)),
+        ]);
+    }
+    if others.len() > shown {
+        table.line(paint(DIM, &format!("  {} more: planwatch status", others.len() - shown)));
+    }
+    format!("\n{}\n{}", paint(BOLD, "Also ready"), table.draw(width))
+}
+
+fn nothing(report: &NextReport) -> String {
+    let plan = report.plan.as_deref().map(typed);
+    let command = |verb: &str| {
+        plan.as_deref().map_or_else(|| format!("planwatch {verb}"), |it| format!("planwatch {verb} {it}"))
+    };
+    let status = ("planwatch status".to_owned(), "to see what needs attention");
+    let list = (command("list"), if plan.is_some() { "to list its steps" } else { "to list the plans" });
+    let new = ("planwatch new TITLE STEP…".to_owned(), "to make a plan");
+    let (said, commands) = match (report.state, &plan) {
+        (State::Next | State::Waiting | State::Blocked, None) => ("Nothing is ready", vec![status, list]),
+        (State::Next | State::Waiting | State::Blocked, Some(_)) => ("Nothing is ready", vec![list, status]),
+        (State::Draft, Some(_)) => {
+            ("Nothing is handed out", vec![(command("start"), "to make the plan active")])
+        }
+        (State::Draft, None) => (
+            "Nothing is handed out",
+            vec![("planwatch start PLAN".to_owned(), "to make a plan active"), list],
+        ),
+        (State::Complete, _) => {
+            ("All is done", vec![new, ("planwatch list --all".to_owned(), "to list every plan")])
+        }
+        (State::Abandoned, Some(_)) => {
+            ("Nothing is handed out", vec![(command("reopen"), "to make the plan active again")])
+        }
+        (State::Empty, Some(_)) => {
+            ("Nothing is there", vec![(format!("{} TITLE", command("add")), "to add a step")])
+        }
+        (State::Abandoned | State::Empty, None) => ("Nothing is there", vec![new, list]),
+    };
+    format!("{said}: {}\n\n{}", escaped(&report.why), to_type(&commands))
+}

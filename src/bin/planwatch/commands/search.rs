@@ -1,0 +1,75 @@
+//! `search`: what the words were found in, best first.
+
+use std::fmt::Write;
+
+use planwatch::engine::search::{self, SearchReport, SearchRequest};
+use planwatch::index::{MATCH_END, MATCH_START};
+use unicode_width::UnicodeWidthStr;
+
+use crate::args::look::Search;
+use crate::context::Session;
+use crate::failure::Failure;
+use crate::output::escaped;
+use crate::screens::{BOLD, DIM, PLAIN, READY, to_type};
+use crate::table::{cut, paint};
+
+pub(crate) fn run(session: &Session, args: &Search) -> Result<u8, Failure> {
+    let context = session.context()?;
+    let request = SearchRequest { query: args.query.join(" "), limit: args.limit };
+    let report = session.patiently(|| search::search(&context, &request))?;
+    if session.output.is_json() {
+        session.output.json("search", report.to_json())?;
+    } else {
+        session.output.text(&screen(&report, args.limit, session.output.width))?;
+    }
+    Ok(0)
+}
+
+fn screen(report: &SearchReport, limit: usize, width: Option<usize>) -> String {
+    if report.hits.is_empty() {
+        let fewer = ("planwatch search WORD".to_owned(), "with fewer words, to find more");
+        return format!("Nothing was found for: {}\n{}", escaped(&report.query), to_type(&[fewer]));
+    }
+    let mut said = String::new();
+    for hit in &report.hits {
+        writeln!(said, "{}  {}", paint(BOLD, &escaped(&hit.id)), escaped(&hit.title)).ok();
+        let snippet = snippet(&hit.snippet, width.map_or(usize::MAX, |it| it.saturating_sub(4)));
+        if hit.snippet != hit.title && !snippet.trim().is_empty() {
+            writeln!(said, "    {snippet}").ok();
+        }
+    }
+    if report.hits.len() >= limit {
+        writeln!(said, "\n{}", paint(DIM, &format!("the best {limit}; --limit shows more"))).ok();
+    }
+    said
+}
+
+/// A snippet with its matches in colour, not wider than `left` columns.
+fn snippet(marked: &str, mut left: usize) -> String {
+    let mut said = String::new();
+    for (nth, part) in marked.trim().split(MATCH_START).enumerate() {
+        let (found, rest) =
+            if nth == 0 { ("", part) } else { part.split_once(MATCH_END).unwrap_or((part, "")) };
+        for (style, text) in [(READY.bold(), found), (PLAIN, rest)] {
+            let text = escaped(text);
+            let shown = if left > 0 { cut(&text, left) } else { String::new() };
+            left = if shown == text { left.saturating_sub(text.width()) } else { 0 };
+            said.push_str(&paint(style, &shown));
+        }
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matches_are_painted_and_marks_are_gone() {
+        let said = snippet("a \u{2}token\u{3} of \u{2}two\u{3}\u{1b}", 80);
+        assert_eq!(anstream::adapter::strip_str(&said).to_string(), "a token of two\\u{1b}");
+        assert!(said.contains("\u{1b}["));
+        let said = snippet("a \u{2}token\u{3} of \u{2}two\u{3}", 9);
+        assert_eq!(anstream::adapter::strip_str(&said).to_string(), "a token…");
+    }
+}

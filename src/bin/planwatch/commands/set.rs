@@ -1,0 +1,122 @@
+//! `set`, `unset`, `move`, `remove`.
+
+use planwatch::engine::remove::{self, RemoveRequest};
+use planwatch::engine::renumber::{self, RenumberRequest};
+use planwatch::engine::set::{self, SetOp, SetRequest};
+
+use planwatch::plan::read::{PLAN_KEYS, STEP_KEYS};
+use planwatch::plan::words::nearest;
+
+use crate::args::write::{Move, Remove, Set, SetOptions, Unset};
+use crate::context::Session;
+use crate::failure::Failure;
+use crate::screens::change;
+
+pub(crate) fn run(session: &Session, args: Set) -> Result<u8, Failure> {
+    let Set { id, key, value, unset, yaml, of } = args;
+    let (key, op) = operation(&key, value, unset, yaml)?;
+    print(session, id, key, op, of)
+}
+
+pub(crate) fn unset(session: &Session, args: Unset) -> Result<u8, Failure> {
+    print(session, args.id, args.key, SetOp::Unset, args.of)
+}
+
+fn print(session: &Session, id: String, key: String, op: SetOp, of: SetOptions) -> Result<u8, Failure> {
+    change::check_fields(session)?;
+    let SetOptions { by, claim, force, dry_run } = of;
+    let request = SetRequest { id, key, op, by: by.by, claim, force, mode: dry_run.mode() };
+    let code = change::print(session, &set::set(&session.context()?, &request)?)?;
+    if let Some(near) = meant(&request.key).filter(|_| request.op != SetOp::Unset) {
+        session.output.hint(&format!("`{}` is a field of your own; did you mean `{near}`?", request.key));
+    }
+    Ok(code)
+}
+
+/// The known field that is near to an unknown one.
+fn meant(key: &str) -> Option<String> {
+    let known = || STEP_KEYS.iter().chain(PLAN_KEYS).copied();
+    if known().any(|it| it == key) { None } else { nearest(key, known()) }
+}
+
+/// What `KEY`, `KEY+=V`, `KEY-=V`, a value and the options mean together.
+fn operation(key: &str, value: Option<String>, unset: bool, yaml: bool) -> Result<(String, SetOp), Failure> {
+    let joined = [("+=", SetOp::Add as fn(String) -> SetOp), ("-=", SetOp::Take)];
+    let joined = joined.into_iter().filter_map(|(sign, op)| {
+        let (key, behind) = key.split_once(sign)?;
+        Some((key.to_owned(), behind.to_owned(), op))
+    });
+    let joined = joined.min_by_key(|(key, _, _)| key.len());
+    match (joined, value) {
+        (Some((key, _, _)), _) if unset || yaml => Err(Failure::usage(
+            format!("`{key}` is added to or taken from; --unset and --yaml are for whole values"),
+            "leave them out",
+        )),
+        (Some((key, behind, op)), None) => Ok((key, op(behind))),
+        // `tags+= web` is what a shell makes of a slip of the finger.
+        (Some((key, behind, op)), Some(value)) if behind.is_empty() => Ok((key, op(value))),
+        (Some((_, _, _)), Some(value)) => Err(Failure::usage(
+            format!("`{value}` is one value too many"),
+            "put a value of several words in quotes",
+        )),
+        (None, _) if unset => Ok((key.to_owned(), SetOp::Unset)),
+        (None, Some(value)) => {
+            Ok((key.to_owned(), if yaml { SetOp::Yaml(value) } else { SetOp::Text(value) }))
+        }
+        (None, None) => {
+            let hint = match key.split_once('=') {
+                Some((key, value)) => format!("write it as `{key} {value}`; `{key}+={value}` adds to a list"),
+                None => "--unset removes the field; '' is the empty text".to_owned(),
+            };
+            Err(Failure::usage(format!("`{key}` wants a value"), hint))
+        }
+    }
+}
+
+pub(crate) fn renumber(session: &Session, args: Move) -> Result<u8, Failure> {
+    change::check_fields(session)?;
+    let Move { id, after, dry_run } = args;
+    let request = RenumberRequest { id, after, mode: dry_run.mode() };
+    change::print(session, &renumber::renumber(&session.context()?, &request)?)
+}
+
+pub(crate) fn remove(session: &Session, args: Remove) -> Result<u8, Failure> {
+    change::check_fields(session)?;
+    let Remove { ids, yes, force, dry_run } = args;
+    let request = RemoveRequest { ids, is_confirmed: yes, force, mode: dry_run.mode() };
+    let report = remove::remove(&session.context()?, &request)?;
+    let code = change::print(session, &report)?;
+    if !report.is_dry_run && !report.changes.is_empty() {
+        session.output.hint("`planwatch undo` takes it back");
+    }
+    Ok(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(key: &str, value: Option<&str>, expected: (&str, &SetOp)) {
+        let (key, op) = operation(key, value.map(str::to_owned), false, false).unwrap();
+        assert_eq!((key.as_str(), &op), expected);
+    }
+
+    #[test]
+    fn keys_say_what_is_done_with_a_value() {
+        check("title", Some("A = B"), ("title", &SetOp::Text("A = B".to_owned())));
+        check("title", Some(""), ("title", &SetOp::Text(String::new())));
+        check("tags+=web", None, ("tags", &SetOp::Add("web".to_owned())));
+        check("tags-=a+=b", None, ("tags", &SetOp::Take("a+=b".to_owned())));
+        check("tags+=", Some("web"), ("tags", &SetOp::Add("web".to_owned())));
+    }
+
+    #[test]
+    fn a_key_alone_says_what_is_missing() {
+        let failure = operation("priority=high", None, false, false).unwrap_err();
+        assert_eq!(failure.hint.unwrap(), "write it as `priority high`; `priority+=high` adds to a list");
+        assert!(operation("tags+=a", Some("b".to_owned()), false, false).is_err());
+        assert!(operation("tags+=a", None, true, false).is_err());
+        assert_eq!(operation("tags", None, true, false).unwrap().1, SetOp::Unset);
+    }
+}

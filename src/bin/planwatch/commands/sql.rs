@@ -1,0 +1,110 @@
+//! `sql`: the answer of a query as a table.
+
+use std::collections::HashSet;
+
+use planwatch::engine::search;
+use planwatch::index::Table as Answer;
+use serde_json::{Map, Value, json};
+use unicode_width::UnicodeWidthStr;
+
+use crate::args::setup::Sql;
+use crate::context::Session;
+use crate::failure::Failure;
+use crate::output::escaped;
+use crate::screens::{BOLD, DIM, count};
+use crate::table::{cut, paint};
+
+pub(crate) fn run(session: &Session, args: &Sql) -> Result<u8, Failure> {
+    let answer = {
+        let context = session.context()?;
+        session.patiently(|| search::sql(&context, &args.query))?
+    };
+    if session.output.is_json() {
+        session.output.json("table", as_json(&answer))?;
+    } else {
+        session.output.text(&screen(&answer, session.output.width))?;
+    }
+    Ok(0)
+}
+
+/// Each row as an object; a name that comes twice gets a number.
+fn as_json(answer: &Answer) -> Value {
+    let mut taken = HashSet::new();
+    let names: Vec<_> = answer
+        .columns
+        .iter()
+        .map(|name| {
+            let numbered = (2..).map(|n| format!("{name}_{n}"));
+            let free = std::iter::once(name.clone()).chain(numbered).find(|it| taken.insert(it.clone()));
+            free.unwrap_or_default()
+        })
+        .collect();
+    let row = |row: &Vec<Value>| names.iter().cloned().zip(row.iter().cloned()).collect::<Map<_, _>>();
+    json!({"columns": names, "rows": answer.rows.iter().map(row).collect::<Vec<_>>()})
+}
+
+/// All columns, each as wide as its widest value; what a terminal cannot hold is cut from the widest.
+fn screen(answer: &Answer, width: Option<usize>) -> String {
+    let text = |value: &Value| match value {
+        Value::Null => String::new(),
+        Value::String(text) => escaped(text).into_owned(),
+        other => other.to_string(),
+    };
+    let heads: Vec<_> = answer.columns.iter().map(|it| escaped(it).into_owned()).collect();
+    let rows: Vec<Vec<_>> = answer.rows.iter().map(|row| row.iter().map(text).collect()).collect();
+    let mut widths: Vec<_> = heads.iter().map(|it| it.width()).collect();
+    for row in &rows {
+        row.iter().zip(&mut widths).for_each(|(it, most)| *most = (*most).max(it.width()));
+    }
+    fit(&mut widths, width);
+    let line = |cells: &[String]| {
+        let cells = cells.iter().zip(&widths).map(|(it, width)| {
+            let it = cut(it, *width);
+            let pad = width.saturating_sub(it.width());
+            it + &" ".repeat(pad)
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    let head = paint(BOLD, &line(&heads));
+    let rows: String = rows.iter().map(|it| format!("{}\n", line(it))).collect();
+    let n = if width.is_some() {
+        format!("{}\n", paint(DIM, &count(answer.rows.len(), "row")))
+    } else {
+        String::new()
+    };
+    format!("{head}\n{rows}{n}")
+}
+
+fn fit(widths: &mut [usize], width: Option<usize>) {
+    let Some(width) = width else { return };
+    let gaps = 2 * widths.len().saturating_sub(1);
+    while widths.iter().sum::<usize>() + gaps > width {
+        let Some(widest) = widths.iter_mut().max().filter(|it| **it > 8) else { return };
+        *widest -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(columns: &[&str], rows: Vec<Vec<Value>>) -> Answer {
+        Answer { columns: columns.iter().map(|it| (*it).to_owned()).collect(), rows }
+    }
+
+    #[test]
+    fn rows_are_objects_and_equal_names_are_told_apart() {
+        let answer = answer(&["id", "id", "n"], vec![vec![json!("a"), json!("b"), json!(1)]]);
+        assert_eq!(as_json(&answer)["rows"], json!([{"id": "a", "id_2": "b", "n": 1}]));
+    }
+
+    #[test]
+    fn a_table_of_values_fits_the_terminal() {
+        let long = "x".repeat(200);
+        let answer =
+            answer(&["id", "text"], vec![vec![json!("a"), json!(long)], vec![Value::Null, json!("é\n")]]);
+        let plain = |width| anstream::adapter::strip_str(&screen(&answer, width)).to_string();
+        assert!(plain(Some(40)).lines().all(|it| it.width() <= 40));
+        assert!(plain(None).contains(&"x".repeat(200)) && plain(None).contains("é\\n"));
+    }
+}

@@ -1,0 +1,215 @@
+//! `status`: what needs attention, who works on what, what is ready, what was finished.
+
+use std::fmt::Write;
+
+use planwatch::engine::shape::StepShape;
+use planwatch::engine::status::{self, Attention, Reason, StatusReport, StatusRequest};
+use planwatch::plan::time::Time;
+
+use crate::args::look::Status;
+use crate::commands::welcome;
+use crate::context::Session;
+use crate::failure::Failure;
+use crate::output::escaped;
+use crate::screens::{
+    BAD, BOLD, BUSY, DIM, PLAIN, STUCK, ago, bar, colour, count, for_next, mark, problems, short_state,
+    steps, to_type, typed,
+};
+use crate::table::{Cell, Table, Yields, cell, column, paint, styled};
+
+/// A terminal shows this many lines of each part; a pipe all.
+const LINES: usize = 10;
+
+pub(crate) fn run(session: &Session, args: &Status) -> Result<u8, Failure> {
+    let context = session.context()?;
+    let report = session.patiently(|| status::status(&context, &StatusRequest { days: args.days }))?;
+    let output = &session.output;
+    if output.is_json() {
+        output.json("status", report.to_json())?;
+    } else if args.markdown {
+        output.text(&markdown(&report, context.now))?;
+    } else {
+        output.text(&screen(&report, context.now, output.width))?;
+    }
+    Ok(0)
+}
+
+fn screen(report: &StatusReport, now: Time, width: Option<usize>) -> String {
+    let mut table = Table::new([
+        column("", Yields::Nothing),
+        column("", Yields::Name),
+        column("", Yields::Text),
+        column("", Yields::Text),
+        column("", Yields::Whole),
+    ])
+    .indented(2);
+    for (name, lines, more) in parts(report, now) {
+        let shown = if width.is_some() { LINES } else { lines.len() };
+        let rest = lines.len().saturating_sub(shown);
+        table.line(format!("\n{}", paint(BOLD, name)));
+        lines.into_iter().take(shown).for_each(|it| table.row(it));
+        if rest > 0 {
+            table.line(paint(DIM, &format!("  {rest} more: {more}")));
+        }
+    }
+    let parts = if table.is_empty() { String::new() } else { table.draw(width) };
+    format!("{}{parts}{}\n{}", sum(report), troubles(report), what_next(report))
+}
+
+/// All open plans in one line.
+fn sum(report: &StatusReport) -> String {
+    let total = report.plans.iter().map(|it| it.steps_total).sum();
+    let closed = report.plans.iter().map(|it| it.steps_completed + it.steps_skipped).sum();
+    let plans = count(report.plans.len(), "open plan");
+    if report.plans.is_empty() {
+        "no open plans\n".to_owned()
+    } else {
+        format!("{plans}  {}\n", bar(closed, total))
+    }
+}
+
+type Part = (&'static str, Vec<Vec<Cell>>, &'static str);
+
+fn parts(report: &StatusReport, now: Time) -> Vec<Part> {
+    let attention = report.attention.iter().map(|it| attention(it, now)).collect();
+    let working = report
+        .in_progress
+        .iter()
+        .map(|it| line(short_state(it), it, steps::worker(it), claimed(it), now))
+        .collect();
+    let ready = report.ready.iter().map(|it| line(short_state(it), it, "", it.last_activity, now)).collect();
+    let finished = report
+        .finished
+        .iter()
+        .map(|it| line(short_state(it), it, last_by(it), it.last_activity, now))
+        .collect();
+    let parts: Vec<Part> = vec![
+        ("Needs attention", attention, "planwatch status --json"),
+        ("In progress", working, "planwatch list PLAN --status in_progress"),
+        ("Ready", ready, "planwatch next"),
+        ("Finished lately", finished, "planwatch list PLAN --status completed"),
+    ];
+    parts.into_iter().filter(|(_, lines, _)| !lines.is_empty()).collect()
+}
+
+fn line(state: Cell, step: &StepShape, said: &str, at: Option<Time>, now: Time) -> Vec<Cell> {
+    vec![
+        state,
+        cell(escaped(&step.id)),
+        cell(escaped(&step.title)),
+        styled(DIM, escaped(said)),
+        styled(DIM, ago(now, at)),
+    ]
+}
+
+fn attention(it: &Attention, now: Time) -> Vec<Cell> {
+    let style = match it.reason {
+        Reason::Failed | Reason::Faulty => BAD,
+        Reason::Blocked => STUCK,
+        Reason::ToConfirm | Reason::Lapsed => BUSY,
+        Reason::Stale => PLAIN,
+    };
+    let state = styled(style, format!("{} {}", mark(&it.step.status), it.reason.word()));
+    // The reason says it already.
+    let last = it.last.as_deref().unwrap_or_default();
+    let last = last.strip_prefix(it.reason.word()).and_then(|it| it.strip_prefix(": ")).unwrap_or(last);
+    let last = if it.reason == Reason::Faulty { it.step.problems.join(", ") } else { last.to_owned() };
+    line(state, &it.step, &last, it.since, now)
+}
+
+fn claimed(step: &StepShape) -> Option<Time> {
+    step.claim.as_ref().and_then(|it| it.at).or(step.last_activity)
+}
+
+fn last_by(step: &StepShape) -> &str {
+    step.attempts.last().and_then(|it| it.by.as_deref()).unwrap_or_default()
+}
+
+fn troubles(report: &StatusReport) -> String {
+    let mut said = String::new();
+    if report.n_errors + report.n_warnings > 0 {
+        let style = if report.n_errors > 0 { BAD } else { colour("in_progress") };
+        let sum = problems::sum(report.n_errors, report.n_warnings);
+        writeln!(said, "\n{} in the files: planwatch check", paint(style, &sum)).ok();
+    }
+    if !report.kept.is_empty() {
+        writeln!(said, "\n{} kept beside the files:", count(report.kept.len(), "version")).ok();
+        said.extend(report.kept.iter().map(|it| format!("  {}\n", escaped(it))));
+    }
+    said
+}
+
+fn what_next(report: &StatusReport) -> String {
+    if report.plans.is_empty() {
+        return welcome::commands();
+    }
+    if let Some(step) = report.ready.iter().find(|it| !it.lapsed).or(report.ready.first()) {
+        return to_type(&for_next(step));
+    }
+    if let Some(step) = report.in_progress.first() {
+        return to_type(&[(
+            format!("planwatch done {}", typed(&step.id)),
+            "to complete what is in progress",
+        )]);
+    }
+    if let Some(it) = report.attention.first() {
+        return to_type(&[(format!("planwatch show {}", typed(&it.step.id)), "to see what happened")]);
+    }
+    to_type(&[
+        ("planwatch next".to_owned(), "to see why nothing is ready"),
+        ("planwatch list".to_owned(), "to list the plans"),
+    ])
+}
+
+fn markdown(report: &StatusReport, now: Time) -> String {
+    let plain = |it: &str| escaped(it).into_owned();
+    let mut text = "# Status\n".to_owned();
+    let mut part = |name: &str, lines: Vec<String>| {
+        if !lines.is_empty() {
+            writeln!(text, "\n## {name}\n\n{}", lines.join("\n")).ok();
+        }
+    };
+    let plan = |it: &planwatch::engine::shape::PlanShape| {
+        format!(
+            "- `{}` {} ({}/{})",
+            plain(&it.id),
+            plain(&it.title),
+            it.steps_completed + it.steps_skipped,
+            it.steps_total
+        )
+    };
+    let step = |it: &StepShape, more: String| {
+        format!("- `{}` {}{}{more}", plain(&it.id), plain(&it.title), if more.is_empty() { "" } else { ": " })
+    };
+    let dated = |said: &str, at: Option<Time>| {
+        let parts = [plain(said), ago(now, at)];
+        parts.into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(", ")
+    };
+    part("Plans", report.plans.iter().map(plan).collect());
+    let attention = |it: &Attention| {
+        step(
+            &it.step,
+            dated(
+                &format!(
+                    "{}{}",
+                    it.reason.word(),
+                    it.last.as_deref().map(|it| format!(" ({it})")).unwrap_or_default()
+                ),
+                it.since,
+            ),
+        )
+    };
+    part("Needs attention", report.attention.iter().map(attention).collect());
+    part(
+        "In progress",
+        report.in_progress.iter().map(|it| step(it, dated(steps::worker(it), claimed(it)))).collect(),
+    );
+    part("Ready", report.ready.iter().map(|it| step(it, String::new())).collect());
+    part(
+        "Finished lately",
+        report.finished.iter().map(|it| step(it, dated(last_by(it), it.last_activity))).collect(),
+    );
+    let sum = problems::sum(report.n_errors, report.n_warnings);
+    part("Problems", if sum.is_empty() { Vec::new() } else { vec![format!("{sum}: `planwatch check`")] });
+    text
+}

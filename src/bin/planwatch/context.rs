@@ -1,0 +1,183 @@
+//! What the environment says: directories, the time, who asks. The only place of the binary that reads it.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the command line is the floor that reads the environment and the clock"
+)]
+
+mod git_user;
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use etcetera::BaseStrategy;
+use planwatch::disk::{Disk, PlansDir, RealDisk};
+use planwatch::engine::context::{Context, Here, Reading};
+use planwatch::engine::error::Error;
+use planwatch::engine::workspace::{self, Workspace, WorkspaceRequest};
+use planwatch::plan::time::Time;
+
+use crate::args::Everywhere;
+use crate::failure::Failure;
+use crate::output::{Form, Loudness, Output};
+use crate::patience::Patience;
+use crate::typed::Typed;
+
+/// One run of the command line: where it was started, and where its answer goes.
+pub(crate) struct Session {
+    pub(crate) output: Output,
+    directory: PathBuf,
+    plans: Option<PathBuf>,
+    reading: Reading,
+    disk: Arc<dyn Disk>,
+}
+
+impl Session {
+    /// Goes to the directory of `-C`; all relative paths are meant from there.
+    pub(crate) fn begin(everywhere: &Everywhere, output: Output) -> Result<Self, Failure> {
+        if let Some(directory) = &everywhere.directory {
+            env::set_current_dir(directory).map_err(|error| {
+                let message = format!("there is no directory `{}`: {error}", directory.display());
+                Failure::failed("not-found", message).with_exit(3)
+            })?;
+        }
+        let directory = env::current_dir().map_err(|error| {
+            Failure::failed("not-found", format!("the working directory is gone: {error}")).with_exit(3)
+        })?;
+        let reading = if everywhere.no_index { Reading::Files } else { Reading::Index };
+        let plans = everywhere.plans.as_ref().map(|it| directory.join(it));
+        Ok(Self { output, directory, plans, reading, disk: Arc::new(RealDisk) })
+    }
+
+    /// Finds the plans directory and the configuration; what is wrong in the latter is told.
+    pub(crate) fn workspace(&self) -> Result<Workspace, Failure> {
+        let env = variable("PLANS_DIR").map(|it| self.directory.join(it));
+        let request =
+            WorkspaceRequest { start: self.directory.clone(), plans: self.plans.clone(), env, home: home() };
+        let found = workspace::find(&self.disk, &request)?;
+        found.problems.iter().for_each(|it| self.output.warning(it));
+        Ok(found)
+    }
+
+    /// The surroundings of a verb that needs plans.
+    pub(crate) fn context(&self) -> Result<Context, Failure> {
+        let workspace = self.workspace()?;
+        let plans = workspace.plans_dir.clone().ok_or(Error::NoPlansDir)?;
+        self.context_in(&workspace, &plans)
+    }
+
+    /// The surroundings of `new`, which makes the plans directory if there is none.
+    pub(crate) fn context_to_make(&self) -> Result<Context, Failure> {
+        let workspace = self.workspace()?;
+        let plans = match &workspace.plans_dir {
+            Some(plans) => plans.clone(),
+            None => workspace::make(&self.disk, &workspace)?,
+        };
+        self.context_in(&workspace, &plans)
+    }
+
+    /// Asks for what every plan may have to be read for; a long wait shows.
+    pub(crate) fn patiently<T>(&self, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Failure> {
+        let is_shown = self.output.loudness > Loudness::Quiet && !self.output.is_json();
+        let patience = is_shown.then(|| Patience::with("reading the plans"));
+        let answer = read();
+        drop(patience);
+        Ok(answer?)
+    }
+
+    pub(crate) fn context_in(&self, workspace: &Workspace, plans: &Path) -> Result<Context, Failure> {
+        Ok(self.look(workspace, plans)?)
+    }
+
+    /// As [`Self::context_in`], for whoever looks again and again.
+    pub(crate) fn look(&self, workspace: &Workspace, plans: &Path) -> Result<Context, Error> {
+        let state = etcetera::choose_base_strategy().ok().and_then(|it| it.state_dir());
+        let plans = PlansDir::open(Arc::clone(&self.disk), plans, state.as_deref())?;
+        let output = self.output.clone();
+        Ok(Context {
+            plans,
+            now: now(),
+            by: by(workspace),
+            config: workspace.config.clone(),
+            reading: self.reading,
+            here: Here {
+                directory: self.directory.clone(),
+                plan: text("PLANWATCH_PLAN"),
+                step: text("PLANWATCH_STEP"),
+                claim: text("PLANWATCH_CLAIM"),
+            },
+            tell: Box::new(move |notice| output.notice(&notice)),
+        })
+    }
+}
+
+/// The output that the command line and the environment ask for.
+pub(crate) fn output(typed: &Typed, loudness: Loudness) -> Output {
+    let columns = text("COLUMNS").and_then(|it| it.parse().ok());
+    Output::new(typed.form.clone(), loudness, typed.colour, columns)
+}
+
+/// As [`output`], once the command line is understood.
+pub(crate) fn output_for(everywhere: &Everywhere) -> Output {
+    let form = match &everywhere.json {
+        Some(fields) => Form::Json(crate::fields::read(fields)),
+        None => Form::Text,
+    };
+    let loudness = match (everywhere.quiet, everywhere.verbose) {
+        (true, _) => Loudness::Quiet,
+        (_, true) => Loudness::Verbose,
+        _ => Loudness::Normal,
+    };
+    output(&Typed { form, colour: everywhere.color.choice() }, loudness)
+}
+
+/// The words that start the user's editor.
+pub(crate) fn editor() -> Option<String> {
+    text("VISUAL").or_else(|| text("EDITOR"))
+}
+
+/// A fresh empty directory that is called `plans`, for looking at what `new` would make; the caller removes it.
+pub(crate) fn empty_plans_dir() -> Result<PathBuf, Failure> {
+    let plans = env::temp_dir().join(format!("planwatch-{}", std::process::id())).join("plans");
+    let made = std::fs::create_dir_all(&plans).map(|()| plans);
+    made.map_err(|error| {
+        Failure::failed("io-error", format!("no temporary directory could be made: {error}"))
+    })
+}
+
+/// The clock, or `PLANWATCH_NOW` for scripts whose output must be the same each time.
+fn now() -> Time {
+    if let Some(fixed) = text("PLANWATCH_NOW").and_then(|it| it.parse().ok()) {
+        return fixed;
+    }
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time::from_nanoseconds(i128::try_from(since.as_nanos()).unwrap_or(i128::MAX))
+}
+
+/// `PLANWATCH_BY`, the configuration, git's user.name, the system's user.
+fn by(workspace: &Workspace) -> String {
+    let git = || {
+        git_user::name(
+            home().as_deref(),
+            variable("XDG_CONFIG_HOME").as_deref(),
+            workspace.repository.as_deref(),
+        )
+    };
+    let system = || ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(text);
+    let named = text("PLANWATCH_BY").or_else(|| workspace.config.by.clone()).or_else(git).or_else(system);
+    named.unwrap_or_else(|| "unknown".to_owned())
+}
+
+fn home() -> Option<PathBuf> {
+    variable("HOME").or_else(|| etcetera::home_dir().ok())
+}
+
+/// A variable that names a path; an empty one counts as not set.
+fn variable(name: &str) -> Option<PathBuf> {
+    env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from)
+}
+
+fn text(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|it| !it.is_empty())
+}

@@ -1,0 +1,231 @@
+//! Why a verb failed, as people and machines are told, and the exit code.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use planwatch::engine::error::Error;
+use serde_json::{Value, json};
+
+use anstyle::{AnsiColor, Style};
+
+use crate::output::{escaped_lines, hint_line};
+use crate::table::paint;
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    /// Boxed, so that a result that holds no failure stays small.
+    pub(crate) details: Box<Value>,
+    pub(crate) exit: u8,
+}
+
+impl Failure {
+    /// The command line itself is wrong.
+    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        let hint = hint.into();
+        let hint = (!hint.is_empty()).then_some(hint);
+        Self { code: "usage", message: message.into(), hint, details: Box::new(json!({})), exit: 2 }
+    }
+
+    pub(crate) fn failed(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: None, details: Box::new(json!({})), exit: 1 }
+    }
+
+    #[must_use]
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    #[must_use]
+    pub(crate) fn with_exit(self, exit: u8) -> Self {
+        Self { exit, ..self }
+    }
+
+    pub(crate) fn of(error: &Error) -> Self {
+        Self {
+            code: error.code(),
+            message: message(error),
+            hint: error.hint(),
+            details: Box::new(error.details()),
+            exit: error.exit_code(),
+        }
+    }
+
+    pub(crate) fn to_text(&self) -> String {
+        let head = paint(ERROR, &format!("error[{}]:", self.code));
+        let hint = self.hint.as_deref().map(hint_line).unwrap_or_default();
+        format!("{head} {}\n{hint}", escaped_lines(&self.message))
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        let Self { code, message, hint, details, .. } = self;
+        json!({"error": {"code": code, "message": message, "hint": hint, "details": details}})
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::of(&error)
+    }
+}
+
+/// The error's sentence, and behind it what the system said.
+fn message(error: &Error) -> String {
+    let mut message = error.to_string();
+    let source = std::error::Error::source(error);
+    let system = source.map(|it| it.source().unwrap_or(it).to_string());
+    if let Some(system) = system.filter(|it| !message.contains(it.as_str())) {
+        message = format!("{message}: {system}");
+    }
+    message
+}
+
+/// Says a wrong command line in the form of every other error.
+pub(crate) fn of_command_line(error: &clap::Error) -> Failure {
+    let named = |kind| error.get(kind).map(text).unwrap_or_default();
+    let near = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    let near = near.into_iter().find_map(|it| error.get(it)).map(nearest_of);
+    let near = near.filter(|it| !it.is_empty()).map(|it| format!("did you mean `{it}`?"));
+    let (message, hint) = match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let verb = named(ContextKind::InvalidSubcommand);
+            (
+                format!("there is no verb `{verb}`"),
+                near.unwrap_or_else(|| "`planwatch help --all` names the verbs".to_owned()),
+            )
+        }
+        ErrorKind::UnknownArgument => unknown_argument(&named(ContextKind::InvalidArg), near, error),
+        ErrorKind::MissingRequiredArgument => {
+            (format!("{} is missing", plain(&named(ContextKind::InvalidArg))), usage(error))
+        }
+        ErrorKind::InvalidValue => {
+            let (value, option) = (named(ContextKind::InvalidValue), named(ContextKind::InvalidArg));
+            let valid = error.get(ContextKind::ValidValue).map(text).unwrap_or_default();
+            let message = if value.is_empty() {
+                format!("{} wants a value", option_name(&option))
+            } else {
+                format!("`{value}` is no value of {}", option_name(&option))
+            };
+            let known = if valid.is_empty() { usage(error) } else { format!("one of {valid}") };
+            (message, near.map_or(known.clone(), |it| format!("{it} {known}")))
+        }
+        ErrorKind::ArgumentConflict => {
+            let (one, other) = (named(ContextKind::InvalidArg), named(ContextKind::PriorArg));
+            let message = if one == other || other.is_empty() {
+                format!("{} is given twice", option_name(&one))
+            } else {
+                format!("{} and {} contradict each other", option_name(&one), option_name(&other))
+            };
+            (message, "give one of them".to_owned())
+        }
+        _ => (first_line(error), usage(error)),
+    };
+    Failure::usage(message, hint)
+}
+
+fn unknown_argument(argument: &str, near: Option<String>, error: &clap::Error) -> (String, String) {
+    if argument.starts_with('-') {
+        let as_text = || {
+            format!(
+                "`planwatch {} --help` names the options; a text that begins with `-` goes after `--`",
+                verb_of(error)
+            )
+        };
+        (format!("there is no option `{argument}`"), near.unwrap_or_else(as_text))
+    } else {
+        let quote = if usage(error).contains("TITLE") || usage(error).contains("TEXT") {
+            "put a text of several words in quotes; "
+        } else {
+            ""
+        };
+        (
+            format!("`{argument}` is one argument too many"),
+            near.unwrap_or_else(|| format!("{quote}{}", usage(error))),
+        )
+    }
+}
+
+/// The verb of an error's usage line, as far as it names one.
+fn verb_of(error: &clap::Error) -> String {
+    let usage = usage(error);
+    let verb = usage.split_whitespace().nth(2).filter(|it| it.starts_with(|c: char| c.is_ascii_lowercase()));
+    verb.unwrap_or("help").to_owned()
+}
+
+fn usage(error: &clap::Error) -> String {
+    let usage = error.get(ContextKind::Usage).map(|it| it.to_string()).unwrap_or_default();
+    let usage = usage.lines().next().unwrap_or_default().trim().replace("Usage: ", "usage: ");
+    plain(&usage)
+}
+
+/// Takes the angle brackets away that clap puts around names.
+fn plain(text: &str) -> String {
+    text.replace(['<', '>'], "").replace("...", "…").replace(" [OPTIONS]", "")
+}
+
+fn option_name(text: &str) -> String {
+    let name = text.split([' ', '=']).next().unwrap_or_default();
+    if name.starts_with('-') { name.trim_end_matches('[').to_owned() } else { plain(text) }
+}
+
+fn first_line(error: &clap::Error) -> String {
+    let rendered = error.render().to_string();
+    let line = rendered.lines().next().unwrap_or_default();
+    line.strip_prefix("error: ").unwrap_or(line).replace('\'', "`")
+}
+
+fn text(value: &ContextValue) -> String {
+    match value {
+        ContextValue::Strings(all) => all.join(", "),
+        other => other.to_string(),
+    }
+}
+
+/// The best of clap's suggestions, which stands last.
+fn nearest_of(value: &ContextValue) -> String {
+    match value {
+        ContextValue::Strings(all) => all.last().cloned().unwrap_or_default(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, message: &str, hint: &str) {
+        let error = crate::args::command().try_get_matches_from(line.split(' ')).unwrap_err();
+        let failure = of_command_line(&error);
+        assert_eq!(
+            (failure.message.as_str(), failure.hint.as_deref(), failure.exit),
+            (message, Some(hint), 2),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn a_wrong_command_line_names_what_was_meant() {
+        check("planwatch lsit", "there is no verb `lsit`", "did you mean `list`?");
+        check(
+            "planwatch frobnicate",
+            "there is no verb `frobnicate`",
+            "`planwatch help --all` names the verbs",
+        );
+        check("planwatch list --stat pending", "there is no option `--stat`", "did you mean `--status`?");
+        check("planwatch new", "TITLE is missing", "usage: planwatch new TITLE [STEP]…");
+        check("planwatch list --color pink", "`pink` is no value of --color", "one of auto, always, never");
+        check("planwatch show a b", "`b` is one argument too many", "usage: planwatch show ID");
+    }
+
+    #[test]
+    fn an_error_is_one_object_for_machines() {
+        let failure = Failure::usage("no", "yes");
+        assert_eq!(
+            failure.to_json(),
+            json!({"error": {"code": "usage", "message": "no", "hint": "yes", "details": {}}})
+        );
+    }
+}

@@ -1,0 +1,137 @@
+//! `--json=FIELDS`: keeps the named fields of a list's items, else of the object itself.
+//!
+//! The envelope (`schema_version`, `kind`) always stays.
+
+use planwatch::plan::words::nearest;
+use serde_json::{Map, Value};
+
+use crate::failure::Failure;
+
+/// The fields of what a writing verb answers; known beforehand, so that a wrong field writes nothing.
+pub(crate) const CHANGE: [&str; 5] = ["verb", "dry_run", "changes", "refused", "diff"];
+
+/// The fields of all events together; one event has not all of them.
+pub(crate) const EVENT: [&str; 11] =
+    ["event", "of", "id", "plan", "title", "path", "at", "source", "old", "new", "attempt"];
+
+const ENVELOPE: [&str; 2] = ["schema_version", "kind"];
+
+/// The key whose items are meant in a list of this kind.
+fn list_key(kind: &str) -> Option<&'static str> {
+    let key = match kind {
+        "plan-list" => "plans",
+        "step-list" => "steps",
+        "problem-list" => "problems",
+        "undo-list" => "changes",
+        "search" => "hits",
+        "table" => "rows",
+        _ => return None,
+    };
+    Some(key)
+}
+
+/// Reads the text behind `--json=`.
+pub(crate) fn read(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned).collect()
+}
+
+/// Keeps the wanted fields; none wanted: all stay.
+pub(crate) fn keep(object: Value, wanted: &[String]) -> Result<Value, Failure> {
+    let Value::Object(mut object) = object else { return Ok(object) };
+    if wanted.is_empty() {
+        return Ok(Value::Object(object));
+    }
+    let key = object.get("kind").and_then(Value::as_str).and_then(list_key);
+    let Some(key) = key else {
+        if object.get("kind").and_then(Value::as_str) != Some("event") {
+            let of_object = fields_of([&object]);
+            let own: Vec<_> = of_object.into_iter().filter(|it| !ENVELOPE.contains(it)).collect();
+            known(wanted, &own)?;
+        }
+        object.retain(|key, _| ENVELOPE.contains(&key.as_str()) || wanted.contains(key));
+        return Ok(Value::Object(object));
+    };
+    let mut items = object.remove(key).unwrap_or(Value::Array(Vec::new()));
+    let list = items.as_array_mut().map(Vec::as_mut_slice).unwrap_or_default();
+    let of_items = fields_of(list.iter().filter_map(Value::as_object));
+    // Of a list without items nothing is known, and nothing is lost.
+    if !of_items.is_empty() {
+        known(wanted, &of_items)?;
+    }
+    for item in list.iter_mut().filter_map(Value::as_object_mut) {
+        item.retain(|key, _| wanted.contains(key));
+    }
+    object.retain(|key, _| ENVELOPE.contains(&key.as_str()));
+    object.insert(key.to_owned(), items);
+    Ok(Value::Object(object))
+}
+
+fn fields_of<'a>(objects: impl IntoIterator<Item = &'a Map<String, Value>>) -> Vec<&'a str> {
+    let mut fields: Vec<&str> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    for key in objects.into_iter().flat_map(Map::keys) {
+        if seen.insert(key) {
+            fields.push(key);
+        }
+    }
+    fields
+}
+
+/// Refuses a field that is not among the known ones.
+pub(crate) fn known(wanted: &[String], known: &[&str]) -> Result<(), Failure> {
+    let is_known = |it: &&String| known.contains(&it.as_str()) || ENVELOPE.contains(&it.as_str());
+    let Some(unknown) = wanted.iter().find(|it| !is_known(it)) else { return Ok(()) };
+    let all = format!("the fields are {}", known.join(", "));
+    let hint = match nearest(unknown, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`? {all}"),
+        None => all,
+    };
+    Err(Failure::usage(format!("there is no field `{unknown}`"), hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(object: Value, wanted: &str, expected: &Value) {
+        assert_eq!(keep(object, &read(wanted)).unwrap(), *expected);
+    }
+
+    #[test]
+    fn items_of_a_list_keep_what_was_asked_for() {
+        let list = json!({"schema_version": 1, "kind": "plan-list", "plans": [{"id": "a", "kind": "plan", "title": "A"}], "hidden": 0});
+        let kinds = json!({"schema_version": 1, "kind": "plan-list", "plans": [{"kind": "plan"}]});
+        check(list.clone(), "kind", &kinds);
+        check(list.clone(), "id", &json!({"schema_version": 1, "kind": "plan-list", "plans": [{"id": "a"}]}));
+        check(list.clone(), "", &list);
+    }
+
+    #[test]
+    fn any_other_object_keeps_its_own_fields() {
+        let next = json!({"schema_version": 1, "kind": "next", "state": "empty", "why": "no steps"});
+        check(next, " state ,", &json!({"schema_version": 1, "kind": "next", "state": "empty"}));
+    }
+
+    #[test]
+    fn an_unknown_field_names_the_known_ones() {
+        let step = json!({"schema_version": 1, "kind": "step", "title": "A", "status": "pending"});
+        let failure = keep(step, &read("titel")).unwrap_err();
+        assert_eq!(failure.exit, 2);
+        assert_eq!(failure.hint.unwrap(), "did you mean `title`? the fields are title, status");
+    }
+
+    #[test]
+    fn an_event_need_not_have_every_field_of_events() {
+        let event = json!({"schema_version": 1, "kind": "event", "event": "attempt", "id": "a:1"});
+        check(event, "id,new", &json!({"schema_version": 1, "kind": "event", "id": "a:1"}));
+    }
+
+    #[test]
+    fn an_empty_list_refuses_nothing() {
+        let list = json!({"schema_version": 1, "kind": "step-list", "plan": {}, "steps": []});
+        check(list, "anything", &json!({"schema_version": 1, "kind": "step-list", "steps": []}));
+    }
+}

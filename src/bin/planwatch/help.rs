@@ -1,0 +1,209 @@
+//! The help screens: the first one, the whole one, and the topics; all made from the command line's definition.
+
+mod topics;
+
+use anstyle::Style;
+use clap::builder::StyledStr;
+use clap::{Arg, Command};
+use std::fmt::Write;
+use unicode_width::UnicodeWidthStr;
+
+use crate::screens::{BOLD, DIM};
+use crate::table::paint;
+
+pub(crate) use topics::{names, topic};
+
+/// The verbs by group; those with `true` are on the first screen.
+pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 5] = [
+    (
+        "Look",
+        &[
+            ("status", true),
+            ("list", true),
+            ("show", true),
+            ("next", true),
+            ("search", false),
+            ("check", true),
+        ],
+    ),
+    (
+        "Work",
+        &[
+            ("start", false),
+            ("done", true),
+            ("fail", false),
+            ("block", false),
+            ("skip", false),
+            ("reopen", false),
+            ("attempt", false),
+            ("note", false),
+        ],
+    ),
+    (
+        "Write",
+        &[
+            ("new", true),
+            ("add", true),
+            ("edit", false),
+            ("set", false),
+            ("move", false),
+            ("remove", false),
+            ("undo", false),
+        ],
+    ),
+    ("Serve", &[("watch", false)]),
+    ("Set up", &[("sql", false), ("completions", false), ("man", false), ("help", false)]),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verbs {
+    First,
+    All,
+}
+
+/// What a stranger sees first.
+pub(crate) fn first_screen(command: &Command) -> StyledStr {
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let mut text = format!("{about}\n{}\n", verbs(command, Verbs::First));
+    let more = [
+        ("Begin", "planwatch new auth Schema Migrations Tests"),
+        ("More", "planwatch help --all, planwatch help VERB, planwatch help ids"),
+    ];
+    for (name, what) in more {
+        writeln!(text, "{}  {what}", paint(BOLD, &format!("{name:<5}"))).ok();
+    }
+    StyledStr::from(text)
+}
+
+/// Every verb, every option of all verbs, every topic.
+pub(crate) fn whole_screen(command: &Command) -> String {
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let mut text = format!("{about}\n\nplanwatch [OPTIONS] VERB …\n{}", verbs(command, Verbs::All));
+    write!(text, "\n{}\n{}", paint(BOLD, "Options of every verb"), options(command)).ok();
+    write!(text, "\n{}\n", paint(BOLD, "Topics")).ok();
+    for (name, about) in names() {
+        writeln!(text, "  help {name:<11}  {}", paint(DIM, about)).ok();
+    }
+    text
+}
+
+fn verbs(command: &Command, which: Verbs) -> String {
+    let is_shown = |is_first: bool| which == Verbs::All || is_first;
+    let verbs = |of: &[(&'static str, bool)]| -> Vec<(String, String)> {
+        let shown = of.iter().filter(|(_, is_first)| is_shown(*is_first));
+        let found = shown.filter_map(|(name, _)| command.find_subcommand(name));
+        found.map(|it| (synopsis(it), it.get_about().map(ToString::to_string).unwrap_or_default())).collect()
+    };
+    let groups: Vec<_> =
+        GROUPS.iter().map(|(name, of)| (name, verbs(of))).filter(|(_, it)| !it.is_empty()).collect();
+    let widest =
+        groups.iter().flat_map(|(_, it)| it).map(|(synopsis, _)| synopsis.width()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (name, verbs) in groups {
+        writeln!(text, "\n{}", paint(BOLD, name)).ok();
+        for (synopsis, about) in verbs {
+            let pad = " ".repeat(widest - synopsis.width());
+            writeln!(text, "  {synopsis}{pad}  {}", paint(Style::new(), &about)).ok();
+        }
+    }
+    text
+}
+
+/// A verb with what it wants: `new TITLE [STEP…]`.
+fn synopsis(verb: &Command) -> String {
+    let place = |it: &Arg| {
+        let name = it.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
+        let name = name.unwrap_or_else(|| it.get_id().to_string().to_uppercase());
+        let many = if matches!(it.get_action(), clap::ArgAction::Append) { "…" } else { "" };
+        if it.is_required_set() { format!(" {name}{many}") } else { format!(" [{name}{many}]") }
+    };
+    let named = |it: &Arg| {
+        let value = it.get_value_names().and_then(|names| names.first()).map(|it| format!(" {it}"));
+        format!(" --{}{}", it.get_long().unwrap_or_default(), value.unwrap_or_default())
+    };
+    let wanted = verb.get_arguments().filter(|it| it.is_required_set() && !it.is_positional());
+    let places = verb.get_positionals().map(place).chain(wanted.map(named));
+    format!("{}{}", verb.get_name(), places.collect::<String>())
+}
+
+/// The options that every verb takes.
+fn options(command: &Command) -> String {
+    let shown = command.get_arguments().filter(|it| !it.is_hide_set() && !it.is_positional());
+    let line = |it: &Arg| {
+        let short = it.get_short().map(|it| format!("-{it}"));
+        let long = it.get_long().map(|it| format!("--{it}"));
+        let takes = it.get_action().takes_values();
+        let value = it.get_value_names().filter(|_| takes).and_then(|it| it.first()).map(ToString::to_string);
+        let value = match (value, it.is_require_equals_set()) {
+            (Some(value), true) => format!("[={value}]"),
+            (Some(value), false) => format!(" {value}"),
+            (None, _) => String::new(),
+        };
+        let names = [short, long].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let help = it.get_help().map(ToString::to_string).unwrap_or_default();
+        let values: Vec<_> = if takes { it.get_possible_values() } else { Vec::new() };
+        let values = values.iter().map(|it| it.get_name().to_owned()).collect::<Vec<_>>().join(", ");
+        let values = if values.is_empty() { values } else { format!(": {values}") };
+        format!("  {:<18}  {help}{values}\n", format!("{names}{value}"))
+    };
+    shown.map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::args;
+
+    #[test]
+    fn every_verb_is_in_one_group() {
+        let command = args::command();
+        let grouped: Vec<_> = GROUPS.iter().flat_map(|(_, of)| of.iter().map(|(it, _)| *it)).collect();
+        let known: BTreeSet<_> =
+            command.get_subcommands().filter(|it| !it.is_hide_set()).map(Command::get_name).collect();
+        assert_eq!(grouped.iter().copied().collect::<BTreeSet<_>>(), known);
+        assert_eq!(grouped.len(), known.len());
+    }
+
+    #[test]
+    fn every_verb_says_what_it_does_and_gives_an_example() {
+        for verb in args::command().get_subcommands() {
+            let name = verb.get_name();
+            let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(!about.is_empty() && !about.ends_with('.'), "{name}: {about}");
+            assert!(about.starts_with(char::is_uppercase), "{name}: {about}");
+            let example = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(example.contains(&format!("planwatch {name}")) || name == "next", "{name}: {example}");
+            for arg in verb.get_arguments() {
+                let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+                assert!(!help.is_empty() && !help.ends_with('.'), "{name} {}: {help}", arg.get_id());
+            }
+        }
+    }
+
+    #[test]
+    fn examples_are_understood() {
+        for verb in args::command().get_subcommands() {
+            let text = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in
+                text.lines().map(str::trim).filter(|it| it.starts_with("planwatch ") && !it.contains("$("))
+            {
+                // What a shell does with the answer, and what is said beside it, is not the command line's.
+                let ends = [" | ", " > ", " < ", "   "].iter().filter_map(|it| line.find(it));
+                let line = &line[..ends.min().unwrap_or(line.len())];
+                let words = shell_words::split(line).unwrap();
+                let read = args::command().try_get_matches_from(words);
+                assert!(read.is_ok(), "{line}: {}", read.unwrap_err());
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_screen_is_short() {
+        let screen = first_screen(&args::command()).ansi().to_string();
+        let screen = anstream::adapter::strip_str(&screen).to_string();
+        assert!(screen.lines().count() <= 24, "{screen}");
+        assert!(screen.lines().all(|it| it.width() <= 80), "{screen}");
+    }
+}

@@ -1,0 +1,280 @@
+//! The only place that prints: text or JSON on stdout, the rest on stderr.
+//!
+//! A reader that has gone away is a success; any other failure to write is an error.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+use planwatch::engine::context::Notice;
+use planwatch::engine::shape;
+use planwatch::plan::problem::Problem;
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::fields;
+use crate::screens::DIM;
+use crate::table::paint;
+
+/// How a verb's answer is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Form {
+    Text,
+    /// The fields that are kept; none named: all.
+    Json(Vec<String>),
+}
+
+/// How much is said beside the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Loudness {
+    Quiet,
+    Normal,
+    Verbose,
+}
+
+/// Whether anybody still reads what is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    There,
+    Gone,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Output {
+    pub(crate) form: Form,
+    pub(crate) loudness: Loudness,
+    /// The terminal's width; none where nothing may be cut.
+    pub(crate) width: Option<usize>,
+    stdout: ColorChoice,
+    stderr: ColorChoice,
+}
+
+impl Output {
+    /// `columns` is what the environment says of the width, for terminals that do not tell.
+    pub(crate) fn new(form: Form, loudness: Loudness, colour: ColorChoice, columns: Option<usize>) -> Self {
+        let stdout = io::stdout();
+        let told = || {
+            terminal_size::terminal_size_of(io::stdout())
+                .map(|(it, _)| usize::from(it.0))
+                .filter(|it| *it > 0)
+        };
+        let width = stdout.is_terminal().then(|| told().or(columns).unwrap_or(80));
+        let choice = |auto: ColorChoice| if colour == ColorChoice::Auto { auto } else { colour };
+        Self {
+            form,
+            loudness,
+            width,
+            stdout: choice(AutoStream::choice(&stdout)),
+            stderr: choice(AutoStream::choice(&io::stderr())),
+        }
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        matches!(self.form, Form::Json(_))
+    }
+
+    /// Refuses fields of `--json` that are not among the known ones, before anything is done.
+    pub(crate) fn check_fields(&self, known: &[&str]) -> Result<(), Failure> {
+        match &self.form {
+            Form::Json(wanted) => fields::known(wanted, known),
+            Form::Text => Ok(()),
+        }
+    }
+
+    /// Prints an answer for people.
+    pub(crate) fn text(&self, text: &str) -> Result<Reader, Failure> {
+        let mut stdout = AutoStream::new(io::stdout().lock(), self.stdout);
+        delivered(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+    }
+
+    /// Prints what is said of a change that was made: nothing when quiet.
+    pub(crate) fn told(&self, text: &str) -> Result<Reader, Failure> {
+        if self.loudness == Loudness::Quiet { Ok(Reader::There) } else { self.text(text) }
+    }
+
+    /// Prints an answer for machines, with the fields that were asked for, on one line.
+    pub(crate) fn json(&self, kind: &str, report: Value) -> Result<Reader, Failure> {
+        let wanted = match &self.form {
+            Form::Json(wanted) => wanted.as_slice(),
+            Form::Text => &[],
+        };
+        let object = fields::keep(shape::envelope(kind, report), wanted)?;
+        self.bytes(format!("{}\n", printable(&object)).as_bytes())
+    }
+
+    /// Prints bytes as they are.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<Reader, Failure> {
+        let mut stdout = io::stdout().lock();
+        delivered(stdout.write_all(bytes).and_then(|()| stdout.flush()))
+    }
+
+    /// Tells why a verb failed. Nobody can be told if this fails too.
+    pub(crate) fn failure(&self, failure: &Failure) {
+        let said =
+            if self.is_json() { format!("{}\n", printable(&failure.to_json())) } else { failure.to_text() };
+        self.aside(&said);
+    }
+
+    /// Says something beside the answer: what to do next, what was left out.
+    pub(crate) fn hint(&self, hint: &str) {
+        if self.loudness > Loudness::Quiet && !self.is_json() {
+            self.aside(&hint_line(hint));
+        }
+    }
+
+    /// Tells what happened beside the answer, as it happens.
+    pub(crate) fn notice(&self, notice: &Notice) {
+        let (code, least, message) = sentence(notice);
+        if self.loudness < least {
+            return;
+        }
+        if self.is_json() {
+            self.aside(&format!("{}\n", printable(&json!({"notice": {"code": code, "message": message}}))));
+        } else {
+            self.aside(&format!("{} {}\n", paint(NOTE, "note:"), escaped(&message)));
+        }
+    }
+
+    /// Tells what is wrong in the configuration; planwatch goes on without it.
+    pub(crate) fn warning(&self, problem: &Problem) {
+        if self.loudness == Loudness::Quiet || self.is_json() {
+            return;
+        }
+        let Problem { path, line, column, message, hint, .. } = problem;
+        let head = paint(WARNING, "warning:");
+        self.aside(&format!("{head} {}:{line}:{column}: {}\n", escaped(path), escaped(message)));
+        if !hint.is_empty() {
+            self.aside(&hint_line(hint));
+        }
+    }
+
+    /// Says what a long-running verb is doing.
+    pub(crate) fn aside_line(&self, text: &str) {
+        if self.loudness > Loudness::Quiet && !self.is_json() {
+            self.aside(&format!("{}\n", paint(DIM, &escaped(text))));
+        }
+    }
+
+    fn aside(&self, text: &str) {
+        let mut stderr = AutoStream::new(io::stderr().lock(), self.stderr);
+        stderr.write_all(text.as_bytes()).ok();
+    }
+}
+
+const NOTE: Style = AnsiColor::Cyan.on_default();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+
+pub(crate) fn hint_line(hint: &str) -> String {
+    format!("{} {}\n", paint(NOTE, "hint:"), escaped(hint))
+}
+
+fn delivered(written: io::Result<()>) -> Result<Reader, Failure> {
+    match written {
+        Ok(()) => Ok(Reader::There),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Err(error) => Err(Failure::failed("output", format!("the answer could not be written: {error}"))),
+    }
+}
+
+/// The word, the loudness that it needs, and the sentence of a notice.
+fn sentence(notice: &Notice) -> (&'static str, Loudness, String) {
+    match notice {
+        Notice::WaitingForLock => {
+            ("waiting-for-lock", Loudness::Normal, "waiting for another planwatch".to_owned())
+        }
+        Notice::IndexRebuilt { why } => {
+            ("index-rebuilt", Loudness::Verbose, format!("the index was made anew: {why}"))
+        }
+        Notice::IndexInMemory { why } => (
+            "index-in-memory",
+            Loudness::Verbose,
+            format!("the index is kept in memory for this answer: {why}"),
+        ),
+        Notice::Kept { path, kept, why } => (
+            "kept",
+            Loudness::Normal,
+            format!("a save of {path} that raced with planwatch is kept in {kept} ({why})"),
+        ),
+        Notice::ForeignStateMoved { to } => (
+            "foreign-state",
+            Loudness::Normal,
+            format!("`.planwatch` came from elsewhere and was moved to {to}"),
+        ),
+        Notice::Recovered { what } => ("recovered", Loudness::Normal, what.clone()),
+    }
+}
+
+/// Writes JSON so that no character of it acts on a terminal.
+fn printable(value: &Value) -> String {
+    let text = value.to_string();
+    if !text.contains(acts_on_terminal) {
+        return text;
+    }
+    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
+        if acts_on_terminal(c) {
+            write!(out, "\\u{:04x}", u32::from(c)).ok();
+        } else {
+            out.push(c);
+        }
+        out
+    })
+}
+
+/// Control characters, and those that turn the direction of writing and so show a text that is not there.
+fn acts_on_terminal(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Shows a text from a file in one line: what would act on the terminal appears as an escape.
+pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+    escape(text, |_| false)
+}
+
+/// As [`escaped`], with its lines and tabs.
+pub(crate) fn escaped_lines(text: &str) -> Cow<'_, str> {
+    escape(text, |c| matches!(c, '\n' | '\t'))
+}
+
+fn escape(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let acts = |c: char| acts_on_terminal(c) && !is_kept(c);
+    if !text.contains(acts) {
+        return Cow::Borrowed(text);
+    }
+    let text = text.replace("\r\n", "\n");
+    let shown = text.chars().map(|c| if acts(c) { c.escape_default().to_string() } else { c.to_string() });
+    Cow::Owned(shown.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(escaped(text), expected);
+    }
+
+    #[test]
+    fn what_acts_on_a_terminal_is_shown_as_an_escape() {
+        check("plain é 計画", "plain é 計画");
+        check("red \u{1b}[31m", "red \\u{1b}[31m");
+        check("two\nlines\tand a tab", "two\\nlines\\tand a tab");
+        check("bell \u{7} and \u{9b}31m", "bell \\u{7} and \\u{9b}31m");
+        check("evil \u{202e}dm.", "evil \\u{202e}dm.");
+    }
+
+    #[test]
+    fn lines_stay_lines_where_a_text_has_them() {
+        assert_eq!(escaped_lines("a\r\n\tb\u{1b}c\n"), "a\n\tb\\u{1b}c\n");
+    }
+
+    #[test]
+    fn json_acts_on_no_terminal_and_means_the_same() {
+        let value = json!({"title": "a\u{1b}\u{9b}\u{7f}\u{202e}b"});
+        let text = printable(&value);
+        assert!(!text.contains(acts_on_terminal), "{text}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+    }
+}

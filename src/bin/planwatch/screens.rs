@@ -1,0 +1,164 @@
+//! What screens have in common: marks, colours, bars, and the tables of plans and steps.
+
+pub(crate) mod change;
+pub(crate) mod plans;
+pub(crate) mod problems;
+pub(crate) mod steps;
+pub(crate) mod text;
+
+use anstyle::{AnsiColor, Style};
+use planwatch::engine::shape::{PlanShape, StepShape};
+use planwatch::plan::time::{self, Time};
+
+use crate::output::escaped;
+use crate::table::{Cell, paint, styled};
+
+pub(crate) const PLAIN: Style = Style::new();
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const BUSY: Style = AnsiColor::Yellow.on_default();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default();
+pub(crate) const STUCK: Style = AnsiColor::Magenta.on_default();
+pub(crate) const READY: Style = AnsiColor::Cyan.on_default();
+
+/// Says a status with one character that also reads without colour.
+pub(crate) fn mark(status: &str) -> char {
+    match status {
+        "pending" => '○',
+        "in_progress" => '◐',
+        "completed" => '●',
+        "failed" => '✗',
+        "blocked" => '■',
+        "skipped" => '–',
+        _ => '?',
+    }
+}
+
+/// The colour of a step's or a plan's status.
+pub(crate) fn colour(status: &str) -> Style {
+    match status {
+        "completed" => GOOD,
+        "in_progress" => BUSY,
+        "failed" => BAD,
+        "blocked" => STUCK,
+        "skipped" | "abandoned" | "draft" => DIM,
+        _ => PLAIN,
+    }
+}
+
+/// A step's status in one or two words: a pending one that waits for nothing is ready.
+pub(crate) fn state(step: &StepShape) -> Cell {
+    let (word, style) = match step.status.as_str() {
+        "pending" if step.ready => ("ready".to_owned(), READY),
+        "in_progress" if step.lapsed => ("in_progress (lapsed)".to_owned(), BUSY),
+        "?" => ("unreadable".to_owned(), BAD),
+        status => (escaped(status).into_owned(), colour(status)),
+    };
+    styled(style, format!("{} {word}", mark(&step.status)))
+}
+
+/// As [`state`], where there is little room.
+pub(crate) fn short_state(step: &StepShape) -> Cell {
+    if step.lapsed { styled(BUSY, format!("{} lapsed", mark(&step.status))) } else { state(step) }
+}
+
+/// What to type for the step to do: one whose claim lapsed is somebody's until it is taken back.
+pub(crate) fn for_next(step: &StepShape) -> Vec<(String, &'static str)> {
+    let id = typed(&step.id);
+    let show = (format!("planwatch show {id}"), "to read it");
+    let done = (format!("planwatch done {id}"), "to complete it");
+    if step.lapsed {
+        return vec![show, (format!("planwatch set {id} status pending --force"), "to take it back")];
+    }
+    vec![show, (format!("planwatch start {id}"), "to begin it"), done]
+}
+
+/// How far something is: `███░░ 3/5`.
+pub(crate) fn bar(closed: usize, total: usize) -> String {
+    const WIDTH: usize = 5;
+    if total == 0 {
+        return "no steps".to_owned();
+    }
+    let rounded = (2 * closed * WIDTH + total) / (2 * total);
+    // Only what is complete looks full, and whatever is begun shows.
+    let full = if closed >= total { WIDTH } else { rounded.clamp(usize::from(closed > 0), WIDTH - 1) };
+    format!("{}{} {closed}/{total}", "█".repeat(full), "░".repeat(WIDTH - full))
+}
+
+pub(crate) fn bar_of(plan: &PlanShape) -> String {
+    bar(plan.steps_completed + plan.steps_skipped, plan.steps_total)
+}
+
+pub(crate) fn ago(now: Time, then: Option<Time>) -> String {
+    then.map(|it| time::ago(now, it)).unwrap_or_default()
+}
+
+/// `1 step`, `2 steps`.
+pub(crate) fn count(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// A title, unless it only repeats the id that stands beside it.
+pub(crate) fn own_title<'a>(id: &str, title: &'a str) -> &'a str {
+    let is_same = |it: &str| it.trim().to_lowercase().replace(' ', "-") == id.to_lowercase();
+    if is_same(title) { "" } else { title }
+}
+
+/// The title line of a screen: what it is about, and what it is called.
+pub(crate) fn heading(id: &str, title: &str) -> String {
+    let title = own_title(id, title);
+    let id = paint(BOLD, &escaped(id));
+    if title.is_empty() { format!("{id}\n") } else { format!("{id}  {}\n", escaped(title)) }
+}
+
+/// What to type next: commands, each with what it does.
+pub(crate) fn to_type(commands: &[(String, &str)]) -> String {
+    let widest =
+        commands.iter().map(|(it, _)| unicode_width::UnicodeWidthStr::width(it.as_str())).max().unwrap_or(0);
+    let line = |(command, what): &(String, &str)| {
+        let pad = " ".repeat(widest - unicode_width::UnicodeWidthStr::width(command.as_str()));
+        format!(
+            "  {command}{}\n",
+            if what.is_empty() { String::new() } else { format!("{pad}   {}", paint(DIM, what)) }
+        )
+    };
+    commands.iter().map(line).collect()
+}
+
+/// A word as a shell takes it.
+pub(crate) fn typed(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/');
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        shell_words::quote(word).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(closed: usize, total: usize, expected: &str) {
+        assert_eq!(bar(closed, total), expected);
+    }
+
+    #[test]
+    fn a_bar_is_full_only_at_the_end_and_begun_at_once() {
+        check(3, 5, "███░░ 3/5");
+        check(0, 4, "░░░░░ 0/4");
+        check(4, 11, "██░░░ 4/11");
+        check(1, 200, "█░░░░ 1/200");
+        check(199, 200, "████░ 199/200");
+        check(4, 4, "█████ 4/4");
+        check(0, 0, "no steps");
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_wants_it() {
+        assert_eq!(typed("auth:2.5"), "auth:2.5");
+        assert_eq!(typed("my plan:1"), "'my plan:1'");
+    }
+}

@@ -1,0 +1,69 @@
+//! The table of one plan's steps.
+
+use std::collections::HashMap;
+
+use planwatch::engine::shape::StepShape;
+use planwatch::plan::time::Time;
+
+use crate::output::escaped;
+use crate::screens::{BAD, DIM, ago, state};
+use crate::table::{Cell, Table, Yields, cell, column, numbers, styled};
+
+/// Draws one line a step; `all` tells which of its dependencies are still open.
+pub(crate) fn table(steps: &[StepShape], all: &[StepShape], now: Time) -> Table {
+    let statuses: HashMap<_, _> = all.iter().map(|it| (it.id.as_str(), it.status.as_str())).collect();
+    let mut table = Table::new([
+        numbers(""),
+        column("status", Yields::Nothing),
+        column("title", Yields::Text),
+        column("phase", Yields::Whole),
+        column("waits for", Yields::Name),
+        column("by", Yields::Name),
+        numbers("tasks"),
+        column("last change", Yields::Whole),
+        column("", Yields::Name),
+    ]);
+    for step in steps {
+        table.row([
+            cell(step.number.as_str()),
+            state(step),
+            title(step),
+            styled(DIM, escaped(step.phase.as_deref().unwrap_or_default())),
+            cell(waits_for(step, &statuses)),
+            cell(escaped(worker(step))),
+            cell(tasks(step)),
+            styled(DIM, ago(now, step.last_activity)),
+            styled(BAD, step.problems.join(", ")),
+        ]);
+    }
+    table
+}
+
+fn title(step: &StepShape) -> Cell {
+    styled(if matches!(step.status.as_str(), "skipped") { DIM } else { super::PLAIN }, escaped(&step.title))
+}
+
+/// Who works on a step, else who is to.
+pub(crate) fn worker(step: &StepShape) -> &str {
+    let claimed = step.claim.as_ref().and_then(|it| it.by.as_deref());
+    claimed.or(step.assignee.as_deref()).unwrap_or_default()
+}
+
+pub(crate) fn tasks(step: &StepShape) -> String {
+    if step.tasks_total == 0 { String::new() } else { format!("{}/{}", step.tasks_done, step.tasks_total) }
+}
+
+/// The dependencies of an open step that are not closed, those of its own plan by their number alone.
+fn waits_for(step: &StepShape, statuses: &HashMap<&str, &str>) -> String {
+    if step.ready || matches!(step.status.as_str(), "completed" | "skipped") {
+        return String::new();
+    }
+    let is_open = |id: &&String| !matches!(statuses.get(id.as_str()), Some(&"completed" | &"skipped"));
+    let own = format!("{}:", step.plan);
+    let short = |id: &String| escaped(id.strip_prefix(&own).unwrap_or(id)).into_owned();
+    let mut waits: Vec<_> = step.depends.iter().filter(is_open).map(short).collect();
+    if step.confirm && !step.confirmed {
+        waits.push("confirmation".to_owned());
+    }
+    waits.join(", ")
+}

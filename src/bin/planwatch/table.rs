@@ -1,0 +1,318 @@
+//! Aligned tables that fit the terminal, and are never cut in a pipe.
+//!
+//! Knows widths of text, not what the text is about. Text comes in escaped (`output::escaped`).
+
+use anstyle::Style;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Between two columns.
+const GAP: usize = 2;
+/// A text column is cut to this before columns go or names are cut.
+const TEXT_LEAST: usize = 24;
+/// A text column is cut to this before ordinary names are.
+const TEXT_SHORT: usize = 12;
+/// No column is cut further than this; narrower terminals wrap the lines.
+const LEAST: usize = 10;
+
+/// One place in a table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    /// The cell's text outside of a table.
+    pub(crate) fn painted(&self) -> String {
+        paint(self.style, &self.text)
+    }
+}
+
+/// Makes a cell without colour.
+pub(crate) fn cell(text: impl Into<String>) -> Cell {
+    Cell { text: text.into(), style: Style::new() }
+}
+
+/// Makes a cell in a style.
+pub(crate) fn styled(style: Style, text: impl Into<String>) -> Cell {
+    Cell { text: text.into(), style }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+/// What a column gives up when the terminal is too narrow, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Yields {
+    /// Left out whole.
+    Whole,
+    /// Cut: free text.
+    Text,
+    /// Cut once the free text is short: names that people may want to copy.
+    Name,
+    Nothing,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Column {
+    head: &'static str,
+    align: Align,
+    yields: Yields,
+}
+
+/// Makes a column; one without any text in its rows is not shown.
+pub(crate) fn column(head: &'static str, yields: Yields) -> Column {
+    Column { head, align: Align::Left, yields }
+}
+
+/// Makes a column of numbers.
+pub(crate) fn numbers(head: &'static str) -> Column {
+    Column { head, align: Align::Right, yields: Yields::Nothing }
+}
+
+#[derive(Debug, Clone)]
+enum Row {
+    Cells(Vec<Cell>),
+    /// A line across all columns.
+    Line(String),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Row>,
+    indent: usize,
+}
+
+impl Table {
+    pub(crate) fn new(columns: impl IntoIterator<Item = Column>) -> Self {
+        Self { columns: columns.into_iter().collect(), rows: Vec::new(), indent: 0 }
+    }
+
+    #[must_use]
+    pub(crate) fn indented(self, indent: usize) -> Self {
+        Self { indent, ..self }
+    }
+
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(Row::Cells(cells.into_iter().collect()));
+    }
+
+    /// Puts a line between the rows; the rows around it stay aligned with each other.
+    pub(crate) fn line(&mut self, line: impl Into<String>) {
+        self.rows.push(Row::Line(line.into()));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Draws the table; no width: nothing is cut.
+    pub(crate) fn draw(&self, width: Option<usize>) -> String {
+        let shown = self.shown_columns();
+        let widths = self.fitted(shown, width);
+        let mut drawn = String::new();
+        if widths.iter().any(|(at, _)| !self.columns[*at].head.is_empty()) {
+            let heads =
+                self.columns.iter().map(|it| styled(Style::new().dimmed(), it.head)).collect::<Vec<_>>();
+            self.draw_row(&mut drawn, &heads, &widths);
+        }
+        for row in &self.rows {
+            match row {
+                Row::Cells(cells) => self.draw_row(&mut drawn, cells, &widths),
+                Row::Line(line) => {
+                    drawn.push_str(line);
+                    drawn.push('\n');
+                }
+            }
+        }
+        drawn
+    }
+
+    fn cells(&self) -> impl Iterator<Item = &Vec<Cell>> {
+        self.rows.iter().filter_map(|it| match it {
+            Row::Cells(cells) => Some(cells),
+            Row::Line(_) => None,
+        })
+    }
+
+    /// The columns that hold anything, with the width that they would like.
+    fn shown_columns(&self) -> Vec<(usize, usize)> {
+        let wanted = |at: usize| {
+            let most = self.cells().filter_map(|it| it.get(at)).map(|it| it.text.width()).max().unwrap_or(0);
+            (most > 0).then(|| most.max(self.columns[at].head.width()))
+        };
+        (0..self.columns.len()).filter_map(|at| Some((at, wanted(at)?))).collect()
+    }
+
+    fn fitted(&self, mut columns: Vec<(usize, usize)>, width: Option<usize>) -> Vec<(usize, usize)> {
+        let Some(width) = width.map(|it| it.saturating_sub(self.indent)) else { return columns };
+        let yields = |at: usize| self.columns[at].yields;
+        let spare = |columns: &[(usize, usize)], least: usize| -> usize {
+            columns
+                .iter()
+                .filter(|(at, _)| yields(*at) == Yields::Text)
+                .map(|(_, it)| it.saturating_sub(least))
+                .sum()
+        };
+        while total(&columns) > width + spare(&columns, TEXT_LEAST) {
+            let Some(at) = columns.iter().rposition(|(at, _)| yields(*at) == Yields::Whole) else { break };
+            columns.remove(at);
+        }
+        let rounds = [
+            (Yields::Text, TEXT_LEAST),
+            (Yields::Name, TEXT_LEAST),
+            (Yields::Text, TEXT_SHORT),
+            (Yields::Name, LEAST),
+            (Yields::Text, LEAST),
+        ];
+        for (what, least) in rounds {
+            while total(&columns) > width {
+                let can_shrink = |(at, it): &&mut (usize, usize)| yields(*at) == what && *it > least;
+                let Some((_, widest)) = columns.iter_mut().filter(can_shrink).max_by_key(|(_, it)| *it)
+                else {
+                    break;
+                };
+                *widest -= 1;
+            }
+        }
+        columns
+    }
+
+    fn draw_row(&self, drawn: &mut String, cells: &[Cell], widths: &[(usize, usize)]) {
+        let mut line = " ".repeat(self.indent);
+        let mut owed = 0;
+        let empty = Cell::default();
+        for (at, width) in widths {
+            let cell = cells.get(*at).unwrap_or(&empty);
+            let text = cut(&cell.text, *width);
+            let pad = width.saturating_sub(text.width());
+            if self.columns[*at].align == Align::Right {
+                owed += pad;
+            }
+            if !text.is_empty() {
+                line.push_str(&" ".repeat(owed));
+                owed = 0;
+                line.push_str(&paint(cell.style, &text));
+            }
+            if self.columns[*at].align == Align::Left {
+                owed += pad;
+            }
+            owed += GAP;
+        }
+        drawn.push_str(&line);
+        drawn.push('\n');
+    }
+}
+
+fn total(columns: &[(usize, usize)]) -> usize {
+    columns.iter().map(|(_, width)| width + GAP).sum::<usize>().saturating_sub(GAP)
+}
+
+/// Puts the codes of a style around a text; what prints takes them out where there are no colours.
+pub(crate) fn paint(style: Style, text: &str) -> String {
+    if style.is_plain() || text.is_empty() { text.to_owned() } else { format!("{style}{text}{style:#}") }
+}
+
+/// Cuts a text to a width in columns of the terminal, with `…` where something is missing.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    let mut used = 1;
+    for c in text.chars() {
+        used += c.width().unwrap_or(0);
+        if used > width {
+            break;
+        }
+        kept.push(c);
+    }
+    let mut kept = kept.trim_end().to_owned();
+    kept.push('…');
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(rows: &[[&str; 4]]) -> Table {
+        let mut table = Table::new([
+            column("plan", Yields::Name),
+            numbers("n"),
+            column("title", Yields::Text),
+            column("last", Yields::Whole),
+        ]);
+        for row in rows {
+            table.row(row.map(cell));
+        }
+        table
+    }
+
+    fn plain(table: &Table, width: Option<usize>) -> String {
+        anstream::adapter::strip_str(&table.draw(width)).to_string()
+    }
+
+    #[track_caller]
+    fn check(rows: &[[&str; 4]], width: Option<usize>, expected: &str) {
+        assert_eq!(plain(&table(rows), width), expected);
+    }
+
+    #[test]
+    fn columns_are_aligned_and_lines_have_no_trailing_spaces() {
+        let rows = [["auth", "1", "Schema", ""], ["billing", "12", "", "today"]];
+        check(&rows, None, "plan      n  title   last\nauth      1  Schema\nbilling  12          today\n");
+    }
+
+    #[test]
+    fn an_empty_column_is_left_out() {
+        check(&[["auth", "", "Schema", ""]], None, "plan  title\nauth  Schema\n");
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        check(
+            &[["計画", "1", "x", ""], ["abcd", "2", "y", ""]],
+            None,
+            "plan  n  title\n計画  1  x\nabcd  2  y\n",
+        );
+    }
+
+    #[test]
+    fn a_pipe_is_never_cut() {
+        let long = "word ".repeat(100);
+        assert!(plain(&table(&[["auth", "1", long.trim(), "today"]]), None).contains(long.trim()));
+    }
+
+    #[test]
+    fn what_yields_whole_goes_first_then_text_then_names() {
+        let rows = [[
+            "a-rather-long-plan-name",
+            "1",
+            "A title that is a good deal longer than its column",
+            "3 days ago",
+        ]];
+        let drawn = plain(&table(&rows), Some(60));
+        assert!(
+            !drawn.contains("last") && drawn.contains("a-rather-long-plan-name") && drawn.contains('…'),
+            "{drawn}"
+        );
+        let drawn = plain(&table(&rows), Some(40));
+        assert!(drawn.contains("a-rather"), "{drawn}");
+        for width in [30, 40, 50, 60, 70, 80] {
+            let drawn = plain(&table(&rows), Some(width));
+            assert!(drawn.lines().all(|it| it.width() <= width), "{width}:\n{drawn}");
+        }
+    }
+
+    #[test]
+    fn a_cut_never_splits_a_wide_character() {
+        assert_eq!(cut("計画書", 4), "計…");
+        assert_eq!(cut("計画書", 6), "計画書");
+        assert_eq!(cut("abc def", 5), "abc…");
+    }
+}

@@ -1,0 +1,146 @@
+//! `check`: every problem of every file, and `--fix` for those that can be mended without losing anything.
+
+use serde_json::{Value, json};
+
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::engine::load;
+use crate::engine::plan_file::{self, PlanUpdate};
+use crate::engine::shape;
+use crate::engine::step_file::{self, StepUpdate};
+use crate::engine::write::{ChangeReport, Changed, Mode, Refused, Writing};
+use crate::plan::change::set_text;
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::model::Step;
+use crate::plan::problem::{Code, Problem, Severity};
+use crate::plan::time::Time;
+use crate::text::line_index;
+
+#[derive(Debug, Clone, Default)]
+pub struct CheckRequest {
+    pub fix: bool,
+    pub mode: Mode,
+}
+
+#[derive(Debug, Clone)]
+pub struct CheckReport {
+    /// Sorted by path, line and column.
+    pub problems: Vec<Problem>,
+    /// The source line of each problem; none where there is no such line.
+    pub lines: Vec<Option<String>>,
+    /// The plans directory's own name.
+    pub root: String,
+    /// What `--fix` did; the problems are those that are left.
+    pub fixed: Option<ChangeReport>,
+}
+
+impl CheckReport {
+    pub fn to_json(&self) -> Value {
+        let problems: Vec<_> = self.problems.iter().map(|it| shape::problem(&self.root, it)).collect();
+        let fixed = self.fixed.as_ref().map(ChangeReport::to_json);
+        json!({"problems": problems, "errors": self.n_errors(), "warnings": self.problems.len() - self.n_errors(), "fixed": fixed})
+    }
+
+    pub fn n_errors(&self) -> usize {
+        self.problems.iter().filter(|it| it.severity() == Severity::Error).count()
+    }
+
+    /// 6 with errors; warnings are a success.
+    pub fn exit_code(&self) -> u8 {
+        if self.n_errors() > 0 { 6 } else { 0 }
+    }
+}
+
+pub fn check(context: &Context, request: &CheckRequest) -> Result<CheckReport, Error> {
+    let fixed = request.fix.then(|| fix(context, request.mode)).transpose()?;
+    let problems = problems(context)?;
+    let lines = problems.iter().map(|it| source_line(context, it)).collect();
+    Ok(CheckReport { problems, lines, root: context.root_name(), fixed })
+}
+
+fn problems(context: &Context) -> Result<Vec<Problem>, Error> {
+    let plans = load::all(context)?;
+    let mut found = load::scan_problems(context);
+    for plan in plans.iter() {
+        found.extend(plan.problems.iter().cloned());
+        for step in &plan.steps {
+            found.extend(step.problems.iter().cloned());
+            found.extend(future_time(step, context.now));
+        }
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+/// Clocks differ; five minutes are nobody's mistake.
+const TOLERATED_SECONDS: i64 = 300;
+
+fn future_time(step: &Step, now: Time) -> Option<Problem> {
+    let attempts = step.attempts.iter().filter_map(|it| it.at);
+    let claim = step.claim.iter().filter_map(|it| it.at);
+    let latest = attempts.chain(claim).max().filter(|at| at.seconds_since(now) > TOLERATED_SECONDS)?;
+    let message = format!("{latest} is in the future");
+    Some(Problem::of_file(
+        &step.path,
+        Code::TimeInFuture,
+        message,
+        "correct the time, or the clock of the machine that wrote it",
+    ))
+}
+
+fn source_line(context: &Context, problem: &Problem) -> Option<String> {
+    let is_at_line = problem.line > 1 || problem.column > 1;
+    let bytes = is_at_line.then(|| context.plans.read(std::path::Path::new(&problem.path)).ok())??.bytes;
+    line_index::line_text(&bytes, problem.line)
+}
+
+/// Mends what is safe to mend: missing files are made, ids follow their file, void claims go.
+fn fix(context: &Context, mode: Mode) -> Result<ChangeReport, Error> {
+    let plans = load::all(context)?;
+    let mut report = ChangeReport::new("check --fix", mode);
+    let mut writing = Writing::begin(context, "check --fix", mode)?;
+    for plan in plans.live() {
+        let missing_file = plan.problems.iter().any(|it| it.code == Code::MissingPlanFile);
+        if missing_file {
+            take(&mut report, &plan.id.to_string(), fix_plan(context, &mut writing, &plan.id));
+        }
+        for step in plan.steps.iter().filter(|it| is_fixable(it)) {
+            take(&mut report, &step.id.to_string(), fix_step(context, &mut writing, &step.id));
+        }
+    }
+    report.diff = writing.diff;
+    Ok(report)
+}
+
+fn take(report: &mut ChangeReport, id: &str, done: Result<Changed, Error>) {
+    match done {
+        Ok(changed) => report.changes.push(changed),
+        Err(error) => report.refused.push(Refused { id: id.to_owned(), error }),
+    }
+}
+
+fn is_fixable(step: &Step) -> bool {
+    let is_refused = step.problems.iter().any(|it| it.code.refuses_writing());
+    let is_fixable =
+        |it: &Problem| matches!(it.code, Code::MissingStepFile | Code::IdDiffers | Code::StaleClaim);
+    !is_refused && step.problems.iter().any(is_fixable)
+}
+
+fn fix_plan(context: &Context, writing: &mut Writing<'_>, id: &PlanId) -> Result<Changed, Error> {
+    plan_file::update(context, writing, id, &|plan| {
+        Ok(PlanUpdate {
+            status: plan.status.known(),
+            did: "plan.md made".to_owned(),
+            ..PlanUpdate::default()
+        })
+    })
+}
+
+fn fix_step(context: &Context, writing: &mut Writing<'_>, id: &StepId) -> Result<Changed, Error> {
+    step_file::update(context, writing, id, &|_, _, step| {
+        let has = |code: Code| step.problems.iter().any(|it| it.code == code);
+        let keys = if has(Code::IdDiffers) { vec![set_text("id", &step.id.to_string())] } else { Vec::new() };
+        Ok(StepUpdate { keys, did: "mended".to_owned(), ..StepUpdate::default() })
+    })
+}

@@ -1,0 +1,65 @@
+//! What every verb is given: the plans directory, the time, who asks, and the configuration.
+
+use std::path::PathBuf;
+
+use crate::disk::PlansDir;
+use crate::engine::config::Config;
+use crate::plan::time::Time;
+
+/// The surroundings of one request. A long-running surface makes one for each request.
+pub struct Context {
+    pub plans: PlansDir,
+    /// When the request was made.
+    pub now: Time,
+    /// Who asks, for `by` in attempts and notes.
+    pub by: String,
+    pub config: Config,
+    pub reading: Reading,
+    pub here: Here,
+    /// Told at once what happens beside the answer.
+    pub tell: Box<dyn Fn(Notice) + Send + Sync>,
+}
+
+/// Where reading verbs take plans from; the answers are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    Index,
+    Files,
+}
+
+/// What tells which plan is meant when none is named.
+#[derive(Debug, Clone, Default)]
+pub struct Here {
+    /// The absolute working directory.
+    pub directory: PathBuf,
+    /// `PLANWATCH_PLAN`.
+    pub plan: Option<String>,
+    /// `PLANWATCH_STEP`, the full id of the step that this process works on.
+    pub step: Option<String>,
+    /// `PLANWATCH_CLAIM`, which belongs to that step alone.
+    pub claim: Option<String>,
+}
+
+/// Something worth a line on stderr.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// Another process holds the lock of the plans directory for more than a second.
+    WaitingForLock,
+    /// The index was missing, damaged or of another version, and was made anew.
+    IndexRebuilt { why: String },
+    /// The index could not be kept on disk; it is in memory for this answer.
+    IndexInMemory { why: String },
+    /// A save that raced with planwatch was kept beside the file.
+    Kept { path: String, kept: String, why: String },
+    /// `.planwatch/` came from elsewhere and was moved aside unread.
+    ForeignStateMoved { to: String },
+    /// An unfinished change of several files was finished or taken back.
+    Recovered { what: String },
+}
+
+impl Context {
+    /// The plans directory's own name, which is put before paths that are shown.
+    pub fn root_name(&self) -> String {
+        self.plans.root().file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,144 @@
+//! `new`: a plan and its steps in one go; the directory appears whole.
+
+use crate::engine::add;
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::engine::load;
+use crate::engine::shape::{Shaper, value};
+use crate::engine::step_file;
+use crate::engine::write::{self, ChangeReport, Changed, Mode, Writing};
+use crate::plan::change::{NewPlan, NewStep};
+use crate::plan::file_name::{PLAN_FILE, step_file};
+use crate::plan::id::{self, PlanId, StepId};
+use crate::plan::model::{Order, Plan};
+use crate::plan::plans::Plans;
+use crate::plan::problem::Code;
+use crate::plan::read::{self, Bodies, CATEGORIES, Content, PLAN_KEYS, PlanSources, Source};
+use crate::plan::records::Priority;
+use crate::plan::step_number::StepNumber;
+
+#[derive(Debug, Clone, Default)]
+pub struct NewRequest {
+    pub title: String,
+    /// Titles of the steps, numbered from 1.
+    pub steps: Vec<String>,
+    pub description: Option<String>,
+    pub goals: Vec<String>,
+    pub criteria: Vec<String>,
+    pub tags: Vec<String>,
+    pub category: Option<String>,
+    pub priority: Option<String>,
+    pub program: Option<String>,
+    pub is_program: bool,
+    pub is_draft: bool,
+    pub by: Option<String>,
+    pub mode: Mode,
+}
+
+/// Makes a plan; its id is the slug of the title, with a number behind it if that is taken.
+pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Error> {
+    let plan = new_plan(context, request)?;
+    let mut writing = Writing::begin(context, "new", request.mode)?;
+    let taken = load::taken_names(context);
+    let id =
+        PlanId::new(id::slug(&request.title, &|it| taken.iter().any(|name| name.eq_ignore_ascii_case(it))));
+    let bytes = write::edit(PLAN_FILE, plan.body().as_bytes(), &plan.changes(context.now), PLAN_KEYS)?;
+    let mut files = vec![(PLAN_FILE.to_owned(), bytes)];
+    for (number, title) in (1..).map(StepNumber::whole).zip(&request.steps) {
+        let step = NewStep {
+            title: title.clone(),
+            created_by: add::maker(context, request.by.as_deref()),
+            ..NewStep::default()
+        };
+        let name = step_file(&number);
+        files.push((name, step_file::new_file(&step, &StepId { plan: id.clone(), number }, context)?));
+    }
+    writing.create_directory(id.as_str(), &files)?;
+    let mut report = ChangeReport::new("new", request.mode);
+    report.changes.push(changed(context, &id, &files));
+    report.diff = writing.diff;
+    report.hints.push(if request.steps.is_empty() {
+        format!("planwatch add {id} \"First step\"")
+    } else {
+        format!("planwatch next {id}")
+    });
+    Ok(report)
+}
+
+fn new_plan(context: &Context, request: &NewRequest) -> Result<NewPlan, Error> {
+    if request.title.trim().is_empty() || request.steps.iter().any(|it| it.trim().is_empty()) {
+        return Err(Error::usage("a title is empty", "give each plan and step a title"));
+    }
+    let priority = request.priority.as_deref().map(|it| {
+        Priority::read(it).ok_or_else(|| {
+            Error::usage(
+                format!("the priority `{it}` is not known"),
+                "known words: low, medium, high, critical",
+            )
+        })
+    });
+    let category = request.category.as_deref().map(|it| {
+        let known = CATEGORIES.iter().find(|known| known.eq_ignore_ascii_case(it));
+        let hint = format!("known words: {}", CATEGORIES.join(", "));
+        known
+            .map(|it| (*it).to_owned())
+            .ok_or_else(|| Error::usage(format!("the category `{it}` is not known"), hint))
+    });
+    if let Some(program) = &request.program
+        && !load::exists(context, &PlanId::new(program.clone()))
+    {
+        return Err(load::missing(context, &PlanId::new(program.clone())));
+    }
+    Ok(NewPlan {
+        title: request.title.clone(),
+        is_draft: request.is_draft,
+        is_program: request.is_program,
+        is_sequential: context.config.order == Some(Order::Sequential),
+        description: request.description.clone(),
+        program: request.program.clone(),
+        category: category.transpose()?,
+        priority: priority.transpose()?,
+        tags: request.tags.clone(),
+        goals: request.goals.clone(),
+        success_criteria: request.criteria.clone(),
+    })
+}
+
+/// Tells the new plan as it will be read, also where nothing was written.
+fn changed(context: &Context, id: &PlanId, files: &[(String, Vec<u8>)]) -> Changed {
+    let plan = as_read(context, id, files);
+    let plans = Plans::new(vec![plan.clone()]);
+    let root = context.root_name();
+    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    Changed {
+        id: id.to_string(),
+        title: plan.title.clone(),
+        path: shaper.path(id.as_str()),
+        was_written: true,
+        was: None,
+        status: Some(plan.shown_status().0.word().to_owned()),
+        did: format!("made with {} file{}", files.len(), if files.len() == 1 { "" } else { "s" }),
+        now: value(&shaper.plan(&plan)),
+    }
+}
+
+fn as_read(context: &Context, id: &PlanId, files: &[(String, Vec<u8>)]) -> Plan {
+    let source = |name: &str, bytes: &Vec<u8>| Source {
+        path: format!("{id}/{name}"),
+        content: Ok(Content { bytes: bytes.clone(), etag: load::etag(bytes), modified: context.now }),
+    };
+    let mut sources = PlanSources::default();
+    for (name, bytes) in files {
+        match crate::plan::file_name::classify(name) {
+            crate::plan::file_name::FileName::Step(number) => {
+                sources.steps.push((number, source(name, bytes)));
+            }
+            _ => sources.plan = Some(source(name, bytes)),
+        }
+    }
+    let plan = read::read_plan(id, false, &sources, &context.config.words, Bodies::Drop);
+    debug_assert!(
+        plan.steps.iter().all(|it| it.problems.iter().all(|it| it.code != Code::FrontMatterInvalid))
+    );
+    plan
+}

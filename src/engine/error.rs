@@ -1,0 +1,189 @@
+//! Why the engine refused: one code, sentence and hint for every surface, and the exit code that it means.
+
+use serde_json::{Value, json};
+
+use crate::disk::{DiskError, UndoError};
+use crate::index::IndexError;
+use crate::plan::problem::Problem;
+use crate::text::header_edit::EditError;
+
+/// Why a request was refused. Nothing was changed, unless the report beside it says so.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error("there is no {what} `{name}`")]
+    NotFound { what: &'static str, name: String, nearest: Option<String> },
+    /// No plans directory at or above the working directory.
+    #[error("there is no plans directory here")]
+    NoPlansDir,
+    #[error("{message}")]
+    Usage { message: String, hint: String },
+    /// A bare number or an omitted plan, and more than one plan could be meant.
+    #[error("which plan? {} are active", candidates.iter().map(|it| format!("`{it}`")).collect::<Vec<_>>().join(", "))]
+    WhichPlan { candidates: Vec<String> },
+    #[error("{message}")]
+    Conflict { code: &'static str, message: String, hint: String },
+    #[error("`{id}` waits for {}", open.join(", "))]
+    DependenciesOpen { id: String, open: Vec<String> },
+    #[error("`{id}` waits for a person's confirmation")]
+    ConfirmationNeeded { id: String, phase: Option<String> },
+    /// The step is somebody else's.
+    #[error("`{id}` is claimed by {by}")]
+    Claimed { id: String, by: String },
+    /// The claim that the update names is no longer the step's.
+    #[error("the claim `{claim}` of `{id}` is gone; the result was kept as a note")]
+    ClaimLost { id: String, claim: String },
+    /// The file cannot be written safely.
+    #[error("{}:{}:{}: {}", problem.path, problem.line, problem.column, problem.message)]
+    File { problem: Box<Problem> },
+    /// The place where the edit would go cannot be edited surely.
+    #[error("{path}:{line}:{column}: {reason}")]
+    Edit { code: &'static str, path: String, line: u32, column: u32, reason: String, by_hand: String },
+    #[error("{message}")]
+    Failed { code: &'static str, message: String, hint: String },
+    #[error("{0}")]
+    Disk(#[from] DiskError),
+    #[error("{0}")]
+    Index(#[from] IndexError),
+    #[error("{0}")]
+    Undo(#[from] UndoError),
+}
+
+impl Error {
+    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Usage { message: message.into(), hint: hint.into() }
+    }
+
+    pub(crate) fn edit(path: &str, file: &[u8], error: EditError) -> Self {
+        let place = crate::text::line_index::place(file, error.at);
+        let EditError { code, reason, by_hand, .. } = error;
+        Self::Edit { code, path: path.to_owned(), line: place.line, column: place.column, reason, by_hand }
+    }
+
+    /// The word that every surface uses for this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "not-found",
+            Self::NoPlansDir => "no-plans-directory",
+            Self::Usage { .. } => "usage",
+            Self::WhichPlan { .. } => "which-plan",
+            Self::DependenciesOpen { .. } => "dependencies-open",
+            Self::ConfirmationNeeded { .. } => "confirmation-needed",
+            Self::Claimed { .. } => "claimed",
+            Self::ClaimLost { .. } => "claim-lost",
+            Self::File { problem } => problem.code.text(),
+            Self::Conflict { code, .. } | Self::Edit { code, .. } | Self::Failed { code, .. } => code,
+            Self::Disk(error) => error.code(),
+            Self::Index(error) => error.code(),
+            Self::Undo(error) => error.code(),
+        }
+    }
+
+    /// What to do about it: a sentence, or a command to type.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NotFound { nearest, what, .. } => match (nearest, *what) {
+                (Some(it), _) => format!("did you mean `{it}`?"),
+                (None, "plan") => "`planwatch list --all` names the plans".to_owned(),
+                (None, _) => return None,
+            },
+            Self::NoPlansDir => "`planwatch new TITLE STEP…` makes one; --plans DIR names another".to_owned(),
+            Self::WhichPlan { candidates } => {
+                let first = candidates.first()?;
+                format!("name it, as in `{first}:1`, or set PLANWATCH_PLAN")
+            }
+            Self::DependenciesOpen { open, .. } => {
+                let first = open.first()?.split(' ').next()?;
+                format!("finish `{first}` first, or use --force, which is recorded")
+            }
+            Self::ConfirmationNeeded { .. } => {
+                "a person confirms it; --force goes past it, which is recorded".to_owned()
+            }
+            Self::Claimed { .. } => {
+                "name the claim with --claim ID, or use --force, which is recorded".to_owned()
+            }
+            Self::ClaimLost { id, .. } => format!("see `planwatch show {id}`"),
+            Self::File { problem } => problem.hint.clone(),
+            Self::Edit { by_hand, .. } => format!("by hand: {by_hand}"),
+            Self::Usage { hint, .. } | Self::Conflict { hint, .. } | Self::Failed { hint, .. } => {
+                hint.clone()
+            }
+            Self::Disk(error) => error.hint()?,
+            Self::Index(error) => index_hint(error),
+            Self::Undo(UndoError::Edited { .. }) => {
+                "it was left as it is; `git diff` shows what changed".to_owned()
+            }
+            Self::Undo(_) => return None,
+        };
+        (!hint.is_empty()).then_some(hint)
+    }
+
+    /// Facts for machines beside the sentence.
+    pub fn details(&self) -> Value {
+        match self {
+            Self::NotFound { name, nearest, .. } => json!({"name": name, "nearest": nearest}),
+            Self::WhichPlan { candidates } => json!({"candidates": candidates}),
+            Self::DependenciesOpen { id, open } => json!({"id": id, "open": open}),
+            Self::ConfirmationNeeded { id, phase } => json!({"id": id, "phase": phase}),
+            Self::Claimed { id, by } => json!({"id": id, "by": by}),
+            Self::ClaimLost { id, claim } => json!({"id": id, "claim": claim}),
+            Self::File { problem } => {
+                json!({"path": problem.path, "line": problem.line, "column": problem.column})
+            }
+            Self::Edit { path, line, column, .. } => json!({"path": path, "line": line, "column": column}),
+            Self::Disk(error) => json!({"path": error.path().to_string_lossy()}),
+            _ => json!({}),
+        }
+    }
+
+    /// The exit code of the command line.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage { .. } | Self::WhichPlan { .. } => 2,
+            Self::NotFound { .. } | Self::NoPlansDir => 3,
+            Self::Conflict { .. }
+            | Self::DependenciesOpen { .. }
+            | Self::Claimed { .. }
+            | Self::ClaimLost { .. } => 4,
+            Self::ConfirmationNeeded { .. } => 5,
+            Self::File { .. } => 6,
+            Self::Edit { code, .. } => {
+                if matches!(*code, "file-full" | "no-room" | "bug") {
+                    1
+                } else {
+                    6
+                }
+            }
+            Self::Failed { .. } | Self::Index(_) => 1,
+            Self::Undo(error) => match error {
+                UndoError::Edited { .. } => 4,
+                UndoError::Disk(error) => disk_exit_code(error),
+                _ => 1,
+            },
+            Self::Disk(error) => disk_exit_code(error),
+        }
+    }
+
+    /// The shape that machines get on stderr.
+    pub fn to_json(&self) -> Value {
+        json!({"error": {"code": self.code(), "message": self.to_string(), "hint": self.hint(), "details": self.details()}})
+    }
+}
+
+fn disk_exit_code(error: &DiskError) -> u8 {
+    match error.code() {
+        "locked" | "file-changed" | "plan-exists" => 4,
+        "not-found" => 3,
+        "not-a-file" | "too-large" | "unreadable" => 6,
+        _ => 1,
+    }
+}
+
+fn index_hint(error: &IndexError) -> String {
+    match error.code() {
+        "sql-refused" => "only reading queries are run: SELECT, WITH, VALUES, EXPLAIN",
+        "sql-error" => "`planwatch help sql` names the views and their columns",
+        _ => "the files can be asked without it: --no-index",
+    }
+    .to_owned()
+}

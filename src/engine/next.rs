@@ -1,0 +1,109 @@
+//! `next`: the step to do now, and why; reads only.
+
+use serde_json::{Value, json};
+
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::engine::shape::{Shaper, StepShape, value};
+use crate::engine::{load, resolve};
+use crate::plan::model::{Plan, PlanKind};
+use crate::plan::plans::Plans;
+use crate::plan::rules::{self, Next, State};
+
+#[derive(Debug, Clone, Default)]
+pub struct NextRequest {
+    /// None: `PLANWATCH_PLAN`, else each active plan's candidate.
+    pub plan: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct NextReport {
+    pub state: State,
+    pub step: Option<StepShape>,
+    pub why: String,
+    /// Each plan's candidate, most urgent first; only where more than one plan was asked.
+    pub candidates: Option<Vec<Candidate>>,
+    /// The plan that was asked, for the line that says what to type next.
+    pub plan: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    pub step: StepShape,
+    pub why: String,
+}
+
+impl NextReport {
+    pub fn to_json(&self) -> Value {
+        let mut object = json!({"state": self.state.word(), "step": value(&self.step), "why": self.why});
+        if let (Some(candidates), Some(map)) = (&self.candidates, object.as_object_mut()) {
+            let candidates = candidates.iter().map(|it| json!({"step": value(&it.step), "why": it.why}));
+            map.insert("candidates".to_owned(), candidates.collect());
+        }
+        object
+    }
+
+    /// 7 when nothing is ready; a complete plan is a success.
+    pub fn exit_code(&self) -> u8 {
+        if matches!(self.state, State::Next | State::Complete) { 0 } else { 7 }
+    }
+}
+
+pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Error> {
+    let named = request.plan.as_ref().or(context.here.plan.as_ref());
+    let plan = named.map(|it| resolve::plan(context, it)).transpose()?;
+    let plans = load::all(context)?;
+    let root = context.root_name();
+    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let Some(id) = plan else {
+        return Ok(among(
+            &shaper,
+            &plans.live().collect::<Vec<_>>(),
+            &rules::candidates(&plans, context.now),
+        ));
+    };
+    let plan = plans.get(&id).ok_or_else(|| load::missing(context, &id))?;
+    if plan.kind == PlanKind::Program && !plan.is_archived {
+        let is_child = |it: &Plan| it.id == id || it.program.as_ref() == Some(&id);
+        let candidates = rules::candidates(&plans, context.now).into_iter().filter(|it| is_child(it.plan));
+        let asked = plans.live().filter(|it| is_child(it) && !it.steps.is_empty());
+        let mut report = among(&shaper, &asked.collect::<Vec<_>>(), &candidates.collect::<Vec<_>>());
+        report.plan = Some(id.to_string());
+        return Ok(report);
+    }
+    let Next { state, step, why, .. } = rules::next(&plans, plan, context.now);
+    let step = step.map(|it| shaper.step(plan, it));
+    Ok(NextReport { state, step, why, candidates: None, plan: Some(id.to_string()) })
+}
+
+/// The most urgent candidate of several plans, or why none has one.
+fn among(shaper: &Shaper<'_>, asked: &[&Plan], found: &[Next<'_>]) -> NextReport {
+    let candidates: Vec<_> = found
+        .iter()
+        .filter_map(|it| Some(Candidate { step: shaper.step(it.plan, it.step?), why: it.why.clone() }))
+        .collect();
+    let (state, why) = match candidates.first() {
+        Some(first) => (State::Next, first.why.clone()),
+        None => why_none(shaper.plans, asked, shaper.now),
+    };
+    let step = candidates.first().map(|it| it.step.clone());
+    NextReport { state, step, why, candidates: Some(candidates), plan: None }
+}
+
+/// The most hopeful state of all plans: waiting before blocked, then drafts, then what is over.
+fn why_none(plans: &Plans, asked: &[&Plan], now: crate::plan::time::Time) -> (State, String) {
+    let states: Vec<_> = asked.iter().map(|it| rules::next(plans, it, now)).collect();
+    let Some(best) = states.iter().map(|it| it.state).min() else {
+        return (State::Empty, "there are no plans".to_owned());
+    };
+    let reasons = states.iter().filter(|it| it.state == best).map(|it| format!("{}: {}", it.plan.id, it.why));
+    let reasons: Vec<_> = reasons.collect();
+    let why = match best {
+        State::Complete => "every plan is complete".to_owned(),
+        _ if reasons.len() > 3 => {
+            format!("{}; and {} more plans", reasons[..3].join("; "), reasons.len() - 3)
+        }
+        _ => reasons.join("; "),
+    };
+    (best, why)
+}

@@ -1,0 +1,92 @@
+//! Whose a claimed step is, and what becomes of a result that comes too late.
+
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::engine::step_file::StepUpdate;
+use crate::plan::change::NewNote;
+use crate::plan::id::StepId;
+use crate::plan::model::Step;
+use crate::plan::records::{Claim, NoteType};
+use crate::plan::time::Time;
+use crate::plan::words::StepStatus;
+
+/// Who makes an update.
+#[derive(Debug, Clone)]
+pub(crate) struct Who {
+    pub(crate) by: String,
+    pub(crate) claim: Option<String>,
+    pub(crate) force: bool,
+}
+
+impl Who {
+    /// Takes what was given; the surroundings' claim counts for its own step alone.
+    pub(crate) fn of(
+        context: &Context,
+        id: &StepId,
+        by: Option<&str>,
+        claim: Option<&str>,
+        force: bool,
+    ) -> Self {
+        let is_own_step = context.here.step.as_deref() == Some(id.to_string().as_str());
+        let inherited = context.here.claim.clone().filter(|_| is_own_step);
+        let claim = claim.map(str::to_owned).or(inherited);
+        Self { by: by.unwrap_or(&context.by).to_owned(), claim, force }
+    }
+}
+
+/// What the check of a claim says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// Nobody's, or the asker's.
+    Free,
+    /// Somebody else's, and the asker insists.
+    Forced,
+    /// The asker's claim is no longer the step's.
+    Late,
+}
+
+/// Returns the claim in force: one under another status is void.
+fn claim_of(step: &Step) -> Option<&Claim> {
+    step.claim.as_ref().filter(|_| step.status.is(StepStatus::InProgress))
+}
+
+/// Checks the fence and the owner: an id passes only if it is the file's; without one the name has to be the same.
+pub(crate) fn check(step: &Step, who: &Who) -> Result<Owner, Error> {
+    match (claim_of(step), &who.claim) {
+        (Some(claim), Some(id)) if claim.id == *id => Ok(Owner::Free),
+        (_, Some(_)) => Ok(Owner::Late),
+        (None, None) => Ok(Owner::Free),
+        (Some(claim), None) if claim.by.as_deref() == Some(who.by.as_str()) => Ok(Owner::Free),
+        (Some(_), None) if who.force => Ok(Owner::Forced),
+        (Some(claim), None) => {
+            let by = claim.by.clone().unwrap_or_else(|| format!("the claim {}", claim.id));
+            Err(Error::Claimed { id: step.id.to_string(), by })
+        }
+    }
+}
+
+/// Returns the claim that an end of work ends, and how many seconds it took.
+pub(crate) fn ended_claim(step: &Step, now: Time) -> Option<(String, Option<i64>)> {
+    let claim = claim_of(step)?;
+    Some((claim.id.clone(), claim.at.map(|at| now.seconds_since(at))))
+}
+
+/// Keeps a late result as a note, once for each claim, and refuses the update.
+pub(crate) fn late_result(
+    context: &Context,
+    step: &Step,
+    who: &Who,
+    outcome: &str,
+    message: Option<&str>,
+) -> StepUpdate {
+    let claim = who.claim.clone().unwrap_or_default();
+    let head = format!("late result of the claim {claim}: ");
+    let refusal = Error::ClaimLost { id: step.id.to_string(), claim };
+    let mut update =
+        StepUpdate { refusal: Some(refusal), did: "kept as a note".to_owned(), ..StepUpdate::default() };
+    if !step.notes.iter().any(|it| it.text.starts_with(&head)) {
+        let text = format!("{head}{outcome}{}", message.map(|it| format!(": {it}")).unwrap_or_default());
+        update.notes.push(NewNote { at: context.now, kind: NoteType::Warning, by: who.by.clone(), text });
+    }
+    update
+}

@@ -1,0 +1,105 @@
+//! A change of a plan's own file, from what it is now to what it should be.
+
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::engine::load;
+use crate::engine::shape::{Shaper, shown_path, value};
+use crate::engine::write::{self, Changed, Writing};
+use crate::plan::change::{self, NewNote};
+use crate::plan::id::PlanId;
+use crate::plan::model::Plan;
+use crate::plan::plans::Plans;
+use crate::plan::read::{self, PLAN_KEYS};
+use crate::plan::words::PlanStatus;
+use crate::text::header_edit::Change;
+
+/// What is to become of a plan.
+#[derive(Debug, Default)]
+pub(crate) struct PlanUpdate {
+    pub(crate) status: Option<PlanStatus>,
+    pub(crate) keys: Vec<Change>,
+    pub(crate) notes: Vec<NewNote>,
+    /// In the past tense, for people.
+    pub(crate) did: String,
+}
+
+impl PlanUpdate {
+    fn changes(&self, plan: &Plan) -> Vec<Change> {
+        let mut changes = Vec::new();
+        changes.extend(
+            self.status.filter(|it| !plan.status.is(*it) || plan.etag.is_none()).map(change::set_status),
+        );
+        changes.extend(self.keys.iter().cloned());
+        changes.extend(self.notes.iter().map(NewNote::change));
+        changes
+    }
+}
+
+/// Decides on `plan.md` as it is, edits it, and tells the plan as it is then.
+pub(crate) fn update(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    id: &PlanId,
+    decide: &dyn Fn(&Plan) -> Result<PlanUpdate, Error>,
+) -> Result<Changed, Error> {
+    let plans = load::plan_with_dependencies(context, id)?;
+    let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
+    write::check_writable(context, &plan.problems)?;
+    let (mut was, mut did, mut after) = (plan.status.word().to_owned(), String::new(), Vec::new());
+    let mut edit = |now: &Plan, bytes: &[u8]| {
+        let update = decide(now)?;
+        after = write::edit(&plan.path, bytes, &update.changes(now), PLAN_KEYS)?;
+        now.status.word().clone_into(&mut was);
+        did = update.did;
+        Ok(after.clone())
+    };
+    let was_written = if plan.etag.is_some() {
+        writing.change(&plan.path, &mut |bytes| {
+            let now = read_again(context, plan, bytes);
+            write::check_writable(context, &now.problems)?;
+            edit(&now, bytes)
+        })?
+    } else {
+        let file = edit(plan, missing_file(plan).as_bytes())?;
+        writing.create(&plan.path, &file)?;
+        true
+    };
+    let now = read_again(context, plan, &after);
+    Ok(changed(context, &plans, &now, (was, did), was_written))
+}
+
+fn changed(
+    context: &Context,
+    plans: &Plans,
+    now: &Plan,
+    (was, did): (String, String),
+    was_written: bool,
+) -> Changed {
+    let mut all = plans.clone().into_vec();
+    for it in all.iter_mut().filter(|it| it.path == now.path) {
+        *it = now.clone();
+    }
+    let plans = Plans::new(all);
+    let root = context.root_name();
+    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    Changed {
+        id: now.id.to_string(),
+        title: now.title.clone(),
+        path: shown_path(&root, &now.path),
+        was_written,
+        was: Some(was),
+        status: Some(now.shown_status().0.word().to_owned()),
+        did,
+        now: value(&shaper.plan(now)),
+    }
+}
+
+fn read_again(context: &Context, plan: &Plan, bytes: &[u8]) -> Plan {
+    let content = read::Content { bytes: bytes.to_vec(), etag: load::etag(bytes), modified: context.now };
+    read::read_plan_again(plan, content, &context.config.words)
+}
+
+/// The text of a `plan.md` that was missing.
+pub(crate) fn missing_file(plan: &Plan) -> String {
+    format!("# {}\n", plan.title)
+}

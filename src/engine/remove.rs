@@ -1,0 +1,146 @@
+//! `remove`: a step or a plan goes to `_archive/<plan>/removed-<time>/`; nothing is deleted.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::disk::FileOp;
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::engine::repoint;
+use crate::engine::resolve::{self, Target};
+use crate::engine::shape::shown_path;
+use crate::engine::write::{self, ChangeReport, Changed, Mode, Writing};
+use crate::engine::{load, steps_line, update};
+use crate::plan::file_name::{self, FileName};
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::model::{Plan, Step};
+use crate::plan::words::StepStatus;
+
+#[derive(Debug, Clone, Default)]
+pub struct RemoveRequest {
+    pub ids: Vec<String>,
+    /// A plan is removed only then.
+    pub is_confirmed: bool,
+    pub force: bool,
+    pub mode: Mode,
+}
+
+/// Moves steps or plans out of the way; what depended on a step depends on what that depended on.
+pub fn remove(context: &Context, request: &RemoveRequest) -> Result<ChangeReport, Error> {
+    update::each(context, "remove", &request.ids, request.mode, |writing, id| {
+        match resolve::target(context, id)? {
+            Target::Step(step) => remove_step(context, writing, &step, request),
+            Target::Plan(plan) => remove_plan(context, writing, &plan, request),
+        }
+    })
+}
+
+/// Where removed files of a plan go; the name sorts by time and is a plain file name everywhere.
+fn removed_dir(context: &Context, plan: &PlanId) -> PathBuf {
+    let time = context.now.to_string().replace([':', '-'], "");
+    PathBuf::from("_archive").join(plan.as_str()).join(format!("removed-{time}"))
+}
+
+fn remove_step(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    id: &StepId,
+    request: &RemoveRequest,
+) -> Result<Changed, Error> {
+    let plans = load::all(context)?;
+    let own = load::one_plan(context, &id.plan)?.ok_or_else(|| load::missing(context, &id.plan))?;
+    let (_, step) = resolve::find_step(&plans, id)?;
+    if step.status.is(StepStatus::InProgress) && !request.force {
+        let message = format!("`{id}` is in progress");
+        return Err(Error::Conflict {
+            code: "claimed",
+            message,
+            hint: "end the work first, or use --force".to_owned(),
+        });
+    }
+    write::check_writable(context, &own.problems)?;
+    let mut ops = Vec::new();
+    if step.has_file() {
+        let to = free_name(context, &removed_dir(context, &id.plan), &file_name::step_file(&id.number));
+        ops.push(FileOp::Rename { from: PathBuf::from(&step.path), to });
+    }
+    ops.extend(without_line(context, &own, id)?);
+    let heirs: Vec<_> = step.depends.iter().filter(|it| *it != id).cloned().collect();
+    ops.extend(repoint::dependants(context, &plans, id, &heirs)?);
+    writing.batch("remove", ops)?;
+    Ok(changed(context, step.id.to_string(), &step.title, &step.path))
+}
+
+fn changed(context: &Context, id: String, title: &str, path: &str) -> Changed {
+    let (title, path) = (title.to_owned(), shown_path(&context.root_name(), path));
+    Changed {
+        id,
+        title,
+        path,
+        was_written: true,
+        was: None,
+        status: None,
+        did: "removed".to_owned(),
+        now: Value::Null,
+    }
+}
+
+/// A second removal within a second finds the name taken.
+fn free_name(context: &Context, directory: &std::path::Path, name: &str) -> PathBuf {
+    let stem = name.trim_end_matches(".md");
+    let taken = context.plans.names(directory);
+    let mut names = std::iter::once(name.to_owned()).chain((2_u32..).map(|n| format!("{stem}-{n}.md")));
+    directory.join(names.find(|it| !taken.contains(it)).unwrap_or_default())
+}
+
+/// The edit that takes the step's line out of the Steps list, if it has one.
+pub(crate) fn without_line(context: &Context, plan: &Plan, id: &StepId) -> Result<Option<FileOp>, Error> {
+    if plan.etag.is_none() {
+        return Ok(None);
+    }
+    let path = PathBuf::from(&plan.path);
+    let before = context.plans.read(&path)?.bytes;
+    let after = steps_line::taken_out(plan, &id.number, &before);
+    Ok((before != after).then_some(FileOp::Change { path, before, after }))
+}
+
+fn remove_plan(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    id: &PlanId,
+    request: &RemoveRequest,
+) -> Result<Changed, Error> {
+    let plan = load::one_plan(context, id)?.ok_or_else(|| load::missing(context, id))?;
+    if plan.is_archived {
+        let message = format!("`{id}` is archived");
+        return Err(Error::Conflict {
+            code: "not-allowed",
+            message,
+            hint: "it is below _archive/ already".to_owned(),
+        });
+    }
+    if !request.is_confirmed && request.mode == Mode::Write {
+        let message = format!("`{id}` has {} steps; say --yes to remove all of it", plan.steps.len());
+        return Err(Error::usage(message, format!("`planwatch remove {id} --yes` moves it below _archive/")));
+    }
+    let working = |it: &&Step| it.status.is(StepStatus::InProgress) && it.claim.is_some();
+    if let Some(step) = plan.steps.iter().find(working).filter(|_| !request.force) {
+        let by = step.claim.as_ref().and_then(|it| it.by.clone()).unwrap_or_default();
+        return Err(Error::Claimed { id: step.id.to_string(), by });
+    }
+    let directory = PathBuf::from(plan.path.trim_end_matches(file_name::PLAN_FILE).trim_end_matches('/'));
+    let is_unknown = |it: &String| !matches!(file_name::classify(it), FileName::Plan | FileName::Step(_));
+    let unknown: Vec<_> = context.plans.names(&directory).into_iter().filter(is_unknown).collect();
+    if !unknown.is_empty() && !request.force {
+        let message = format!("`{id}` also holds {}", unknown.join(", "));
+        return Err(Error::Conflict {
+            code: "unknown-files",
+            message,
+            hint: "move them out, or use --force to remove them too".to_owned(),
+        });
+    }
+    let to = removed_dir(context, id);
+    writing.batch("remove", vec![FileOp::Rename { from: directory, to }])?;
+    Ok(changed(context, id.to_string(), &plan.title, &plan.path))
+}

@@ -1,0 +1,242 @@
+//! `set`: one key of a plan or step, as a person would edit it.
+
+use crate::engine::add;
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::engine::owner::{self, Owner, Who};
+use crate::engine::plan_file::{self, PlanUpdate};
+use crate::engine::resolve::{self, Target};
+use crate::engine::step_file::{self, StepUpdate};
+use crate::engine::write::{self, ChangeReport, Mode};
+use crate::engine::{list, load, update};
+use crate::plan::change::dependency_item;
+use crate::plan::id::{self, PlanId, StepId};
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::problem::{Problem, Severity};
+use crate::plan::read::{self, PLAN_KEYS, STEP_KEYS};
+use crate::plan::words::{PlanStatus, StepStatus, nearest};
+use crate::text::header_edit::{Change, NewValue};
+use crate::text::{front_matter, yaml};
+
+/// What to do with the key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SetOp {
+    /// Text, also the empty one and several lines.
+    Text(String),
+    /// One YAML value.
+    Yaml(String),
+    /// One more item of a list, unless it is in it.
+    Add(String),
+    /// One item of a list less.
+    Take(String),
+    Unset,
+}
+
+#[derive(Debug, Clone)]
+pub struct SetRequest {
+    pub id: String,
+    pub key: String,
+    pub op: SetOp,
+    pub by: Option<String>,
+    pub claim: Option<String>,
+    pub force: bool,
+    pub mode: Mode,
+}
+
+/// Keys that have a verb of their own, or belong to the engine.
+const REFUSED: [(&str, &str); 8] = [
+    ("id", "the file's name is the id; `planwatch move` changes it"),
+    ("claim", "`planwatch claim` writes it"),
+    ("attempts", "`planwatch attempt` adds one; they are never changed"),
+    ("notes", "`planwatch note` adds one; they are never changed"),
+    ("confirmed", "`planwatch confirm` writes it"),
+    ("confirmations", "`planwatch confirm` writes it"),
+    ("draft", "`planwatch draft` writes it"),
+    ("<<", "write merge keys in an editor"),
+];
+
+/// Keys whose value says who may do what with the step; their change needs ownership.
+const FREE: [&str; 4] = ["title", "priority", "tags", "metadata"];
+
+/// Sets, extends, shrinks or removes a key; what would make the file faulty is refused.
+pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Error> {
+    if let Some((key, hint)) = REFUSED.iter().find(|(key, _)| *key == request.key) {
+        return Err(Error::usage(format!("`{key}` is not set by hand"), *hint));
+    }
+    if request.key.is_empty() {
+        return Err(Error::usage(
+            "the key is empty",
+            "name a key, as in `planwatch set 1 title \"New title\"`",
+        ));
+    }
+    update::each(context, "set", std::slice::from_ref(&request.id), request.mode, |writing, id| {
+        match resolve::target(context, id)? {
+            Target::Plan(plan) => {
+                plan_file::update(context, writing, &plan, &|now| set_in_plan(context, request, now))
+            }
+            Target::Step(step) => {
+                let who =
+                    Who::of(context, &step, request.by.as_deref(), request.claim.as_deref(), request.force);
+                step_file::update(context, writing, &step, &|plans, plan, now| {
+                    set_in_step(context, request, &who, (plans, plan, now))
+                })
+            }
+        }
+    })
+}
+
+fn set_in_plan(context: &Context, request: &SetRequest, plan: &Plan) -> Result<PlanUpdate, Error> {
+    let bytes = read_bytes(context, &plan.path, plan.etag.is_some())?;
+    let mut update = PlanUpdate { did: did(request), ..PlanUpdate::default() };
+    match (&request.op, request.key.as_str()) {
+        (SetOp::Text(word), "status") => {
+            update.status = Some(list::read_word::<PlanStatus>(&context.config.words, word)?);
+        }
+        _ => update.keys = changes(request, &bytes, &plan.id)?,
+    }
+    let after = write::edit(&plan.path, &bytes, &update.keys, PLAN_KEYS)?;
+    let content = read::Content { etag: load::etag(&after), bytes: after, modified: context.now };
+    let again = read::read_plan_again(plan, content, &context.config.words);
+    refuse_new_problems(&plan.problems, &again.problems)?;
+    Ok(update)
+}
+
+fn set_in_step(
+    context: &Context,
+    request: &SetRequest,
+    who: &Who,
+    (plans, plan, step): (&Plans, &Plan, &Step),
+) -> Result<StepUpdate, Error> {
+    let mut update = StepUpdate { did: did(request), ..StepUpdate::default() };
+    if !FREE.contains(&request.key.as_str()) && owner::check(step, who)? == Owner::Late {
+        return Ok(owner::late_result(context, step, who, &format!("set {}", request.key), None));
+    }
+    let bytes = if step.has_file() {
+        read_bytes(context, &step.path, true)?
+    } else {
+        step_file::missing_file(step, context)
+    };
+    match (&request.op, request.key.as_str()) {
+        (SetOp::Text(word), "status") => {
+            let status = list::read_word::<StepStatus>(&context.config.words, word)?;
+            update.status = Some(status);
+            update.removes_claim = step.claim.is_some() && status != StepStatus::InProgress;
+            return Ok(update);
+        }
+        (SetOp::Add(text), "depends") => {
+            update.keys = add_dependency(context, plan, step, text)?;
+        }
+        _ => update.keys = changes(request, &bytes, &step.id.plan)?,
+    }
+    let after = write::edit(&step.path, &bytes, &update.keys, STEP_KEYS)?;
+    let content = read::Content { etag: load::etag(&after), bytes: after, modified: context.now };
+    let again = read::read_step_of(plan, &step.id, &step.path, content, &context.config.words);
+    refuse_new_problems(&step.problems, &judged(plans, plan, &again))?;
+    Ok(update)
+}
+
+fn read_bytes(context: &Context, path: &str, exists: bool) -> Result<Vec<u8>, Error> {
+    if exists { Ok(context.plans.read(std::path::Path::new(path))?.bytes) } else { Ok(Vec::new()) }
+}
+
+/// The step's problems among all plans that are known: a dependency may be missing, or close a circle.
+fn judged(plans: &Plans, plan: &Plan, step: &Step) -> Vec<Problem> {
+    let mut all = plans.clone().into_vec();
+    let is_judged =
+        |it: &Problem| matches!(it.code.text(), "dependency-missing" | "dependency-cycle") && it.line == 1;
+    for it in all.iter_mut().flat_map(|it| &mut it.steps) {
+        it.problems.retain(|it| !is_judged(it));
+    }
+    for it in all
+        .iter_mut()
+        .filter(|it| it.path == plan.path)
+        .flat_map(|it| &mut it.steps)
+        .filter(|it| it.id == step.id)
+    {
+        *it = step.clone();
+    }
+    Plans::judged(all).step(&step.id).map(|it| it.problems.clone()).unwrap_or_default()
+}
+
+fn refuse_new_problems(before: &[Problem], after: &[Problem]) -> Result<(), Error> {
+    let is_new = |it: &&Problem| !before.iter().any(|old| old.code == it.code && old.message == it.message);
+    let Some(problem) = after.iter().filter(|it| it.severity() == Severity::Error).find(is_new) else {
+        return Ok(());
+    };
+    Err(Error::Failed {
+        code: problem.code.text(),
+        message: format!("refused: {}", problem.message),
+        hint: problem.hint.clone(),
+    })
+}
+
+fn did(request: &SetRequest) -> String {
+    match &request.op {
+        SetOp::Unset => format!("{} removed", request.key),
+        SetOp::Add(value) => format!("{} += {value}", request.key),
+        SetOp::Take(value) => format!("{} -= {value}", request.key),
+        SetOp::Text(value) => format!("{} = {}", request.key, value.lines().next().unwrap_or_default()),
+        SetOp::Yaml(_) => format!("{} set", request.key),
+    }
+}
+
+fn changes(request: &SetRequest, bytes: &[u8], plan: &PlanId) -> Result<Vec<Change>, Error> {
+    let key = request.key.clone();
+    let change = match &request.op {
+        SetOp::Text(text) => Change::Set { key, value: NewValue::Text(text.clone()) },
+        SetOp::Yaml(text) => Change::Set { key, value: NewValue::Yaml(text.clone()) },
+        SetOp::Unset => Change::Remove { key },
+        SetOp::Add(text) => {
+            if items(bytes, &key).contains(text) {
+                return Ok(Vec::new());
+            }
+            Change::Append { key, item: NewValue::Text(text.clone()) }
+        }
+        SetOp::Take(text) => Change::RemoveItem { index: index_of(bytes, &key, text, plan)?, key },
+    };
+    Ok(vec![change])
+}
+
+fn add_dependency(context: &Context, plan: &Plan, step: &Step, text: &str) -> Result<Vec<Change>, Error> {
+    let new = add::dependencies(context, plan, &[text.to_owned()])?;
+    let append =
+        |it: &StepId| Change::Append { key: "depends".to_owned(), item: dependency_item(&plan.id, it) };
+    let file = read_bytes(context, &step.path, step.has_file())?;
+    let is_written = root(&file).is_some_and(|it| it.root().get("depends").is_some());
+    if is_written {
+        return Ok(new.iter().filter(|it| !step.depends.contains(it)).map(append).collect());
+    }
+    // From here on the key is the whole truth, so it has to hold what the text said.
+    let all: Vec<_> = step.depends.iter().chain(new.iter().filter(|it| !step.depends.contains(it))).collect();
+    let items = all.into_iter().map(|it| dependency_item(&plan.id, it)).collect();
+    Ok(vec![Change::Set { key: "depends".to_owned(), value: NewValue::List(items) }])
+}
+
+fn root(bytes: &[u8]) -> Option<yaml::Tree> {
+    let text = std::str::from_utf8(front_matter::split(bytes).yaml()?).ok()?;
+    yaml::parse(text).ok()
+}
+
+/// The items of a list as texts.
+fn items(bytes: &[u8], key: &str) -> Vec<String> {
+    let Some(tree) = root(bytes) else { return Vec::new() };
+    let Some(list) = tree.root().get(key) else { return Vec::new() };
+    list.items().map(|it| it.text().unwrap_or_default().to_owned()).collect()
+}
+
+/// Finds an item by its text; a dependency also by another spelling.
+fn index_of(bytes: &[u8], key: &str, text: &str, plan: &PlanId) -> Result<usize, Error> {
+    let items = items(bytes, key);
+    let step = |it: &str| {
+        id::read_number(it)
+            .map(|number| StepId { plan: plan.clone(), number })
+            .or_else(|| id::read_step_id(it))
+    };
+    let is_same =
+        |it: &String| it == text || (key == "depends" && step(it).is_some() && step(it) == step(text));
+    items.iter().position(is_same).ok_or_else(|| {
+        let nearest = nearest(text, items.iter().map(String::as_str));
+        Error::NotFound { what: "item", name: format!("{text}` in `{key}"), nearest }
+    })
+}

@@ -1,0 +1,235 @@
+//! The JSON shapes of plans and steps, one for all surfaces.
+//!
+//! No field holds the time of the answer or an age: the same files give the same bytes. The one exception is what
+//! follows from a claim's lapse.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::plan::model::{Plan, PlanKind, StatusSource, Step};
+use crate::plan::plans::Plans;
+use crate::plan::problem::Problem;
+use crate::plan::records::{Attempt, Claim, Note, Priority};
+use crate::plan::rules;
+use crate::plan::time::Time;
+
+/// The version of all shapes.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// A plan as every surface shows it.
+#[derive(Debug, Clone, Serialize)]
+pub struct PlanShape {
+    pub id: String,
+    pub title: String,
+    pub status: String,
+    pub status_source: StatusSource,
+    pub kind: PlanKind,
+    pub category: Option<String>,
+    pub priority: Priority,
+    pub program: Option<String>,
+    pub tags: Vec<String>,
+    pub goals: Vec<String>,
+    pub success_criteria: Vec<String>,
+    pub description: Option<String>,
+    pub archived: bool,
+    pub path: String,
+    pub etag: Option<String>,
+    pub created_at: Option<Time>,
+    pub steps_total: usize,
+    pub steps_completed: usize,
+    pub steps_skipped: usize,
+    pub steps_failed: usize,
+    pub steps_blocked: usize,
+    pub steps_in_progress: usize,
+    pub steps_ready: usize,
+    pub last_activity: Option<Time>,
+    pub last_activity_source: Option<&'static str>,
+    pub notes: Vec<Note>,
+    pub metadata: Map<String, Value>,
+    pub custom: Map<String, Value>,
+    pub problems: Vec<&'static str>,
+}
+
+/// A step as every surface shows it.
+#[derive(Debug, Clone, Serialize)]
+pub struct StepShape {
+    pub id: String,
+    pub plan: String,
+    pub number: String,
+    pub step_number: Value,
+    pub title: String,
+    pub status: String,
+    pub ready: bool,
+    pub depends: Vec<String>,
+    pub phase: Option<String>,
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    pub assignee: Option<String>,
+    pub priority: Priority,
+    pub tags: Vec<String>,
+    pub created_at: Option<Time>,
+    pub created_by: String,
+    pub claim: Option<Claim>,
+    pub lapsed: bool,
+    pub confirm: bool,
+    pub confirmed: bool,
+    pub result: Option<String>,
+    pub attempts: Vec<Attempt>,
+    pub notes: Vec<Note>,
+    pub metadata: Map<String, Value>,
+    pub tasks_done: usize,
+    pub tasks_total: usize,
+    pub last_activity: Option<Time>,
+    pub last_activity_source: Option<&'static str>,
+    pub path: String,
+    pub etag: Option<String>,
+    pub problems: Vec<&'static str>,
+    pub custom: Map<String, Value>,
+}
+
+/// What shapes are made with: how paths are shown, and when.
+#[derive(Debug, Clone, Copy)]
+pub struct Shaper<'a> {
+    pub plans: &'a Plans,
+    pub now: Time,
+    /// The plans directory's own name, put before every path.
+    pub root: &'a str,
+}
+
+impl Shaper<'_> {
+    pub fn path(&self, relative: &str) -> String {
+        shown_path(self.root, relative)
+    }
+
+    pub fn plan(&self, plan: &Plan) -> PlanShape {
+        let (status, status_source) = plan.shown_status();
+        let progress = rules::progress(self.plans, plan, self.now);
+        let last = last_activity(plan);
+        PlanShape {
+            id: plan.id.to_string(),
+            title: plan.title.clone(),
+            status: status.word().to_owned(),
+            status_source,
+            kind: plan.kind,
+            category: plan.category.clone(),
+            priority: plan.priority,
+            program: plan.program.as_ref().map(ToString::to_string),
+            tags: plan.tags.clone(),
+            goals: plan.goals.clone(),
+            success_criteria: plan.success_criteria.clone(),
+            description: plan.description.clone(),
+            archived: plan.is_archived,
+            path: self.path(&plan.path),
+            etag: plan.etag.clone(),
+            created_at: plan.created_at,
+            steps_total: progress.total,
+            steps_completed: progress.completed,
+            steps_skipped: progress.skipped,
+            steps_failed: progress.failed,
+            steps_blocked: progress.blocked,
+            steps_in_progress: progress.in_progress,
+            steps_ready: progress.ready,
+            last_activity: last.map(|(at, _)| at.whole_seconds()),
+            last_activity_source: last.map(|(_, source)| source),
+            notes: plan.notes.clone(),
+            metadata: plan.metadata.clone(),
+            custom: plan.custom.clone(),
+            problems: codes(&plan.problems),
+        }
+    }
+
+    pub fn step(&self, plan: &Plan, step: &Step) -> StepShape {
+        let last = step.last_activity();
+        StepShape {
+            id: step.id.to_string(),
+            plan: step.id.plan.to_string(),
+            number: step.id.number.to_string(),
+            step_number: step.id.number.to_json(),
+            title: step.title.clone(),
+            status: step.status.word().to_owned(),
+            ready: rules::is_ready(self.plans, plan, step, self.now),
+            depends: step.depends.iter().map(ToString::to_string).collect(),
+            phase: step.phase.clone(),
+            kind: step.kind.clone(),
+            assignee: step.assignee.clone(),
+            priority: step.priority.unwrap_or(plan.priority),
+            tags: step.tags.clone(),
+            created_at: step.created_at,
+            created_by: step.created_by.clone(),
+            claim: step.claim.clone(),
+            lapsed: rules::is_lapsed(step, self.now),
+            confirm: step.needs_confirmation,
+            confirmed: step.confirmed.is_some(),
+            result: step.shown_result().map(str::to_owned),
+            attempts: step.attempts.clone(),
+            notes: step.notes.clone(),
+            metadata: step.metadata.clone(),
+            tasks_done: step.tasks_done,
+            tasks_total: step.tasks_total,
+            last_activity: last.map(|(at, _)| at.whole_seconds()),
+            last_activity_source: last.map(|(_, source)| source),
+            path: self.path(&step.path),
+            etag: step.etag.clone(),
+            problems: codes(&step.problems),
+            custom: step.custom.clone(),
+        }
+    }
+}
+
+/// Puts the plans directory's own name before a path inside it.
+pub fn shown_path(root: &str, relative: &str) -> String {
+    if root.is_empty() { relative.to_owned() } else { format!("{root}/{relative}") }
+}
+
+fn codes(problems: &[Problem]) -> Vec<&'static str> {
+    let mut codes: Vec<_> = problems.iter().map(|it| it.code.text()).collect();
+    codes.dedup();
+    codes
+}
+
+/// Returns the newest activity of a plan and all its steps; recorded times win over file times.
+pub fn last_activity(plan: &Plan) -> Option<(Time, &'static str)> {
+    let notes = plan.notes.iter().filter_map(|it| it.at).map(|at| (at, "note"));
+    let confirmed = plan.confirmations.iter().filter_map(|it| it.at).map(|at| (at, "confirmation"));
+    let steps = plan.steps.iter().filter_map(Step::last_activity);
+    let (files, recorded): (Vec<_>, Vec<_>) =
+        notes.chain(confirmed).chain(steps).partition(|(_, source)| *source == "mtime");
+    let newest = |of: Vec<(Time, &'static str)>| of.into_iter().max_by_key(|(at, _)| *at);
+    let own = plan.modified.map(|at| (at, "mtime"));
+    newest(recorded).or_else(|| newest(files.into_iter().chain(own).collect()))
+}
+
+/// A problem as every surface shows it.
+pub fn problem(root: &str, problem: &Problem) -> Value {
+    json!({
+        "severity": problem.severity(),
+        "code": problem.code.text(),
+        "message": problem.message,
+        "path": shown_path(root, &problem.path),
+        "line": problem.line,
+        "column": problem.column,
+        "hint": problem.hint,
+        "fixable": problem.is_fixable,
+    })
+}
+
+/// Puts the version and the kind in front of a report's fields.
+pub fn envelope(kind: &str, fields: Value) -> Value {
+    let mut object = Map::new();
+    object.insert("schema_version".to_owned(), SCHEMA_VERSION.into());
+    object.insert("kind".to_owned(), kind.into());
+    match fields {
+        Value::Object(map) => {
+            object.extend(map.into_iter().filter(|(key, _)| key != "kind" && key != "schema_version"));
+        }
+        other => {
+            object.insert("value".to_owned(), other);
+        }
+    }
+    Value::Object(object)
+}
+
+/// Serializes what cannot fail to serialize: maps with text keys, no floats but finite ones.
+pub(crate) fn value(of: &impl Serialize) -> Value {
+    serde_json::to_value(of).unwrap_or(Value::Null)
+}

@@ -1,0 +1,163 @@
+//! `show`: one plan or one step with its text, and a plan's dependencies as a graph.
+
+use serde_json::{Value, json};
+
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::engine::resolve::{self, Target};
+use crate::engine::shape::{PlanShape, Shaper, StepShape, problem, value};
+use crate::engine::{graph, load};
+use crate::plan::model::Plan;
+use crate::plan::rules::{self, Obstacle};
+
+pub use crate::engine::graph::GraphForm;
+
+#[derive(Debug, Clone, Default)]
+pub struct ShowRequest {
+    pub id: String,
+    /// Also the text below the front matter of every step.
+    pub full: bool,
+    pub graph: Option<GraphForm>,
+}
+
+#[derive(Debug, Clone)]
+pub enum ShowReport {
+    Plan(Box<ShownPlan>),
+    Step(Box<ShownStep>),
+    Graph { plan: String, form: GraphForm, text: String },
+}
+
+#[derive(Debug, Clone)]
+pub struct ShownPlan {
+    pub plan: PlanShape,
+    pub body: String,
+    pub steps: Vec<StepShape>,
+    /// The steps' texts, in their order; only where all was asked for.
+    pub bodies: Option<Vec<String>>,
+    pub problems: Vec<Value>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ShownStep {
+    pub step: StepShape,
+    pub body: String,
+    /// What keeps it from being handed out, as sentences.
+    pub waits_for: Vec<String>,
+    /// The ids of the steps that depend on it.
+    pub dependants: Vec<String>,
+    pub problems: Vec<Value>,
+}
+
+impl ShowReport {
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Plan(_) => "plan",
+            Self::Step(_) => "step",
+            Self::Graph { .. } => "graph",
+        }
+    }
+
+    pub fn to_json(&self) -> Value {
+        match self {
+            Self::Plan(shown) => shown.to_json(),
+            Self::Step(shown) => {
+                let mut object = value(&shown.step);
+                insert(&mut object, "body", json!(shown.body));
+                insert(&mut object, "waits_for", json!(shown.waits_for));
+                insert(&mut object, "dependants", json!(shown.dependants));
+                insert(&mut object, "problem_list", json!(shown.problems));
+                object
+            }
+            Self::Graph { plan, form, text } => json!({"plan": plan, "form": form.word(), "text": text}),
+        }
+    }
+}
+
+impl ShownPlan {
+    fn to_json(&self) -> Value {
+        let mut object = value(&self.plan);
+        // The envelope's own `kind` says that this is a plan and not a step.
+        insert(&mut object, "plan_kind", value(&self.plan.kind));
+        insert(&mut object, "body", json!(self.body));
+        let mut steps = value(&self.steps);
+        if let (Some(bodies), Some(steps)) = (&self.bodies, steps.as_array_mut()) {
+            for (step, body) in steps.iter_mut().zip(bodies) {
+                insert(step, "body", json!(body));
+            }
+        }
+        insert(&mut object, "steps", steps);
+        insert(&mut object, "problem_list", json!(self.problems));
+        object
+    }
+}
+
+fn insert(object: &mut Value, key: &str, value: Value) {
+    if let Some(map) = object.as_object_mut() {
+        map.insert(key.to_owned(), value);
+    }
+}
+
+pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Error> {
+    let target = resolve::target(context, &request.id)?;
+    let plans = load::all(context)?;
+    let plan = plans.get(target.plan()).ok_or_else(|| load::missing(context, target.plan()))?;
+    if let Some(form) = request.graph {
+        return Ok(ShowReport::Graph { plan: plan.id.to_string(), form, text: graph::draw(plan, form) });
+    }
+    let root = context.root_name();
+    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    // The index holds no texts for this, and one plan is quickly read.
+    let texts = load::one_plan(context, &plan.id)?.unwrap_or_else(|| plan.clone());
+    match target {
+        Target::Plan(_) => Ok(ShowReport::Plan(Box::new(shown_plan(&shaper, plan, &texts, request.full)))),
+        Target::Step(id) => {
+            let (_, step) = resolve::find_step(&plans, &id)?;
+            let shown = ShownStep {
+                step: shaper.step(plan, step),
+                body: texts.find(&id).map(|it| it.body.clone()).unwrap_or_default(),
+                waits_for: rules::obstacles(&plans, plan, step, context.now)
+                    .iter()
+                    .filter_map(sentence)
+                    .collect(),
+                dependants: dependants(&shaper, &id),
+                problems: step.problems.iter().map(|it| problem(&root, it)).collect(),
+            };
+            Ok(ShowReport::Step(Box::new(shown)))
+        }
+    }
+}
+
+fn shown_plan(shaper: &Shaper<'_>, plan: &Plan, texts: &Plan, full: bool) -> ShownPlan {
+    let body = |number| {
+        texts.steps.iter().find(|it| it.id.number == number).map(|it| it.body.clone()).unwrap_or_default()
+    };
+    let problems = plan.problems.iter().chain(plan.steps.iter().flat_map(|it| &it.problems));
+    ShownPlan {
+        plan: shaper.plan(plan),
+        body: texts.body.clone(),
+        steps: plan.steps.iter().map(|it| shaper.step(plan, it)).collect(),
+        bodies: full.then(|| plan.steps.iter().map(|it| body(it.id.number.clone())).collect()),
+        problems: problems.map(|it| problem(shaper.root, it)).collect(),
+    }
+}
+
+fn dependants(shaper: &Shaper<'_>, id: &crate::plan::id::StepId) -> Vec<String> {
+    let steps = shaper.plans.live().flat_map(|it| &it.steps);
+    steps.filter(|it| it.depends.contains(id)).map(|it| it.id.to_string()).collect()
+}
+
+/// Says an obstacle as people do; a closed or running step's own status is no obstacle worth a line.
+pub(crate) fn sentence(obstacle: &Obstacle) -> Option<String> {
+    let text = match obstacle {
+        Obstacle::Dependency { step, status: Some(status) } => format!("`{step}`, which is {status}"),
+        Obstacle::Dependency { step, status: None } => format!("`{step}`, which does not exist"),
+        Obstacle::Before { step } => format!("`{step}`, the step before it"),
+        Obstacle::Confirmation => "a person's confirmation".to_owned(),
+        Obstacle::PhaseConfirmation { phase } => format!("a person's confirmation of the phase {phase}"),
+        Obstacle::Faulty { code } => format!("its file to be mended ({code})"),
+        Obstacle::PlanFaulty => "plan.md to be mended".to_owned(),
+        Obstacle::PlanClosed => "its plan to be active".to_owned(),
+        Obstacle::Claimed { .. } | Obstacle::Status(_) => return None,
+    };
+    Some(text)
+}

@@ -1,0 +1,187 @@
+//! `status`: what needs attention, who works on what, what is ready, what was finished.
+
+use serde_json::{Value, json};
+
+use crate::engine::attention;
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::engine::load;
+use crate::engine::shape::{PlanShape, Shaper, StepShape, value};
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::problem::{Problem, Severity};
+use crate::plan::rules::{self, Obstacle};
+use crate::plan::time::Time;
+use crate::plan::words::{PlanStatus, StepStatus};
+
+#[derive(Debug, Clone, Default)]
+pub struct StatusRequest {
+    /// Days until a step counts as stale, and back to which finished steps are told.
+    pub days: Option<u32>,
+}
+
+/// Why a step needs attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    Failed,
+    Blocked,
+    ToConfirm,
+    Lapsed,
+    Faulty,
+    Stale,
+}
+
+impl Reason {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Blocked => "blocked",
+            Self::ToConfirm => "to confirm",
+            Self::Lapsed => "lapsed",
+            Self::Faulty => "faulty",
+            Self::Stale => "stale",
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Attention {
+    pub reason: Reason,
+    pub step: StepShape,
+    /// Since when; of a failed or blocked step the last attempt, of a stale one the last activity.
+    pub since: Option<Time>,
+    /// The last attempt's outcome and notes, in one line.
+    pub last: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct StatusReport {
+    pub plans: Vec<PlanShape>,
+    pub attention: Vec<Attention>,
+    pub in_progress: Vec<StepShape>,
+    /// Each active plan's next step, most urgent first.
+    pub ready: Vec<StepShape>,
+    /// Finished within the days asked for, newest first.
+    pub finished: Vec<StepShape>,
+    pub n_errors: usize,
+    pub n_warnings: usize,
+    /// Versions of files that a race displaced and that are kept.
+    pub kept: Vec<String>,
+    pub days: u32,
+}
+
+impl StatusReport {
+    pub fn to_json(&self) -> Value {
+        let attention = self.attention.iter().map(|it| {
+            json!({"reason": it.reason.word(), "since": it.since.map(Time::whole_seconds), "last": it.last, "step": value(&it.step)})
+        });
+        json!({
+            "plans": value(&self.plans),
+            "attention": attention.collect::<Vec<_>>(),
+            "in_progress": value(&self.in_progress),
+            "ready": value(&self.ready),
+            "finished": value(&self.finished),
+            "problems": {"errors": self.n_errors, "warnings": self.n_warnings},
+            "kept": self.kept,
+            "days": self.days,
+        })
+    }
+}
+
+pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport, Error> {
+    let plans = load::all(context)?;
+    let root = context.root_name();
+    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let days = request.days.unwrap_or(context.config.stale_days());
+    let active: Vec<_> = plans.live().filter(|it| it.status.is(PlanStatus::Active)).collect();
+    let working = |it: &Step| it.status.is(StepStatus::InProgress) && !rules::is_lapsed(it, context.now);
+    let (n_errors, n_warnings) = count_problems(context, &plans);
+    Ok(StatusReport {
+        plans: plans.live().filter(|it| is_open(it)).map(|it| shaper.plan(it)).collect(),
+        attention: attention(&shaper, &active, days),
+        in_progress: steps(&active)
+            .filter(|(_, it)| working(it))
+            .map(|(plan, it)| shaper.step(plan, it))
+            .collect(),
+        ready: rules::candidates(&plans, context.now)
+            .iter()
+            .filter_map(|it| Some(shaper.step(it.plan, it.step?)))
+            .collect(),
+        finished: finished(&shaper, days),
+        n_errors,
+        n_warnings,
+        kept: context.plans.kept().iter().map(|it| it.kept.to_string_lossy().into_owned()).collect(),
+        days,
+    })
+}
+
+fn is_open(plan: &Plan) -> bool {
+    let (status, _) = plan.shown_status();
+    !status.known().is_some_and(|it| matches!(it, PlanStatus::Completed | PlanStatus::Abandoned))
+}
+
+fn steps<'a>(plans: &'a [&'a Plan]) -> impl Iterator<Item = (&'a Plan, &'a Step)> {
+    plans.iter().flat_map(|plan| plan.steps.iter().map(|it| (*plan, it)))
+}
+
+fn attention(shaper: &Shaper<'_>, active: &[&Plan], days: u32) -> Vec<Attention> {
+    let found = steps(active).filter_map(|(plan, step)| {
+        let (reason, since) = reason(shaper, plan, step, days)?;
+        Some(Attention { reason, step: shaper.step(plan, step), since, last: last_attempt(step) })
+    });
+    let mut found: Vec<_> = found.collect();
+    found.sort_by_key(|it| it.reason);
+    found
+}
+
+fn reason(shaper: &Shaper<'_>, plan: &Plan, step: &Step, days: u32) -> Option<(Reason, Option<Time>)> {
+    let last = || step.last_activity().map(|(at, _)| at);
+    match step.status.known() {
+        Some(StepStatus::Failed) => return Some((Reason::Failed, last())),
+        Some(StepStatus::Blocked) => return Some((Reason::Blocked, last())),
+        Some(it) if it.is_closed() => return None,
+        _ => {}
+    }
+    if rules::is_lapsed(step, shaper.now) {
+        return Some((Reason::Lapsed, step.claim.as_ref().and_then(|it| it.at)));
+    }
+    if step.is_faulty() {
+        return Some((Reason::Faulty, None));
+    }
+    let obstacles = rules::obstacles(shaper.plans, plan, step, shaper.now);
+    let is_confirmation =
+        |it: &Obstacle| matches!(it, Obstacle::Confirmation | Obstacle::PhaseConfirmation { .. });
+    if !obstacles.is_empty() && obstacles.iter().all(is_confirmation) {
+        return Some((Reason::ToConfirm, None));
+    }
+    attention::stale(shaper.plans, plan, step, shaper.now, days).map(|since| (Reason::Stale, Some(since)))
+}
+
+fn last_attempt(step: &Step) -> Option<String> {
+    let last = step.attempts.last()?;
+    let parts = [last.outcome.as_deref(), last.notes.as_deref().and_then(|it| it.lines().next())];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(": "))
+}
+
+/// A step counts by its last attempt, so only work that was reported is told.
+fn finished(shaper: &Shaper<'_>, days: u32) -> Vec<StepShape> {
+    let since = |step: &Step| step.attempts.iter().filter_map(|it| it.at).max();
+    let is_recent = |at: Time| shaper.now.seconds_since(at) <= i64::from(days) * 86_400;
+    let all = shaper.plans.live().flat_map(|plan| plan.steps.iter().map(move |it| (plan, it)));
+    let mut found: Vec<_> = all
+        .filter(|(_, it)| it.status.is(StepStatus::Completed))
+        .filter_map(|(plan, it)| Some((since(it).filter(|at| is_recent(*at))?, plan, it)))
+        .collect();
+    found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.2.id.cmp(&b.2.id)));
+    found.into_iter().map(|(_, plan, it)| shaper.step(plan, it)).collect()
+}
+
+fn count_problems(context: &Context, plans: &Plans) -> (usize, usize) {
+    let scan = load::scan_problems(context);
+    let plans =
+        plans.iter().flat_map(|it| it.problems.iter().chain(it.steps.iter().flat_map(|it| &it.problems)));
+    let is_error = |it: &&Problem| it.severity() == Severity::Error;
+    let (errors, warnings): (Vec<_>, Vec<_>) = plans.chain(&scan).partition(is_error);
+    (errors.len(), warnings.len())
+}

@@ -1,0 +1,178 @@
+//! A change of one step, from the file as it is now to the file as it should be.
+
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::engine::load;
+use crate::engine::resolve;
+use crate::engine::shape::{Shaper, shown_path, value};
+use crate::engine::write::{self, Changed, Writing};
+use crate::plan::change::{self, NewAttempt, NewNote, NewStep};
+use crate::plan::id::StepId;
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::read::{self, STEP_KEYS};
+use crate::plan::words::StepStatus;
+use crate::text::header_edit::Change;
+
+/// What is to become of a step.
+#[derive(Debug, Default)]
+pub(crate) struct StepUpdate {
+    /// Nothing is written where the step has it already.
+    pub(crate) status: Option<StepStatus>,
+    pub(crate) removes_claim: bool,
+    /// Other keys, in the order in which they are to be written.
+    pub(crate) keys: Vec<Change>,
+    pub(crate) notes: Vec<NewNote>,
+    pub(crate) attempts: Vec<NewAttempt>,
+    /// Reported once the rest is written.
+    pub(crate) refusal: Option<Error>,
+    /// In the past tense, for people.
+    pub(crate) did: String,
+}
+
+impl StepUpdate {
+    fn changes(&self, step: &Step) -> Vec<Change> {
+        let mut changes = Vec::new();
+        changes.extend(self.status.filter(|it| !step.status.is(*it)).map(change::set_status));
+        // A claim under any status but `in_progress` is void, and the next write takes it out.
+        let is_void = step.claim.is_some() && !step.status.is(StepStatus::InProgress);
+        changes.extend((self.removes_claim || is_void).then(|| change::remove("claim")));
+        changes.extend(self.keys.iter().cloned());
+        changes.extend(self.notes.iter().map(NewNote::change));
+        changes.extend(self.attempts.iter().map(NewAttempt::change));
+        changes
+    }
+}
+
+/// Decides on the file as it is, edits it, and tells the step as it is then.
+///
+/// `decide` may run more than once: when somebody saves in between, on what they saved.
+pub(crate) fn update(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    id: &StepId,
+    decide: &dyn Fn(&Plans, &Plan, &Step) -> Result<StepUpdate, Error>,
+) -> Result<Changed, Error> {
+    let plans = load::plan_with_dependencies(context, &id.plan)?;
+    let (plan, step) = resolve::find_step(&plans, id)?;
+    write::check_writable(context, &step.problems)?;
+    refuse_doubles(plan, id)?;
+    let mut outcome =
+        Outcome { was: step.status.word().to_owned(), did: String::new(), refusal: None, after: Vec::new() };
+    let was_written = if step.has_file() {
+        writing.change(&step.path, &mut |bytes| {
+            let (plans, now) = as_it_is(context, &plans, plan, step, bytes)?;
+            let (plan, _) = resolve::find_step(&plans, id)?;
+            outcome.edit(&now, decide(&plans, plan, &now)?, bytes)
+        })?
+    } else {
+        let file = missing_file(step, context);
+        let file = outcome.edit(step, decide(&plans, plan, step)?, &file)?;
+        writing.create(&step.path, &file)?;
+        true
+    };
+    match outcome.refusal.take() {
+        Some(error) => Err(error),
+        None => Ok(outcome.changed(context, &plans, plan, step, was_written)),
+    }
+}
+
+struct Outcome {
+    was: String,
+    did: String,
+    refusal: Option<Error>,
+    after: Vec<u8>,
+}
+
+impl Outcome {
+    fn edit(&mut self, step: &Step, update: StepUpdate, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+        self.after = write::edit(&step.path, bytes, &update.changes(step), STEP_KEYS)?;
+        step.status.word().clone_into(&mut self.was);
+        self.refusal = update.refusal;
+        self.did = update.did;
+        Ok(self.after.clone())
+    }
+
+    fn changed(
+        self,
+        context: &Context,
+        plans: &Plans,
+        plan: &Plan,
+        step: &Step,
+        was_written: bool,
+    ) -> Changed {
+        let now = read_again(context, plan, step, &self.after);
+        let plans = with_step(plans, plan, &now);
+        let root = context.root_name();
+        let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+        let plan = plans.get(&step.id.plan).unwrap_or(plan);
+        Changed {
+            id: step.id.to_string(),
+            title: now.title.clone(),
+            path: shown_path(&root, &step.path),
+            was_written,
+            was: Some(self.was),
+            status: Some(now.status.word().to_owned()),
+            did: self.did,
+            now: value(&shaper.step(plan, &now)),
+        }
+    }
+}
+
+/// Two files of one number: which one is meant cannot be known.
+fn refuse_doubles(plan: &Plan, id: &StepId) -> Result<(), Error> {
+    let same: Vec<_> =
+        plan.steps.iter().filter(|it| it.id == *id).map(|it| format!("`{}`", it.path)).collect();
+    if same.len() < 2 {
+        return Ok(());
+    }
+    let message = format!("{} have the same number", same.join(" and "));
+    Err(Error::Conflict {
+        code: "duplicate-step-number",
+        message,
+        hint: "rename one of the files".to_owned(),
+    })
+}
+
+/// The step as its file says it at the moment of the write, in the plan as it was loaded.
+fn as_it_is(
+    context: &Context,
+    plans: &Plans,
+    plan: &Plan,
+    step: &Step,
+    bytes: &[u8],
+) -> Result<(Plans, Step), Error> {
+    if step.etag.as_deref() == Some(load::etag(bytes).as_str()) {
+        return Ok((plans.clone(), step.clone()));
+    }
+    let now = read_again(context, plan, step, bytes);
+    write::check_writable(context, &now.problems)?;
+    Ok((with_step(plans, plan, &now), now))
+}
+
+fn read_again(context: &Context, plan: &Plan, step: &Step, bytes: &[u8]) -> Step {
+    let content = read::Content { bytes: bytes.to_vec(), etag: load::etag(bytes), modified: context.now };
+    read::read_step_of(plan, &step.id, &step.path, content, &context.config.words)
+}
+
+fn with_step(plans: &Plans, plan: &Plan, step: &Step) -> Plans {
+    let mut all = plans.clone().into_vec();
+    let own = all.iter_mut().find(|it| it.path == plan.path);
+    for it in own.into_iter().flat_map(|it| &mut it.steps).filter(|it| it.id == step.id) {
+        *it = step.clone();
+    }
+    Plans::new(all)
+}
+
+/// The file of a step that stands only in the Steps list.
+pub(crate) fn missing_file(step: &Step, context: &Context) -> Vec<u8> {
+    let new = NewStep { title: step.title.clone(), ..NewStep::default() };
+    new_file(&new, &step.id, context).unwrap_or_default()
+}
+
+/// The bytes of a new step's file.
+pub(crate) fn new_file(new: &NewStep, id: &StepId, context: &Context) -> Result<Vec<u8>, Error> {
+    let (body, says_title) = new.body();
+    let changes = new.changes(id, says_title, context.now);
+    write::edit(&format!("{}/step-{}.md", id.plan, id.number), body.as_bytes(), &changes, STEP_KEYS)
+}

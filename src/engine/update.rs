@@ -1,0 +1,251 @@
+//! `start`, `done`, `fail`, `block`, `skip`, `reopen` on steps and plans, and `attempt`.
+
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::engine::owner::{self, Owner, Who};
+use crate::engine::plan_status;
+use crate::engine::resolve::{self, Target};
+use crate::engine::step_file::{self, StepUpdate};
+use crate::engine::write::{ChangeReport, Changed, Mode, Refused, Writing};
+use crate::engine::{list, show};
+use crate::plan::change::NewAttempt;
+use crate::plan::id::StepId;
+use crate::plan::model::{Plan, Step};
+use crate::plan::moves::{self, Verb};
+use crate::plan::plans::Plans;
+use crate::plan::rules::{self, Obstacle};
+use crate::plan::time::Time;
+use crate::plan::words::{Status, StepStatus};
+
+/// A verb on one or several steps or plans.
+#[derive(Debug, Clone)]
+pub struct MoveRequest {
+    pub verb: Verb,
+    pub ids: Vec<String>,
+    /// Recorded as an attempt's notes; on a plan as a note.
+    pub message: Option<String>,
+    pub by: Option<String>,
+    /// The claim that this update belongs to.
+    pub claim: Option<String>,
+    pub force: bool,
+    pub mode: Mode,
+}
+
+/// Moves each id in turn; what is refused is reported, the rest is done.
+///
+/// A single id that is refused is the request's error.
+pub fn move_steps(context: &Context, request: &MoveRequest) -> Result<ChangeReport, Error> {
+    each(context, request.verb.word(), &request.ids, request.mode, |writing, id| {
+        match resolve::target(context, id)? {
+            Target::Plan(plan) => plan_status::move_plan(context, writing, &plan, request),
+            Target::Step(step) => move_step(context, writing, &step, request),
+        }
+    })
+}
+
+/// Runs one change for each id, under one lock.
+pub(crate) fn each(
+    context: &Context,
+    verb: &'static str,
+    ids: &[String],
+    mode: Mode,
+    mut change: impl FnMut(&mut Writing<'_>, &str) -> Result<Changed, Error>,
+) -> Result<ChangeReport, Error> {
+    if ids.is_empty() {
+        return Err(Error::usage("which step?", format!("name it, as in `planwatch {verb} 1`")));
+    }
+    let mut report = ChangeReport::new(verb, mode);
+    let mut writing = Writing::begin(context, verb, mode)?;
+    for id in ids {
+        match change(&mut writing, id) {
+            Ok(changed) => report.changes.push(changed),
+            Err(error) if ids.len() == 1 => return Err(error),
+            Err(error) => report.refused.push(Refused { id: id.clone(), error }),
+        }
+    }
+    report.diff = std::mem::take(&mut writing.diff);
+    Ok(report)
+}
+
+fn move_step(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    id: &StepId,
+    request: &MoveRequest,
+) -> Result<Changed, Error> {
+    let who = Who::of(context, id, request.by.as_deref(), request.claim.as_deref(), request.force);
+    let decide =
+        |plans: &Plans, plan: &Plan, step: &Step| decide_move(context, plans, plan, step, request, &who);
+    step_file::update(context, writing, id, &decide)
+}
+
+fn decide_move(
+    context: &Context,
+    plans: &Plans,
+    plan: &Plan,
+    step: &Step,
+    request: &MoveRequest,
+    who: &Who,
+) -> Result<StepUpdate, Error> {
+    let verb = request.verb;
+    let owner = match owner::check(step, who)? {
+        Owner::Late => {
+            return Ok(owner::late_result(context, step, who, verb.outcome(), request.message.as_deref()));
+        }
+        owner => owner,
+    };
+    let refusal = refusal(plans, plan, step, verb);
+    let is_forced = match refusal {
+        Some(error) if !who.force => return Err(error),
+        refusal => refusal.is_some() || owner == Owner::Forced,
+    };
+    let is_same = step.status.is(verb.target());
+    let ends = owner::ended_claim(step, context.now).filter(|_| verb != Verb::Start || is_forced);
+    let mut update =
+        StepUpdate { status: Some(verb.target()), did: verb.outcome().to_owned(), ..StepUpdate::default() };
+    // Who starts a claimed step by force takes it over, and has no claim of their own.
+    update.removes_claim = step.claim.is_some() && (verb != Verb::Start || is_forced);
+    let wants_attempt = request.message.is_some() || ends.is_some() || is_forced;
+    if wants_attempt {
+        let outcome = if is_forced { "forced" } else { verb.outcome() };
+        let notes = forced_notes(verb, is_forced, request.message.as_deref());
+        update.attempts.push(NewAttempt {
+            at: context.now,
+            by: who.by.clone(),
+            outcome: outcome.to_owned(),
+            notes,
+            claim: ends,
+        });
+    }
+    if is_same && !wants_attempt {
+        update.did = format!("already {}", verb.target());
+    }
+    Ok(update)
+}
+
+/// A forced move says what it was, as its outcome no longer does.
+fn forced_notes(verb: Verb, is_forced: bool, message: Option<&str>) -> Option<String> {
+    match (is_forced, message) {
+        (true, Some(text)) => Some(format!("{}: {text}", verb.outcome())),
+        (true, None) => Some(verb.outcome().to_owned()),
+        (false, text) => text.map(str::to_owned),
+    }
+}
+
+/// Why a move may not be made without force.
+fn refusal(plans: &Plans, plan: &Plan, step: &Step, verb: Verb) -> Option<Error> {
+    let id = step.id.to_string();
+    let from = step.status.known();
+    if !moves::is_allowed(from, verb) {
+        let message = format!("`{id}` is {}; `{}` does not go from there", step.status.word(), verb.word());
+        let hint = match (from, verb) {
+            (Some(StepStatus::InProgress), _) => format!("`planwatch set {id} status pending` puts it back"),
+            _ => format!("`planwatch reopen {id}` first, or use --force, which is recorded"),
+        };
+        return Some(Error::Conflict { code: "not-allowed", message, hint });
+    }
+    if !verb.needs_readiness() || step.status.is(verb.target()) {
+        return None;
+    }
+    let open: Vec<_> = rules::open_dependencies(plans, plan, step).iter().filter_map(open_name).collect();
+    if !open.is_empty() {
+        return Some(Error::DependenciesOpen { id, open });
+    }
+    rules::missing_confirmation(plan, step).map(|it| {
+        let phase = match it {
+            Obstacle::PhaseConfirmation { phase } => Some(phase),
+            _ => None,
+        };
+        Error::ConfirmationNeeded { id, phase }
+    })
+}
+
+fn open_name(obstacle: &Obstacle) -> Option<String> {
+    match obstacle {
+        Obstacle::Dependency { step, status: Some(status) } => Some(format!("{step} ({status})")),
+        Obstacle::Dependency { step, status: None } => Some(format!("{step} (does not exist)")),
+        Obstacle::Before { step } => Some(format!("{step} (the step before)")),
+        other => show::sentence(other),
+    }
+}
+
+/// `attempt STEP OUTCOME`.
+#[derive(Debug, Clone, Default)]
+pub struct AttemptRequest {
+    pub id: String,
+    pub outcome: String,
+    pub notes: Option<String>,
+    pub by: Option<String>,
+    pub at: Option<String>,
+    /// A status to give in the same write.
+    pub status: Option<String>,
+    pub keep_status: bool,
+    pub claim: Option<String>,
+    pub force: bool,
+    pub mode: Mode,
+}
+
+/// Appends an attempt; a pending, failed or blocked step is in progress from then on, unless its status is kept.
+pub fn attempt(context: &Context, request: &AttemptRequest) -> Result<ChangeReport, Error> {
+    if request.keep_status && request.status.is_some() {
+        return Err(Error::usage("--status and --keep-status contradict each other", "give one of them"));
+    }
+    let at = request.at.as_deref().map(str::parse::<Time>).transpose();
+    let at = at.map_err(|it| Error::usage(it.to_string(), ""))?.unwrap_or(context.now);
+    let wanted = request
+        .status
+        .as_deref()
+        .map(|it| list::read_word::<StepStatus>(&context.config.words, it))
+        .transpose()?;
+    each(context, "attempt", std::slice::from_ref(&request.id), request.mode, |writing, id| {
+        let id = resolve::step(context, id)?;
+        let who = Who::of(context, &id, request.by.as_deref(), request.claim.as_deref(), request.force);
+        let decide = |plans: &Plans, plan: &Plan, step: &Step| {
+            decide_attempt(context, (plans, plan, step), request, (at, wanted), &who)
+        };
+        step_file::update(context, writing, &id, &decide)
+    })
+}
+
+fn decide_attempt(
+    context: &Context,
+    (plans, plan, step): (&Plans, &Plan, &Step),
+    request: &AttemptRequest,
+    (at, wanted): (Time, Option<StepStatus>),
+    who: &Who,
+) -> Result<StepUpdate, Error> {
+    let owner = owner::check(step, who)?;
+    if owner == Owner::Late {
+        return Ok(owner::late_result(context, step, who, &request.outcome, request.notes.as_deref()));
+    }
+    let refusal = wanted.and_then(|it| refusal(plans, plan, step, Verb::giving(it)));
+    let is_forced = refusal.is_some() || owner == Owner::Forced;
+    if let Some(error) = refusal.filter(|_| !who.force) {
+        return Err(error);
+    }
+    let takes_up =
+        matches!(step.status.known(), Some(StepStatus::Pending | StepStatus::Failed | StepStatus::Blocked));
+    let status = wanted.or_else(|| (takes_up && !request.keep_status).then_some(StepStatus::InProgress));
+    let ends_claim = status.is_some_and(|it| it != StepStatus::InProgress);
+    let claim = owner::ended_claim(step, context.now).filter(|_| ends_claim);
+    let by = who.by.clone();
+    let mut attempts = vec![NewAttempt {
+        at,
+        by: by.clone(),
+        outcome: request.outcome.clone(),
+        notes: request.notes.clone(),
+        claim,
+    }];
+    if is_forced {
+        let notes = status.map(|it| it.word().to_owned());
+        attempts.push(NewAttempt { at, by, outcome: "forced".to_owned(), notes, claim: None });
+    }
+    let removes_claim = step.claim.is_some() && (ends_claim || !step.status.is(StepStatus::InProgress));
+    Ok(StepUpdate {
+        status,
+        attempts,
+        removes_claim,
+        did: "attempt recorded".to_owned(),
+        ..StepUpdate::default()
+    })
+}

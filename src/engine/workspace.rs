@@ -1,0 +1,119 @@
+//! Where the plans are, and what is configured: found by looking upwards from where somebody stands.
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use crate::disk::{Disk, FileKind, read_file};
+use crate::engine::config::{CONFIG_FILE, Config};
+use crate::engine::error::Error;
+use crate::plan::problem::Problem;
+
+/// Where to look, all of it absolute.
+#[derive(Debug, Clone, Default)]
+pub struct WorkspaceRequest {
+    pub start: PathBuf,
+    /// `--plans`.
+    pub plans: Option<PathBuf>,
+    /// `PLANS_DIR`.
+    pub env: Option<PathBuf>,
+    /// The search upwards ends here, if no repository ends it before.
+    pub home: Option<PathBuf>,
+}
+
+/// What was found.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    pub plans_dir: Option<PathBuf>,
+    /// Where `new` makes the plans directory, if there is none.
+    pub would_be: PathBuf,
+    /// The root of the repository around it.
+    pub repository: Option<PathBuf>,
+    pub config: Config,
+    /// What is wrong with the configuration, with its path as it was found.
+    pub problems: Vec<Problem>,
+}
+
+/// The name of a plans directory, if nothing is configured.
+const PLANS: &str = "plans";
+
+/// Finds the plans directory: `--plans`, `PLANS_DIR`, `plans_dir` of the nearest configuration, the nearest `plans/`.
+///
+/// The search upwards ends at the repository's root, else at the home directory. A directory that was named
+/// and is not there is an error.
+pub fn find(disk: &Arc<dyn Disk>, request: &WorkspaceRequest) -> Result<Workspace, Error> {
+    let above = ancestors(&**disk, request);
+    let repository = above.last().filter(|it| is_repository(&**disk, it)).cloned();
+    let (config, problems, config_dir) = config(&**disk, &above);
+    let base = repository.clone().unwrap_or_else(|| request.start.clone());
+    let configured = configured(&config, config_dir.as_deref())?;
+    let would_be = configured.clone().unwrap_or_else(|| base.join(PLANS));
+    let named = request.plans.clone().or_else(|| request.env.clone());
+    let plans_dir = match named {
+        Some(path) if is_dir(&**disk, &path) => Some(path),
+        Some(path) => {
+            return Err(Error::NotFound {
+                what: "plans directory",
+                name: path.display().to_string(),
+                nearest: None,
+            });
+        }
+        None => match configured {
+            Some(path) => Some(path).filter(|it| is_dir(&**disk, it)),
+            None => above.iter().map(|it| it.join(PLANS)).find(|it| is_dir(&**disk, it)),
+        },
+    };
+    Ok(Workspace { plans_dir, would_be, repository, config, problems })
+}
+
+/// Makes the plans directory that is missing, and returns it.
+pub fn make(disk: &Arc<dyn Disk>, workspace: &Workspace) -> Result<PathBuf, Error> {
+    crate::disk::make_plans_dir(&**disk, &workspace.would_be)?;
+    Ok(workspace.would_be.clone())
+}
+
+/// The directories from the start up to the end of the search.
+fn ancestors(disk: &dyn Disk, request: &WorkspaceRequest) -> Vec<PathBuf> {
+    let mut above = Vec::new();
+    for directory in request.start.ancestors() {
+        above.push(directory.to_path_buf());
+        if is_repository(disk, directory) || request.home.as_deref() == Some(directory) {
+            break;
+        }
+    }
+    above
+}
+
+fn is_repository(disk: &dyn Disk, directory: &Path) -> bool {
+    disk.lstat(&directory.join(".git")).is_ok()
+}
+
+fn is_dir(disk: &dyn Disk, path: &Path) -> bool {
+    disk.canonical(path).and_then(|it| disk.lstat(&it)).is_ok_and(|it| it.kind == FileKind::Dir)
+}
+
+fn config(disk: &dyn Disk, above: &[PathBuf]) -> (Config, Vec<Problem>, Option<PathBuf>) {
+    for directory in above {
+        let path = directory.join(CONFIG_FILE);
+        let Ok(bytes) = read_file(disk, &path) else { continue };
+        let text = String::from_utf8_lossy(&bytes);
+        let (config, problems) = Config::read(CONFIG_FILE, &text);
+        return (config, problems, Some(directory.clone()));
+    }
+    (Config::default(), Vec::new(), None)
+}
+
+/// `plans_dir` has to lie inside the file's own directory, because the file may come from anywhere.
+fn configured(config: &Config, directory: Option<&Path>) -> Result<Option<PathBuf>, Error> {
+    let (Some(name), Some(directory)) = (&config.plans_dir, directory) else { return Ok(None) };
+    let is_inside =
+        Path::new(name).components().all(|it| matches!(it, Component::Normal(_) | Component::CurDir));
+    if !is_inside || name.is_empty() {
+        let message = format!("`plans_dir = \"{name}\"` leads out of the directory of {CONFIG_FILE}");
+        return Err(Error::Failed {
+            code: "configuration",
+            message,
+            hint: "name a directory below it".to_owned(),
+        });
+    }
+    Ok(Some(directory.join(name)))
+}

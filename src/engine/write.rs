@@ -1,0 +1,245 @@
+//! One change from lock to report: the file is read afresh, decided on, edited, replaced; or only shown.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::disk::{ChangeError, FileOp, Locked, Outcome, PlansDir};
+use crate::engine::context::{Context, Notice};
+use crate::engine::error::Error;
+use crate::engine::shape::shown_path;
+use crate::plan::problem::Problem;
+use crate::text::diff;
+use crate::text::header_edit::{self, Change};
+
+/// Whether a change is made or only shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Mode {
+    #[default]
+    Write,
+    /// Nothing is written and no lock is taken.
+    DryRun,
+}
+
+/// What a writing verb did.
+#[derive(Debug, Clone, Default)]
+pub struct ChangeReport {
+    pub verb: &'static str,
+    pub is_dry_run: bool,
+    /// In the order in which they were asked for.
+    pub changes: Vec<Changed>,
+    pub refused: Vec<Refused>,
+    /// The unified diff of all files.
+    pub diff: String,
+    /// What to type next, or to know.
+    pub hints: Vec<String>,
+}
+
+/// One thing that was changed, or found to be as it should.
+#[derive(Debug, Clone)]
+pub struct Changed {
+    pub id: String,
+    pub title: String,
+    /// With the plans directory's name.
+    pub path: String,
+    pub was_written: bool,
+    /// The status before; none where no status is concerned.
+    pub was: Option<String>,
+    pub status: Option<String>,
+    /// What was done, in the past tense: `completed`, `attempt recorded`, `added`.
+    pub did: String,
+    /// The plan or step as it is now.
+    pub now: Value,
+}
+
+/// One thing that was refused, beside others that were done.
+#[derive(Debug)]
+pub struct Refused {
+    pub id: String,
+    pub error: Error,
+}
+
+impl Clone for Refused {
+    /// Errors hold what the system said, which cannot be copied; the copy says the same.
+    fn clone(&self) -> Self {
+        let (code, message) = (self.error.code(), self.error.to_string());
+        let hint = self.error.hint().unwrap_or_default();
+        Self { id: self.id.clone(), error: Error::Failed { code, message, hint } }
+    }
+}
+
+impl ChangeReport {
+    pub(crate) fn new(verb: &'static str, mode: Mode) -> Self {
+        Self { verb, is_dry_run: mode == Mode::DryRun, ..Self::default() }
+    }
+
+    pub fn to_json(&self) -> Value {
+        let change = |it: &Changed| {
+            json!({
+                "id": it.id, "title": it.title, "path": it.path, "written": it.was_written,
+                "was": it.was, "status": it.status, "did": it.did, "now": it.now,
+            })
+        };
+        let refused = |it: &Refused| {
+            let mut object = it.error.to_json();
+            if let Some(map) = object.as_object_mut() {
+                map.insert("id".to_owned(), it.id.clone().into());
+            }
+            object
+        };
+        json!({
+            "verb": self.verb,
+            "dry_run": self.is_dry_run,
+            "changes": self.changes.iter().map(change).collect::<Vec<_>>(),
+            "refused": self.refused.iter().map(refused).collect::<Vec<_>>(),
+            "diff": self.diff,
+        })
+    }
+
+    /// The first refusal's.
+    pub fn exit_code(&self) -> u8 {
+        self.refused.first().map_or(0, |it| it.error.exit_code())
+    }
+}
+
+/// Turns a file as it is into the file as it should be; may run more than once.
+pub(crate) type Edit<'a> = &'a mut dyn FnMut(&[u8]) -> Result<Vec<u8>, Error>;
+
+/// A change under way.
+pub(crate) struct Writing<'a> {
+    context: &'a Context,
+    /// None: nothing is written.
+    locked: Option<Locked<'a>>,
+    pub(crate) diff: String,
+}
+
+impl<'a> Writing<'a> {
+    /// Takes the lock, unless nothing is to be written; the writes until the drop are one step of `undo`.
+    pub(crate) fn begin(context: &'a Context, verb: &str, mode: Mode) -> Result<Self, Error> {
+        let locked = match mode {
+            Mode::DryRun => None,
+            Mode::Write => Some(lock(context, &context.plans, verb)?),
+        };
+        Ok(Self { context, locked, diff: String::new() })
+    }
+
+    /// Runs `edit` on a file as it is at that moment; returns whether that wrote anything.
+    ///
+    /// When somebody saves in between, `edit` runs again on what they saved.
+    pub(crate) fn change(&mut self, path: &str, edit: Edit<'_>) -> Result<bool, Error> {
+        let mut before = Vec::new();
+        let after = match &mut self.locked {
+            None => {
+                before = self.context.plans.read(Path::new(path))?.bytes;
+                edit(&before)?
+            }
+            Some(locked) => {
+                let mut kept = |bytes: &[u8]| {
+                    before = bytes.to_vec();
+                    edit(bytes)
+                };
+                let written = locked.change(Path::new(path), &mut kept).map_err(|it| match it {
+                    ChangeError::Disk(error) => Error::Disk(error),
+                    ChangeError::Refused(error) => error,
+                })?;
+                tell_kept(self.context, &written.kept);
+                written.bytes
+            }
+        };
+        self.diff.push_str(&self.diff_of(path, Some(&before), Some(&after)));
+        Ok(before != after)
+    }
+
+    /// Makes a file that does not exist.
+    pub(crate) fn create(&mut self, path: &str, bytes: &[u8]) -> Result<(), Error> {
+        if let Some(locked) = &mut self.locked {
+            locked.create(Path::new(path), bytes)?;
+        }
+        self.diff.push_str(&self.diff_of(path, None, Some(bytes)));
+        Ok(())
+    }
+
+    /// Makes a directory that appears with all its files at once.
+    pub(crate) fn create_directory(&mut self, path: &str, files: &[(String, Vec<u8>)]) -> Result<(), Error> {
+        if let Some(locked) = &mut self.locked {
+            locked.create_dir_with(Path::new(path), files)?;
+        }
+        for (name, bytes) in files {
+            self.diff.push_str(&self.diff_of(&format!("{path}/{name}"), None, Some(bytes)));
+        }
+        Ok(())
+    }
+
+    /// Changes several files as one: after a crash all of it is finished, or none of it is there.
+    pub(crate) fn batch(&mut self, verb: &str, ops: Vec<FileOp>) -> Result<(), Error> {
+        for op in &ops {
+            self.diff.push_str(&describe(&self.context.root_name(), op));
+        }
+        if let Some(locked) = &mut self.locked {
+            locked.batch(verb, &self.context.now.to_string(), ops)?;
+        }
+        Ok(())
+    }
+
+    fn diff_of(&self, path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
+        diff::unified(&shown_path(&self.context.root_name(), path), before, after)
+    }
+}
+
+/// Shows an operation as a diff.
+pub(crate) fn describe(root: &str, op: &FileOp) -> String {
+    let shown = |it: &Path| shown_path(root, &it.to_string_lossy());
+    match op {
+        FileOp::Create { path, bytes } => diff::unified(&shown(path), None, Some(bytes)),
+        FileOp::Change { path, before, after } => diff::unified(&shown(path), Some(before), Some(after)),
+        FileOp::Discard { path, before } => diff::unified(&shown(path), Some(before), None),
+        FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => {
+            format!("rename from {}\nrename to {}\n", shown(from), shown(to))
+        }
+    }
+}
+
+/// The file that an operation is about.
+pub(crate) fn path_of(op: &FileOp) -> &Path {
+    match op {
+        FileOp::Create { path, .. } | FileOp::Change { path, .. } | FileOp::Discard { path, .. } => path,
+        FileOp::Rename { to: path, .. } | FileOp::Remove { path, .. } => path,
+    }
+}
+
+fn lock<'a>(context: &Context, plans: &'a PlansDir, verb: &str) -> Result<Locked<'a>, Error> {
+    let mut locked = plans.lock(&mut || (context.tell)(Notice::WaitingForLock))?;
+    let news = std::mem::take(&mut locked.news);
+    tell_kept(context, &news);
+    if let Some(recovered) = &locked.recovered {
+        let done = match recovered.outcome {
+            Outcome::Finished => "was interrupted and is finished now",
+            Outcome::TakenBack => "was interrupted and taken back, because somebody had changed a file",
+        };
+        (context.tell)(Notice::Recovered {
+            what: format!("`{}` of {} {done}", recovered.verb, recovered.at),
+        });
+    }
+    locked.begin(verb, &context.now.to_string());
+    Ok(locked)
+}
+
+fn tell_kept(context: &Context, kept: &[crate::disk::Kept]) {
+    for it in kept {
+        let (path, kept) = (it.path.to_string_lossy().into_owned(), it.kept.to_string_lossy().into_owned());
+        (context.tell)(Notice::Kept { path, kept, why: it.why.word().to_owned() });
+    }
+}
+
+/// Applies edits to a front matter, with an error that names the place.
+pub(crate) fn edit(path: &str, bytes: &[u8], changes: &[Change], order: &[&str]) -> Result<Vec<u8>, Error> {
+    header_edit::edit(bytes, changes, order).map_err(|it| Error::edit(path, bytes, it))
+}
+
+/// Refuses a file that must not be written.
+pub(crate) fn check_writable(context: &Context, problems: &[Problem]) -> Result<(), Error> {
+    let Some(problem) = problems.iter().find(|it| it.code.refuses_writing()) else { return Ok(()) };
+    let mut problem = problem.clone();
+    problem.path = shown_path(&context.root_name(), &problem.path);
+    Err(Error::File { problem: Box::new(problem) })
+}

@@ -1,0 +1,110 @@
+//! Where the index lies on disk, and how a file that is no good is moved out of the way.
+//!
+//! The one place outside the disk floor that touches files: SQLite has to open its file by name, and nothing here is
+//! a plan or anything else of the user's.
+
+use std::fs::{self, File, Metadata, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use crate::index::error::IndexError;
+use crate::index::schema;
+
+/// The file of an index, by name.
+#[derive(Debug, Clone)]
+pub(super) struct IndexFile {
+    dir: PathBuf,
+}
+
+/// How often, and how long each time, the lock is waited for: 5 seconds.
+const PATIENCE: u32 = 500;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What tells a file from another one that took its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Identity(u64, u64);
+
+impl IndexFile {
+    pub(super) fn in_dir(dir: &Path) -> Self {
+        Self { dir: dir.to_owned() }
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.named("")
+    }
+
+    fn named(&self, end: &str) -> PathBuf {
+        self.dir.join(format!("index-v{}.db{end}", schema::VERSION))
+    }
+
+    /// Returns what has the name now; none if nothing has.
+    pub(super) fn identity(&self) -> Option<Identity> {
+        fs::symlink_metadata(self.path()).ok().map(|it| identity(&it))
+    }
+
+    /// Returns whether SQLite may open what has the name: a regular file, or nothing.
+    ///
+    /// A symbolic link is not followed to somebody else's database, a FIFO would never be opened.
+    pub(super) fn is_plain(&self) -> bool {
+        fs::symlink_metadata(self.path()).is_ok_and(|it| it.is_file()) || self.identity().is_none()
+    }
+
+    /// Waits for the other processes that make or move the file.
+    ///
+    /// The lock goes with the handle. SQLite's own locks are in the file itself, which may not be opened beside it.
+    pub(super) fn lock(&self) -> Result<File, IndexError> {
+        let unwritable = |source| IndexError::unwritable(&self.dir, source);
+        let lock = File::create(self.named(".lock")).map_err(unwritable)?;
+        for _ in 0..PATIENCE {
+            match lock.try_lock() {
+                Ok(()) => return Ok(lock),
+                Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
+                Err(TryLockError::Error(source)) => return Err(unwritable(source)),
+            }
+        }
+        Err(IndexError::Busy)
+    }
+
+    /// Moves the file aside as the one `.bad`. The lock is held, and this process has no connection to the file.
+    pub(super) fn move_aside(&self) -> Result<(), IndexError> {
+        // The log goes first: a file without its log is an older index, a log beside another file would be its damage.
+        for end in ["-wal", "-shm", ""] {
+            let bad = self.named(&format!(".bad{end}"));
+            let moved = give_way(&bad).and_then(|()| rename(&self.named(end), &bad));
+            moved.map_err(|source| IndexError::unwritable(&self.dir, source))?;
+        }
+        Ok(())
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the file is the index's own and can be made again")]
+fn give_way(path: &Path) -> io::Result<()> {
+    accept_missing(fs::remove_file(path))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the file is the index's own and can be made again")]
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    accept_missing(fs::rename(from, to))
+}
+
+fn accept_missing(result: io::Result<()>) -> io::Result<()> {
+    result.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+}
+
+#[cfg(unix)]
+fn identity(metadata: &Metadata) -> Identity {
+    use std::os::unix::fs::MetadataExt;
+    Identity(metadata.dev(), metadata.ino())
+}
+
+/// Elsewhere an open file keeps its name, so that any file is the same one.
+#[cfg(not(unix))]
+fn identity(_metadata: &Metadata) -> Identity {
+    Identity(0, 0)
+}

@@ -1,0 +1,105 @@
+//! A user's own query: read only, one statement, over the views.
+//!
+//! Four walls, any of which would do: the first word, one statement alone, SQLite's own word that it writes nothing,
+//! and a connection that is `query_only` except while this floor writes.
+
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::index::error::IndexError;
+
+/// The answer to a query.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Table {
+    /// As the query names them; two may be equal.
+    pub columns: Vec<String>,
+    /// Binary values are hexadecimal, infinities are texts.
+    pub rows: Vec<Vec<Value>>,
+}
+
+/// Runs one reading statement.
+pub(super) fn run(connection: &Connection, query: &str) -> Result<Table, IndexError> {
+    let first = first_word(query).to_ascii_uppercase();
+    if !["SELECT", "WITH", "VALUES", "EXPLAIN"].contains(&first.as_str()) {
+        return Err(IndexError::SqlRefused { why: "only SELECT, WITH, VALUES and EXPLAIN are run" });
+    }
+    let mut statement = connection.prepare(query).map_err(explain)?;
+    if !statement.readonly() {
+        return Err(IndexError::SqlRefused { why: "the index is read only" });
+    }
+    if statement.parameter_count() > 0 {
+        return Err(IndexError::SqlRefused { why: "its parameters have no values here" });
+    }
+    let columns = statement.column_names().map(str::to_owned).collect::<Vec<_>>();
+    let mut rows = statement.query([]).map_err(explain)?;
+    let mut table = Table { columns, rows: Vec::new() };
+    while let Some(row) = rows.next().map_err(explain)? {
+        let cells = (0..table.columns.len()).map(|at| row.get_ref(at).map(to_json));
+        table.rows.push(cells.collect::<Result<_, _>>().map_err(explain)?);
+    }
+    Ok(table)
+}
+
+fn to_json(cell: ValueRef<'_>) -> Value {
+    match cell {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(it) => it.into(),
+        ValueRef::Real(it) if it.is_finite() => it.into(),
+        ValueRef::Real(it) => it.to_string().into(),
+        ValueRef::Text(it) => String::from_utf8_lossy(it).into(),
+        ValueRef::Blob(it) => it.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into(),
+    }
+}
+
+/// Takes errors of the user's statement for the user's, but not those of the file.
+fn explain(error: rusqlite::Error) -> IndexError {
+    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseCorrupt, DatabaseLocked, NotADatabase, SystemIoFailure};
+    let of_file = [DatabaseBusy, DatabaseCorrupt, DatabaseLocked, NotADatabase, SystemIoFailure];
+    match error {
+        rusqlite::Error::MultipleStatement => {
+            IndexError::SqlRefused { why: "only one statement at a time is run" }
+        }
+        error if error.sqlite_error_code().is_some_and(|it| of_file.contains(&it)) => error.into(),
+        rusqlite::Error::SqliteFailure(_, Some(message)) => IndexError::SqlError { message },
+        rusqlite::Error::SqlInputError { msg, .. } => IndexError::SqlError { message: msg },
+        error => IndexError::SqlError { message: error.to_string() },
+    }
+}
+
+/// Returns the first word behind blanks and comments.
+fn first_word(query: &str) -> &str {
+    let mut rest = query.trim_start();
+    loop {
+        let behind = if let Some(comment) = rest.strip_prefix("--") {
+            comment.split_once('\n').map_or("", |(_, behind)| behind)
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            comment.split_once("*/").map_or("", |(_, behind)| behind)
+        } else {
+            break;
+        };
+        rest = behind.trim_start();
+    }
+    let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+    &rest[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_word_stands_behind_comments() {
+        for (query, word) in [
+            ("select 1", "select"),
+            (" -- DROP\n /* x */ WITH a", "WITH"),
+            ("/* open", ""),
+            ("-- only", ""),
+            ("SELECT*FROM plans", "SELECT"),
+            (";SELECT 1", ""),
+        ] {
+            assert_eq!(first_word(query), word, "{query}");
+        }
+    }
+}

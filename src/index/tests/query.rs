@@ -1,0 +1,304 @@
+//! Searching, and queries of users: what they find, and that they can do no harm.
+
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use serde_json::{Value, json};
+
+use super::sample;
+use crate::index::{Index, Kind, MATCH_END, MATCH_START, Place, Query, Scope};
+use crate::plan::plans::Plans;
+
+fn ids(index: &Index, query: &Query) -> Vec<String> {
+    index.search(query).expect("any text is a query").into_iter().map(|it| it.id).collect()
+}
+
+/// Asserts which ids a query finds, in this order.
+#[track_caller]
+fn check(text: &str, expected: &[&str]) {
+    assert_eq!(ids(&sample::index(), &Query::new(text)), expected, "{text}");
+}
+
+#[test]
+fn all_words_must_be_there_and_titles_come_first() {
+    check("login", &["feature-auth:2", "feature-auth"]);
+    check("authentication", &["feature-auth"]);
+    check("token", &["billing:1", "billing", "feature-auth", "feature-auth:1"]);
+    check("login page", &["feature-auth:2"]);
+    check("login fence", &[]);
+}
+
+#[test]
+fn names_notes_attempts_and_tags_are_searched() {
+    check("feature-auth", &["feature-auth"]);
+    check("voicemail", &["garden:1"]);
+    check("security", &["feature-auth"]);
+    check("migrated", &["feature-auth:1"]);
+    check("qa", &["feature-auth:2.5"]);
+}
+
+#[test]
+fn case_accents_and_the_end_of_the_last_word_do_not_matter() {
+    check("OAUTH", &["feature-auth:2"]);
+    check("cafe", &["garden:1"]);
+    check("CAFÉ", &["garden:1"]);
+    check("voicem", &["garden:1"]);
+    check("voicem jim", &[]);
+    check("\"voicem\"", &[]);
+}
+
+#[test]
+fn phrases_and_exclusions_narrow() {
+    check("\"login page\"", &["feature-auth:2"]);
+    check("\"page login\"", &[]);
+    check("login -oauth", &["feature-auth"]);
+    check("token -\"token column\" -billing -sessions", &["billing:1"]);
+    check("-login", &[]);
+    check("", &[]);
+}
+
+#[test]
+fn signs_of_the_full_texts_own_language_are_text() {
+    for text in [
+        "\"", "\"\"\"", "a\"b", "*", "login*)", "(", "title:", "^", "NEAR(", "AND", "a AND", "NOT", "{x}",
+        "-",
+    ] {
+        ids(&sample::index(), &Query::new(text));
+    }
+    check("Jim's", &["garden:1"]);
+    check("\"DROP TABLE\"", &["garden"]);
+    check("'; DROP TABLE document; --", &[]);
+    check("login\0page", &["feature-auth:2"]);
+    check("title:login", &[]);
+}
+
+#[test]
+fn kind_scope_and_limit_are_kept() {
+    let index = sample::index();
+    let login = Query::new("login");
+    assert_eq!(ids(&index, &Query { kind: Some(Kind::Plan), ..login.clone() }), ["feature-auth"]);
+    assert_eq!(ids(&index, &Query { limit: 1, ..login.clone() }), ["feature-auth:2"]);
+    assert_eq!(ids(&index, &Query { limit: 0, ..login.clone() }), [""; 0]);
+    let all = index.search(&Query { scope: Scope::All, ..login }).expect("any text is a query");
+    assert_eq!(
+        all.iter().filter(|it| it.is_archived).map(|it| it.id.as_str()).collect::<Vec<_>>(),
+        ["feature-auth:1"]
+    );
+    assert_eq!(all.len(), 3);
+}
+
+#[test]
+fn snippets_are_one_line_with_every_match_marked() {
+    let found = sample::index().search(&Query::new("password")).expect("any text is a query");
+    let snippet = found[0].snippet.replace(MATCH_START, "[").replace(MATCH_END, "]");
+    assert_eq!(snippet, "# Build the login page Users sign in with a [password]; OAuth comes later.");
+    assert_eq!(found[0].title, "Build the login page");
+}
+
+#[test]
+fn the_order_is_that_of_ids_where_ranks_are_equal() {
+    let mut index = Index::open(Place::Memory).expect("there is memory").0;
+    let twins = |names: [&str; 3]| {
+        let twin = |it: &str| crate::plan::model::Plan {
+            id: crate::plan::id::PlanId::new(it),
+            ..sample::plans().swap_remove(2)
+        };
+        names.map(twin).to_vec()
+    };
+    index.replace(&[], &twins(["c", "a", "b"])).expect("they fit");
+    let first = ids(&index, &Query { kind: Some(Kind::Plan), ..Query::new("invoices") });
+    assert_eq!(first, ["a", "b", "c"]);
+}
+
+#[test]
+fn any_text_is_a_query() {
+    let index = sample::index();
+    let texts =
+        "[a-z\"\\-*():^{}+ \0]{0,20}|.{0,40}".prop_map(|it| Query { scope: Scope::All, ..Query::new(it) });
+    let found = TestRunner::new(ProptestConfig::with_cases(512)).run(&texts, |query| {
+        for hit in index.search(&query).map_err(|it| TestCaseError::fail(it.to_string()))? {
+            let n_marks = |mark: char| hit.snippet.matches(mark).count();
+            prop_assert_eq!(n_marks(MATCH_START), n_marks(MATCH_END));
+            prop_assert!(!hit.snippet.contains('\n'));
+        }
+        Ok(())
+    });
+    found.expect("any text is a query");
+}
+
+#[track_caller]
+fn check_sql(query: &str, expected: &Value) {
+    let table = sample::index().sql(query).expect("it is a query");
+    assert_eq!(&json!(table.rows), expected, "{query}");
+}
+
+#[test]
+fn the_views_speak_the_words_of_the_format() {
+    check_sql(
+        "SELECT id, status, status_source, steps_total, steps_completed FROM plans WHERE NOT archived ORDER BY id",
+        &json!([
+            ["billing", "completed", "steps", 1, 0],
+            ["feature-auth", "active", "file", 4, 1],
+            ["garden", "active", "file", 3, 0]
+        ]),
+    );
+    check_sql(
+        "SELECT id, number, step_number, status, claim_by, etag FROM steps WHERE plan = 'feature-auth' AND NOT archived
+         ORDER BY step_number",
+        &json!([
+            ["feature-auth:1", "1", 1.0, "completed", null, "0f"],
+            ["feature-auth:2", "2", 2.0, "in_progress", "claude", "0f"],
+            ["feature-auth:2.5", "2.5", 2.5, "pending", null, "0f"],
+            ["feature-auth:10", "10", 10.0, "pending", null, null]
+        ]),
+    );
+    check_sql(
+        "SELECT nth, at, by, outcome, notes, more ->> 'seconds' FROM attempts WHERE step = 'feature-auth:1' AND nth = 2",
+        &json!([[2, "2026-11-21T09:14:03Z", "claude", "completed", "42 users migrated", 90]]),
+    );
+    check_sql(
+        "SELECT step, depends_on, depends_on_plan, depends_on_number FROM dependencies WHERE depends_on_plan <> plan",
+        &json!([["feature-auth:2.5", "billing:1", "billing", "1"]]),
+    );
+    check_sql(
+        "SELECT plan, step, type, text FROM notes ORDER BY step",
+        &json!([
+            ["garden", null, "info", "Never use `DROP TABLE` here"],
+            ["garden", "garden:1", "warning", "the neighbour's café is closed on Mondays"]
+        ]),
+    );
+    check_sql(
+        "SELECT tag, plan, step FROM tags ORDER BY 1, 2",
+        &json!([
+            ["qa", "feature-auth", "feature-auth:2.5"],
+            ["security", "feature-auth", null],
+            ["web", "feature-auth", null],
+            ["web", "garden", null]
+        ]),
+    );
+    check_sql(
+        "SELECT severity, code, path, line, fixable, step FROM problems ORDER BY code",
+        &json!([
+            ["error", "duplicate-step-number", "garden/step-02.md", 1, 0, "garden:2"],
+            ["warning", "missing-step-file", "feature-auth/step-10.md", 1, 1, "feature-auth:10"]
+        ]),
+    );
+    check_sql(
+        "SELECT * FROM files WHERE path = 'billing/step-1.md'",
+        &json!([["billing/step-1.md", 120, "2026-11-21T09:14:03Z", "0f"]]),
+    );
+}
+
+#[test]
+fn values_keep_their_kind() {
+    check_sql(
+        "VALUES (1, 1.5, 'x', x'00ff', NULL, 9e999, 'a' || char(0) || 'b')",
+        &json!([[1, 1.5, "x", "00ff", null, "inf", "a\0b"]]),
+    );
+    let table = sample::index().sql("SELECT 1 AS a, 2 AS a").expect("it is a query");
+    assert_eq!(table.columns, ["a", "a"]);
+}
+
+/// Asserts that a query is refused with this code and changes nothing.
+#[track_caller]
+fn check_refused(query: &str, code: &str) {
+    let index = sample::index();
+    let error = index.sql(query).expect_err("it is no query");
+    assert_eq!(error.code(), code, "{query}: {error}");
+    let loaded = Plans::new(index.load().expect("it is sound"));
+    assert_eq!(loaded.iter().count(), sample::plans().len(), "{query}");
+    index.search(&Query::new("login")).expect("it is sound");
+}
+
+#[test]
+fn what_may_do_more_than_read_is_refused() {
+    for query in [
+        "",
+        "-- only a comment",
+        "DELETE FROM file_row",
+        "INSERT INTO meta VALUES ('a', x'00')",
+        "UPDATE plan_row SET title = ''",
+        "REPLACE INTO meta VALUES ('a', x'00')",
+        "DROP TABLE meta",
+        "CREATE TABLE t (a)",
+        "ATTACH 'other.db' AS other",
+        "DETACH main",
+        "PRAGMA query_only = 0",
+        "PRAGMA user_version = 9",
+        "VACUUM INTO 'copy.db'",
+        "BEGIN IMMEDIATE",
+        "COMMIT",
+        "SAVEPOINT s",
+        "REINDEX",
+        "ANALYZE",
+        "/* SELECT */ DELETE FROM file_row",
+        "WITH a AS (SELECT 1) DELETE FROM file_row",
+        "WITH a AS (SELECT 1) INSERT INTO meta SELECT 'a', x'00'",
+        "EXPLAIN DELETE FROM file_row",
+        "SELECT 1; DELETE FROM file_row",
+        "SELECT 1; SELECT 2",
+        "SELECT ?1",
+    ] {
+        check_refused(query, "sql-refused");
+    }
+}
+
+#[test]
+fn wrong_queries_are_explained_in_sqlites_words() {
+    let index = sample::index();
+    for (query, part) in [
+        ("SELECT * FROM plan", "no such table: plan"),
+        ("SELECT nam FROM plans", "no such column: nam"),
+        ("SELECT FROM", "syntax error"),
+        ("SELECT load_extension('x')", "not authorized"),
+        ("SELECT load_extension('x', 'y')", "not authorized"),
+        ("SELECT readfile('/etc/passwd')", "no such function"),
+        ("SELECT * FROM pragma_query_only(0)", ""),
+        ("SELECT json('{')", "malformed JSON"),
+        ("SELECT abs(-9223372036854775808)", "integer overflow"),
+    ] {
+        let error = index.sql(query).expect_err("it is wrong");
+        assert_eq!(error.code(), "sql-error", "{query}");
+        assert!(error.to_string().contains(part), "{query}: {error}");
+    }
+}
+
+#[test]
+fn a_connection_reads_only_between_writes() {
+    let index = sample::index();
+    let error = index.connection.execute("DELETE FROM file_row", []).expect_err("it is read only");
+    assert!(error.to_string().contains("readonly"), "{error}");
+}
+
+/// The page for users, whose facts are checked here.
+const PAGE: &str = include_str!("../../../docs/index.md");
+
+#[test]
+fn every_example_of_the_page_is_a_query() {
+    let index = sample::index();
+    let examples =
+        PAGE.split("```sql\n").skip(1).filter_map(|it| it.split_once("```")).map(|(query, _)| query);
+    let examples = examples.collect::<Vec<_>>();
+    assert!(examples.len() >= 5);
+    for query in examples {
+        let table = index.sql(query).expect("examples are right");
+        assert!(!table.rows.is_empty(), "{query}");
+    }
+}
+
+#[test]
+fn the_page_names_every_column_of_every_view() {
+    let index = sample::index();
+    let views =
+        index.sql("SELECT name FROM sqlite_schema WHERE type = 'view' ORDER BY name").expect("it is a query");
+    let sections = PAGE.split("\n### `").skip(1).filter_map(|it| it.split_once("`\n"));
+    let mut documented = Vec::new();
+    for (view, section) in sections {
+        let cells = section.lines().filter_map(|it| it.strip_prefix("| `")?.split_once(" |"));
+        let columns = cells.flat_map(|(cell, _)| cell.split(", ").map(|it| it.trim_matches('`').to_owned()));
+        let table = index.sql(&format!("SELECT * FROM {view}")).expect("the view exists");
+        assert_eq!(columns.collect::<Vec<_>>(), table.columns, "{view}");
+        documented.push(vec![json!(view)]);
+    }
+    documented.sort_by_key(|it| it[0].to_string());
+    assert_eq!(documented, views.rows);
+}

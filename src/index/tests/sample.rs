@@ -1,0 +1,188 @@
+//! A few plans that a person could have written.
+
+use serde_json::{Map, Value, json};
+
+use crate::index::{FileRow, Index, Place, Stamp};
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::model::{Order, Plan, PlanKind, Step};
+use crate::plan::problem::{Code, Problem};
+use crate::plan::records::{Attempt, Claim, Note, NoteType, Priority};
+use crate::plan::time::Time;
+use crate::plan::words::{PlanStatus, Stated, StepStatus};
+
+/// An index in memory that holds [`plans`].
+pub(super) fn index() -> Index {
+    let mut index = Index::open(Place::Memory).expect("there is memory").0;
+    let stamp = Stamp::new(120, 1_795_252_443_000_000_000, 5, 1, 1);
+    let row = |path: String| FileRow::new(path, stamp, "0f", 9);
+    let files =
+        plans().iter().flat_map(|it| it.steps.iter().map(|step| row(step.path.clone()))).collect::<Vec<_>>();
+    index.replace(&files, &plans()).expect("they fit");
+    index
+}
+
+pub(super) fn plans() -> Vec<Plan> {
+    vec![auth(), garden(), billing(), old()]
+}
+
+fn auth() -> Plan {
+    let mut schema = step("feature-auth", "1", "Write the schema", StepStatus::Completed);
+    schema.attempts = vec![
+        attempt("2026-11-20T08:00:00Z", "ann", "failed", "the token column was missing"),
+        attempt("2026-11-21T09:14:03.250Z", "claude", "completed", "42 users migrated"),
+    ];
+    let mut login = step("feature-auth", "2", "Build the login page", StepStatus::InProgress);
+    login.body = "# Build the login page\n\nUsers sign in with a password;\nOAuth comes later.\n".to_owned();
+    login.claim = Some(Claim {
+        id: "h4f09a21".to_owned(),
+        by: Some("claude".to_owned()),
+        at: Some(time("2026-11-21")),
+    });
+    login.depends = vec![id("feature-auth", "1")];
+    login.metadata = map(&json!({"effort": 5}));
+    let mut tests = step("feature-auth", "2.5", "Test sessions", StepStatus::Pending);
+    tests.depends = vec![id("feature-auth", "2"), id("billing", "1")];
+    tests.priority = Some(Priority::High);
+    tests.tags = vec!["qa".to_owned()];
+    let mut gone = step("feature-auth", "10", "Ship it", StepStatus::Pending);
+    gone.etag = None;
+    let message = "`feature-auth/plan.md` lists step 10, but there is no such file";
+    gone.problems = vec![
+        Problem::of_file(&gone.path, Code::MissingStepFile, message, "`planwatch check --fix` makes it")
+            .fixable(),
+    ];
+    Plan {
+        body: "# User authentication\n\nLogin, tokens and sessions.\n".to_owned(),
+        description: Some("Login, tokens and sessions.".to_owned()),
+        category: Some("feature".to_owned()),
+        priority: Priority::High,
+        tags: vec!["security".to_owned(), "web".to_owned()],
+        program: Some(PlanId::new("launch")),
+        steps: vec![schema, login, tests, gone],
+        ..plan("feature-auth", "User authentication", PlanStatus::Active)
+    }
+}
+
+fn garden() -> Plan {
+    let mut fence = step("garden", "1", "Order the fence", StepStatus::Failed);
+    fence.attempts = vec![attempt("2026-11-19", "ann", "no answer", "left voicemail for Jim's Fencing")];
+    fence.notes = vec![Note {
+        at: Some(time("2026-11-19")),
+        kind: NoteType::Warning,
+        by: Some("ann".to_owned()),
+        text: "the neighbour's café is closed on Mondays".to_owned(),
+    }];
+    let mut fruit = step("garden", "2", "Plant fruit", StepStatus::Pending);
+    fruit.status = Stated::Unknown("someday".to_owned());
+    let mut duplicate = step("garden", "2", "Plant apple trees", StepStatus::Pending);
+    duplicate.path = "garden/step-02.md".to_owned();
+    duplicate.problems =
+        vec![Problem::of_file(&duplicate.path, Code::DuplicateStepNumber, "the same number", "rename one")];
+    let notes = vec![Note { text: "Never use `DROP TABLE` here".to_owned(), ..Note::default() }];
+    Plan {
+        notes,
+        tags: vec!["web".to_owned()],
+        steps: vec![fence, duplicate, fruit],
+        ..plan("garden", "The garden in spring", PlanStatus::Active)
+    }
+}
+
+fn billing() -> Plan {
+    let invoices = step("billing", "1", "Send invoices for tokens", StepStatus::Skipped);
+    let body = "# Billing\n\nInvoices; nothing about users but their token counts. Token, token, token.\n";
+    Plan { body: body.to_owned(), steps: vec![invoices], ..plan("billing", "Billing", PlanStatus::Active) }
+}
+
+fn old() -> Plan {
+    let mut first = step("feature-auth", "1", "The first login", StepStatus::Completed);
+    first.path = "_archive/feature-auth/step-1.md".to_owned();
+    Plan {
+        is_archived: true,
+        path: "_archive/feature-auth/plan.md".to_owned(),
+        steps: vec![first],
+        ..plan("feature-auth", "Authentication, first try", PlanStatus::Abandoned)
+    }
+}
+
+fn plan(name: &str, title: &str, status: PlanStatus) -> Plan {
+    Plan {
+        id: PlanId::new(name),
+        is_archived: false,
+        path: format!("{name}/plan.md"),
+        etag: Some("0f".to_owned()),
+        modified: Some(time("2026-11-21T09:14:03.5Z")),
+        status: Stated::Known(status),
+        title: title.to_owned(),
+        description: None,
+        kind: PlanKind::Plan,
+        program: None,
+        category: None,
+        priority: Priority::Medium,
+        tags: Vec::new(),
+        files: Vec::new(),
+        goals: Vec::new(),
+        success_criteria: Vec::new(),
+        order: Order::Dependencies,
+        confirm_phases: Vec::new(),
+        confirmations: Vec::new(),
+        draft: Value::Null,
+        created_at: Some(time("2026-11-01")),
+        metadata: Map::new(),
+        notes: Vec::new(),
+        custom: Map::new(),
+        body: String::new(),
+        steps: Vec::new(),
+        problems: Vec::new(),
+    }
+}
+
+fn step(plan: &str, number: &str, title: &str, status: StepStatus) -> Step {
+    Step {
+        id: id(plan, number),
+        path: format!("{plan}/step-{number}.md"),
+        etag: Some("0f".to_owned()),
+        modified: Some(time("2026-11-21T09:14:03Z")),
+        title: title.to_owned(),
+        status: Stated::Known(status),
+        claim: None,
+        depends: Vec::new(),
+        phase: None,
+        kind: None,
+        assignee: None,
+        priority: None,
+        tags: Vec::new(),
+        created_at: None,
+        created_by: "user".to_owned(),
+        needs_confirmation: false,
+        confirmed: None,
+        verify: Vec::new(),
+        touches: None,
+        result: None,
+        notes: Vec::new(),
+        attempts: Vec::new(),
+        metadata: Map::new(),
+        custom: Map::new(),
+        tasks_done: 0,
+        tasks_total: 0,
+        body: String::new(),
+        problems: Vec::new(),
+    }
+}
+
+fn attempt(at: &str, by: &str, outcome: &str, notes: &str) -> Attempt {
+    let text = |it: &str| Some(it.to_owned());
+    let more = map(&json!({"seconds": 90}));
+    Attempt { at: Some(time(at)), by: text(by), outcome: text(outcome), notes: text(notes), more }
+}
+
+fn id(plan: &str, number: &str) -> StepId {
+    StepId { plan: PlanId::new(plan), number: number.parse().expect("it is a number") }
+}
+
+fn time(text: &str) -> Time {
+    text.parse().expect("it is a time")
+}
+
+fn map(value: &Value) -> Map<String, Value> {
+    value.as_object().cloned().unwrap_or_default()
+}

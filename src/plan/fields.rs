@@ -1,0 +1,282 @@
+//! Reads the keys of a front matter into values, and says what has the wrong type, and where.
+
+use serde_json::{Map, Value};
+
+use crate::plan::problem::{Code, Problem};
+use crate::plan::records::{Attempt, Claim, Confirmation, Note, NoteType, Priority, Verify};
+use crate::plan::time::Time;
+use crate::text::yaml::{Budget, Kind, View};
+
+/// A front matter being read: its values, and the problems found on the way.
+pub(crate) struct Fields<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) file: &'a [u8],
+    /// Where the YAML begins in the file.
+    pub(crate) offset: usize,
+    /// None: there is no front matter, every key has its default.
+    pub(crate) root: Option<View<'a>>,
+    pub(crate) problems: Vec<Problem>,
+    /// What the aliases of this front matter may still stand for.
+    pub(crate) budget: Option<Budget>,
+}
+
+impl<'a> Fields<'a> {
+    /// A value as JSON; null where its aliases stand for too much.
+    fn to_json(&mut self, value: View<'a>) -> Value {
+        self.budget.as_mut().and_then(|it| it.to_json(value).ok()).unwrap_or(Value::Null)
+    }
+
+    /// Returns the value of a key that is there and not null.
+    pub(crate) fn get(&self, key: &str) -> Option<View<'a>> {
+        self.root?.get(key).filter(|it| !it.is_null())
+    }
+
+    pub(crate) fn wrong_type(&mut self, value: View<'a>, message: String, hint: &str) {
+        self.report(value, Code::WrongType, message, hint);
+    }
+
+    /// Past a hundred problems of one file more would help nobody, and each costs a look at the lines before it.
+    pub(crate) fn report(&mut self, value: View<'a>, code: Code, message: String, hint: &str) {
+        if self.problems.len() >= 100 {
+            return;
+        }
+        let at = self.offset + value.span().start;
+        self.problems.push(Problem::at_byte(self.path, self.file, at, code, message, hint));
+    }
+
+    /// A scalar as it is written, whatever YAML would type it as.
+    pub(crate) fn text(&mut self, key: &str) -> Option<String> {
+        let value = self.get(key)?;
+        if let Some(text) = value.text() {
+            return Some(text.to_owned());
+        }
+        self.wrong_type(
+            value,
+            format!("`{key}` is a {}, not a text", kind_name(value)),
+            "write it on one line, quoted if needed",
+        );
+        None
+    }
+
+    /// One of a closed set of words.
+    pub(crate) fn word<T>(&mut self, key: &str, read: impl Fn(&str) -> Option<T>, known: &str) -> Option<T> {
+        let value = self.get(key)?;
+        let read = value.text().and_then(read);
+        if read.is_none() {
+            let text = value.text().unwrap_or(kind_name(value));
+            self.wrong_type(
+                value,
+                format!("`{key}: {}` is not one of {known}", shorten(text)),
+                "use one of these words",
+            );
+        }
+        read
+    }
+
+    pub(crate) fn priority(&mut self) -> Option<Priority> {
+        self.word("priority", Priority::read, "low, medium, high, critical")
+    }
+
+    pub(crate) fn time(&mut self, key: &str) -> Option<Time> {
+        let value = self.get(key)?;
+        self.time_of(value, key)
+    }
+
+    fn time_of(&mut self, value: View<'a>, key: &str) -> Option<Time> {
+        let time = value.text().and_then(|it| it.parse().ok());
+        if time.is_none() && !value.is_null() {
+            self.wrong_type(
+                value,
+                format!("`{key}` is not a time"),
+                "write it as 2026-11-21T09:14:03Z or 2026-11-21",
+            );
+        }
+        time
+    }
+
+    /// The items of a list; a scalar or a mapping in its place is reported and has none.
+    pub(crate) fn items(&mut self, key: &str) -> Option<Vec<View<'a>>> {
+        let value = self.get(key)?;
+        if value.kind() == Kind::List {
+            return Some(value.items().collect());
+        }
+        self.wrong_type(
+            value,
+            format!("`{key}` is a {}, not a list", kind_name(value)),
+            "write a list, one `- item` a line",
+        );
+        None
+    }
+
+    pub(crate) fn texts(&mut self, key: &str) -> Option<Vec<String>> {
+        let mut texts = Vec::new();
+        for item in self.items(key)? {
+            match item.text() {
+                Some(text) => texts.push(text.to_owned()),
+                None if item.is_null() => {}
+                None => {
+                    let message = format!("an item of `{key}` is a {}, not a text", kind_name(item));
+                    self.wrong_type(item, message, "write each item as a text");
+                }
+            }
+        }
+        Some(texts)
+    }
+
+    /// A mapping kept as it is; beyond the budget of alias expansion it is reported and empty.
+    pub(crate) fn mapping(&mut self, key: &str) -> Map<String, Value> {
+        let Some(value) = self.get(key) else { return Map::new() };
+        match self.to_json(value) {
+            Value::Object(map) => map,
+            _ => {
+                self.wrong_type(
+                    value,
+                    format!("`{key}` is a {}, not a mapping", kind_name(value)),
+                    "write `key: value` lines below it",
+                );
+                Map::new()
+            }
+        }
+    }
+
+    pub(crate) fn json(&mut self, key: &str) -> Value {
+        self.get(key).map_or(Value::Null, |it| self.to_json(it))
+    }
+
+    /// The keys that are in no table of planwatch's.
+    pub(crate) fn custom(&mut self, known: &[&str]) -> Map<String, Value> {
+        let Some(root) = self.root else { return Map::new() };
+        let entries = root.entries().filter_map(|(key, value)| Some((key.text()?.to_owned(), value)));
+        let unknown = entries.filter(|(key, _)| !known.contains(&key.as_str()));
+        unknown.map(|(key, value)| (key, self.to_json(value))).collect()
+    }
+
+    fn maps(&mut self, key: &str) -> Vec<View<'a>> {
+        let items = self.items(key).unwrap_or_default();
+        let (maps, others): (Vec<_>, Vec<_>) = items.into_iter().partition(|it| it.kind() == Kind::Map);
+        for item in others.into_iter().filter(|it| !it.is_null()) {
+            let message = format!("an item of `{key}` is a {}, not a mapping", kind_name(item));
+            self.wrong_type(item, message, "write `key: value` lines behind the dash");
+        }
+        maps
+    }
+
+    fn text_in(&mut self, map: View<'a>, key: &str) -> Option<String> {
+        map.get(key).and_then(|it| it.text()).map(str::to_owned)
+    }
+
+    fn time_in(&mut self, map: View<'a>, key: &str) -> Option<Time> {
+        let value = map.get(key).filter(|it| !it.is_null())?;
+        self.time_of(value, key)
+    }
+
+    pub(crate) fn attempts(&mut self) -> Vec<Attempt> {
+        let maps = self.maps("attempts");
+        let read = |map: View<'a>| {
+            let known = ["at", "by", "outcome", "notes"];
+            let more = map.entries().filter_map(|(key, value)| Some((key.text()?.to_owned(), value)));
+            let more = more.filter(|(key, _)| !known.contains(&key.as_str()));
+            let more = more.map(|(key, value)| (key, self.to_json(value))).collect();
+            let (at, by) = (self.time_in(map, "at"), self.text_in(map, "by"));
+            Attempt { at, by, outcome: self.text_in(map, "outcome"), notes: self.text_in(map, "notes"), more }
+        };
+        maps.into_iter().map(read).collect()
+    }
+
+    /// A plain text is one note.
+    pub(crate) fn notes(&mut self) -> Vec<Note> {
+        let plain = |text: &str| Note { text: text.to_owned(), ..Note::default() };
+        if let Some(text) = self.get("notes").and_then(|it| it.text()) {
+            return vec![plain(text)];
+        }
+        let items = self.items("notes").unwrap_or_default();
+        let read = |item: View<'a>| match (item.kind(), item.text()) {
+            (Kind::Map, _) => {
+                let kind =
+                    item.get("type").and_then(|it| it.text()).and_then(NoteType::read).unwrap_or_default();
+                let (at, by) = (self.time_in(item, "at"), self.text_in(item, "by"));
+                Some(Note { at, kind, by, text: self.text_in(item, "text").unwrap_or_default() })
+            }
+            (_, Some(text)) => Some(plain(text)),
+            _ => None,
+        };
+        items.into_iter().filter_map(read).collect()
+    }
+
+    pub(crate) fn claim(&mut self) -> Option<Claim> {
+        let value = self.get("claim")?;
+        let id = value.get("id").and_then(|it| it.text()).filter(|_| value.kind() == Kind::Map);
+        let Some(id) = id.map(str::to_owned) else {
+            self.wrong_type(
+                value,
+                "`claim` is not a mapping with an `id`".to_owned(),
+                "take the line out; `planwatch claim` writes it",
+            );
+            return None;
+        };
+        Some(Claim { id, by: self.text_in(value, "by"), at: self.time_in(value, "at") })
+    }
+
+    pub(crate) fn confirmations(&mut self) -> Vec<Confirmation> {
+        let maps = self.maps("confirmations");
+        maps.into_iter().map(|it| self.confirmation_of(it)).collect()
+    }
+
+    pub(crate) fn confirmed(&mut self) -> Option<Confirmation> {
+        let value = self.get("confirmed")?;
+        if value.kind() != Kind::Map {
+            self.wrong_type(
+                value,
+                "`confirmed` is not a mapping".to_owned(),
+                "`planwatch confirm` writes `{by, at, note}`",
+            );
+            return None;
+        }
+        Some(self.confirmation_of(value))
+    }
+
+    fn confirmation_of(&mut self, map: View<'a>) -> Confirmation {
+        let (phase, by) = (self.text_in(map, "phase"), self.text_in(map, "by"));
+        Confirmation { phase, by, at: self.time_in(map, "at"), note: self.text_in(map, "note") }
+    }
+
+    pub(crate) fn verify(&mut self) -> Vec<Verify> {
+        let items = self.items("verify").unwrap_or_default();
+        let mut verify = Vec::new();
+        for item in items {
+            let map = Some(item).filter(|it| it.kind() == Kind::Map);
+            let run = map.map_or(item.text(), |it| it.get("run").and_then(|run| run.text()));
+            let Some(run) = run.map(str::to_owned) else {
+                self.wrong_type(
+                    item,
+                    "an item of `verify` has no command".to_owned(),
+                    "write a command, or `{run, dir, timeout}`",
+                );
+                continue;
+            };
+            let of = |key: &str| map.and_then(|it| it.get(key)).and_then(|it| it.text()).map(str::to_owned);
+            verify.push(Verify { run, dir: of("dir"), timeout: of("timeout") });
+        }
+        verify
+    }
+}
+
+pub(crate) fn kind_name(value: View<'_>) -> &'static str {
+    match value.kind() {
+        Kind::Null => "null",
+        Kind::Bool => "truth value",
+        Kind::Number => "number",
+        Kind::Text => "text",
+        Kind::List => "list",
+        Kind::Map => "mapping",
+    }
+}
+
+/// A text from a file inside a message: its first line, cut.
+pub(crate) fn shorten(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    if line.chars().count() <= 60 && line.len() == text.len() {
+        return text.to_owned();
+    }
+    format!("{}…", line.chars().take(60).collect::<String>())
+}

@@ -1,0 +1,235 @@
+//! Names of plans and steps, and how people refer to them.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use serde::{Deserialize, Serialize};
+use unicode_normalization::UnicodeNormalization;
+
+use crate::plan::step_number::StepNumber;
+
+/// A plan's id: the name of its directory, as it is on disk.
+///
+/// Compared by NFC, because two file systems spell an accent differently; the spelling itself is kept.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PlanId(String);
+
+impl PlanId {
+    pub fn new(name: impl Into<String>) -> Self {
+        Self(name.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns whether a directory of this name below the plans directory can be a plan.
+    pub fn is_plan_name(name: &str) -> bool {
+        !name.is_empty() && !name.starts_with(['_', '.']) && !name.contains(['/', '\0'])
+    }
+
+    fn folded(&self) -> Cow<'_, str> {
+        if self.0.is_ascii() { Cow::Borrowed(&self.0) } else { Cow::Owned(self.0.nfc().collect()) }
+    }
+}
+
+impl PartialEq for PlanId {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0 || self.folded() == other.folded()
+    }
+}
+
+impl Eq for PlanId {}
+
+impl Hash for PlanId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.folded().hash(state);
+    }
+}
+
+impl Ord for PlanId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.folded().cmp(&other.folded())
+    }
+}
+
+impl PartialOrd for PlanId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for PlanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// A step's id, `<plan>:<number>`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct StepId {
+    pub plan: PlanId,
+    pub number: StepNumber,
+}
+
+impl fmt::Display for StepId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}:{}", self.plan, self.number))
+    }
+}
+
+/// What a person may have typed for a plan or a step, before it is known which plans exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reference {
+    /// A bare number or `step-N`: a step of the present plan.
+    Number(StepNumber),
+    /// A plan's name; where no plan of the whole name exists, `step` is what its end may mean.
+    Name { whole: PlanId, step: Option<StepId> },
+    /// A path to a file or directory: begins with `./`, `../` or `/`, or ends in `.md`.
+    Path(String),
+}
+
+/// Reads a reference: `plan`, `plan:2.5`, `plan/2.5`, `plan/step-2.5`, `2.5`, `step-2.5`, `./plans/p/step-2.md`.
+pub fn read_reference(text: &str) -> Reference {
+    let is_path = ["./", "../", "/"].iter().any(|it| text.starts_with(it));
+    if is_path || text.ends_with(".md") {
+        return Reference::Path(text.to_owned());
+    }
+    if let Some(number) = read_number(text) {
+        return Reference::Number(number);
+    }
+    Reference::Name { whole: PlanId::new(text.trim_end_matches('/')), step: read_step_id(text) }
+}
+
+/// Reads `plan:2.5`, `plan/2.5` or `plan/step-2.5`, split at the last `:` or `/` before a number.
+pub fn read_step_id(text: &str) -> Option<StepId> {
+    let (plan, number) = text.rsplit_once([':', '/'])?;
+    let number = read_number(number)?;
+    (!plan.is_empty()).then(|| StepId { plan: PlanId::new(plan), number })
+}
+
+/// Reads `2.5` or `step-2.5`.
+pub fn read_number(text: &str) -> Option<StepNumber> {
+    text.strip_prefix("step-").unwrap_or(text).parse().ok()
+}
+
+const MAX_SLUG: usize = 64;
+
+/// Makes a directory's name of a title: `[a-z0-9]+([._-][a-z0-9]+)*`, at most 64 characters.
+///
+/// Accents are dropped, other scripts fall away; what is left may be nothing (`plan` then), a number, or a name that
+/// a system reserves (`plan-` is put before those). `is_taken` decides whether `-2`, `-3` … is added.
+pub fn slug(title: &str, is_taken: &dyn Fn(&str) -> bool) -> String {
+    let base = plain_slug(title);
+    let base = if is_reserved(&base) { format!("plan-{base}") } else { base };
+    let base = cut(&base, MAX_SLUG);
+    if !is_taken(base) {
+        return base.to_owned();
+    }
+    let numbered =
+        (2_u32..).map(|n| format!("-{n}")).map(|end| format!("{}{end}", cut(base, MAX_SLUG - end.len())));
+    numbered.into_iter().find(|it| !is_taken(it)).unwrap_or_else(|| base.to_owned())
+}
+
+fn plain_slug(title: &str) -> String {
+    let mut slug = String::new();
+    let mut gap = false;
+    for c in title.nfkd().flat_map(char::to_lowercase) {
+        if c.is_ascii_alphanumeric() {
+            if gap && !slug.is_empty() {
+                slug.push('-');
+            }
+            gap = false;
+            slug.push(c);
+        } else if !unicode_normalization::char::is_combining_mark(c) && c != '\'' && c != '’' {
+            gap = true;
+        }
+    }
+    if slug.is_empty() { "plan".to_owned() } else { slug }
+}
+
+fn cut(slug: &str, most: usize) -> &str {
+    slug.get(..most).unwrap_or(slug).trim_end_matches('-')
+}
+
+/// Only digits (a bare number means a step), or a device of Windows.
+fn is_reserved(slug: &str) -> bool {
+    const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
+    let numbered = ["com", "lpt"]
+        .iter()
+        .any(|it| slug.strip_prefix(it).is_some_and(|n| n.len() == 1 && n.as_bytes()[0].is_ascii_digit()));
+    slug.bytes().all(|it| it.is_ascii_digit())
+        || DEVICES.contains(&slug)
+        || numbered
+        || slug.strip_prefix("step-").is_some_and(|it| it.parse::<StepNumber>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn number(text: &str) -> StepNumber {
+        text.parse().expect("it is a number")
+    }
+
+    #[test]
+    fn references_are_read_in_all_their_forms() {
+        let step = |plan: &str, n: &str| Some(StepId { plan: PlanId::new(plan), number: number(n) });
+        let name = |whole: &str, step| Reference::Name { whole: PlanId::new(whole), step };
+        let cases = [
+            ("2.5", Reference::Number(number("2.5"))),
+            ("step-3", Reference::Number(number("3"))),
+            ("auth", name("auth", None)),
+            ("auth:2.5", name("auth:2.5", step("auth", "2.5"))),
+            ("auth/2", name("auth/2", step("auth", "2"))),
+            ("auth/step-2.50", name("auth/step-2.50", step("auth", "2.5"))),
+            ("a:b:2", name("a:b:2", step("a:b", "2"))),
+            ("auth/", name("auth", None)),
+            ("./plans/auth", Reference::Path("./plans/auth".to_owned())),
+            ("plans/auth/step-2.md", Reference::Path("plans/auth/step-2.md".to_owned())),
+        ];
+        for (text, meaning) in cases {
+            assert_eq!(read_reference(text), meaning, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_compare_by_nfc_and_keep_their_spelling() {
+        let (composed, decomposed) = (PlanId::new("caf\u{e9}"), PlanId::new("cafe\u{301}"));
+        assert_eq!(composed, decomposed);
+        assert_eq!(decomposed.as_str(), "cafe\u{301}");
+    }
+
+    #[test]
+    fn slugs_are_plain_names() {
+        let free = |_: &str| false;
+        for (title, expected) in [
+            ("Feature: User Authentication", "feature-user-authentication"),
+            ("Café — crème", "cafe-creme"),
+            ("日本語", "plan"),
+            ("2026", "plan-2026"),
+            ("1.5", "1-5"),
+            ("CON", "plan-con"),
+            ("step 3", "plan-step-3"),
+            ("Don't panic.md", "dont-panic-md"),
+            ("  ", "plan"),
+        ] {
+            assert_eq!(slug(title, &free), expected, "{title}");
+        }
+        assert_eq!(slug("a", &|it| it == "a" || it == "a-2"), "a-3");
+        assert_eq!(slug(&"x".repeat(99), &|it| it.len() == 64 && !it.contains('-')).len(), 64);
+    }
+
+    proptest! {
+        #[test]
+        fn every_slug_is_a_plan_name(title in ".*") {
+            let slug = slug(&title, &|_| false);
+            prop_assert!(PlanId::is_plan_name(&slug));
+            prop_assert!(slug.len() <= 64 && !slug.ends_with('-') && read_number(&slug).is_none());
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Plans and steps as their files say them, before any rule is applied.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::problem::{Problem, Severity};
+use crate::plan::records::{Attempt, Claim, Confirmation, Note, Priority, Verify};
+use crate::plan::time::Time;
+use crate::plan::words::{PlanStatus, Stated, StepStatus};
+
+/// A plan directory: its `plan.md` and its steps, by number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    pub id: PlanId,
+    /// Below `_archive/`.
+    pub is_archived: bool,
+    /// The path of `plan.md` relative to the plans directory, with `/`; it need not exist.
+    pub path: String,
+    /// Content hash of `plan.md`; none if there is no such file.
+    pub etag: Option<String>,
+    /// When `plan.md` was last modified.
+    pub modified: Option<Time>,
+    pub status: Stated<PlanStatus>,
+    pub title: String,
+    pub description: Option<String>,
+    pub kind: PlanKind,
+    pub program: Option<PlanId>,
+    pub category: Option<String>,
+    pub priority: Priority,
+    pub tags: Vec<String>,
+    pub files: Vec<String>,
+    pub goals: Vec<String>,
+    pub success_criteria: Vec<String>,
+    pub order: Order,
+    pub confirm_phases: Vec<String>,
+    pub confirmations: Vec<Confirmation>,
+    /// The mapping kept while a draft is being refined, as it stands.
+    pub draft: Value,
+    pub created_at: Option<Time>,
+    pub metadata: Map<String, Value>,
+    pub notes: Vec<Note>,
+    /// Keys that planwatch does not know.
+    pub custom: Map<String, Value>,
+    /// The text below the front matter; not kept where only state is asked for.
+    #[serde(skip)]
+    pub body: String,
+    /// Sorted by number; two files of one number are both here.
+    pub steps: Vec<Step>,
+    /// What is wrong with `plan.md` and the directory, not with the steps.
+    pub problems: Vec<Problem>,
+}
+
+/// A single plan, or one whose children are plans.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanKind {
+    #[default]
+    Plan,
+    Program,
+}
+
+/// What a step waits for beside its own dependencies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    #[default]
+    Dependencies,
+    /// Each step waits for the one before it.
+    Sequential,
+}
+
+/// A step, from its own file or from a line of the plan's Steps list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    pub id: StepId,
+    /// Relative to the plans directory, with `/`; where there is no file, the one that a first write makes.
+    pub path: String,
+    /// Content hash; none for a step that stands only in the Steps list.
+    pub etag: Option<String>,
+    pub modified: Option<Time>,
+    pub title: String,
+    pub status: Stated<StepStatus>,
+    pub claim: Option<Claim>,
+    pub depends: Vec<StepId>,
+    pub phase: Option<String>,
+    pub kind: Option<String>,
+    pub assignee: Option<String>,
+    /// Its own; its plan's counts where it has none.
+    pub priority: Option<Priority>,
+    pub tags: Vec<String>,
+    pub created_at: Option<Time>,
+    pub created_by: String,
+    /// `confirm: required`, or the type `user_validation`.
+    pub needs_confirmation: bool,
+    pub confirmed: Option<Confirmation>,
+    pub verify: Vec<Verify>,
+    /// None: unknown, overlaps everything.
+    pub touches: Option<Vec<String>>,
+    /// The file's `result`, which planwatch never writes.
+    pub result: Option<String>,
+    pub notes: Vec<Note>,
+    pub attempts: Vec<Attempt>,
+    pub metadata: Map<String, Value>,
+    pub custom: Map<String, Value>,
+    pub tasks_done: usize,
+    pub tasks_total: usize,
+    #[serde(skip)]
+    pub body: String,
+    pub problems: Vec<Problem>,
+}
+
+impl Plan {
+    /// Returns the steps with this number: more than one are a problem of theirs.
+    pub fn find(&self, id: &StepId) -> Option<&Step> {
+        let at = self.steps.partition_point(|it| it.id.number < id.number);
+        self.steps.get(at).filter(|it| it.id.number == id.number)
+    }
+
+    /// Returns whether something in `plan.md` itself is in doubt, so that nothing is handed out.
+    pub fn is_faulty(&self) -> bool {
+        self.problems.iter().any(|it| it.path == self.path && it.severity() == Severity::Error)
+    }
+
+    /// Returns the status that is shown, and whether it is the steps' (all closed) rather than the file's.
+    pub fn shown_status(&self) -> (Stated<PlanStatus>, StatusSource) {
+        let all_closed = !self.steps.is_empty() && self.steps.iter().all(Step::is_closed);
+        if self.status.is(PlanStatus::Active) && all_closed {
+            return (Stated::Known(PlanStatus::Completed), StatusSource::Steps);
+        }
+        (self.status.clone(), StatusSource::File)
+    }
+}
+
+/// Who says a plan's shown status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StatusSource {
+    File,
+    Steps,
+}
+
+impl Step {
+    pub fn is_closed(&self) -> bool {
+        self.status.known().is_some_and(StepStatus::is_closed)
+    }
+
+    /// Returns whether the step has a file of its own.
+    pub fn has_file(&self) -> bool {
+        self.etag.is_some()
+    }
+
+    pub fn is_faulty(&self) -> bool {
+        self.problems.iter().any(|it| it.severity() == Severity::Error)
+    }
+
+    /// Returns the outcome: what the file says, else the last attempt's notes.
+    pub fn shown_result(&self) -> Option<&str> {
+        let last = self.attempts.last().and_then(|it| it.notes.as_deref());
+        self.result.as_deref().or(last)
+    }
+
+    /// Returns the newest time that something was recorded, and what; else when the file was modified.
+    pub fn last_activity(&self) -> Option<(Time, &'static str)> {
+        let attempts = self.attempts.iter().filter_map(|it| it.at).map(|at| (at, "attempt"));
+        let claim = self.claim.iter().filter_map(|it| it.at).map(|at| (at, "claim"));
+        let notes = self.notes.iter().filter_map(|it| it.at).map(|at| (at, "note"));
+        let confirmed = self.confirmed.iter().filter_map(|it| it.at).map(|at| (at, "confirmation"));
+        let recorded = attempts.chain(claim).chain(notes).chain(confirmed).max_by_key(|(at, _)| *at);
+        recorded.or_else(|| self.modified.map(|at| (at, "mtime")))
+    }
+}

@@ -1,0 +1,114 @@
+//! Which status may follow which, and by which verb.
+
+use crate::plan::words::StepStatus;
+
+/// A verb that moves a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    Start,
+    Done,
+    Fail,
+    Block,
+    Skip,
+    Reopen,
+}
+
+impl Verb {
+    pub const ALL: [Self; 6] = [Self::Start, Self::Done, Self::Fail, Self::Block, Self::Skip, Self::Reopen];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Done => "done",
+            Self::Fail => "fail",
+            Self::Block => "block",
+            Self::Skip => "skip",
+            Self::Reopen => "reopen",
+        }
+    }
+
+    /// The status that the verb gives.
+    pub fn target(self) -> StepStatus {
+        match self {
+            Self::Start => StepStatus::InProgress,
+            Self::Done => StepStatus::Completed,
+            Self::Fail => StepStatus::Failed,
+            Self::Block => StepStatus::Blocked,
+            Self::Skip => StepStatus::Skipped,
+            Self::Reopen => StepStatus::Pending,
+        }
+    }
+
+    /// The verb that gives a status.
+    pub fn giving(status: StepStatus) -> Self {
+        match status {
+            StepStatus::InProgress => Self::Start,
+            StepStatus::Completed => Self::Done,
+            StepStatus::Failed => Self::Fail,
+            StepStatus::Blocked => Self::Block,
+            StepStatus::Skipped => Self::Skip,
+            StepStatus::Pending => Self::Reopen,
+        }
+    }
+
+    /// The outcome of the attempt that a message makes.
+    pub fn outcome(self) -> &'static str {
+        match self {
+            Self::Start => "started",
+            Self::Done => "completed",
+            Self::Fail => "failed",
+            Self::Block => "blocked",
+            Self::Skip => "skipped",
+            Self::Reopen => "reopened",
+        }
+    }
+
+    /// Whether the move waits for dependencies and confirmations.
+    pub fn needs_readiness(self) -> bool {
+        matches!(self, Self::Start | Self::Done)
+    }
+}
+
+/// Whether a step in this status may be moved by this verb; an unknown status may go anywhere.
+///
+/// Staying where it is is always allowed: it writes nothing but a message.
+pub fn is_allowed(from: Option<StepStatus>, verb: Verb) -> bool {
+    use StepStatus::{Blocked, Completed, Failed, InProgress, Pending, Skipped};
+    let Some(from) = from else { return true };
+    if from == verb.target() {
+        return true;
+    }
+    match from {
+        Pending => verb != Verb::Reopen,
+        // Giving up work in progress is a release, which ends a claim.
+        InProgress => !matches!(verb, Verb::Start | Verb::Reopen),
+        Failed | Blocked => true,
+        Completed => matches!(verb, Verb::Skip | Verb::Reopen),
+        Skipped => matches!(verb, Verb::Done | Verb::Reopen),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moves_are_those_of_the_table() {
+        use StepStatus::{Blocked, Completed, Failed, InProgress, Pending, Skipped};
+        // Rows: from. Columns: start, done, fail, block, skip, reopen.
+        let table = [
+            (Pending, [true, true, true, true, true, true]),
+            (InProgress, [true, true, true, true, true, false]),
+            (Failed, [true, true, true, true, true, true]),
+            (Blocked, [true, true, true, true, true, true]),
+            (Completed, [false, true, false, false, true, true]),
+            (Skipped, [false, true, false, false, true, true]),
+        ];
+        for (from, row) in table {
+            for (verb, allowed) in Verb::ALL.into_iter().zip(row) {
+                assert_eq!(is_allowed(Some(from), verb), allowed, "{from} {}", verb.word());
+            }
+        }
+        assert!(Verb::ALL.into_iter().all(|it| is_allowed(None, it)));
+    }
+}

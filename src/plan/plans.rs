@@ -1,0 +1,234 @@
+//! Many plans together: finding steps across them, and what is wrong only between files.
+
+use std::collections::{BTreeMap, HashMap};
+
+use unicode_normalization::UnicodeNormalization;
+
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::model::{Plan, PlanKind, Step};
+use crate::plan::problem::{Code, Problem};
+
+/// A set of plans: all of a plans directory, or those that one question needs.
+#[derive(Debug, Clone, Default)]
+pub struct Plans {
+    plans: Vec<Plan>,
+    live: HashMap<PlanId, usize>,
+    archived: HashMap<PlanId, usize>,
+}
+
+impl Plans {
+    /// Takes plans in any order; they are kept sorted, live ones first, each by id.
+    ///
+    /// Problems between files are not looked for; see [`Plans::judged`].
+    pub fn new(mut plans: Vec<Plan>) -> Self {
+        plans.sort_by(|a, b| {
+            (a.is_archived, &a.id, a.id.as_str()).cmp(&(b.is_archived, &b.id, b.id.as_str()))
+        });
+        let mut sorted = Self { plans, ..Self::default() };
+        for (at, plan) in sorted.plans.iter().enumerate() {
+            let map = if plan.is_archived { &mut sorted.archived } else { &mut sorted.live };
+            map.entry(plan.id.clone()).or_insert(at);
+        }
+        sorted
+    }
+
+    /// Takes all plans of a directory and adds the problems that only all of them together show.
+    pub fn judged(plans: Vec<Plan>) -> Self {
+        let mut judged = Self::new(plans);
+        let found = [judged.missing_dependencies(), judged.cycles()].concat();
+        for (plan, step, problem) in found {
+            judged.plans[plan].steps[step].problems.push(problem);
+        }
+        for (plan, problem) in [judged.missing_programs(), judged.name_clashes()].concat() {
+            judged.plans[plan].problems.push(problem);
+        }
+        judged
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Plan> {
+        self.plans.iter()
+    }
+
+    pub fn live(&self) -> impl Iterator<Item = &Plan> {
+        self.plans.iter().filter(|it| !it.is_archived)
+    }
+
+    pub fn into_vec(self) -> Vec<Plan> {
+        self.plans
+    }
+
+    /// Returns the plan of this id; a live one wins over an archived one.
+    pub fn get(&self, id: &PlanId) -> Option<&Plan> {
+        self.live.get(id).or_else(|| self.archived.get(id)).map(|at| &self.plans[*at])
+    }
+
+    pub fn step(&self, id: &StepId) -> Option<&Step> {
+        self.get(&id.plan)?.find(id)
+    }
+
+    /// Returns the live plans that name this one as their program.
+    pub fn children(&self, program: &PlanId) -> impl Iterator<Item = &Plan> {
+        self.live().filter(move |it| it.program.as_ref() == Some(program))
+    }
+
+    fn missing_dependencies(&self) -> Vec<(usize, usize, Problem)> {
+        let mut found = Vec::new();
+        for (at, plan) in self.plans.iter().enumerate() {
+            for (nth, step) in plan.steps.iter().enumerate() {
+                let missing = step.depends.iter().filter(|it| self.step(it).is_none());
+                found.extend(missing.map(|it| (at, nth, self.missing_dependency(step, it))));
+            }
+        }
+        found
+    }
+
+    fn missing_dependency(&self, step: &Step, missing: &StepId) -> Problem {
+        let message = format!("the dependency `{missing}` does not exist, so it counts as not completed");
+        let hint = match self.get(&missing.plan) {
+            Some(plan) if plan.steps.is_empty() => format!("`{}` has no steps", plan.id),
+            Some(plan) => {
+                let numbers =
+                    plan.steps.iter().take(20).map(|it| it.id.number.to_string()).collect::<Vec<_>>();
+                format!("the steps of `{}` are {}", plan.id, numbers.join(", "))
+            }
+            None => format!("there is no plan `{}`", missing.plan),
+        };
+        Problem::of_file(&step.path, Code::DependencyMissing, message, hint)
+    }
+
+    fn missing_programs(&self) -> Vec<(usize, Problem)> {
+        let report = |(at, plan): (usize, &Plan)| {
+            let program = plan.program.as_ref()?;
+            let problem = match self.get(program) {
+                None => format!("there is no plan `{program}`"),
+                Some(it) if it.kind != PlanKind::Program => format!("`{program}` is not a program"),
+                Some(_) => return None,
+            };
+            Some((
+                at,
+                Problem::of_file(
+                    &plan.path,
+                    Code::ProgramMissing,
+                    problem,
+                    "name a plan with `kind: program`",
+                ),
+            ))
+        };
+        self.plans.iter().enumerate().filter_map(report).collect()
+    }
+
+    /// Plans whose names a file system without case, or with another normal form, takes for one.
+    fn name_clashes(&self) -> Vec<(usize, Problem)> {
+        let mut folded: BTreeMap<(bool, String), Vec<usize>> = BTreeMap::new();
+        for (at, plan) in self.plans.iter().enumerate() {
+            let name = plan.id.as_str().nfkc().flat_map(char::to_lowercase).collect();
+            folded.entry((plan.is_archived, name)).or_default().push(at);
+        }
+        let clashes = folded.into_values().filter(|it| it.len() > 1);
+        let report = |at: usize, all: &[usize]| {
+            let others = all.iter().filter(|it| **it != at).map(|it| format!("`{}`", self.plans[*it].id));
+            let message =
+                format!("the name is another spelling of {}", others.collect::<Vec<_>>().join(", "));
+            let hint = "some systems take both for one directory; rename one";
+            (at, Problem::of_file(&self.plans[at].path, Code::NameClash, message, hint))
+        };
+        clashes
+            .flat_map(|all| all.clone().into_iter().map(move |at| (at, all.clone())))
+            .map(|(at, all)| report(at, &all))
+            .collect()
+    }
+
+    fn cycles(&self) -> Vec<(usize, usize, Problem)> {
+        let graph = Graph::of(self);
+        let mut found = Vec::new();
+        for cycle in graph.cycles() {
+            // A long circle is not spelled out for each of its steps.
+            let named = cycle.iter().take(6).map(|it| graph.steps[*it].id.to_string());
+            let mut names = named.collect::<Vec<_>>().join(", ");
+            if cycle.len() > 6 {
+                names = format!("{names} and {} more", cycle.len() - 6);
+            }
+            for node in &cycle {
+                let step = graph.steps[*node];
+                let message = format!("the step waits for itself through {names}");
+                let hint = "take one dependency out";
+                let (plan, nth) = graph.places[*node];
+                found.push((plan, nth, Problem::of_file(&step.path, Code::DependencyCycle, message, hint)));
+            }
+        }
+        found
+    }
+}
+
+/// The dependencies of all steps, as numbers.
+struct Graph<'a> {
+    steps: Vec<&'a Step>,
+    places: Vec<(usize, usize)>,
+    edges: Vec<Vec<usize>>,
+}
+
+impl<'a> Graph<'a> {
+    fn of(plans: &'a Plans) -> Self {
+        let (mut steps, mut places, mut nodes) = (Vec::new(), Vec::new(), HashMap::new());
+        for (at, plan) in plans.plans.iter().enumerate() {
+            // A live plan wins over an archived one of its name, so its steps come first.
+            for (nth, step) in plan.steps.iter().enumerate() {
+                nodes.entry(&step.id).or_insert(steps.len());
+                steps.push(step);
+                places.push((at, nth));
+            }
+        }
+        let edges =
+            steps.iter().map(|step| step.depends.iter().filter_map(|it| nodes.get(it).copied()).collect());
+        Self { edges: edges.collect(), steps, places }
+    }
+
+    /// Returns the groups of steps that wait for each other: strongly connected components by Tarjan's algorithm
+    /// (SIAM J. Comput. 1, 1972), without recursion, because a chain of dependencies may be as long as a plan.
+    fn cycles(&self) -> Vec<Vec<usize>> {
+        let n = self.edges.len();
+        let (mut order, mut low, mut on_stack) = (vec![usize::MAX; n], vec![0; n], vec![false; n]);
+        let (mut stack, mut cycles, mut count) = (Vec::new(), Vec::new(), 0);
+        for root in 0..n {
+            if order[root] != usize::MAX {
+                continue;
+            }
+            let mut work = vec![(root, 0)];
+            while let Some((node, edge)) = work.pop() {
+                if edge == 0 {
+                    (order[node], low[node]) = (count, count);
+                    count += 1;
+                    stack.push(node);
+                    on_stack[node] = true;
+                }
+                if let Some(&next) = self.edges[node].get(edge) {
+                    work.push((node, edge + 1));
+                    if order[next] == usize::MAX {
+                        work.push((next, 0));
+                    } else if on_stack[next] {
+                        low[node] = low[node].min(order[next]);
+                    }
+                    continue;
+                }
+                if let Some(&(parent, _)) = work.last() {
+                    low[parent] = low[parent].min(low[node]);
+                }
+                if low[node] == order[node] {
+                    cycles.extend(self.component(node, &mut stack, &mut on_stack));
+                }
+            }
+        }
+        cycles
+    }
+
+    fn component(&self, root: usize, stack: &mut Vec<usize>, on_stack: &mut [bool]) -> Option<Vec<usize>> {
+        let start = stack.iter().rposition(|it| *it == root)?;
+        let mut members = stack.split_off(start);
+        for member in &members {
+            on_stack[*member] = false;
+        }
+        members.sort_unstable();
+        let is_cycle = members.len() > 1 || self.edges[root].contains(&root);
+        is_cycle.then_some(members)
+    }
+}

@@ -1,0 +1,265 @@
+//! Bytes of plan and step files to [`Plan`] and [`Step`]; what is wrong becomes problems, nothing is an error.
+
+use crate::plan::fields::{Fields, shorten};
+use crate::plan::file_name;
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::model::{Order, Plan, PlanKind, Step};
+use crate::plan::problem::{Code, Problem};
+use crate::plan::read_step::{missing_step, read_step};
+use crate::plan::source::{parse, unread};
+use crate::plan::step_number::StepNumber;
+use crate::plan::steps_list::{self, Listed};
+use crate::plan::words::{PlanStatus, Stated, Status, Words};
+use crate::text::markdown::{self, Outline};
+use crate::text::yaml::Budget;
+
+pub use crate::plan::source::{Content, PlanSources, Source, Unread};
+
+/// Whether the texts below the front matter are wanted, which most questions are answered without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bodies {
+    Keep,
+    Drop,
+}
+
+/// The keys of `plan.md` in the order in which planwatch places new ones.
+pub const PLAN_KEYS: &[&str] = &[
+    "status",
+    "title",
+    "description",
+    "kind",
+    "program",
+    "category",
+    "priority",
+    "tags",
+    "files",
+    "goals",
+    "success_criteria",
+    "order",
+    "confirm_phases",
+    "confirmations",
+    "draft",
+    "created_at",
+    "metadata",
+    "notes",
+];
+
+/// The keys of `step-N.md` in the order in which planwatch places new ones.
+pub const STEP_KEYS: &[&str] = &[
+    "id",
+    "status",
+    "claim",
+    "title",
+    "depends",
+    "phase",
+    "type",
+    "assignee",
+    "priority",
+    "tags",
+    "created_at",
+    "metadata",
+    "created_by",
+    "confirm",
+    "confirmed",
+    "verify",
+    "touches",
+    "result",
+    "notes",
+    "attempts",
+];
+
+/// Reads a plan directory. Dependencies across plans are judged later, where all plans are known.
+pub fn read_plan(
+    id: &PlanId,
+    is_archived: bool,
+    sources: &PlanSources,
+    words: &Words,
+    bodies: Bodies,
+) -> Plan {
+    let dir = if is_archived { format!("_archive/{id}") } else { id.to_string() };
+    let (mut plan, listed) = read_plan_file(id, is_archived, &dir, sources.plan.as_ref(), words, bodies);
+    let read = |(number, source): &(StepNumber, Source)| {
+        let listed = listed.iter().find(|it| it.number == *number);
+        read_step(&StepId { plan: id.clone(), number: number.clone() }, source, listed, words, bodies)
+    };
+    plan.steps = sources.steps.iter().map(read).collect();
+    let missing = listed.iter().filter(|it| sources.steps.iter().all(|(number, _)| *number != it.number));
+    let missing: Vec<_> = missing.map(|it| missing_step(&plan, &dir, it)).collect();
+    plan.steps.extend(missing);
+    plan.steps.sort_by(|a, b| a.id.number.cmp(&b.id.number).then_with(|| a.path.cmp(&b.path)));
+    report_duplicates(&mut plan.steps);
+    report_names(&mut plan, sources);
+    plan
+}
+
+/// Reads a step's file again, in a plan that is known with its body.
+pub fn read_step_of(plan: &Plan, id: &StepId, path: &str, content: Content, words: &Words) -> Step {
+    let listed = steps_list::read(&plan.id, &markdown::outline(&plan.body));
+    let listed = listed.iter().find(|it| it.number == id.number);
+    let source = Source { path: path.to_owned(), content: Ok(content) };
+    read_step(id, &source, listed, words, Bodies::Keep)
+}
+
+/// Reads `plan.md` again; the steps stay as they were read.
+pub fn read_plan_again(plan: &Plan, content: Content, words: &Words) -> Plan {
+    let source = Source { path: plan.path.clone(), content: Ok(content) };
+    let directory = plan.path.trim_end_matches(file_name::PLAN_FILE).trim_end_matches('/');
+    let (mut again, _) =
+        read_plan_file(&plan.id, plan.is_archived, directory, Some(&source), words, Bodies::Keep);
+    again.steps.clone_from(&plan.steps);
+    again
+}
+
+fn report_names(plan: &mut Plan, sources: &PlanSources) {
+    for path in &sources.near_misses {
+        let message = "the name looks like a step's, but is not read as one";
+        plan.problems.push(Problem::of_file(
+            path,
+            Code::LooksLikeAStep,
+            message,
+            "rename it to step-<number>.md, or to something else",
+        ));
+    }
+    for path in &sources.nested {
+        let message = "a plan inside a plan is not read";
+        plan.problems.push(Problem::of_file(
+            path,
+            Code::NestedPlan,
+            message,
+            "move it next to the other plans",
+        ));
+    }
+}
+
+fn report_duplicates(steps: &mut [Step]) {
+    for at in 1..steps.len() {
+        let (before, behind) = steps.split_at_mut(at);
+        let (first, second) = (&mut before[at - 1], &mut behind[0]);
+        if first.id.number != second.id.number {
+            continue;
+        }
+        let (first_path, second_path) = (first.path.clone(), second.path.clone());
+        for (step, other) in [(first, second_path), (second, first_path)] {
+            let message = format!("`{other}` has the same number {}", step.id.number);
+            if step.problems.iter().all(|it| it.message != message) {
+                let hint = "give one of them another number; neither is claimed until then";
+                step.problems.push(Problem::of_file(&step.path, Code::DuplicateStepNumber, message, hint));
+            }
+        }
+    }
+}
+
+pub(crate) fn status<S: Status>(fields: &mut Fields<'_>, default: S, words: &Words) -> Stated<S> {
+    let Some(value) = fields.get("status") else { return Stated::Known(default) };
+    let Some(text) = value.text() else {
+        fields.wrong_type(value, "`status` is not a word".to_owned(), "write one word behind `status:`");
+        return Stated::Unknown("?".to_owned());
+    };
+    if let Some(status) = words.read(text) {
+        return Stated::Known(status);
+    }
+    let known = || S::ALL.iter().map(|it| it.word()).collect::<Vec<_>>().join(", ");
+    let hint = words
+        .nearest::<S>(text)
+        .map_or_else(|| format!("known words: {}", known()), |it| format!("did you mean `{it}`?"));
+    fields.report(value, Code::UnknownStatus, format!("the status `{}` is not known", shorten(text)), &hint);
+    Stated::Unknown(text.to_owned())
+}
+
+fn read_plan_file(
+    id: &PlanId,
+    is_archived: bool,
+    dir: &str,
+    source: Option<&Source>,
+    words: &Words,
+    bodies: Bodies,
+) -> (Plan, Vec<Listed>) {
+    let path = source.map_or_else(|| format!("{dir}/{}", file_name::PLAN_FILE), |it| it.path.clone());
+    let content = source.and_then(|it| it.content.as_ref().ok());
+    let bytes = content.map_or(&[][..], |it| &it.bytes);
+    let parsed = parse(&path, bytes);
+    let outline = markdown::outline(parsed.body);
+    let root = parsed.tree.as_ref().map(|(tree, _)| tree.root());
+    let offset = parsed.tree.as_ref().map_or(0, |(_, at)| *at);
+    let budget = parsed.tree.as_ref().map(|(tree, _)| Budget::of(tree));
+    let mut fields = Fields { path: &path, file: bytes, offset, root, problems: Vec::new(), budget };
+    let mut plan = plan_of(id, &mut fields, &outline, words);
+    plan.is_archived = is_archived;
+    plan.etag = content.map(|it| it.etag.clone());
+    plan.modified = content.map(|it| it.modified);
+    plan.problems = fields.problems;
+    plan.problems.extend(parsed.problems);
+    match source.map(|it| (it, &it.content)) {
+        None => plan.problems.push(missing_plan_file(&path)),
+        Some((source, Err(why))) => plan.problems.push(unread(source, why)),
+        Some(_) => {}
+    }
+    if plan.is_faulty() && plan.problems.iter().any(|it| it.code.refuses_writing()) {
+        plan.status = Stated::Unknown("?".to_owned());
+    }
+    let listed = steps_list::read(id, &outline);
+    if bodies == Bodies::Keep {
+        plan.body = parsed.body.to_owned();
+    }
+    plan.path = path;
+    (plan, listed)
+}
+
+fn missing_plan_file(path: &str) -> Problem {
+    let message = "the plan has steps but no plan.md";
+    Problem::of_file(path, Code::MissingPlanFile, message, "`planwatch check --fix` makes one").fixable()
+}
+
+fn plan_of(id: &PlanId, fields: &mut Fields<'_>, outline: &Outline, words: &Words) -> Plan {
+    let kinds = |it: &str| match it {
+        "plan" => Some(PlanKind::Plan),
+        "program" => Some(PlanKind::Program),
+        _ => None,
+    };
+    let orders = |it: &str| match it {
+        "dependencies" => Some(Order::Dependencies),
+        "sequential" => Some(Order::Sequential),
+        _ => None,
+    };
+    let heading = || outline.title().filter(|it| !it.is_empty()).map(str::to_owned);
+    Plan {
+        id: id.clone(),
+        is_archived: false,
+        path: String::new(),
+        etag: None,
+        modified: None,
+        status: status(fields, PlanStatus::Active, words),
+        title: fields.text("title").or_else(heading).unwrap_or_else(|| id.to_string()),
+        description: fields.text("description").or_else(|| outline.description.clone()),
+        kind: fields.word("kind", kinds, "plan, program").unwrap_or_default(),
+        program: fields.text("program").map(PlanId::new),
+        category: fields.word("category", category, &CATEGORIES.join(", ")),
+        priority: fields.priority().unwrap_or_default(),
+        tags: fields.texts("tags").unwrap_or_default(),
+        files: fields.texts("files").unwrap_or_default(),
+        goals: fields.texts("goals").unwrap_or_default(),
+        success_criteria: fields.texts("success_criteria").unwrap_or_default(),
+        order: fields.word("order", orders, "dependencies, sequential").unwrap_or_default(),
+        confirm_phases: fields.texts("confirm_phases").unwrap_or_default(),
+        confirmations: fields.confirmations(),
+        draft: fields.json("draft"),
+        created_at: fields.time("created_at"),
+        metadata: fields.mapping("metadata"),
+        notes: fields.notes(),
+        custom: fields.custom(PLAN_KEYS),
+        body: String::new(),
+        steps: Vec::new(),
+        problems: Vec::new(),
+    }
+}
+
+/// The categories that a plan can have.
+pub const CATEGORIES: [&str; 7] =
+    ["feature", "bug", "change", "analysis", "debug", "refactor", "documentation"];
+
+fn category(word: &str) -> Option<String> {
+    CATEGORIES.iter().find(|it| it.eq_ignore_ascii_case(word)).map(|it| (*it).to_owned())
+}
+
+#[cfg(test)]
+mod tests;

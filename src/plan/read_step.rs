@@ -1,0 +1,274 @@
+//! Bytes of a step's file to a [`Step`].
+
+use crate::plan::fields::{Fields, shorten};
+use crate::plan::file_name;
+use crate::plan::id::{StepId, read_number, read_step_id};
+use crate::plan::model::{Plan, Step};
+use crate::plan::problem::{Code, Problem};
+use crate::plan::read::{Bodies, STEP_KEYS, status};
+use crate::plan::references::{self, Section};
+use crate::plan::source::{Source, parse, unread};
+use crate::plan::steps_list::Listed;
+use crate::plan::words::{Stated, StepStatus, Words};
+use crate::text::markdown::{self, Outline};
+use crate::text::yaml::Budget;
+
+pub(crate) fn missing_step(plan: &Plan, dir: &str, listed: &Listed) -> Step {
+    let id = StepId { plan: plan.id.clone(), number: listed.number.clone() };
+    let path = format!("{dir}/{}", file_name::step_file(&listed.number));
+    let mut step = step_of(&id, &mut no_fields(&path), &Outline::default(), Some(listed), &Words::default());
+    let message = format!("`{}` lists step {}, but there is no such file", plan.path, listed.number);
+    let hint = "`planwatch check --fix` makes it; so does the first write to it";
+    step.problems = vec![Problem::of_file(&path, Code::MissingStepFile, message, hint).fixable()];
+    step.path = path;
+    step
+}
+
+fn no_fields(path: &str) -> Fields<'_> {
+    Fields { path, file: &[], offset: 0, root: None, problems: Vec::new(), budget: None }
+}
+
+pub(crate) fn read_step(
+    id: &StepId,
+    source: &Source,
+    listed: Option<&Listed>,
+    words: &Words,
+    bodies: Bodies,
+) -> Step {
+    let content = source.content.as_ref().ok();
+    let bytes = content.map_or(&[][..], |it| &it.bytes);
+    let parsed = parse(&source.path, bytes);
+    let outline = markdown::outline(parsed.body);
+    let root = parsed.tree.as_ref().map(|(tree, _)| tree.root());
+    let offset = parsed.tree.as_ref().map_or(0, |(_, at)| *at);
+    let budget = parsed.tree.as_ref().map(|(tree, _)| Budget::of(tree));
+    let mut fields = Fields { path: &source.path, file: bytes, offset, root, problems: Vec::new(), budget };
+    let mut step = step_of(id, &mut fields, &outline, listed, words);
+    let from_body = body_dependencies(id, &mut fields, parsed.body, &outline, listed);
+    step.depends = own_dependencies(id, &mut fields, &from_body).unwrap_or(from_body.all);
+    report_id(id, &mut fields);
+    report_claim(&step, &mut fields);
+    step.problems = fields.problems;
+    step.problems.extend(parsed.problems);
+    step.problems.extend(source.content.as_ref().err().map(|why| unread(source, why)));
+    report_version(&mut step, &source.path);
+    if step.problems.iter().any(|it| it.code.refuses_writing()) {
+        step.status = Stated::Unknown("?".to_owned());
+    }
+    step.path.clone_from(&source.path);
+    // An unreadable file is there all the same, so it has a mark of its own instead of a hash.
+    step.etag = Some(content.map_or_else(|| "unreadable".to_owned(), |it| it.etag.clone()));
+    step.modified = content.map(|it| it.modified);
+    if bodies == Bodies::Keep {
+        parsed.body.clone_into(&mut step.body);
+    }
+    step
+}
+
+fn step_of(
+    id: &StepId,
+    fields: &mut Fields<'_>,
+    outline: &Outline,
+    listed: Option<&Listed>,
+    words: &Words,
+) -> Step {
+    let heading = outline.title().map(without_step_prefix).filter(|it| !it.is_empty()).map(str::to_owned);
+    let from_list = || listed.map(|it| it.title.clone()).filter(|it| !it.is_empty());
+    let is_required = |it: &str| it.eq_ignore_ascii_case("required").then_some(());
+    let kind = fields.text("type");
+    let confirm = fields.word("confirm", is_required, "required").is_some();
+    let tasks = ["tasks", "acceptance", "acceptance criteria"].iter().filter_map(|name| {
+        outline
+            .section(|it| it.trim_end_matches(':').eq_ignore_ascii_case(name))
+            .map(|it| outline.tasks_in(&it))
+    });
+    let (tasks_done, tasks_total) = tasks.fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
+    Step {
+        id: id.clone(),
+        path: String::new(),
+        etag: None,
+        modified: None,
+        status: status(fields, StepStatus::Pending, words),
+        claim: fields.claim(),
+        title: fields
+            .text("title")
+            .or(heading)
+            .or_else(from_list)
+            .unwrap_or_else(|| format!("step-{}", id.number)),
+        depends: listed.and_then(|it| it.depends.clone()).unwrap_or_default(),
+        phase: fields.text("phase"),
+        needs_confirmation: confirm || kind.as_deref() == Some("user_validation"),
+        kind,
+        assignee: fields.text("assignee"),
+        priority: fields.priority(),
+        tags: fields.texts("tags").unwrap_or_default(),
+        created_at: fields.time("created_at"),
+        created_by: fields.text("created_by").unwrap_or_else(|| "user".to_owned()),
+        confirmed: fields.confirmed(),
+        verify: fields.verify(),
+        touches: fields.texts("touches"),
+        result: fields.text("result"),
+        notes: fields.notes(),
+        attempts: fields.attempts(),
+        metadata: fields.mapping("metadata"),
+        custom: fields.custom(STEP_KEYS),
+        tasks_done,
+        tasks_total,
+        body: String::new(),
+        problems: Vec::new(),
+    }
+}
+
+/// `Step 2: Title`, `Step 2.5 – Title`, `step-2. Title`; a heading that is only `Step 2` stays.
+fn without_step_prefix(title: &str) -> &str {
+    let rest = title.get(..4).filter(|it| it.eq_ignore_ascii_case("step")).map(|_| &title[4..]);
+    let Some(rest) = rest.map(|it| it.trim_start_matches([' ', '-', '#'])) else { return title };
+    let digits = references::number_at(rest);
+    let behind = rest[digits.len()..].trim_start();
+    let stripped = behind.strip_prefix([':', '.', '-', '–', '—', ')']).map(str::trim);
+    stripped.filter(|it| !digits.is_empty() && !it.is_empty()).unwrap_or(title)
+}
+
+/// What the Steps line and the Dependencies section say together.
+struct BodyDependencies {
+    all: Vec<StepId>,
+    /// Whether either says anything at all, None included.
+    is_said: bool,
+}
+
+fn body_dependencies(
+    id: &StepId,
+    fields: &mut Fields<'_>,
+    body: &str,
+    outline: &Outline,
+    listed: Option<&Listed>,
+) -> BodyDependencies {
+    let from_line = listed.and_then(|it| it.depends.clone());
+    let range = outline.section(|it| it.trim_end_matches(':').eq_ignore_ascii_case("dependencies"));
+    let section = range.clone().map(|it| references::read_section(id, &body[it]));
+    let is_own_key = fields.get("depends").is_some();
+    let body_at = fields.file.len() - body.len();
+    let at = range.map_or(0, |it| body_at + it.start);
+    if section == Some(Section::Unclear) && !is_own_key && from_line.is_none() {
+        let message = "the Dependencies section names no `step-N`";
+        let hint = "name the steps as step-N, write None, or add `depends: []` to the front matter";
+        fields.problems.push(Problem::at_byte(
+            fields.path,
+            fields.file,
+            at,
+            Code::DependenciesUnclear,
+            message,
+            hint,
+        ));
+    }
+    let from_section = match section {
+        Some(Section::Steps(steps)) => Some(steps),
+        Some(Section::None) => Some(Vec::new()),
+        _ => None,
+    };
+    if let (Some(line), Some(section), false) = (&from_line, &from_section, is_own_key)
+        && !same(line, section)
+    {
+        let message = "the Dependencies section and the plan's Steps list disagree; both count";
+        let hint = "make them say the same, or add `depends` to the front matter";
+        fields.problems.push(Problem::at_byte(
+            fields.path,
+            fields.file,
+            at,
+            Code::DependenciesDisagree,
+            message,
+            hint,
+        ));
+    }
+    let is_said = from_line.as_ref().is_some_and(|it| !it.is_empty())
+        || from_section.as_ref().is_some_and(|it| !it.is_empty());
+    let mut all = from_line.unwrap_or_default();
+    for step in from_section.unwrap_or_default() {
+        if !all.contains(&step) {
+            all.push(step);
+        }
+    }
+    BodyDependencies { all, is_said }
+}
+
+/// The front matter's `depends`: the whole truth if the key is there, also when it is empty.
+fn own_dependencies(
+    id: &StepId,
+    fields: &mut Fields<'_>,
+    from_body: &BodyDependencies,
+) -> Option<Vec<StepId>> {
+    let key = fields.root?.get("depends")?;
+    let mut own: Vec<StepId> = Vec::new();
+    for item in fields.items("depends").unwrap_or_default() {
+        let text = item.text().unwrap_or_default();
+        match references::read_item(&id.plan, text) {
+            Some(step) if own.contains(&step) => {}
+            Some(step) => own.push(step),
+            None if item.is_null() => {}
+            None => {
+                let message = format!("the dependency `{}` is no step", shorten(text));
+                fields.report(
+                    item,
+                    Code::DependencyMissing,
+                    message,
+                    "write a step number, or <plan>:<number>",
+                );
+            }
+        }
+    }
+    if from_body.is_said && !same(&own, &from_body.all) {
+        let message = "`depends` and the text disagree; `depends` counts".to_owned();
+        fields.report(
+            key,
+            Code::DependenciesDisagree,
+            message,
+            "make the Steps list and the Dependencies section say the same",
+        );
+    }
+    Some(own)
+}
+
+fn same(a: &[StepId], b: &[StepId]) -> bool {
+    a.len() == b.len() && a.iter().all(|it| b.contains(it))
+}
+
+fn report_id(id: &StepId, fields: &mut Fields<'_>) {
+    let Some(value) = fields.get("id") else { return };
+    let text = value.text().unwrap_or_default();
+    let step = read_number(text)
+        .map(|number| StepId { plan: id.plan.clone(), number })
+        .or_else(|| read_step_id(text));
+    if step.as_ref() != Some(id) {
+        let message = format!("`id: {}` differs from the file's place, which is `{id}`", shorten(text));
+        fields.report(
+            value,
+            Code::IdDiffers,
+            message,
+            "the file's name counts; `planwatch check --fix` corrects the line",
+        );
+        if let Some(it) = fields.problems.last_mut() {
+            it.is_fixable = true;
+        }
+    }
+}
+
+fn report_claim(step: &Step, fields: &mut Fields<'_>) {
+    let Some(value) = fields.get("claim").filter(|_| step.claim.is_some()) else { return };
+    if !step.status.is(StepStatus::InProgress) {
+        let message = format!("the claim is void, because the status is `{}`", shorten(step.status.word()));
+        fields.report(value, Code::StaleClaim, message, "the next write takes the line out");
+    }
+}
+
+fn report_version(step: &mut Step, path: &str) {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    if file_name::looks_like_version(name) {
+        let message = format!("step numbers are decimals: this is step {}", step.id.number);
+        step.problems.push(Problem::of_file(
+            path,
+            Code::LooksLikeAVersion,
+            message,
+            "after 1.9 comes 1.91, or 2",
+        ));
+    }
+}

@@ -1,0 +1,123 @@
+//! The small records that plan and step files hold: attempts, notes, claims, confirmations.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::plan::time::Time;
+
+/// One try at a step; appended, never changed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    pub at: Option<Time>,
+    pub by: Option<String>,
+    /// Free text; planwatch itself writes a closed set of words.
+    pub outcome: Option<String>,
+    pub notes: Option<String>,
+    /// Whatever else the item holds: `claim`, `seconds`, `exit_code`, a person's own keys.
+    #[serde(flatten)]
+    pub more: Map<String, Value>,
+}
+
+/// What a note is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoteType {
+    #[default]
+    Info,
+    Warning,
+    Instruction,
+}
+
+impl NoteType {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Instruction => "instruction",
+        }
+    }
+
+    pub fn read(word: &str) -> Option<Self> {
+        [Self::Info, Self::Warning, Self::Instruction]
+            .into_iter()
+            .find(|it| it.word().eq_ignore_ascii_case(word.trim()))
+    }
+}
+
+/// A remark on a plan or a step; appended, never changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    pub at: Option<Time>,
+    #[serde(rename = "type")]
+    pub kind: NoteType,
+    pub by: Option<String>,
+    pub text: String,
+}
+
+/// Who works on a step, as its file says it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The fence: a letter g to z and 7 hexadecimal digits.
+    pub id: String,
+    pub by: Option<String>,
+    pub at: Option<Time>,
+}
+
+/// Seconds after which a claim without a local record lapses: 24 hours.
+pub const CLAIM_LAPSE: i64 = 86_400;
+
+impl Claim {
+    /// Returns whether the claim has lapsed by its own time stamp; one without a readable stamp never does.
+    pub fn is_lapsed(&self, now: Time) -> bool {
+        self.at.is_some_and(|at| now.seconds_since(at) >= CLAIM_LAPSE)
+    }
+}
+
+/// A person's yes to a step or a phase.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confirmation {
+    /// The phase it is for; none on a step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    pub by: Option<String>,
+    pub at: Option<Time>,
+    pub note: Option<String>,
+}
+
+/// A command that must succeed before a run counts its step as completed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verify {
+    pub run: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dir: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<String>,
+}
+
+/// How urgent something is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    Low,
+    #[default]
+    Medium,
+    High,
+    Critical,
+}
+
+impl Priority {
+    pub const ALL: [Self; 4] = [Self::Low, Self::Medium, Self::High, Self::Critical];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Critical => "critical",
+        }
+    }
+
+    pub fn read(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.word().eq_ignore_ascii_case(word.trim()))
+    }
+}

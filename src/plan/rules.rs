@@ -1,0 +1,336 @@
+//! Which steps are ready, which one is next, and why: pure functions over plans in memory.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::model::{Order, Plan, PlanKind, Step};
+use crate::plan::plans::Plans;
+use crate::plan::records::Priority;
+use crate::plan::time::Time;
+use crate::plan::words::{PlanStatus, Stated, StepStatus};
+
+/// One thing that keeps a step from being handed out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Obstacle {
+    /// A dependency that is not closed; the status is none if there is no such step.
+    Dependency { step: StepId, status: Option<String> },
+    /// In a sequential plan: the step before it is not closed.
+    Before { step: StepId },
+    /// The step itself waits for a person's yes.
+    Confirmation,
+    /// Its phase waits for a person's yes.
+    PhaseConfirmation { phase: String },
+    /// Its file has an error.
+    Faulty { code: &'static str },
+    /// The plan's own file has an error.
+    PlanFaulty,
+    /// The plan hands out nothing: a draft, abandoned, completed or archived one.
+    PlanClosed,
+    /// Somebody works on it.
+    Claimed { by: Option<String> },
+    /// The status is neither pending nor a lapsed `in_progress`.
+    Status(String),
+}
+
+/// Returns whether the step's claim, or the lack of one, lets somebody else take it over.
+pub fn is_lapsed(step: &Step, now: Time) -> bool {
+    step.status.is(StepStatus::InProgress) && step.claim.as_ref().is_some_and(|it| it.is_lapsed(now))
+}
+
+/// Returns what keeps a step from being handed out; nothing: it is ready.
+pub fn obstacles(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Vec<Obstacle> {
+    let mut found = Vec::new();
+    match step.status.known() {
+        Some(StepStatus::Pending) => {}
+        Some(StepStatus::InProgress) if is_lapsed(step, now) => {}
+        Some(StepStatus::InProgress) => {
+            found.push(Obstacle::Claimed { by: step.claim.as_ref().and_then(|it| it.by.clone()) });
+        }
+        _ => found.push(Obstacle::Status(step.status.word().to_owned())),
+    }
+    found.extend(
+        step.problems
+            .iter()
+            .find(|it| it.code.severity() == crate::plan::problem::Severity::Error)
+            .map(|it| Obstacle::Faulty { code: it.code.text() }),
+    );
+    if !step.has_file() {
+        found.push(Obstacle::Faulty { code: "missing-step-file" });
+    }
+    if plan.is_faulty() {
+        found.push(Obstacle::PlanFaulty);
+    }
+    if plan.is_archived || !plan.status.is(PlanStatus::Active) {
+        found.push(Obstacle::PlanClosed);
+    }
+    found.extend(open_dependencies(plans, plan, step));
+    found.extend(missing_confirmation(plan, step));
+    found
+}
+
+pub fn is_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> bool {
+    obstacles(plans, plan, step, now).is_empty()
+}
+
+/// Returns the dependencies that are not closed; in a sequential plan the step before counts as one.
+pub fn open_dependencies(plans: &Plans, plan: &Plan, step: &Step) -> Vec<Obstacle> {
+    let is_open = |id: &&StepId| dependency(plans, plan, id).is_none_or(|it| !it.is_closed());
+    let open = step.depends.iter().filter(is_open);
+    let mut found: Vec<_> = open
+        .map(|id| {
+            let status = dependency(plans, plan, id).map(|it| it.status.word().to_owned());
+            Obstacle::Dependency { step: id.clone(), status }
+        })
+        .collect();
+    if plan.order == Order::Sequential {
+        let before = plan.steps.iter().rfind(|it| it.id.number < step.id.number);
+        found.extend(before.filter(|it| !it.is_closed()).map(|it| Obstacle::Before { step: it.id.clone() }));
+    }
+    found
+}
+
+/// A step's own plan is the one it is read from, also where a live plan hides an archived one of its name.
+fn dependency<'a>(plans: &'a Plans, plan: &'a Plan, id: &StepId) -> Option<&'a Step> {
+    if id.plan == plan.id { plan.find(id) } else { plans.step(id) }
+}
+
+/// Returns the confirmation that is missing, if one is.
+pub fn missing_confirmation(plan: &Plan, step: &Step) -> Option<Obstacle> {
+    let confirmed = |phase: &String| plan.confirmations.iter().any(|it| it.phase.as_ref() == Some(phase));
+    let phase = step.phase.as_ref();
+    if let Some(phase) = phase.filter(|it| plan.confirm_phases.contains(it) && !confirmed(it)) {
+        return Some(Obstacle::PhaseConfirmation { phase: phase.clone() });
+    }
+    let is_given = step.confirmed.is_some() || phase.is_some_and(confirmed);
+    (step.needs_confirmation && !is_given).then_some(Obstacle::Confirmation)
+}
+
+/// How far a plan is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    pub total: usize,
+    pub completed: usize,
+    pub skipped: usize,
+    pub failed: usize,
+    pub blocked: usize,
+    pub in_progress: usize,
+    pub ready: usize,
+}
+
+impl Progress {
+    pub fn closed(&self) -> usize {
+        self.completed + self.skipped
+    }
+}
+
+/// Counts a plan's steps; a program's are those of its children and its own together.
+pub fn progress(plans: &Plans, plan: &Plan, now: Time) -> Progress {
+    let mut sum = own_progress(plans, plan, now);
+    if plan.kind == PlanKind::Program && !plan.is_archived {
+        for child in plans.children(&plan.id) {
+            let child = own_progress(plans, child, now);
+            sum.total += child.total;
+            sum.completed += child.completed;
+            sum.skipped += child.skipped;
+            sum.failed += child.failed;
+            sum.blocked += child.blocked;
+            sum.in_progress += child.in_progress;
+            sum.ready += child.ready;
+        }
+    }
+    sum
+}
+
+fn own_progress(plans: &Plans, plan: &Plan, now: Time) -> Progress {
+    let count = |status| plan.steps.iter().filter(|it| it.status.is(status)).count();
+    Progress {
+        total: plan.steps.len(),
+        completed: count(StepStatus::Completed),
+        skipped: count(StepStatus::Skipped),
+        failed: count(StepStatus::Failed),
+        blocked: count(StepStatus::Blocked),
+        in_progress: count(StepStatus::InProgress),
+        ready: plan.steps.iter().filter(|it| is_ready(plans, plan, it, now)).count(),
+    }
+}
+
+/// What `next` finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    Next,
+    /// Somebody works on what could be done.
+    Waiting,
+    /// Failed, blocked, unconfirmed or faulty steps hold up the rest.
+    Blocked,
+    Draft,
+    Complete,
+    Abandoned,
+    Empty,
+}
+
+impl State {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Next => "next",
+            Self::Waiting => "waiting",
+            Self::Blocked => "blocked",
+            Self::Draft => "draft",
+            Self::Complete => "complete",
+            Self::Abandoned => "abandoned",
+            Self::Empty => "empty",
+        }
+    }
+}
+
+/// The answer for one plan.
+#[derive(Debug, Clone)]
+pub struct Next<'a> {
+    pub plan: &'a Plan,
+    pub state: State,
+    pub step: Option<&'a Step>,
+    /// A sentence without a full stop.
+    pub why: String,
+}
+
+/// Returns the lowest-numbered ready step of a plan, or why there is none.
+pub fn next<'a>(plans: &'a Plans, plan: &'a Plan, now: Time) -> Next<'a> {
+    let answer = |state, step, why| Next { plan, state, step, why };
+    if let Some((state, why)) = closed_state(plan) {
+        return answer(state, None, why);
+    }
+    if let Some(step) = plan.steps.iter().find(|it| is_ready(plans, plan, it, now)) {
+        return answer(State::Next, Some(step), why_ready(plan, step, now));
+    }
+    let working = plan.steps.iter().filter(|it| it.status.is(StepStatus::InProgress)).collect::<Vec<_>>();
+    if !working.is_empty() {
+        let names = working.iter().map(|it| match it.claim.as_ref().and_then(|claim| claim.by.as_deref()) {
+            Some(by) => format!("{} ({by})", it.id.number),
+            None => it.id.number.to_string(),
+        });
+        return answer(
+            State::Waiting,
+            None,
+            format!("in progress: {}", list("step", &names.collect::<Vec<_>>())),
+        );
+    }
+    answer(State::Blocked, None, why_blocked(plans, plan, now))
+}
+
+fn closed_state(plan: &Plan) -> Option<(State, String)> {
+    if plan.is_archived {
+        return Some((State::Abandoned, "the plan is archived".to_owned()));
+    }
+    let found = match &plan.status {
+        Stated::Known(PlanStatus::Draft) => (State::Draft, "the plan is a draft".to_owned()),
+        Stated::Known(PlanStatus::Abandoned) => (State::Abandoned, "the plan is abandoned".to_owned()),
+        Stated::Known(PlanStatus::Completed) => (State::Complete, "the plan is completed".to_owned()),
+        _ if plan.steps.is_empty() => (State::Empty, "the plan has no steps".to_owned()),
+        _ if plan.steps.iter().all(Step::is_closed) => {
+            (State::Complete, "all steps are completed or skipped".to_owned())
+        }
+        _ => return None,
+    };
+    Some(found)
+}
+
+fn why_ready(plan: &Plan, step: &Step, now: Time) -> String {
+    if is_lapsed(step, now) {
+        let by = step.claim.as_ref().and_then(|it| it.by.as_deref()).unwrap_or("somebody");
+        return format!("the claim of {by} has lapsed");
+    }
+    let closed =
+        step.depends.iter().map(|it| if it.plan == plan.id { it.number.to_string() } else { it.to_string() });
+    let closed = closed.collect::<Vec<_>>();
+    match (closed.len(), plan.order) {
+        (0, Order::Sequential) => "the steps before it are closed".to_owned(),
+        (0, Order::Dependencies) => "it depends on nothing".to_owned(),
+        (1, _) => format!("{}, which it depends on, is closed", list("step", &closed)),
+        (_, _) => format!("{}, which it depends on, are closed", list("step", &closed)),
+    }
+}
+
+/// Names the steps that hold up the others: those that could go on but for a person.
+fn why_blocked(plans: &Plans, plan: &Plan, now: Time) -> String {
+    if plan.is_faulty() {
+        return "plan.md has an error; see `planwatch check`".to_owned();
+    }
+    let open = plan.steps.iter().filter(|it| !it.is_closed());
+    let reasons = open.filter_map(|step| {
+        let number = &step.id.number;
+        obstacles(plans, plan, step, now).into_iter().find_map(|it| match it {
+            Obstacle::Faulty { code } => Some(format!("step {number} has the problem {code}")),
+            Obstacle::Status(word) => Some(format!("step {number} is {word}")),
+            Obstacle::Confirmation => Some(format!("step {number} waits for a confirmation")),
+            Obstacle::PhaseConfirmation { phase } => Some(format!("phase {phase} waits for a confirmation")),
+            Obstacle::Dependency { step: id, .. } if id.plan != plan.id => {
+                Some(format!("step {number} waits for {id}"))
+            }
+            _ => None,
+        })
+    });
+    let mut reasons: Vec<String> = reasons.collect();
+    reasons.dedup();
+    let more = reasons.len().saturating_sub(5);
+    reasons.truncate(5);
+    let mut why = reasons.join("; ");
+    if more > 0 {
+        why = format!("{why}; and {more} more");
+    }
+    why
+}
+
+/// `step 1`, `steps 1, 2`.
+fn list(noun: &str, names: &[String]) -> String {
+    let plural = if names.len() == 1 { "" } else { "s" };
+    format!("{noun}{plural} {}", names.join(", "))
+}
+
+/// Returns each active plan's next step, most urgent first.
+///
+/// Ordered by priority (the step's own, else its plan's), then by how many open steps wait for it, then by age.
+pub fn candidates<'a>(plans: &'a Plans, now: Time) -> Vec<Next<'a>> {
+    let waiting = Waiting::of(plans);
+    let ready = plans.live().map(|it| next(plans, it, now)).filter(|it| it.step.is_some());
+    let mut found: Vec<_> = ready.map(|it| (rank(&it, &waiting), it)).collect();
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    found.into_iter().map(|(_, it)| it).collect()
+}
+
+type Rank = (std::cmp::Reverse<Priority>, std::cmp::Reverse<usize>, Option<Time>, PlanId);
+
+fn rank(next: &Next<'_>, waiting: &Waiting<'_>) -> Rank {
+    let step = next.step;
+    let priority = step.and_then(|it| it.priority).unwrap_or(next.plan.priority);
+    let n_waiting = step.map_or(0, |it| waiting.count(&it.id));
+    let age = step.and_then(|it| it.created_at).or(next.plan.created_at).or(step.and_then(|it| it.modified));
+    (std::cmp::Reverse(priority), std::cmp::Reverse(n_waiting), age, next.plan.id.clone())
+}
+
+/// Which open steps wait for a step, directly or through others.
+struct Waiting<'a> {
+    dependants: HashMap<&'a StepId, Vec<&'a StepId>>,
+}
+
+impl<'a> Waiting<'a> {
+    fn of(plans: &'a Plans) -> Self {
+        let mut dependants: HashMap<_, Vec<_>> = HashMap::new();
+        for step in plans.live().flat_map(|it| &it.steps).filter(|it| !it.is_closed()) {
+            for id in &step.depends {
+                dependants.entry(id).or_default().push(&step.id);
+            }
+        }
+        Self { dependants }
+    }
+
+    fn count(&self, step: &StepId) -> usize {
+        let (mut seen, mut work) = (HashSet::new(), vec![step]);
+        while let Some(id) = work.pop() {
+            let new = self.dependants.get(id).into_iter().flatten().filter(|it| seen.insert(**it));
+            work.extend(new.collect::<Vec<_>>());
+        }
+        seen.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

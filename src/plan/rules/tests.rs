@@ -1,0 +1,172 @@
+use super::*;
+use crate::plan::read::{self, Bodies, Content, PlanSources, Source};
+use crate::plan::words::Words;
+
+const NOW: &str = "2026-11-21T12:00:00Z";
+
+fn now() -> Time {
+    NOW.parse().expect("a time")
+}
+
+fn source(path: String, text: &str) -> Source {
+    let modified = "2026-11-01".parse().expect("a time");
+    Source { path, content: Ok(Content { bytes: text.into(), etag: "e".to_owned(), modified }) }
+}
+
+/// Makes a plan of steps given as `number status depends…`.
+fn plan(id: &str, head: &str, steps: &[&str]) -> Plan {
+    let step = |line: &&str| {
+        let mut words = line.split(' ');
+        let (number, status) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let rest = words.collect::<Vec<_>>().join(" ");
+        let more = if rest.contains(':') && !rest.starts_with('[') {
+            rest
+        } else {
+            format!("depends: [{}]", rest.trim_matches(['[', ']']))
+        };
+        let text = format!("---\nstatus: {status}\n{more}\n---\n");
+        (number.parse().expect("a number"), source(format!("{id}/step-{number}.md"), &text))
+    };
+    let plan = Some(source(format!("{id}/plan.md"), &format!("---\n{head}\n---\n")));
+    let sources = PlanSources { plan, steps: steps.iter().map(step).collect(), ..PlanSources::default() };
+    read::read_plan(&PlanId::new(id), false, &sources, &Words::default(), Bodies::Drop)
+}
+
+#[track_caller]
+fn check(head: &str, steps: &[&str], state: State, expected: &str) {
+    let plans = Plans::judged(vec![plan("p", head, steps)]);
+    let plan = plans.iter().next().expect("one plan");
+    let found = next(&plans, plan, now());
+    let what = found.step.map_or_else(|| found.why.clone(), |it| it.id.number.to_string());
+    assert_eq!((found.state, what.as_str()), (state, expected));
+}
+
+#[test]
+fn the_lowest_numbered_ready_step_is_next() {
+    check("status: active", &["1 completed", "2 pending [1]", "3 pending"], State::Next, "2");
+    check("status: active", &["1 pending [2]", "2 pending"], State::Next, "2");
+    check("status: active", &["1 completed", "1.5 pending [1]", "2 pending"], State::Next, "1.5");
+    check("status: active", &["1 skipped", "2 pending [1]"], State::Next, "2");
+    check("order: sequential", &["1 pending", "2 pending"], State::Next, "1");
+    check("order: sequential", &["1 in_progress", "2 pending"], State::Waiting, "in progress: step 1");
+}
+
+#[test]
+fn nothing_ready_has_a_state_and_a_reason() {
+    check("status: active", &[], State::Empty, "the plan has no steps");
+    check(
+        "status: active",
+        &["1 completed", "2 skipped"],
+        State::Complete,
+        "all steps are completed or skipped",
+    );
+    check("status: draft", &["1 pending"], State::Draft, "the plan is a draft");
+    check("status: abandoned", &["1 pending"], State::Abandoned, "the plan is abandoned");
+    check("status: completed", &["1 pending"], State::Complete, "the plan is completed");
+    check("status: active", &["1 failed", "2 pending [1]"], State::Blocked, "step 1 is failed");
+    check("status: active", &["1 pending [9]"], State::Blocked, "step 1 has the problem dependency-missing");
+    check(
+        "status: active",
+        &["1 pending [2]", "2 pending [1]"],
+        State::Blocked,
+        "step 1 has the problem dependency-cycle; step 2 has the problem dependency-cycle",
+    );
+    check(
+        "status: active",
+        &["1 pending confirm: required"],
+        State::Blocked,
+        "step 1 waits for a confirmation",
+    );
+    check("confirm_phases: [x]", &["1 pending phase: x"], State::Blocked, "phase x waits for a confirmation");
+    check("status: nope", &["1 pending"], State::Blocked, "plan.md has an error; see `planwatch check`");
+}
+
+#[test]
+fn confirmations_open_what_they_are_for() {
+    check("status: active", &["1 pending confirm: required\nconfirmed: {by: ann}"], State::Next, "1");
+    check(
+        "confirm_phases: [x]\nconfirmations:\n  - {phase: x, by: ann}",
+        &["1 pending phase: x"],
+        State::Next,
+        "1",
+    );
+    check(
+        "confirmations:\n  - {phase: x, by: ann}",
+        &["1 pending phase: x\nconfirm: required"],
+        State::Next,
+        "1",
+    );
+    check(
+        "status: active",
+        &["1 pending type: user_validation"],
+        State::Blocked,
+        "step 1 waits for a confirmation",
+    );
+}
+
+#[test]
+fn a_claim_lapses_after_a_day() {
+    check(
+        "status: active",
+        &["1 in_progress claim: {id: h1234567, by: ann, at: 2026-11-21T11:00:00Z}"],
+        State::Waiting,
+        "in progress: step 1 (ann)",
+    );
+    check(
+        "status: active",
+        &["1 in_progress claim: {id: h1234567, by: ann, at: 2026-11-20T11:00:00Z}"],
+        State::Next,
+        "1",
+    );
+    check("status: active", &["1 in_progress"], State::Waiting, "in progress: step 1");
+}
+
+#[test]
+fn dependencies_cross_plans() {
+    let of = |status: &str| {
+        let plans = Plans::judged(vec![
+            plan("a", "status: active", &[&format!("1 {status}")]),
+            plan("b", "status: active", &["1 pending [a:1]"]),
+        ]);
+        let b = plans.get(&PlanId::new("b")).expect("it is there");
+        let found = next(&plans, b, now());
+        (found.state, found.why)
+    };
+    assert_eq!(of("completed").0, State::Next);
+    assert_eq!(of("pending"), (State::Blocked, "step 1 waits for a:1".to_owned()));
+}
+
+#[test]
+fn a_plans_last_step_completes_it_and_nobody_writes_that() {
+    let plans = Plans::new(vec![plan("p", "status: active", &["1 completed"])]);
+    let plan = plans.iter().next().expect("one plan");
+    let (status, source) = plan.shown_status();
+    assert_eq!((status.word(), source), ("completed", crate::plan::model::StatusSource::Steps));
+}
+
+#[test]
+fn candidates_come_by_priority_then_by_how_many_wait() {
+    let plans = Plans::judged(vec![
+        plan("few", "status: active", &["1 pending", "2 pending [1]"]),
+        plan("many", "status: active", &["1 pending", "2 pending [1]", "3 pending [2]"]),
+        plan("urgent", "priority: critical", &["1 pending"]),
+        plan("draft", "status: draft", &["1 pending"]),
+        plan("own", "status: active", &["1 pending priority: high"]),
+    ]);
+    let order: Vec<_> = candidates(&plans, now()).iter().map(|it| it.plan.id.to_string()).collect();
+    assert_eq!(order, ["urgent", "own", "many", "few"]);
+}
+
+#[test]
+fn a_long_chain_and_a_long_cycle_are_judged_without_recursion() {
+    let n = 20_000;
+    let chain: Vec<_> =
+        (1..=n).map(|it| format!("{it} pending [{}]", if it == 1 { n } else { it - 1 })).collect();
+    let plans = Plans::judged(vec![plan(
+        "p",
+        "status: active",
+        &chain.iter().map(String::as_str).collect::<Vec<_>>(),
+    )]);
+    let plan = plans.iter().next().expect("one plan");
+    assert!(plan.steps.iter().all(Step::is_faulty));
+}

@@ -1,0 +1,155 @@
+//! Files as the disk gave them, split into front matter and body, or what makes them unreadable.
+
+use crate::plan::problem::{Code, Problem};
+use crate::plan::step_number::StepNumber;
+use crate::plan::time::Time;
+use crate::text::front_matter::{self, Header};
+use crate::text::markdown;
+use crate::text::yaml::{self, Tree};
+
+/// A file as the disk gave it.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// Relative to the plans directory, with `/`.
+    pub path: String,
+    pub content: Result<Content, Unread>,
+}
+
+/// What a file holds.
+#[derive(Debug, Clone)]
+pub struct Content {
+    pub bytes: Vec<u8>,
+    /// Hexadecimal content hash.
+    pub etag: String,
+    pub modified: Time,
+}
+
+/// Why a file could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    pub code: Code,
+    pub message: String,
+}
+
+/// The files of one plan directory.
+#[derive(Debug, Clone, Default)]
+pub struct PlanSources {
+    /// `plan.md`, if there is one.
+    pub plan: Option<Source>,
+    /// Files that the exact grammar takes as steps.
+    pub steps: Vec<(StepNumber, Source)>,
+    /// Paths of near misses.
+    pub near_misses: Vec<String>,
+    /// Paths of directories below that look like plans themselves.
+    pub nested: Vec<String>,
+}
+
+/// A file's front matter and body, or what makes it unreadable.
+pub(crate) struct Parsed<'a> {
+    pub(crate) tree: Option<(Tree, usize)>,
+    pub(crate) body: &'a str,
+    pub(crate) problems: Vec<Problem>,
+}
+
+pub(crate) fn parse<'a>(path: &str, bytes: &'a [u8]) -> Parsed<'a> {
+    let mut parsed = Parsed { tree: None, body: "", problems: Vec::new() };
+    if bytes.len() > front_matter::MAX_FILE {
+        let message = format!("the file has {} bytes; the limit is 4 MiB", bytes.len());
+        parsed.problems.push(Problem::of_file(
+            path,
+            Code::TooLarge,
+            message,
+            "split it, or move long logs elsewhere",
+        ));
+        return parsed;
+    }
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let message = "the file is not UTF-8 from here on";
+            let hint = "save it as UTF-8";
+            parsed.problems.push(Problem::at_byte(
+                path,
+                bytes,
+                error.valid_up_to(),
+                Code::NotUtf8,
+                message,
+                hint,
+            ));
+            return parsed;
+        }
+    };
+    let parts = front_matter::split(bytes);
+    let body_start = parts.body_start();
+    parsed.body = &text[body_start..];
+    if let Some(at) = conflict_marker(text, body_start) {
+        let message = "the file holds a merge conflict";
+        parsed.problems.push(Problem::at_byte(
+            path,
+            bytes,
+            at,
+            Code::ConflictMarkers,
+            message,
+            "resolve it and save",
+        ));
+        return parsed;
+    }
+    match &parts.header {
+        Header::Absent => {}
+        Header::Unclosed => {
+            parsed.body = "";
+            let message = "the front matter has no closing `---` line";
+            parsed.problems.push(Problem::of_file(
+                path,
+                Code::FrontMatterUnclosed,
+                message,
+                "add a line `---` below it",
+            ));
+        }
+        Header::Present { yaml, .. } => match yaml::parse(&text[yaml.clone()]) {
+            Ok(tree) => parsed.tree = Some((tree, yaml.start)),
+            Err(error) => {
+                let code = Code::from_text(error.code).unwrap_or(Code::FrontMatterInvalid);
+                let at = yaml.start + error.at;
+                parsed.problems.push(Problem::at_byte(path, bytes, at, code, error.message, hint_for(code)));
+            }
+        },
+    }
+    parsed
+}
+
+fn hint_for(code: Code) -> &'static str {
+    match code {
+        Code::DuplicateKey => "keep one of the two lines",
+        Code::NotAMapping => "write `key: value` lines between the `---` lines",
+        Code::TooLarge => "move long texts into the body",
+        _ => "mend the YAML; values with `: ` or ` #` need quotes",
+    }
+}
+
+/// Finds a conflict marker at a line's start, outside code.
+fn conflict_marker(text: &str, body_start: usize) -> Option<usize> {
+    if !text.contains("<<<<<<<") && !text.contains(">>>>>>>") {
+        return None;
+    }
+    let outline = markdown::outline(&text[body_start..]);
+    let mut line_start = 0;
+    let mut middle = false;
+    for line in text.split_inclusive('\n') {
+        let at = line_start;
+        line_start += line.len();
+        let line = line.trim_end();
+        let is_marker =
+            |mark: &str| line.strip_prefix(mark).is_some_and(|it| it.is_empty() || it.starts_with(' '));
+        let in_code = at >= body_start && outline.is_code(at - body_start);
+        middle |= line == "=======";
+        if !in_code && (is_marker("<<<<<<<") || (middle && is_marker(">>>>>>>"))) {
+            return Some(at);
+        }
+    }
+    None
+}
+
+pub(crate) fn unread(source: &Source, unread: &Unread) -> Problem {
+    Problem::of_file(&source.path, unread.code, unread.message.clone(), "make it a readable regular file")
+}

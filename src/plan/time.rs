@@ -1,0 +1,132 @@
+//! Points in time as the files spell them: read generously, written in one form.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+
+/// A point in time, UTC; what planwatch writes has whole seconds (`2026-11-21T09:14:03Z`, RFC 3339).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Time(Timestamp);
+
+/// Why a text is no point in time.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a time: write it as 2026-11-21T09:14:03Z or 2026-11-21")]
+pub struct NotATime(pub String);
+
+impl Time {
+    /// Takes nanoseconds since 1970; a time out of range is the nearest end.
+    pub fn from_nanoseconds(ns: i128) -> Self {
+        let clamped = ns.clamp(Timestamp::MIN.as_nanosecond(), Timestamp::MAX.as_nanosecond());
+        Self(Timestamp::from_nanosecond(clamped).unwrap_or(Timestamp::UNIX_EPOCH))
+    }
+
+    pub fn as_nanoseconds(self) -> i128 {
+        self.0.as_nanosecond()
+    }
+
+    /// Returns the seconds from `earlier` to here; negative if it is later.
+    pub fn seconds_since(self, earlier: Self) -> i64 {
+        self.0.as_second().saturating_sub(earlier.0.as_second())
+    }
+
+    /// Returns the time without the part of a second, as files hold it.
+    pub fn whole_seconds(self) -> Self {
+        Self(Timestamp::from_second(self.0.as_second()).unwrap_or(self.0))
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    }
+}
+
+impl FromStr for Time {
+    type Err = NotATime;
+
+    /// Reads RFC 3339 with any offset, a local date and time taken as UTC, and a date taken as its start in UTC.
+    fn from_str(text: &str) -> Result<Self, NotATime> {
+        let trimmed = text.trim();
+        let at_utc = |it: DateTime| it.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp());
+        let parsed = trimmed
+            .parse::<Timestamp>()
+            .ok()
+            .or_else(|| if trimmed.len() > 10 { trimmed.parse().ok().and_then(at_utc) } else { None })
+            .or_else(|| {
+                trimmed
+                    .parse::<Date>()
+                    .ok()
+                    .and_then(|it| at_utc(it.to_datetime(jiff::civil::Time::midnight())))
+            });
+        parsed.map(Self).ok_or_else(|| NotATime(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Time {
+    type Error = NotATime;
+
+    fn try_from(text: String) -> Result<Self, NotATime> {
+        text.parse()
+    }
+}
+
+impl From<Time> for String {
+    fn from(time: Time) -> Self {
+        time.to_string()
+    }
+}
+
+/// How long ago something was, for people: `just now`, `5 minutes ago`, `3 days ago`.
+pub fn ago(now: Time, then: Time) -> String {
+    let seconds = now.seconds_since(then);
+    if seconds < 0 {
+        return "in the future".to_owned();
+    }
+    let units = [(86_400 * 365, "year"), (86_400 * 30, "month"), (86_400 * 7, "week"), (86_400, "day")];
+    let units = units.into_iter().chain([(3_600, "hour"), (60, "minute")]);
+    for (length, name) in units {
+        let n = seconds / length;
+        if n > 0 {
+            return format!("{n} {name}{} ago", if n == 1 { "" } else { "s" });
+        }
+    }
+    "just now".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, written: &str) {
+        assert_eq!(text.parse::<Time>().expect("it is a time").to_string(), written);
+    }
+
+    #[test]
+    fn times_are_read_generously_and_written_in_one_form() {
+        check("2026-11-21T09:14:03Z", "2026-11-21T09:14:03Z");
+        check("2026-11-21", "2026-11-21T00:00:00Z");
+        check("2026-11-21T10:14:03+01:00", "2026-11-21T09:14:03Z");
+        check("2026-11-21 09:14:03Z", "2026-11-21T09:14:03Z");
+        check("2026-11-21T09:14:03.250Z", "2026-11-21T09:14:03Z");
+        check("2026-11-21T09:14", "2026-11-21T09:14:00Z");
+        for text in ["", "yesterday", "2026-13-01", "12:30", "20261"] {
+            assert!(text.parse::<Time>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn ages_are_told_in_the_largest_unit() {
+        let at = |text: &str| text.parse::<Time>().expect("it is a time");
+        let now = at("2026-11-21T12:00:00Z");
+        assert_eq!(ago(now, at("2026-11-21T11:59:30Z")), "just now");
+        assert_eq!(ago(now, at("2026-11-21T11:58:30Z")), "1 minute ago");
+        assert_eq!(ago(now, at("2026-11-18T12:00:00Z")), "3 days ago");
+        assert_eq!(ago(now, at("2026-11-22")), "in the future");
+    }
+}

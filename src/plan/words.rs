@@ -1,0 +1,240 @@
+//! The words for a status: canonical ones, the common ones that are understood, and a project's own.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Where a step stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepStatus {
+    Pending,
+    InProgress,
+    Completed,
+    Failed,
+    Blocked,
+    Skipped,
+}
+
+/// Where a plan stands, as its owner wrote it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanStatus {
+    Draft,
+    Active,
+    Completed,
+    Abandoned,
+}
+
+/// A status with a closed set of canonical words.
+pub trait Status: Copy + Eq + 'static {
+    const ALL: &'static [Self];
+
+    /// Returns the canonical word.
+    fn word(self) -> &'static str;
+
+    /// Other words, folded, that mean a status.
+    const COMMON: &'static [(&'static str, Self)];
+}
+
+impl Status for StepStatus {
+    const ALL: &'static [Self] =
+        &[Self::Pending, Self::InProgress, Self::Completed, Self::Failed, Self::Blocked, Self::Skipped];
+
+    const COMMON: &'static [(&'static str, Self)] = &[
+        ("done", Self::Completed),
+        ("complete", Self::Completed),
+        ("closed", Self::Completed),
+        ("finished", Self::Completed),
+        ("active", Self::InProgress),
+        ("doing", Self::InProgress),
+        ("wip", Self::InProgress),
+        ("started", Self::InProgress),
+        ("todo", Self::Pending),
+        ("open", Self::Pending),
+        ("ready", Self::Pending),
+        ("cancelled", Self::Skipped),
+        ("canceled", Self::Skipped),
+        ("wontfix", Self::Skipped),
+        ("error", Self::Failed),
+        ("waiting", Self::Blocked),
+        ("on hold", Self::Blocked),
+    ];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Blocked => "blocked",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+impl StepStatus {
+    /// A closed step needs no more work and lets its dependants go on.
+    pub fn is_closed(self) -> bool {
+        matches!(self, Self::Completed | Self::Skipped)
+    }
+}
+
+impl Status for PlanStatus {
+    const ALL: &'static [Self] = &[Self::Draft, Self::Active, Self::Completed, Self::Abandoned];
+
+    const COMMON: &'static [(&'static str, Self)] = &[
+        ("done", Self::Completed),
+        ("complete", Self::Completed),
+        ("closed", Self::Completed),
+        ("finished", Self::Completed),
+        ("in progress", Self::Active),
+        ("cancelled", Self::Abandoned),
+        ("canceled", Self::Abandoned),
+        ("wontfix", Self::Abandoned),
+    ];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Draft => "draft",
+            Self::Active => "active",
+            Self::Completed => "completed",
+            Self::Abandoned => "abandoned",
+        }
+    }
+}
+
+impl fmt::Display for StepStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+impl fmt::Display for PlanStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// A file's status: understood, or shown as it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Stated<S> {
+    Known(S),
+    /// Counts as open and is never ready.
+    Unknown(String),
+}
+
+impl<S: Status> Stated<S> {
+    pub fn known(&self) -> Option<S> {
+        match self {
+            Self::Known(status) => Some(*status),
+            Self::Unknown(_) => None,
+        }
+    }
+
+    pub fn is(&self, status: S) -> bool {
+        self.known() == Some(status)
+    }
+
+    /// Returns the canonical word, or the file's own where it is unknown.
+    pub fn word(&self) -> &str {
+        match self {
+            Self::Known(status) => status.word(),
+            Self::Unknown(word) => word,
+        }
+    }
+}
+
+/// The status words of one project: the common ones, and its own from `planwatch.toml`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Words {
+    own: BTreeMap<String, String>,
+}
+
+impl Words {
+    /// Takes the project's own words: each means a canonical or common one.
+    pub fn with_own(own: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self { own: own.into_iter().map(|(word, means)| (fold(&word), fold(&means))).collect() }
+    }
+
+    /// Returns the status that a word means; case and `-`, `_` and space do not matter.
+    pub fn read<S: Status>(&self, word: &str) -> Option<S> {
+        let folded = fold(word);
+        read_folded(&folded).or_else(|| read_folded(self.own.get(&folded)?))
+    }
+
+    /// Returns the known word nearest to an unknown one, if any is near.
+    pub fn nearest<S: Status>(&self, word: &str) -> Option<String> {
+        let canonical = S::ALL.iter().map(|it| it.word());
+        let common = S::COMMON.iter().map(|(it, _)| *it);
+        let own = self.own.keys().map(String::as_str);
+        nearest(&fold(word), canonical.chain(common).chain(own))
+    }
+}
+
+/// Returns the candidate that a person most likely meant, if one is near enough: for every did-you-mean.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    if word.len() > 64 {
+        return None;
+    }
+    let word = word.to_lowercase();
+    let scored =
+        candidates.into_iter().map(|it| (strsim::damerau_levenshtein(&word, &it.to_lowercase()), it));
+    let (distance, best) = scored.min_by_key(|(distance, _)| *distance)?;
+    let most = 1 + word.chars().count() / 4;
+    let starts = word.len() >= 3 && best.to_lowercase().starts_with(&word);
+    (distance <= most || starts).then(|| best.to_owned())
+}
+
+fn read_folded<S: Status>(folded: &str) -> Option<S> {
+    let canonical = S::ALL.iter().find(|it| fold(it.word()) == folded).copied();
+    canonical.or_else(|| S::COMMON.iter().find(|(it, _)| *it == folded).map(|(_, status)| *status))
+}
+
+/// Lower case, with runs of `-`, `_` and space as one space.
+fn fold(word: &str) -> String {
+    let parts = word.split(|c: char| matches!(c, '-' | '_') || c.is_whitespace());
+    parts.filter(|it| !it.is_empty()).map(str::to_lowercase).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn common_words_are_understood_whatever_their_case() {
+        let words = Words::default();
+        for (word, status) in [
+            ("done", StepStatus::Completed),
+            ("In-Progress", StepStatus::InProgress),
+            ("IN PROGRESS", StepStatus::InProgress),
+            ("on_hold", StepStatus::Blocked),
+            ("Wontfix", StepStatus::Skipped),
+            ("todo", StepStatus::Pending),
+            ("active", StepStatus::InProgress),
+        ] {
+            assert_eq!(words.read(word), Some(status), "{word}");
+        }
+        assert_eq!(words.read("active"), Some(PlanStatus::Active));
+        assert_eq!(words.read("in_progress"), Some(PlanStatus::Active));
+        assert_eq!(words.read("cancelled"), Some(PlanStatus::Abandoned));
+        assert_eq!(words.read::<StepStatus>("nope"), None);
+        assert_eq!(words.read::<PlanStatus>("pending"), None);
+    }
+
+    #[test]
+    fn a_project_has_its_own_words() {
+        let words = Words::with_own([("In Review".to_owned(), "in_progress".to_owned())]);
+        assert_eq!(words.read("in-review"), Some(StepStatus::InProgress));
+    }
+
+    #[test]
+    fn the_nearest_word_is_found() {
+        let words = Words::default();
+        assert_eq!(words.nearest::<StepStatus>("complted").as_deref(), Some("completed"));
+        assert_eq!(words.nearest::<StepStatus>("pendng").as_deref(), Some("pending"));
+        assert_eq!(words.nearest::<StepStatus>("xyzzy"), None);
+    }
+}

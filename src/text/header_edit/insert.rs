@@ -1,0 +1,132 @@
+//! Where a new key goes, and how it gets there.
+
+use super::page::{Sheet, Splice};
+use super::refusal::LAYOUT;
+use super::render::{flow, spaces};
+use super::{EditError, NewValue};
+use crate::text::scalar::{self, Place};
+use crate::text::yaml::{Kind, View};
+
+type Entry<'a> = (View<'a>, View<'a>);
+
+/// Adds a key that the front matter does not have itself.
+pub(super) fn key(
+    sheet: &Sheet<'_>,
+    key: &str,
+    value: &NewValue,
+    order: &[&str],
+) -> Result<Vec<Splice>, EditError> {
+    if sheet.is_flow() {
+        return Ok(vec![in_braces(sheet, key, value, order)]);
+    }
+    let entries: Vec<Entry<'_>> = sheet.root().own_entries().collect();
+    let at = if entries.is_empty() { sheet.text().len() } else { line_for(sheet, &entries, key, order) };
+    let column = sheet.root_column();
+    let start = sheet.root().span().start;
+    if !entries.is_empty() && !sheet.lines.is_first_on_line(start) {
+        return Err(EditError::new(LAYOUT, start, "the first key does not stand on a line of its own"));
+    }
+    let eol = sheet.lines.eol_before(at);
+    let entry = sheet.renderer(eol).entry(key, value, column);
+    Ok(vec![Splice { range: at..at, text: format!("{}{entry}{eol}", spaces(column)) }])
+}
+
+/// Which entry a new key is put next to.
+enum Neighbour {
+    After(usize),
+    Before(usize),
+}
+
+fn line_for(sheet: &Sheet<'_>, entries: &[Entry<'_>], key: &str, order: &[&str]) -> usize {
+    let find = |name: &str| entries.iter().position(|(it, _)| it.text() == Some(name));
+    if let Some(status) = find("status").filter(|_| key == "id") {
+        return sheet.lines.start(entry_start(entries[status]));
+    }
+    match neighbour(entries.len(), key, order, find) {
+        Neighbour::After(nth) => after(sheet, entries[nth]),
+        Neighbour::Before(nth) => before(sheet, entries, nth),
+    }
+}
+
+/// Behind the nearest key before it in the table; else before the nearest one behind it; else at the end.
+fn neighbour(len: usize, key: &str, order: &[&str], find: impl Fn(&str) -> Option<usize>) -> Neighbour {
+    let rank = order.iter().position(|it| *it == key).filter(|_| key != "attempts");
+    let earlier = rank.and_then(|it| order[..it].iter().rev().find_map(|it| find(it)));
+    let later = rank.and_then(|it| order[it + 1..].iter().find_map(|it| find(it)));
+    let attempts = find("attempts").filter(|_| key != "attempts");
+    match (earlier, later) {
+        (Some(nth), _) if attempts.is_none_or(|it| nth < it) => Neighbour::After(nth),
+        (None, Some(nth)) if attempts.is_none_or(|it| nth <= it) => Neighbour::Before(nth),
+        _ => match attempts {
+            None => Neighbour::After(len - 1),
+            Some(0) => Neighbour::Before(0),
+            Some(nth) => Neighbour::After(nth - 1),
+        },
+    }
+}
+
+/// The line behind an entry and the comments that are indented below it.
+fn after(sheet: &Sheet<'_>, entry: Entry<'_>) -> usize {
+    let line = sheet.lines.end(entry_end(entry));
+    sheet.lines.skip_deeper_comments(line, sheet.root_column())
+}
+
+/// The line of an entry, or of the comments above it; comments that open the front matter stay on top.
+fn before(sheet: &Sheet<'_>, entries: &[Entry<'_>], nth: usize) -> usize {
+    let own = sheet.lines.start(entry_start(entries[nth]));
+    let floor = if nth == 0 { 0 } else { after(sheet, entries[nth - 1]) };
+    let mut line = own;
+    while line > floor {
+        let above = sheet.lines.start(line - sheet.lines.eol_before(line).len());
+        if above < floor || sheet.lines.comment_column(above).is_none() {
+            break;
+        }
+        line = above;
+    }
+    if line == 0 { own } else { line }
+}
+
+/// Where an entry begins: its question mark, or the first byte of its key.
+pub(super) fn entry_start(entry: Entry<'_>) -> usize {
+    entry.0.lead().unwrap_or(entry.0.outer_span().start)
+}
+
+/// Where an entry ends: its value, or its colon, or its key.
+pub(super) fn entry_end(entry: Entry<'_>) -> usize {
+    let colon = entry.1.lead().map_or(0, |it| it + 1);
+    entry.1.outer_span().end.max(entry.0.outer_span().end).max(colon)
+}
+
+fn in_braces(sheet: &Sheet<'_>, key: &str, value: &NewValue, order: &[&str]) -> Splice {
+    let root = sheet.root();
+    let entries: Vec<Entry<'_>> = root.own_entries().collect();
+    let entry = format!("{}: {}", scalar::inline(key, Place::Flow), flow(value));
+    let find = |name: &str| entries.iter().position(|(it, _)| it.text() == Some(name));
+    if entries.is_empty() {
+        let at = root.span().start + 1;
+        return Splice { range: at..at, text: entry };
+    }
+    let place = match find("status").filter(|_| key == "id") {
+        Some(status) => Neighbour::Before(status),
+        None => neighbour(entries.len(), key, order, find),
+    };
+    match place {
+        Neighbour::Before(nth) => {
+            let at = entry_start(entries[nth]);
+            Splice { range: at..at, text: format!("{entry}, ") }
+        }
+        Neighbour::After(nth) => behind(sheet, entry_end(entries[nth]), &entry),
+    }
+}
+
+/// Inserts behind a member of a flow collection, before the comma that may follow it.
+pub(super) fn behind(sheet: &Sheet<'_>, end: usize, member: &str) -> Splice {
+    // A comma directly behind a colon would become part of a word.
+    let gap = if sheet.text()[..end].ends_with(':') { " " } else { "" };
+    Splice { range: end..end, text: format!("{gap}, {member}") }
+}
+
+/// Whether a key comes only from a merge, and so cannot be changed where it stands.
+pub(super) fn is_merged(root: View<'_>, key: &str) -> bool {
+    root.kind() == Kind::Map && root.find_entry(key).is_none() && root.get(key).is_some()
+}

@@ -1,0 +1,85 @@
+//! Edits of a front matter that leave every other byte of the file as it is.
+//!
+//! Each change is planned as byte splices over the spans of the parsed text, applied to a copy, and
+//! believed only after the copy was parsed again and means the old data with exactly that change.
+//! Knows YAML and the places of keys, nothing of plans.
+
+mod insert;
+mod lines;
+mod list;
+mod page;
+mod refusal;
+mod remove;
+mod render;
+mod replace;
+mod value;
+mod verify;
+
+pub use refusal::EditError;
+pub use value::NewValue;
+
+use page::Page;
+
+/// One intended change of a front matter's data.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// Replaces the value of a key, or adds the key.
+    Set { key: String, value: NewValue },
+    /// Adds an item at the end of a list; a missing key, null and `[]` become a list.
+    Append { key: String, item: NewValue },
+    /// Removes a key; a key that is not there is no change.
+    Remove { key: String },
+    /// Replaces the item of a list, counted from zero.
+    SetItem { key: String, index: usize, value: NewValue },
+    /// Removes the item of a list, counted from zero.
+    RemoveItem { key: String, index: usize },
+}
+
+/// Applies changes in their order and returns the new file; without a change of data, the same bytes.
+///
+/// `order` is the table of the file's keys: a key that is added goes behind the nearest key before it in the table,
+/// `id` directly above `status`, any other to the end, but never behind `attempts`. A file without front
+/// matter gets one.
+///
+/// # Errors
+///
+/// A refusal names the place, the reason and what to type by hand; nothing is half done.
+pub fn edit(file: &[u8], changes: &[Change], order: &[&str]) -> Result<Vec<u8>, EditError> {
+    if changes.is_empty() {
+        return Ok(file.to_vec());
+    }
+    let mut page = Page::open(file.to_vec()).map_err(|it| it.by_hand(&changes[0]))?;
+    for change in changes {
+        page = apply(page, change, order).map_err(|it| it.by_hand(change))?;
+    }
+    Ok(page.into_bytes())
+}
+
+fn apply(page: Page, change: &Change, order: &[&str]) -> Result<Page, EditError> {
+    let Some(parts) = list::smaller_changes(page.root(), change) else { return page.apply(change, order) };
+    parts.iter().try_fold(page, |page, part| page.apply(part, order))
+}
+
+impl Change {
+    pub fn key(&self) -> &str {
+        match self {
+            Self::Set { key, .. }
+            | Self::Append { key, .. }
+            | Self::Remove { key }
+            | Self::SetItem { key, .. }
+            | Self::RemoveItem { key, .. } => key,
+        }
+    }
+
+    fn value(&self) -> Option<&NewValue> {
+        match self {
+            Self::Set { value, .. } | Self::Append { item: value, .. } | Self::SetItem { value, .. } => {
+                Some(value)
+            }
+            Self::Remove { .. } | Self::RemoveItem { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

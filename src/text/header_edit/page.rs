@@ -1,0 +1,233 @@
+//! A file while it is edited: its bytes and what its front matter means.
+
+use super::lines::Lines;
+use super::refusal::{BUG, FILE_FULL};
+use super::render::Renderer;
+use super::{Change, EditError, insert, list, remove, replace, verify};
+use crate::text::front_matter::{self, Header, MAX_FILE, MAX_FRONT_MATTER};
+use crate::text::yaml::{self, Kind, Style, Tree, View};
+use std::ops::Range;
+
+pub(super) struct Page {
+    bytes: Vec<u8>,
+    header: Option<(Range<usize>, Tree)>,
+}
+
+/// Bytes that are replaced; offsets count in the front matter's text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Splice {
+    pub(super) range: Range<usize>,
+    pub(super) text: String,
+}
+
+/// What a change is planned from.
+pub(super) struct Sheet<'a> {
+    pub(super) lines: Lines<'a>,
+    pub(super) tree: &'a Tree,
+    pub(super) render: Renderer<'a>,
+}
+
+impl Page {
+    /// Reads a file as far as an edit needs it.
+    pub(super) fn open(bytes: Vec<u8>) -> Result<Self, EditError> {
+        if bytes.len() > MAX_FILE {
+            return Err(EditError::new(
+                "too-large",
+                MAX_FILE,
+                format!("the file has more than {MAX_FILE} bytes"),
+            ));
+        }
+        let range = match front_matter::split(&bytes).header {
+            Header::Present { yaml, .. } => yaml,
+            Header::Absent => return Ok(Self { bytes, header: None }),
+            Header::Unclosed => {
+                return Err(EditError::new("front-matter-unclosed", 0, "no line closes the front matter"));
+            }
+        };
+        let text = std::str::from_utf8(&bytes[range.clone()]).map_err(|it| {
+            EditError::new("not-utf8", range.start + it.valid_up_to(), "the front matter is not UTF-8")
+        })?;
+        let tree = yaml::parse(text).map_err(|it| EditError::yaml(it, range.start))?;
+        if tree.has_document_start() {
+            let reason = "the front matter begins a YAML document of its own";
+            return Err(EditError::new("front-matter-invalid", range.start, reason));
+        }
+        Ok(Self { bytes, header: Some((range, tree)) })
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    pub(super) fn root(&self) -> Option<View<'_>> {
+        self.header.as_ref().map(|(_, tree)| tree.root())
+    }
+
+    /// Applies one change; the page that comes back has been verified.
+    pub(super) fn apply(self, change: &Change, order: &[&str]) -> Result<Self, EditError> {
+        check_values(change)?;
+        let bytes = match &self.header {
+            None => create(&self.bytes, change)?,
+            Some((range, tree)) => {
+                let sheet = Sheet::new(&self.bytes, range, tree);
+                let splices = plan(&sheet, change, order).map_err(|it| it.shifted(range.start))?;
+                if splices.is_empty() { None } else { Some(spliced(&self.bytes, range.start, splices)?) }
+            }
+        };
+        let Some(bytes) = bytes else { return Ok(self) };
+        let after = Self::open(within_limits(bytes)?).map_err(|it| match it.code {
+            "too-large" => it,
+            _ => EditError::new(
+                BUG,
+                it.at,
+                format!("the edit would have broken the front matter: {}", it.reason),
+            ),
+        })?;
+        verify::check(&self, &after, change)?;
+        Ok(after)
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The body, behind the front matter.
+    pub(super) fn body(&self) -> &[u8] {
+        let parts = front_matter::split(&self.bytes);
+        parts.body()
+    }
+}
+
+impl<'a> Sheet<'a> {
+    fn new(bytes: &'a [u8], range: &Range<usize>, tree: &'a Tree) -> Self {
+        let first_eol = if bytes[..range.start].ends_with(b"\r\n") { "\r\n" } else { "\n" };
+        let lines = Lines { text: tree.source(), first_eol };
+        let render = Renderer { eol: first_eol, dash_step: dash_step(&lines, tree) };
+        Self { lines, tree, render }
+    }
+
+    pub(super) fn text(&self) -> &'a str {
+        self.lines.text
+    }
+
+    pub(super) fn root(&self) -> View<'a> {
+        self.tree.root()
+    }
+
+    pub(super) fn is_flow(&self) -> bool {
+        self.root().kind() == Kind::Map && self.root().style() == Style::Flow
+    }
+
+    /// The column of the keys of the front matter.
+    pub(super) fn root_column(&self) -> usize {
+        let root = self.root();
+        if root.kind() == Kind::Map { self.lines.column(root.span().start) } else { 0 }
+    }
+
+    pub(super) fn renderer(&self, eol: &'a str) -> Renderer<'a> {
+        Renderer { eol, ..self.render }
+    }
+
+    /// Refuses to touch what an alias elsewhere refers to.
+    pub(super) fn guard_anchors(&self, span: &Range<usize>) -> Result<(), EditError> {
+        let outside = |at: usize| !span.contains(&at);
+        let used = self
+            .tree
+            .aliases()
+            .find(|(alias, target)| !outside(target.outer_span().start) && outside(alias.span().start));
+        let Some((alias, target)) = used else { return Ok(()) };
+        let name = &self.text()[alias.span()];
+        let reason = format!("`{name}` elsewhere in the front matter refers to this value");
+        Err(EditError::new(super::refusal::ANCHOR_IN_USE, target.outer_span().start, reason))
+    }
+}
+
+fn check_values(change: &Change) -> Result<(), EditError> {
+    super::value::check_key(change.key())?;
+    change.value().map_or(Ok(()), super::NewValue::check)
+}
+
+fn plan(sheet: &Sheet<'_>, change: &Change, order: &[&str]) -> Result<Vec<Splice>, EditError> {
+    match change {
+        Change::Set { key, value } => match sheet.root().find_entry(key) {
+            Some((_, old)) if value.matches(old) => Ok(Vec::new()),
+            Some(entry) => replace::entry(sheet, entry, value),
+            None if sheet.root().get(key).is_some_and(|it| value.matches(it)) => Ok(Vec::new()),
+            None => insert::key(sheet, key, value, order),
+        },
+        Change::Append { key, item } => list::append(sheet, key, item, order),
+        Change::Remove { key } => remove::key(sheet, key),
+        Change::SetItem { key, index, value } => list::set_item(sheet, key, *index, value),
+        Change::RemoveItem { key, index } => list::remove_item(sheet, key, *index),
+    }
+}
+
+/// Puts a front matter in front of a file that has none, in the file's own line ending.
+fn create(bytes: &[u8], change: &Change) -> Result<Option<Vec<u8>>, EditError> {
+    let list;
+    let (key, value) = match change {
+        Change::Set { key, value } => (key, value),
+        Change::Append { key, item } => {
+            list = super::NewValue::List(vec![item.clone()]);
+            (key, &list)
+        }
+        Change::Remove { .. } => return Ok(None),
+        Change::SetItem { .. } | Change::RemoveItem { .. } => return Err(list::no_such_item(0)),
+    };
+    if let Err(error) = std::str::from_utf8(bytes) {
+        return Err(EditError::new("not-utf8", error.valid_up_to(), "the file is not UTF-8"));
+    }
+    let start = front_matter::split(bytes).body_start();
+    let body = &bytes[start..];
+    if body.starts_with(b"<<<<<<< ") {
+        return Err(EditError::new("conflict-markers", start, "a merge conflict is not resolved"));
+    }
+    let eol = match body.iter().position(|&it| it == b'\n') {
+        Some(at) if body[..at].ends_with(b"\r") => "\r\n",
+        _ => "\n",
+    };
+    let entry = Renderer { eol, ..Renderer::plain() }.entry(key, value, 0);
+    let block = format!("---{eol}{entry}{eol}---{eol}");
+    Ok(Some([&bytes[..start], block.as_bytes(), body].concat()))
+}
+
+/// Applies splices from the front to the back; they must not overlap.
+fn spliced(bytes: &[u8], offset: usize, mut splices: Vec<Splice>) -> Result<Vec<u8>, EditError> {
+    splices.sort_by_key(|it| (it.range.start, it.range.end));
+    let mut out = Vec::with_capacity(bytes.len() + splices.iter().map(|it| it.text.len()).sum::<usize>());
+    let mut at = 0;
+    for splice in splices {
+        let (start, end) = (splice.range.start + offset, splice.range.end + offset);
+        let kept = bytes.get(at..start).filter(|_| end >= start && end <= bytes.len());
+        out.extend_from_slice(
+            kept.ok_or_else(|| EditError::new(BUG, start, "two parts of the edit overlap"))?,
+        );
+        out.extend_from_slice(splice.text.as_bytes());
+        at = end;
+    }
+    out.extend_from_slice(&bytes[at..]);
+    Ok(out)
+}
+
+fn within_limits(bytes: Vec<u8>) -> Result<Vec<u8>, EditError> {
+    let yaml = front_matter::split(&bytes).yaml().map_or(0, <[u8]>::len);
+    let (limit, what) = match (bytes.len() > MAX_FILE, yaml > MAX_FRONT_MATTER) {
+        (true, _) => (MAX_FILE, "file"),
+        (_, true) => (MAX_FRONT_MATTER, "front matter"),
+        _ => return Ok(bytes),
+    };
+    Err(EditError::new(FILE_FULL, 0, format!("the {what} would have more than {limit} bytes")))
+}
+
+/// How far this file's lists stand right of their keys; two columns if it has none.
+fn dash_step(lines: &Lines<'_>, tree: &Tree) -> usize {
+    let root = tree.root();
+    let is_list = |it: &View<'_>| it.kind() == Kind::List && it.style() == Style::Block;
+    let list = root.own_entries().map(|(_, value)| value).filter(is_list).last();
+    let step = list.and_then(|it| {
+        let at = it.span().start;
+        let column = lines.is_first_on_line(at).then(|| lines.column(at))?;
+        column.checked_sub(lines.column(root.span().start))
+    });
+    step.unwrap_or(2)
+}

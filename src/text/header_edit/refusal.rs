@@ -1,0 +1,79 @@
+//! Why an edit was refused, and what the person can do.
+
+use super::Change;
+use super::render::Renderer;
+use crate::text::yaml::YamlError;
+
+/// An edit that was not made; the file is as it was.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+#[non_exhaustive]
+pub struct EditError {
+    /// A problem's code, or one of this module's constants.
+    pub code: &'static str,
+    /// Byte offset in the file.
+    pub at: usize,
+    pub reason: String,
+    /// What to type instead.
+    pub by_hand: String,
+}
+
+/// Something else refers to the value by its anchor, and would change with it.
+pub(super) const ANCHOR_IN_USE: &str = "anchor-in-use";
+/// The value stands elsewhere, in what an alias or a merge refers to.
+pub(super) const ALIAS: &str = "alias";
+pub(super) const WRONG_TYPE: &str = "wrong-type";
+pub(super) const FILE_FULL: &str = "file-full";
+pub(super) const NO_SUCH_ITEM: &str = "no-such-item";
+/// What shall be written is not one YAML value.
+pub(super) const VALUE_INVALID: &str = "value-invalid";
+/// Valid YAML in a layout that is not edited.
+pub(super) const LAYOUT: &str = "layout";
+/// The edit did not mean what it should; found before anything was written.
+pub(super) const BUG: &str = "bug";
+
+impl EditError {
+    pub(super) fn new(code: &'static str, at: usize, reason: impl Into<String>) -> Self {
+        Self { code, at, reason: reason.into(), by_hand: String::new() }
+    }
+
+    pub(super) fn yaml(error: YamlError, offset: usize) -> Self {
+        Self::new(error.code, offset + error.at, error.message)
+    }
+
+    pub(super) fn shifted(mut self, offset: usize) -> Self {
+        self.at += offset;
+        self
+    }
+
+    /// Adds what a person would type for the change.
+    pub(super) fn by_hand(mut self, change: &Change) -> Self {
+        self.by_hand = by_hand(self.code, change);
+        self
+    }
+}
+
+fn by_hand(code: &str, change: &Change) -> String {
+    let first = match code {
+        "front-matter-unclosed" => "close the front matter with a line `---`, then ",
+        "conflict-markers" => "resolve the conflict, then ",
+        "duplicate-key" => "remove one of the two lines, then ",
+        "front-matter-invalid" | "not-a-mapping" | "not-utf8" => "repair the front matter, then ",
+        ANCHOR_IN_USE => "write the value out where its alias stands, then ",
+        ALIAS => "write the value out in place of the alias or merge, then ",
+        FILE_FULL | "too-large" => "move older entries to another file, then ",
+        _ => "",
+    };
+    let render = Renderer::plain();
+    let key = change.key();
+    let rest = match change {
+        Change::Set { value, .. } => format!("set `{}`", render.entry(key, value, 0)),
+        Change::Append { item, .. } => format!("add to `{key}`: `{}`", render.item(item, 2, " ")),
+        Change::Remove { .. } => format!("remove the entry `{key}`"),
+        Change::SetItem { index, value, .. } => {
+            format!("replace item {} of `{key}` by `{}`", index + 1, render.item(value, 2, " "))
+        }
+        Change::RemoveItem { index, .. } => format!("remove item {} of `{key}`", index + 1),
+    };
+    format!("{first}{rest}")
+}

@@ -1,0 +1,1 @@
+//! The rules of editing, one table each.

@@ -1,0 +1,104 @@
+//! Whether an edited file means exactly the old data plus the change.
+//!
+//! Knows nothing of how edits are made: it compares what two texts mean.
+
+use super::page::Page;
+use super::refusal::BUG;
+use super::{Change, EditError, NewValue};
+use crate::text::yaml::{Comparison, Kind, View};
+
+type Entry<'a> = (View<'a>, View<'a>);
+
+/// Refuses an edit whose result is not the old data with the change, or whose body differs.
+pub(super) fn check(old: &Page, new: &Page, change: &Change) -> Result<(), EditError> {
+    let means_it = match (old.root(), new.root()) {
+        (old, Some(new)) => {
+            Expected { old: entries(old), new: entries(Some(new)), seen: Comparison::default() }.met(change)
+        }
+        (_, None) => false,
+    };
+    if means_it && old.body() == new.body() && begins_alike(old.bytes(), new.bytes()) {
+        return Ok(());
+    }
+    let reason = format!("the edit of `{}` would not have meant what it should", change.key());
+    Err(EditError::new(BUG, 0, reason))
+}
+
+/// A byte order mark comes and goes with nothing.
+fn begins_alike(old: &[u8], new: &[u8]) -> bool {
+    let bom = b"\xEF\xBB\xBF";
+    old.starts_with(bom) == new.starts_with(bom)
+}
+
+fn entries(root: Option<View<'_>>) -> Vec<Entry<'_>> {
+    root.map_or_else(Vec::new, |it| it.own_entries().collect())
+}
+
+struct Expected<'a> {
+    old: Vec<Entry<'a>>,
+    new: Vec<Entry<'a>>,
+    seen: Comparison,
+}
+
+impl<'a> Expected<'a> {
+    fn met(mut self, change: &Change) -> bool {
+        let position =
+            |entries: &[Entry<'_>]| entries.iter().position(|(it, _)| it.text() == Some(change.key()));
+        let (was, is) = (position(&self.old), position(&self.new));
+        let old_value = was.map(|it| self.old.remove(it).1);
+        let new_value = is.map(|it| self.new.remove(it).1);
+        let same_place = was.is_none() || is.is_none() || was == is;
+        same_place && self.others_are_same() && self.value_is(change, old_value, new_value)
+    }
+
+    fn others_are_same(&mut self) -> bool {
+        let (old, new) = (std::mem::take(&mut self.old), std::mem::take(&mut self.new));
+        old.len() == new.len()
+            && old
+                .iter()
+                .zip(&new)
+                .all(|(old, new)| self.seen.same(old.0, new.0) && self.seen.same(old.1, new.1))
+    }
+
+    fn value_is(&mut self, change: &Change, old: Option<View<'a>>, new: Option<View<'a>>) -> bool {
+        let Some(new) = new else { return matches!(change, Change::Remove { .. }) };
+        match change {
+            Change::Set { value, .. } => value.matches(new),
+            Change::Remove { .. } => false,
+            Change::Append { item, .. } => {
+                let count = old.map_or(0, View::len);
+                self.items_are(old, new, |nth| if nth == count { Item::New(item) } else { Item::Old(nth) })
+                    && new.len() == count + 1
+            }
+            Change::SetItem { index, value, .. } => {
+                self.items_are(old, new, |nth| if nth == *index { Item::New(value) } else { Item::Old(nth) })
+                    && old.is_some_and(|it| it.len() == new.len())
+            }
+            Change::RemoveItem { index, .. } => {
+                self.items_are(old, new, |nth| Item::Old(nth + usize::from(nth >= *index)))
+                    && old.is_some_and(|it| it.len() == new.len() + 1)
+            }
+        }
+    }
+
+    /// Whether each item of the new list is the given one.
+    fn items_are<'v>(
+        &mut self,
+        old: Option<View<'a>>,
+        new: View<'a>,
+        expected: impl Fn(usize) -> Item<'v>,
+    ) -> bool {
+        let old: Vec<View<'a>> = old.map_or_else(Vec::new, |it| it.items().collect());
+        new.kind() == Kind::List
+            && new.items().enumerate().all(|(nth, item)| match expected(nth) {
+                Item::New(value) => value.matches(item),
+                Item::Old(nth) => old.get(nth).is_some_and(|it| self.seen.same(*it, item)),
+            })
+    }
+}
+
+enum Item<'v> {
+    /// The item at this place of the old list.
+    Old(usize),
+    New(&'v NewValue),
+}

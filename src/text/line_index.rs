@@ -1,0 +1,70 @@
+//! Byte offsets as lines and columns, the way editors and compilers count them.
+
+/// A place in a file: both counted from 1, the column in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub line: u32,
+    pub column: u32,
+}
+
+impl Place {
+    /// Where a problem of the whole file is reported.
+    pub const START: Self = Self { line: 1, column: 1 };
+}
+
+/// Returns the place of byte `at`; an offset past the end is the end.
+///
+/// A line ends with LF; the CR of a CRLF belongs to its line. Bytes that are not UTF-8 count one column each,
+/// a byte order mark counts none.
+pub fn place(bytes: &[u8], at: usize) -> Place {
+    let before = &bytes[..at.min(bytes.len())];
+    let line = before.iter().filter(|&&it| it == b'\n').count() + 1;
+    let start = before.iter().rposition(|&it| it == b'\n').map_or(0, |it| it + 1);
+    let in_line = &before[start..];
+    let in_line = if start == 0 { in_line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(in_line) } else { in_line };
+    Place { line: saturate(line), column: saturate(columns(in_line) + 1) }
+}
+
+/// Returns the text of a line counted from 1, without its end, for showing beside a problem.
+pub fn line_text(bytes: &[u8], line: u32) -> Option<String> {
+    let nth = usize::try_from(line.checked_sub(1)?).ok()?;
+    let raw = bytes.split(|&it| it == b'\n').nth(nth)?;
+    Some(String::from_utf8_lossy(raw.strip_suffix(b"\r").unwrap_or(raw)).into_owned())
+}
+
+fn columns(in_line: &[u8]) -> usize {
+    in_line.utf8_chunks().map(|it| it.valid().chars().count() + it.invalid().len()).sum()
+}
+
+fn saturate(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(bytes: &[u8], at: usize, line: u32, column: u32) {
+        assert_eq!(place(bytes, at), Place { line, column });
+    }
+
+    #[test]
+    fn places_count_characters_and_lf() {
+        check(b"", 0, 1, 1);
+        check(b"ab\ncd", 4, 2, 2);
+        check(b"ab\r\ncd", 4, 2, 1);
+        check("é: x".as_bytes(), 3, 1, 3);
+        check(b"\xEF\xBB\xBF---\n", 3, 1, 1);
+        check(b"a\xFFb", 2, 1, 3);
+        check(b"ab", 99, 1, 3);
+    }
+
+    #[test]
+    fn a_line_is_shown_without_its_end() {
+        assert_eq!(line_text(b"a\r\nb\n", 1).as_deref(), Some("a"));
+        assert_eq!(line_text(b"a\r\nb\n", 2).as_deref(), Some("b"));
+        assert_eq!(line_text(b"a", 0), None);
+        assert_eq!(line_text(b"a", 9), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! How a text has to be written so that every YAML reader takes it for that text, also one of YAML 1.1.
+//!
+//! Pure functions of the text; knows nothing of files.
+
+/// Where a scalar stands: brackets and commas end a plain one only inside of brackets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    Block,
+    Flow,
+}
+
+/// A text as the block scalar that has exactly its lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Literal<'a> {
+    /// `|-`, or `|` if the text ends with a line ending.
+    pub header: &'static str,
+    /// To be indented, but for empty ones.
+    pub lines: Vec<&'a str>,
+}
+
+/// Words that some reader takes for null, a boolean, a merge or a value key, in lower case.
+const RESERVED: [&str; 15] =
+    ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "nil", "none", "~", "<<", "=", "undefined"];
+
+/// Writes a text on one line: as it is where that is safe, else quoted.
+pub fn inline(text: &str, place: Place) -> String {
+    if is_plain(text, place) {
+        return text.to_owned();
+    }
+    // Single quotes where double ones would need backslashes.
+    let is_noisy = text.contains(['"', '\\']) && !text.contains('\'');
+    single(text).filter(|_| is_noisy).unwrap_or_else(|| double(text))
+}
+
+/// Whether a text can stand without quotes.
+///
+/// Stricter than YAML: what begins like a number, a date or a time is not plain, whatever follows.
+pub fn is_plain(text: &str, place: Place) -> bool {
+    let (Some(first), Some(last)) = (text.chars().next(), text.chars().next_back()) else { return false };
+    let edges = begins_plain(first) && !last.is_whitespace() && last != ':';
+    edges
+        && text.chars().all(is_printable)
+        && !text.contains(": ")
+        && !text.contains(" #")
+        && !RESERVED.iter().any(|it| it.eq_ignore_ascii_case(text))
+        && (place == Place::Block || !text.contains([',', '[', ']', '{', '}', ':', '?', '#']))
+}
+
+/// Writes a text in single quotes, if it has no line ending and nothing that must be escaped.
+pub fn single(text: &str) -> Option<String> {
+    text.chars().all(is_printable).then(|| format!("'{}'", text.replace('\'', "''")))
+}
+
+/// Writes a text in double quotes on one line; works for every text.
+pub fn double(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for it in text.chars() {
+        match it {
+            '"' | '\\' => quoted.extend(['\\', it]),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            _ if is_printable(it) => quoted.push(it),
+            _ => quoted.push_str(&escape(it)),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// A text of several lines as a block scalar, where that is exact and survives editors that trim lines.
+pub fn literal(text: &str) -> Option<Literal<'_>> {
+    text.contains('\n').then(|| any_literal(text))?
+}
+
+/// As [`literal`], also for a text of one line.
+pub fn any_literal(text: &str) -> Option<Literal<'_>> {
+    let (body, header) = text.strip_suffix('\n').map_or((text, "|-"), |body| (body, "|"));
+    let lines: Vec<&str> = body.split('\n').collect();
+    // The first line sets the indentation, and a last empty one would need `|+`.
+    let edges = !lines[0].is_empty() && lines.last().is_some_and(|it| !it.is_empty());
+    let is_exact = |line: &&str| {
+        let ends_well = !line.ends_with(char::is_whitespace) && !line.starts_with('\t');
+        ends_well && line.chars().all(|it| it == '\t' || is_printable(it))
+    };
+    let is_flush = !lines[0].starts_with(char::is_whitespace);
+    (edges && is_flush && lines.iter().all(is_exact)).then_some(Literal { header, lines })
+}
+
+/// Whether a plain scalar may begin so in every reader: no indicator, no digit, sign or dot.
+fn begins_plain(first: char) -> bool {
+    match first {
+        'a'..='z' | 'A'..='Z' | '_' | '/' | '(' | '$' => true,
+        _ => first > '\u{9f}' && first.is_alphanumeric(),
+    }
+}
+
+/// YAML's printable set without line endings and tab, and without what readers disagree on.
+fn is_printable(it: char) -> bool {
+    !matches!(it,
+        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+}
+
+fn escape(it: char) -> String {
+    match u32::from(it) {
+        0 => "\\0".to_owned(),
+        7 => "\\a".to_owned(),
+        8 => "\\b".to_owned(),
+        0x1b => "\\e".to_owned(),
+        code @ ..=0xff => format!("\\x{code:02X}"),
+        code => format!("\\u{code:04X}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! Walks over what stands between the scalars of a YAML text: blanks, comments, indicators, properties.
+
+use std::ops::Range;
+
+pub(super) struct Gap<'a> {
+    bytes: &'a [u8],
+    /// Everything before has been accounted for.
+    pub(super) at: usize,
+}
+
+impl<'a> Gap<'a> {
+    pub(super) fn new(source: &'a str) -> Self {
+        Self { bytes: source.as_bytes(), at: 0 }
+    }
+
+    /// The next byte that is neither blank, nor a line ending, nor part of a comment.
+    pub(super) fn peek(&self) -> usize {
+        let mut at = self.at;
+        loop {
+            match self.bytes.get(at) {
+                Some(b' ' | b'\t' | b'\r' | b'\n') => at += 1,
+                Some(b'#') => at = self.end_of_line(at),
+                // A byte order mark may stand before the first token.
+                Some(0xEF) if self.bytes[at..].starts_with(b"\xEF\xBB\xBF") => at += 3,
+                _ => return at,
+            }
+        }
+    }
+
+    /// Takes an indicator if it comes next, and returns where it is.
+    pub(super) fn take(&mut self, indicator: u8) -> Option<usize> {
+        let at = self.peek();
+        if self.bytes.get(at) != Some(&indicator) {
+            return None;
+        }
+        if indicator == b'?' && !matches!(self.bytes.get(at + 1), None | Some(b' ' | b'\t' | b'\r' | b'\n')) {
+            return None;
+        }
+        self.at = at + 1;
+        Some(at)
+    }
+
+    pub(super) fn skip_commas(&mut self) {
+        while self.take(b',').is_some() {}
+    }
+
+    /// Skips an anchor, if there is one, and the tag that the scanner saw at `tag`, in either order.
+    pub(super) fn skip_properties(&mut self, mut anchor: bool, tag: &Range<usize>, in_flow: bool) {
+        let mut has_tag = !tag.is_empty();
+        while anchor || has_tag {
+            let at = self.peek();
+            match self.bytes.get(at) {
+                Some(b'!') if has_tag => {
+                    self.at = if at == tag.start { tag.end } else { self.end_of_word(at, in_flow) };
+                    has_tag = false;
+                }
+                Some(b'&') if anchor => {
+                    self.at = self.end_of_word(at, in_flow);
+                    anchor = false;
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// The extent of a block scalar whose header comes at `header`, and before whose end the scanner stopped.
+    ///
+    /// Blank lines at the end belong to it when they are kept (`+`) or are deeper than its indentation;
+    /// the line ending of its last line never does.
+    pub(super) fn block_scalar(&self, header: usize, scanned: usize, indent: Option<usize>) -> Range<usize> {
+        let header_end = self.end_of_line(header);
+        let word = self.bytes[header..header_end].iter().take_while(|it| !matches!(it, b' ' | b'\t' | b'#'));
+        let keeps = word.clone().any(|&it| it == b'+');
+        let mut end = self.trim_blanks(header, header_end);
+        let mut at = self.next_line(header_end);
+        while at < scanned {
+            let line_end = self.end_of_line(at);
+            let indented = self.bytes[at..line_end].iter().take_while(|&&it| it == b' ').count();
+            let is_blank = self.bytes[at + indented..line_end].iter().all(|it| matches!(it, b' ' | b'\t'));
+            let has_content =
+                if is_blank { indent.is_some_and(|it| indented > it) } else { line_end <= scanned };
+            if !is_blank && !has_content {
+                break;
+            }
+            if has_content || (keeps && line_end <= scanned) {
+                end = line_end;
+            }
+            at = self.next_line(line_end);
+        }
+        header..end
+    }
+
+    fn trim_blanks(&self, from: usize, to: usize) -> usize {
+        let line = &self.bytes[from..to];
+        from + line.iter().rposition(|it| !matches!(it, b' ' | b'\t')).map_or(0, |it| it + 1)
+    }
+
+    fn end_of_word(&self, from: usize, in_flow: bool) -> usize {
+        let rest = &self.bytes[from + 1..];
+        let stops = |it: &u8| match it {
+            b' ' | b'\t' | b'\r' | b'\n' => true,
+            b',' | b'[' | b']' | b'{' | b'}' => in_flow,
+            _ => false,
+        };
+        from + 1 + rest.iter().position(stops).unwrap_or(rest.len())
+    }
+
+    /// Where the line ending begins.
+    fn end_of_line(&self, from: usize) -> usize {
+        let rest = &self.bytes[from.min(self.bytes.len())..];
+        from + rest.iter().position(|it| matches!(it, b'\r' | b'\n')).unwrap_or(rest.len())
+    }
+
+    fn next_line(&self, end: usize) -> usize {
+        match self.bytes.get(end..) {
+            Some([b'\r', b'\n', ..]) => end + 2,
+            Some([_, ..]) => end + 1,
+            _ => self.bytes.len().max(end),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! YAML as JSON, within a budget: aliases can stand for far more than the text holds.
+
+use super::{Kind, Tree, View, resolve};
+use serde_json::{Map, Number, Value};
+
+/// What aliases may add to the values and bytes that the text itself holds.
+const MORE_NODES: usize = 20_000;
+const MORE_BYTES: usize = 256 << 10;
+
+/// The aliases of a value stand for more than is worth holding in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("its aliases stand for more than {MORE_NODES} values or {MORE_BYTES} bytes")]
+pub struct JsonError;
+
+impl View<'_> {
+    /// The value as JSON, merges applied, aliases expanded, tags dropped.
+    ///
+    /// Keys are text; of keys that differ only in kind the first wins. Numbers that JSON cannot hold
+    /// exactly, and infinities, become text as they are written.
+    pub fn to_json(self) -> Result<Value, JsonError> {
+        Budget::of(self.tree).convert(self)
+    }
+}
+
+impl View<'_> {
+    /// How many nodes the value has with its aliases written out; counting ends behind `limit`.
+    pub(crate) fn subtree_size(self, limit: usize) -> usize {
+        let children: &mut dyn Iterator<Item = View<'_>> = match self.kind() {
+            Kind::List => &mut self.items(),
+            Kind::Map => &mut self.own_entries().flat_map(|(key, value)| [key, value]),
+            _ => return 1,
+        };
+        let mut size = 1;
+        for child in children {
+            if size > limit {
+                break;
+            }
+            size += child.subtree_size(limit - size.min(limit));
+        }
+        size
+    }
+}
+
+/// What may still be spent on one text; shared by all of its values, so that many small bombs are one large one.
+#[derive(Debug)]
+pub struct Budget {
+    nodes: usize,
+    bytes: usize,
+}
+
+impl Budget {
+    pub fn of(tree: &Tree) -> Self {
+        Self { nodes: tree.nodes.len() + MORE_NODES, bytes: tree.source.len() + MORE_BYTES }
+    }
+
+    /// As [`View::to_json`], out of this budget.
+    pub fn to_json(&mut self, view: View<'_>) -> Result<Value, JsonError> {
+        self.convert(view)
+    }
+
+    /// The recursion is no deeper than a tree may be high, aliases included.
+    fn convert(&mut self, view: View<'_>) -> Result<Value, JsonError> {
+        let text = view.text().unwrap_or_default();
+        self.spend(text)?;
+        Ok(match view.kind() {
+            Kind::Null => Value::Null,
+            Kind::Bool => Value::Bool(text.eq_ignore_ascii_case("true")),
+            Kind::Number => number(text),
+            Kind::Text => Value::from(text),
+            Kind::List => Value::Array(view.items().map(|it| self.convert(it)).collect::<Result<_, _>>()?),
+            Kind::Map => self.convert_map(view)?,
+        })
+    }
+
+    fn convert_map(&mut self, map: View<'_>) -> Result<Value, JsonError> {
+        let mut object = Map::new();
+        for (key, value) in map.entries() {
+            let name = match key.kind() {
+                Kind::List | Kind::Map => self.convert(key)?.to_string(),
+                _ => key.text().unwrap_or("null").to_owned(),
+            };
+            self.spend(&name)?;
+            if !object.contains_key(&name) {
+                let value = self.convert(value)?;
+                object.insert(name, value);
+            }
+        }
+        Ok(Value::Object(object))
+    }
+
+    fn spend(&mut self, text: &str) -> Result<(), JsonError> {
+        self.nodes = self.nodes.checked_sub(1).ok_or(JsonError)?;
+        self.bytes = self.bytes.checked_sub(text.len()).ok_or(JsonError)?;
+        Ok(())
+    }
+}
+
+fn number(text: &str) -> Value {
+    if let Some(exact) = resolve::integer(text) {
+        let number =
+            i64::try_from(exact).map(Number::from).or_else(|_| u64::try_from(exact).map(Number::from));
+        return number.map_or_else(|_| Value::from(text), Value::Number);
+    }
+    let is_float = text.contains(['.', 'e', 'E']) && !text.starts_with("0x");
+    let float = text.parse::<f64>().ok().filter(|_| is_float).and_then(Number::from_f64);
+    float.map_or_else(|| Value::from(text), Value::Number)
+}

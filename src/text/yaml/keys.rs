@@ -1,0 +1,57 @@
+//! No mapping may have one key twice.
+
+use super::{Kind, NONE, Node, NodeId, Style, Tree, View, YamlError};
+use std::collections::HashSet;
+
+/// Up to here comparing pairs is faster than hashing.
+const FEW: usize = 8;
+
+/// What makes two keys one: `1` and `"1"` are different keys, two collections only if written alike.
+type Identity<'a> = (Kind, u32, &'a str);
+
+/// Refuses the second of two equal keys, and notes whether the mapping has a merge key.
+pub(super) fn check(tree: &mut Tree, map: NodeId) -> Result<(), YamlError> {
+    let view = View { tree, id: map };
+    let has_merge = view.own_entries().any(|(key, value)| key.merges(value));
+    let repeated = if view.len() <= FEW { few(view) } else { many(view) };
+    if let Some(key) = repeated {
+        let name = key.text().unwrap_or("null");
+        let message = format!("the key `{name}` stands here a second time");
+        return Err(YamlError { code: "duplicate-key", at: key.outer_span().start, message });
+    }
+    let node: &mut Node = &mut tree.nodes[map as usize];
+    node.has_merge = has_merge;
+    Ok(())
+}
+
+fn few<'a>(map: View<'a>) -> Option<View<'a>> {
+    let mut seen = [(Kind::Null, NONE, ""); FEW];
+    for (nth, (key, _)) in map.own_entries().enumerate() {
+        let identity = identity(key);
+        if seen[..nth].contains(&identity) {
+            return Some(key);
+        }
+        seen[nth] = identity;
+    }
+    None
+}
+
+fn many<'a>(map: View<'a>) -> Option<View<'a>> {
+    let mut seen = HashSet::with_capacity(map.len());
+    map.own_entries().map(|(key, _)| key).find(|key| !seen.insert(identity(*key)))
+}
+
+fn identity<'a>(key: View<'a>) -> Identity<'a> {
+    let target = key.target();
+    let text = match target.kind() {
+        Kind::Null => "",
+        Kind::List | Kind::Map => {
+            let span = target.span();
+            target.tree.source.get(span).unwrap_or_default()
+        }
+        Kind::Bool | Kind::Number | Kind::Text => target.content(),
+    };
+    // A plain `<<` is the merge key, a quoted one an ordinary text.
+    let is_merge = target.style() == Style::Plain && text == "<<";
+    (target.kind(), if is_merge { NONE - 1 } else { target.raw().tag }, text)
+}

@@ -1,0 +1,94 @@
+//! The entries of a mapping with its `<<` merges applied.
+
+use super::{Kind, NONE, NodeId, Style, View};
+use std::collections::HashSet;
+
+/// The entries of a mapping: its own in their order, then what `<<` brings in.
+#[derive(Debug)]
+pub struct Entries<'a> {
+    map: View<'a>,
+    next: NodeId,
+    merged: std::vec::IntoIter<(View<'a>, View<'a>)>,
+}
+
+impl<'a> View<'a> {
+    /// The entries of a mapping with `<<` applied: its own keys win, then the earlier source wins.
+    ///
+    /// Every source is looked at once, so the work is bounded by the size of the text.
+    pub fn entries(self) -> Entries<'a> {
+        let map = self.target();
+        let is_map = map.raw().kind == Kind::Map;
+        let merged = if is_map && map.raw().has_merge { merged_entries(map) } else { Vec::new() };
+        Entries { map, next: if is_map { map.raw().first } else { NONE }, merged: merged.into_iter() }
+    }
+
+    /// Whether this key is the `<<` that brings in the entries of `value`.
+    pub(super) fn merges(self, value: Self) -> bool {
+        let key = self.raw();
+        let is_key = key.style == Style::Plain && key.tag == NONE && self.content() == "<<";
+        is_key
+            && match value.kind() {
+                Kind::Map => true,
+                Kind::List => value.items().all(|it| it.kind() == Kind::Map),
+                _ => false,
+            }
+    }
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = (View<'a>, View<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.next != NONE {
+            let key = View { id: self.next, ..self.map };
+            let value = View { id: key.raw().next, ..self.map };
+            self.next = value.raw().next;
+            if !key.merges(value) {
+                return Some((key, value));
+            }
+        }
+        self.merged.next()
+    }
+}
+
+fn merged_entries<'a>(map: View<'a>) -> Vec<(View<'a>, View<'a>)> {
+    let mut found = Vec::new();
+    let mut keys = HashSet::new();
+    let mut sources = HashSet::from([map.id]);
+    // A stack, not recursion: sources come off it in the order of the text, depth first.
+    let mut stack: Vec<View<'a>> = Vec::new();
+    push_sources(map, &mut stack);
+    for (key, value) in map.own_entries() {
+        if !key.merges(value) {
+            keys.insert((key.kind(), key.text()));
+        }
+    }
+    while let Some(source) = stack.pop() {
+        let source = source.target();
+        if !sources.insert(source.id) {
+            continue;
+        }
+        for (key, value) in source.own_entries() {
+            if !key.merges(value) && keys.insert((key.kind(), key.text())) {
+                found.push((key, value));
+            }
+        }
+        push_sources(source, &mut stack);
+    }
+    found
+}
+
+fn push_sources<'a>(map: View<'a>, stack: &mut Vec<View<'a>>) {
+    if !map.raw().has_merge {
+        return;
+    }
+    let from = stack.len();
+    for (key, value) in map.own_entries().filter(|(key, value)| key.merges(*value)) {
+        debug_assert!(key.kind() == Kind::Text, "a merge key is the text `<<`");
+        match value.kind() {
+            Kind::List => stack.extend(value.items()),
+            _ => stack.push(value),
+        }
+    }
+    stack[from..].reverse();
+}

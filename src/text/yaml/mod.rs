@@ -1,0 +1,291 @@
+//! YAML as it stands in a front matter: what it means and where each byte of it is.
+//!
+//! Reading only; `header_edit` writes. A tree is an arena, so that no shape of input can overflow
+//! the stack, neither here nor on drop. Aliases are never expanded, they are seen through.
+
+mod gap;
+mod json;
+mod keys;
+mod merge;
+mod parse;
+pub(crate) mod resolve;
+mod same;
+
+pub use json::{Budget, JsonError};
+pub use merge::Entries;
+pub use parse::{parse, parse_node};
+pub(crate) use same::Comparison;
+pub use same::same;
+
+use std::ops::Range;
+
+/// How deep lists and mappings may be nested, aliases counted as what they stand for.
+pub const MAX_DEPTH: usize = 64;
+
+/// How many aliases one front matter may have.
+pub const MAX_ALIASES: usize = 1000;
+
+/// Why a text is not a front matter.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct YamlError {
+    /// The problem's code as the format names it, e.g. `duplicate-key`.
+    pub code: &'static str,
+    /// Byte offset in the text that was parsed.
+    pub at: usize,
+    pub message: String,
+}
+
+/// What a value is, by YAML 1.2's core schema; whatever is quoted is text, timestamps are text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Null,
+    Bool,
+    Number,
+    Text,
+    List,
+    Map,
+}
+
+/// How a value is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    Plain,
+    Single,
+    Double,
+    Literal,
+    Folded,
+    /// A list or mapping in brackets, or the one pair of a flow list that has none.
+    Flow,
+    Block,
+    Alias,
+}
+
+/// A parsed YAML document; it owns its text.
+#[derive(Debug)]
+pub struct Tree {
+    source: String,
+    /// Contents that differ from the source: unescaped, folded or unindented.
+    decoded: String,
+    nodes: Vec<Node>,
+    tags: Vec<String>,
+    /// Alias and the node that it stands for, in the order of the text.
+    aliases: Vec<(NodeId, NodeId)>,
+    root: NodeId,
+    /// The document has a `---` of its own, with content behind it.
+    explicit_start: bool,
+}
+
+/// A node of a tree; cheap to copy.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    tree: &'a Tree,
+    id: NodeId,
+}
+
+type NodeId = u32;
+
+/// Stands for "no node", "no such byte" and "no tag".
+const NONE: u32 = u32::MAX;
+
+#[derive(Debug, Clone)]
+struct Node {
+    kind: Kind,
+    style: Style,
+    /// Where the content of a scalar is, in `decoded` or in the source.
+    content: (u32, u32),
+    is_decoded: bool,
+    /// The first byte of the anchor or tag, or else `start`.
+    outer: u32,
+    start: u32,
+    /// For a scalar with kept blank lines: before the last of their line endings.
+    end: u32,
+    /// The dash, the colon or, for a key, the question mark in front.
+    lead: u32,
+    tag: u32,
+    tag_span: (u32, u32),
+    has_anchor: bool,
+    /// A key of this mapping is a plain `<<`.
+    has_merge: bool,
+    first: NodeId,
+    next: NodeId,
+    count: u32,
+    /// Nesting of lists and mappings below and including this node, through aliases.
+    height: u8,
+}
+
+impl Tree {
+    pub fn root(&self) -> View<'_> {
+        View { tree: self, id: self.root }
+    }
+
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Whether the text opens a document of its own with `---`.
+    pub(crate) fn has_document_start(&self) -> bool {
+        self.explicit_start
+    }
+
+    /// Each alias with the node that it stands for, in the order of the text.
+    pub(crate) fn aliases(&self) -> impl Iterator<Item = (View<'_>, View<'_>)> {
+        self.aliases.iter().map(|&(alias, target)| (self.view(alias), self.view(target)))
+    }
+
+    fn view(&self, id: NodeId) -> View<'_> {
+        View { tree: self, id }
+    }
+
+    fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id as usize]
+    }
+}
+
+impl<'a> View<'a> {
+    pub fn kind(self) -> Kind {
+        self.target().raw().kind
+    }
+
+    pub fn is_null(self) -> bool {
+        self.kind() == Kind::Null
+    }
+
+    /// A scalar's content, of a plain one as it is written; nothing for null, lists and mappings.
+    pub fn text(self) -> Option<&'a str> {
+        match self.kind() {
+            Kind::Bool | Kind::Number | Kind::Text => Some(self.target().content()),
+            Kind::Null | Kind::List | Kind::Map => None,
+        }
+    }
+
+    /// Where the value is written: quotes included, a block scalar from its `|` to its last content
+    /// byte, a block collection from its first dash or key to the end of its last child, an alias itself.
+    pub fn span(self) -> Range<usize> {
+        let node = self.raw();
+        node.start as usize..node.end as usize
+    }
+
+    /// The items of a list, nothing for anything else; an alias is seen through.
+    pub fn items(self) -> Items<'a> {
+        let list = self.target();
+        let first = if list.raw().kind == Kind::List { list.raw().first } else { NONE };
+        Items { tree: self.tree, next: first }
+    }
+
+    /// The entries of a mapping as they are written, `<<` being a key as any other.
+    pub fn own_entries(self) -> impl Iterator<Item = (View<'a>, View<'a>)> + use<'a> {
+        let map = self.target();
+        let mut next = if map.raw().kind == Kind::Map { map.raw().first } else { NONE };
+        let tree = self.tree;
+        std::iter::from_fn(move || {
+            let key = (next != NONE).then(|| tree.view(next))?;
+            let value = tree.view(key.raw().next);
+            next = value.raw().next;
+            Some((key, value))
+        })
+    }
+
+    /// The entry that this mapping itself has for a key; merged ones do not count.
+    pub fn find_entry(self, key: &str) -> Option<(Self, Self)> {
+        self.own_entries().find(|(it, _)| it.text() == Some(key))
+    }
+
+    /// The value of a key, its own or a merged one.
+    pub fn get(self, key: &str) -> Option<Self> {
+        if let Some((_, value)) = self.find_entry(key) {
+            return Some(value);
+        }
+        let merges = self.target().raw().has_merge;
+        merges.then(|| self.entries().find(|(it, _)| it.text() == Some(key)))?.map(|(_, value)| value)
+    }
+
+    pub fn len(self) -> usize {
+        let node = self.target().raw();
+        let parts = if node.kind == Kind::Map { 2 } else { 1 };
+        node.count as usize / parts
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn style(self) -> Style {
+        self.raw().style
+    }
+
+    pub fn is_alias(self) -> bool {
+        self.raw().style == Style::Alias
+    }
+
+    /// From the anchor or tag, if there is one, to the end of the value.
+    pub(crate) fn outer_span(self) -> Range<usize> {
+        self.raw().outer as usize..self.raw().end as usize
+    }
+
+    /// The dash or colon before a value, the question mark before a key.
+    pub(crate) fn lead(self) -> Option<usize> {
+        let lead = self.raw().lead;
+        (lead != NONE).then_some(lead as usize)
+    }
+
+    pub(crate) fn tag(self) -> Option<&'a str> {
+        self.tree.tags.get(self.raw().tag as usize).map(String::as_str)
+    }
+
+    pub(crate) fn tag_span(self) -> Option<Range<usize>> {
+        let (start, end) = self.raw().tag_span;
+        (start < end).then_some(start as usize..end as usize)
+    }
+
+    pub(crate) fn has_anchor(self) -> bool {
+        self.raw().has_anchor
+    }
+
+    /// Whether nothing is written here: no token and no quotes.
+    pub(crate) fn is_unwritten(self) -> bool {
+        self.raw().start == self.raw().end && self.style() == Style::Plain
+    }
+
+    /// What an alias stands for, and any other node itself.
+    pub(crate) fn target(self) -> Self {
+        let node = self.raw();
+        if node.style == Style::Alias { self.tree.view(node.first) } else { self }
+    }
+
+    fn raw(self) -> &'a Node {
+        self.tree.node(self.id)
+    }
+
+    fn content(self) -> &'a str {
+        let node = self.raw();
+        let text = if node.is_decoded { &self.tree.decoded } else { &self.tree.source };
+        text.get(node.content.0 as usize..node.content.1 as usize).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Debug for View<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("View").field("kind", &self.kind()).field("span", &self.span()).finish()
+    }
+}
+
+/// The items of a list, in order.
+#[derive(Debug, Clone)]
+pub struct Items<'a> {
+    tree: &'a Tree,
+    next: NodeId,
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = View<'a>;
+
+    fn next(&mut self) -> Option<View<'a>> {
+        let item = (self.next != NONE).then(|| self.tree.view(self.next))?;
+        self.next = item.raw().next;
+        Some(item)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,428 @@
+//! Text to tree, in one pass over the scanner's events. The only file that names the scanner.
+//!
+//! The scanner says what there is and where scalars and brackets are. Where dashes, colons, anchors and tags
+//! are is found by walking over the gaps, which hold nothing but those, blanks and comments.
+
+use super::{Kind, MAX_ALIASES, MAX_DEPTH, NONE, Node, NodeId, Style, Tree, YamlError};
+use super::{gap::Gap, keys, resolve};
+use crate::text::front_matter::MAX_FRONT_MATTER;
+use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StructureStyle, Tag};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Parses a front matter: one document, a mapping or nothing.
+///
+/// Linear in the text's length, at most [`MAX_DEPTH`] levels and [`MAX_ALIASES`] aliases.
+pub fn parse(yaml: &str) -> Result<Tree, YamlError> {
+    let tree = parse_node(yaml)?;
+    let root = tree.root();
+    match root.kind() {
+        Kind::Map => Ok(tree),
+        Kind::Null if root.is_unwritten() && root.outer_span().is_empty() => Ok(tree),
+        _ => {
+            let at = root.outer_span().start;
+            let message = "the front matter is not a list of `key: value` entries".to_owned();
+            Err(YamlError { code: "not-a-mapping", at, message })
+        }
+    }
+}
+
+/// Parses one YAML value of any kind, with the limits of [`parse`].
+pub fn parse_node(yaml: &str) -> Result<Tree, YamlError> {
+    if yaml.len() > MAX_FRONT_MATTER {
+        return Err(too_large(
+            MAX_FRONT_MATTER,
+            format!("the front matter has more than {MAX_FRONT_MATTER} bytes"),
+        ));
+    }
+    if let Some(at) = conflict_marker(yaml) {
+        let message = "a merge conflict is not resolved".to_owned();
+        return Err(YamlError { code: "conflict-markers", at, message });
+    }
+    let mut builder = Builder::new(yaml);
+    let options = granit_parser::options! {
+        emit_comments: false,
+        flow_nesting_limit: MAX_DEPTH,
+        block_nesting_limit: MAX_DEPTH,
+    };
+    for event in Parser::new_from_str_with_options(yaml, options) {
+        let (event, span) = event.map_err(|it| scan_error(&it))?;
+        builder.take(event, span)?;
+    }
+    Ok(builder.finish())
+}
+
+struct Builder<'a> {
+    tree: Tree,
+    gap: Gap<'a>,
+    open: Vec<Open>,
+    anchors: HashMap<usize, Anchored>,
+    tags: HashMap<String, u32>,
+    documents: usize,
+}
+
+/// A collection whose end has not come yet.
+struct Open {
+    id: NodeId,
+    last: NodeId,
+    anchor: usize,
+}
+
+struct Anchored {
+    id: NodeId,
+    is_complete: bool,
+}
+
+/// What stands before a node's content.
+struct Before {
+    lead: u32,
+    outer: u32,
+    /// Behind the indicator and the properties.
+    at: usize,
+}
+
+impl<'a> Builder<'a> {
+    fn new(source: &'a str) -> Self {
+        let tree = Tree {
+            source: source.to_owned(),
+            decoded: String::new(),
+            nodes: Vec::new(),
+            tags: Vec::new(),
+            aliases: Vec::new(),
+            root: NONE,
+            explicit_start: false,
+        };
+        Self {
+            tree,
+            gap: Gap::new(source),
+            open: Vec::new(),
+            anchors: HashMap::new(),
+            tags: HashMap::new(),
+            documents: 0,
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), YamlError> {
+        let range = span.byte_range().unwrap_or_default();
+        let tag_span = span.tag_span().and_then(|it| it.byte_range()).unwrap_or_default();
+        match event {
+            Event::DocumentStart(explicit, _) => self.document(explicit, &range)?,
+            Event::Scalar(text, style, anchor, tag) => {
+                let props = Props { anchor, tag: tag.as_deref(), span: tag_span };
+                self.scalar(&text, style, &props, range, span.indent)?;
+            }
+            Event::Alias(id) => self.alias(id, range)?,
+            Event::SequenceStart(style, anchor, tag) => {
+                self.start(Kind::List, style, &Props { anchor, tag: tag.as_deref(), span: tag_span }, range)?;
+            }
+            Event::MappingStart(style, anchor, tag) => {
+                self.start(Kind::Map, style, &Props { anchor, tag: tag.as_deref(), span: tag_span }, range)?;
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.end(range)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn document(&mut self, explicit: bool, range: &Range<usize>) -> Result<(), YamlError> {
+        self.documents += 1;
+        if self.documents > 1 {
+            return Err(invalid(range.start, "it holds more than one YAML document".to_owned()));
+        }
+        if explicit {
+            self.tree.explicit_start = true;
+            self.gap.at = self.gap.at.max(range.end);
+        }
+        Ok(())
+    }
+
+    fn scalar(
+        &mut self,
+        text: &str,
+        style: ScalarStyle,
+        props: &Props<'_>,
+        range: Range<usize>,
+        indent: Option<usize>,
+    ) -> Result<(), YamlError> {
+        let is_unwritten = style == ScalarStyle::Plain && range.is_empty();
+        let before = self.before(is_unwritten, props);
+        let style = scalar_style(style);
+        let written = match style {
+            Style::Literal | Style::Folded => self.gap.block_scalar(before.at, range.end, indent),
+            _ if is_unwritten => before.at..before.at,
+            _ => range,
+        };
+        let text = if is_unwritten { "" } else { text };
+        let mut node = self.node(scalar_kind(text, style, props.tag), style, props, &before, written.clone());
+        (node.content, node.is_decoded) = self.content(text, &written);
+        self.gap.at = self.gap.at.max(written.end);
+        let id = self.add(node)?;
+        self.remember(props.anchor, id, true);
+        Ok(())
+    }
+
+    fn alias(&mut self, anchor: usize, range: Range<usize>) -> Result<(), YamlError> {
+        if self.tree.aliases.len() == MAX_ALIASES {
+            return Err(too_large(range.start, format!("it has more than {MAX_ALIASES} aliases")));
+        }
+        let Some(&Anchored { id: target, is_complete: true }) = self.anchors.get(&anchor) else {
+            return Err(invalid(range.start, "an alias stands inside of what it refers to".to_owned()));
+        };
+        let props = Props { anchor: 0, tag: None, span: 0..0 };
+        let before = self.before(false, &props);
+        self.gap.at = range.end;
+        let kind = self.tree.node(target).kind;
+        let mut node = self.node(kind, Style::Alias, &props, &before, range);
+        node.first = target;
+        node.height = self.tree.node(target).height;
+        let id = self.add(node)?;
+        self.tree.aliases.push((id, target));
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        kind: Kind,
+        style: StructureStyle,
+        props: &Props<'_>,
+        range: Range<usize>,
+    ) -> Result<(), YamlError> {
+        let before = self.before(false, props);
+        let style = if style == StructureStyle::Flow { Style::Flow } else { Style::Block };
+        if style == Style::Flow {
+            self.gap.at = self.gap.at.max(range.end);
+        }
+        let node = self.node(kind, style, props, &before, range);
+        let at = node.start;
+        let id = self.add(node)?;
+        if self.open.len() == MAX_DEPTH {
+            return Err(too_deep(at as usize));
+        }
+        self.open.push(Open { id, last: NONE, anchor: props.anchor });
+        self.remember(props.anchor, id, false);
+        Ok(())
+    }
+
+    fn end(&mut self, range: Range<usize>) -> Result<(), YamlError> {
+        let Some(Open { id, last, anchor }) = self.open.pop() else { return Ok(()) };
+        let has_bracket = self.tree.node(id).style == Style::Flow && !range.is_empty();
+        if has_bracket {
+            self.gap.at = range.end;
+        }
+        let end = if has_bracket { range.end as u32 } else { self.end_of(last) };
+        let node = &mut self.tree.nodes[id as usize];
+        node.end = end.max(node.start);
+        if node.height as usize > MAX_DEPTH {
+            return Err(too_deep(node.start as usize));
+        }
+        let (kind, height) = (node.kind, node.height);
+        if kind == Kind::Map {
+            keys::check(&mut self.tree, id)?;
+        }
+        self.remember(anchor, id, true);
+        if let Some(parent) = self.open.last() {
+            let parent = &mut self.tree.nodes[parent.id as usize];
+            parent.height = parent.height.max(height.saturating_add(1));
+        }
+        Ok(())
+    }
+
+    /// A pair without a value ends behind its colon, any other node where its content ends.
+    fn end_of(&self, id: NodeId) -> u32 {
+        self.tree.nodes.get(id as usize).map_or(0, |it| it.end)
+    }
+
+    /// Walks over the gap before a node: an indicator that the parent calls for, then anchor and tag.
+    fn before(&mut self, is_unwritten: bool, props: &Props<'_>) -> Before {
+        let lead = match self.open.last().map(|it| (self.tree.node(it.id), it.last)) {
+            None => None,
+            Some((parent, _)) if parent.kind == Kind::List && parent.style == Style::Block => {
+                self.gap.take(b'-')
+            }
+            Some((parent, _)) if parent.kind == Kind::List => {
+                self.gap.skip_commas();
+                None
+            }
+            Some((parent, _)) if parent.count.is_multiple_of(2) => {
+                if parent.style == Style::Flow {
+                    self.gap.skip_commas();
+                }
+                self.gap.take(b'?')
+            }
+            Some(_) => self.gap.take(b':'),
+        };
+        let lead = lead.map_or(NONE, |it| it as u32);
+        let in_flow = self.open.last().is_some_and(|it| self.tree.node(it.id).style == Style::Flow);
+        let outer = self.gap.peek();
+        self.gap.skip_properties(props.anchor != 0, &props.span, in_flow);
+        let at = if is_unwritten { self.gap.at } else { self.gap.peek() };
+        Before { lead, outer: outer as u32, at }
+    }
+
+    fn node(
+        &mut self,
+        kind: Kind,
+        style: Style,
+        props: &Props<'_>,
+        before: &Before,
+        at: Range<usize>,
+    ) -> Node {
+        let tag = props.tag.map_or(NONE, |tag| self.tag(tag));
+        Node {
+            kind,
+            style,
+            content: (0, 0),
+            is_decoded: false,
+            outer: if props.is_empty() { at.start as u32 } else { before.outer },
+            start: at.start as u32,
+            end: at.end as u32,
+            lead: before.lead,
+            tag,
+            tag_span: (props.span.start as u32, props.span.end as u32),
+            has_anchor: props.anchor != 0,
+            has_merge: false,
+            first: NONE,
+            next: NONE,
+            count: 0,
+            height: u8::from(matches!(kind, Kind::List | Kind::Map)),
+        }
+    }
+
+    fn tag(&mut self, tag: &Tag) -> u32 {
+        let next = self.tree.tags.len() as u32;
+        let tag = format!("{}{}", tag.handle(), tag.suffix());
+        *self.tags.entry(tag).or_insert_with_key(|tag| {
+            self.tree.tags.push(tag.clone());
+            next
+        })
+    }
+
+    /// Adds a node to the collection that is open; a block collection starts with its first child.
+    fn add(&mut self, node: Node) -> Result<NodeId, YamlError> {
+        let id = self.tree.nodes.len() as NodeId;
+        let from = if node.lead == NONE { node.outer } else { node.lead };
+        let height = node.height;
+        self.tree.nodes.push(node);
+        let Some(open) = self.open.last_mut() else {
+            self.tree.root = id;
+            return Ok(id);
+        };
+        let parent = &mut self.tree.nodes[open.id as usize];
+        if parent.count == 0 {
+            parent.first = id;
+            if parent.style == Style::Block {
+                let had_properties = parent.outer != parent.start;
+                parent.start = from;
+                parent.outer = if had_properties { parent.outer } else { from };
+            }
+        }
+        parent.count += 1;
+        parent.height = parent.height.max(height.saturating_add(1));
+        if parent.height as usize > MAX_DEPTH {
+            return Err(too_deep(from as usize));
+        }
+        if open.last != NONE {
+            self.tree.nodes[open.last as usize].next = id;
+        }
+        open.last = id;
+        Ok(id)
+    }
+
+    fn content(&mut self, text: &str, written: &Range<usize>) -> ((u32, u32), bool) {
+        if self.tree.source.get(written.clone()) == Some(text) {
+            return ((written.start as u32, written.end as u32), false);
+        }
+        let from = self.tree.decoded.len() as u32;
+        self.tree.decoded.push_str(text);
+        ((from, self.tree.decoded.len() as u32), true)
+    }
+
+    fn remember(&mut self, anchor: usize, id: NodeId, is_complete: bool) {
+        if anchor != 0 {
+            self.anchors.insert(anchor, Anchored { id, is_complete });
+        }
+    }
+
+    fn finish(mut self) -> Tree {
+        if self.tree.root == NONE {
+            let end = self.tree.source.len();
+            let props = Props { anchor: 0, tag: None, span: 0..0 };
+            let before = Before { lead: NONE, outer: end as u32, at: end };
+            let node = self.node(Kind::Null, Style::Plain, &props, &before, end..end);
+            self.tree.root = self.tree.nodes.len() as NodeId;
+            self.tree.nodes.push(node);
+        }
+        self.tree
+    }
+}
+
+struct Props<'a> {
+    /// The scanner's number of the anchor; zero is none.
+    anchor: usize,
+    tag: Option<&'a Tag>,
+    span: Range<usize>,
+}
+
+impl Props<'_> {
+    fn is_empty(&self) -> bool {
+        self.anchor == 0 && self.tag.is_none()
+    }
+}
+
+fn scalar_style(style: ScalarStyle) -> Style {
+    match style {
+        ScalarStyle::Plain => Style::Plain,
+        ScalarStyle::SingleQuoted => Style::Single,
+        ScalarStyle::DoubleQuoted => Style::Double,
+        ScalarStyle::Literal => Style::Literal,
+        ScalarStyle::Folded => Style::Folded,
+    }
+}
+
+/// A core tag decides; a tag of the author's own makes text, or null of nothing.
+fn scalar_kind(text: &str, style: Style, tag: Option<&Tag>) -> Kind {
+    let Some(tag) = tag else {
+        return if style == Style::Plain { resolve::plain_kind(text) } else { Kind::Text };
+    };
+    match tag.core_suffix() {
+        Some("null") => Kind::Null,
+        Some("bool") => Kind::Bool,
+        Some("int" | "float") => Kind::Number,
+        Some(_) => Kind::Text,
+        None if style == Style::Plain && text.is_empty() => Kind::Null,
+        None => Kind::Text,
+    }
+}
+
+/// The first line that git wrote to mark a conflict; no YAML that a person writes begins a line so.
+fn conflict_marker(yaml: &str) -> Option<usize> {
+    let mut at = 0;
+    for line in yaml.split_inclusive('\n') {
+        let rest = line.strip_prefix("<<<<<<<").or_else(|| line.strip_prefix(">>>>>>>"));
+        if rest.is_some_and(|it| it.is_empty() || it.starts_with([' ', '\r', '\n'])) {
+            return Some(at);
+        }
+        at += line.len();
+    }
+    None
+}
+
+fn scan_error(error: &ScanError) -> YamlError {
+    let at = error.marker().byte_offset().unwrap_or_default();
+    match error.kind() {
+        ErrorKind::RecursionLimitExceeded => too_deep(at),
+        kind => invalid(at, kind.to_string()),
+    }
+}
+
+fn invalid(at: usize, message: String) -> YamlError {
+    YamlError { code: "front-matter-invalid", at, message }
+}
+
+fn too_deep(at: usize) -> YamlError {
+    too_large(at, format!("lists and mappings are nested deeper than {MAX_DEPTH} levels"))
+}
+
+fn too_large(at: usize, message: String) -> YamlError {
+    YamlError { code: "too-large", at, message }
+}
