@@ -36,7 +36,7 @@ const OLD: &str = "old\n";
 const NEW: &str = "old\nours\n";
 const STEP: &str = "/plans/p/step-1.md";
 
-fn plant_step(state: &mut State) {
+pub(super) fn plant_step(state: &mut State) {
     state.plant(STEP, OLD.as_bytes());
 }
 
@@ -46,7 +46,7 @@ fn plant_linked(state: &mut State) {
     state.settle();
 }
 
-fn edit(plans: &PlansDir) -> Result<(), DiskError> {
+pub(super) fn edit(plans: &PlansDir) -> Result<(), DiskError> {
     let mut locked = plans.lock(&mut || {})?;
     let changed = locked.change(Path::new("p/step-1.md"), &mut |bytes| {
         let ours = bytes.windows(5).any(|it| it == b"ours\n");
@@ -238,7 +238,7 @@ struct After {
     kept: Vec<String>,
 }
 
-fn open(disk: &ModelDisk) -> Result<PlansDir, DiskError> {
+pub(super) fn open(disk: &ModelDisk) -> Result<PlansDir, DiskError> {
     PlansDir::open(Arc::new(disk.clone()), Path::new("/plans"), Some(Path::new("/state")))
 }
 
