@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use super::calls::{Open, Rename};
-use super::change::{Put, Raced};
+use super::change::{Look, Put, Raced};
 use super::displaced::{Kept, KeptWhy, dir, keep};
 use super::error::DiskError;
 use super::journal::{BACK, Direction, FileOp, ID_STEP, Journal};
 use super::locked::{Locked, Version};
 use super::moves::{Safe, is, is_one_file, read_own, rename_new, write_new};
-use super::names::{Content, NamedPath, RUNTIME, VersionName, checked};
+use super::names::{Content, NamedPath, Origin, RUNTIME, VersionName, checked};
+use super::plans_dir::Snapshot;
 use super::runtime::Trust;
 use super::undo::Record;
 
@@ -261,7 +262,8 @@ impl Locked<'_> {
             }
         };
         let id = id + n as u64 * ID_STEP;
-        let name = VersionName { id, base, new, path: NamedPath::Whole(path.clone()) };
+        let path = NamedPath::Whole(path.clone());
+        let name = VersionName { origin: Origin::Clean, id, base, new, path };
         Version { path: dir(&self.plans.root).join(name.encode()), name }
     }
 
@@ -344,17 +346,7 @@ impl Locked<'_> {
                 if base.bytes != *before {
                     return Err(changed());
                 }
-                return match self.put(version.name.id, &base, after, None)? {
-                    Put::Clean(draft) => Ok(draft.version),
-                    Put::Stale => Err(changed()),
-                    Put::Raced(raced, _) => {
-                        let mut kept = Vec::new();
-                        let withdrawn = self.withdraw(Some(raced), &mut kept);
-                        let error = withdrawn.err().unwrap_or_else(changed);
-                        self.news.append(&mut kept);
-                        Err(error)
-                    }
-                };
+                return self.put_or_leave(version.name.id, &base, after);
             }
             FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => {
                 let to = root.join(to);
@@ -371,6 +363,22 @@ impl Locked<'_> {
             }
         }
         Ok(version)
+    }
+
+    /// Replaces a text; when somebody saved meanwhile, theirs stays.
+    fn put_or_leave(&mut self, id: u64, base: &Snapshot, new: &[u8]) -> Result<Version, DiskError> {
+        let changed = || DiskError::FileChanged { path: self.plans.root.join(&base.real) };
+        match self.put(id, base, new, None, Look::First)? {
+            Put::Clean(draft) => Ok(draft.version),
+            Put::Stale => Err(changed()),
+            Put::Raced(raced, _) => {
+                let error = changed();
+                let mut kept = Vec::new();
+                let withdrawn = self.withdraw(Some(raced), &mut kept);
+                self.news.append(&mut kept);
+                Err(withdrawn.err().unwrap_or(error))
+            }
+        }
     }
 
     /// Removes the unused draft of an earlier try, which would have the wanted name.
@@ -444,7 +452,7 @@ impl Locked<'_> {
             let name = VersionName { id: version.name.id + 3, ..version.name.clone() };
             rename_new(disk, &version.path, &dir(&self.plans.root).join(name.encode())).ok();
             let base = self.plans.read(real)?;
-            return self.put(version.name.id + 2, &base, before, None).map(|_| ());
+            return self.put_or_leave(version.name.id + 2, &base, before).map(drop);
         };
         if evidence.path == second.path {
             disk.rename(&second.path, &path, Rename::Replace)
@@ -453,7 +461,7 @@ impl Locked<'_> {
         }
         let (real, text, ours) = (real.to_path_buf(), before.to_vec(), after.to_vec());
         let mut kept: Vec<Kept> = Vec::new();
-        let done = self.withdraw(Some(Raced { real, theirs: version, text, ours }), &mut kept);
+        let done = self.exchange_back(&Raced { real, theirs: version, text, ours }, &mut kept);
         self.news.append(&mut kept);
         done
     }

@@ -10,17 +10,32 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::calls::Rename;
+use super::calls::{Rename, Stat};
 use super::displaced::{Kept, KeptWhy, dir, keep};
 use super::error::{ChangeError, DiskError};
 use super::locked::{Done, Draft, Locked, Version, Written};
 use super::moves::{is, is_missing_call, rename_new};
-use super::names::{Content, VersionName};
+use super::names::{Content, Origin, VersionName};
 use super::plans_dir::Snapshot;
 use super::undo::Record;
 
+/// Makes the new text of a file from the one that it holds.
+pub type Edit<'a, E> = dyn FnMut(&[u8]) -> Result<Vec<u8>, E> + 'a;
+
 /// How often an edit is made again before the editor wins.
 const TRIES: usize = 3;
+
+/// How often the edit is made again just because a last look, before the exchange, says so.
+const LOOKS: usize = 2;
+
+/// When a put looks whether somebody saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Already before the exchange: writing the draft safely takes a while, and a save in that
+    /// time is better found before the file shows a version without it. Only a hint.
+    First,
+    After,
+}
 
 /// What putting a draft in place came to.
 #[derive(Debug)]
@@ -49,15 +64,11 @@ impl Locked<'_> {
     /// When somebody saves in between, `edit` runs again on their text; after three times
     /// their text stays and the answer is [`DiskError::FileChanged`]. An edit that gives the
     /// same bytes back writes nothing. An error leaves the file as its editors saved it.
-    pub fn change<E>(
-        &mut self,
-        relative: &Path,
-        edit: &mut dyn FnMut(&[u8]) -> Result<Vec<u8>, E>,
-    ) -> Result<Written, ChangeError<E>> {
+    pub fn change<E>(&mut self, relative: &Path, edit: &mut Edit<'_, E>) -> Result<Written, ChangeError<E>> {
         let mut kept = Vec::new();
         let mut raced: Option<Raced> = None;
         let mut base = self.read_for_change(relative)?;
-        for _ in 0..TRIES {
+        for n in 0..LOOKS + TRIES {
             let new = match edit(&base.bytes) {
                 Ok(new) => new,
                 Err(refusal) => {
@@ -71,11 +82,14 @@ impl Locked<'_> {
                 return Ok(unchanged(base, kept));
             }
             let id = self.fresh_id();
-            match self.put(id, &base, &new, raced.as_ref()) {
+            let look = if n < LOOKS { Look::First } else { Look::After };
+            match self.put(id, &base, &new, raced.as_ref(), look) {
                 Ok(Put::Clean(draft)) => {
                     let stat = draft.file.stat().unwrap_or(base.stat);
                     let before = match raced {
-                        Some(raced) => self.release(&raced.theirs, Content::of(&base.bytes)),
+                        Some(raced) => {
+                            self.outlive(&raced.theirs, Content::of(&base.bytes), Content::of(&new))
+                        }
                         None => draft.version,
                     };
                     self.record(Record::replaced(&base.real, &before, Content::of(&new)));
@@ -84,12 +98,6 @@ impl Locked<'_> {
                 Ok(Put::Raced(next, theirs)) => {
                     self.overtake(raced.replace(next), &mut kept);
                     base = theirs;
-                    if base.bytes.is_empty() {
-                        // They truncated the file and are about to write: let them.
-                        self.withdraw(raced.take(), &mut kept)?;
-                        self.plans.disk.pause(Duration::from_millis(5));
-                        base = self.read_for_change(relative)?;
-                    }
                 }
                 Ok(Put::Stale) | Err(DiskError::NotFound { .. }) => {
                     self.overtake(raced.take(), &mut kept);
@@ -116,6 +124,7 @@ impl Locked<'_> {
         base: &Snapshot,
         new: &[u8],
         raced: Option<&Raced>,
+        look: Look,
     ) -> Result<Put, DiskError> {
         let expected = raced.map_or(&base.bytes, |it| &it.ours);
         if base.stat.nlink > 1 && raced.is_none() {
@@ -123,6 +132,11 @@ impl Locked<'_> {
         }
         let draft = self.draft(id, &base.real, Content::of(expected), new, Some(base))?;
         let path = self.plans.root.join(&base.real);
+        let stale = || self.plans.disk.lstat(&path).is_ok_and(|now| now.moved_on(&base.stat));
+        if look == Look::First && raced.is_none() && stale() {
+            self.plans.disk.remove(&draft.version.path).ok();
+            return Ok(Put::Stale);
+        }
         let exchanged = if self.plans.lacks_exchange() {
             Err(Errno::NOSYS.into())
         } else {
@@ -155,7 +169,7 @@ impl Locked<'_> {
         expected: &[u8],
     ) -> Result<Put, DiskError> {
         let synced = self.sync_parent(path);
-        let looked = synced.and_then(|()| self.read_displaced(&draft.version.path));
+        let looked = synced.and_then(|()| self.read_save(&draft.version.path, expected));
         match looked {
             Ok((bytes, _)) if bytes == expected => Ok(Put::Clean(draft)),
             Ok((bytes, stat)) => {
@@ -170,6 +184,20 @@ impl Locked<'_> {
             }
             Err(error) => Err(self.take_back(path, &draft, new, error)),
         }
+    }
+
+    /// Reads what came out; an empty text is most often a save of which only the truncation
+    /// has happened, so that is waited for.
+    fn read_save(&self, at: &Path, expected: &[u8]) -> Result<(Vec<u8>, Stat), DiskError> {
+        let mut found = self.read_displaced(at)?;
+        for _ in 0..10 {
+            if !found.0.is_empty() || expected.is_empty() {
+                break;
+            }
+            self.plans.disk.pause(Duration::from_millis(5));
+            found = self.read_displaced(at)?;
+        }
+        Ok(found)
     }
 
     /// Undoes an exchange whose outcome cannot be judged or may not be durable.
@@ -190,38 +218,49 @@ impl Locked<'_> {
         error
     }
 
-    /// Puts the latest save of an editor back into the file in place of our version.
+    /// Puts the text of an editor's latest save back into the file in place of our version.
     ///
-    /// If there was another save on top of ours, that one goes into the file and the
-    /// earlier one is kept.
+    /// A copy of it: the inode stays in `displaced/`. Whoever read our version in between may
+    /// still save from that, and would take the only copy away.
     pub(super) fn withdraw(&self, raced: Option<Raced>, kept: &mut Vec<Kept>) -> Result<(), DiskError> {
-        let Some(Raced { real, theirs, text, ours }) = raced else { return Ok(()) };
-        let disk = &*self.plans.disk;
-        let path = self.plans.root.join(&real);
-        let (mut coming_out, mut going_in, mut comes_ours) = (ours, text, true);
+        let Some(mut raced) = raced else { return Ok(()) };
         for _ in 0..TRIES {
-            match disk.rename(&theirs.path, &path, Rename::Exchange) {
-                // Renamed away by an editor that is about to save.
-                Err(error) if is(&error, Errno::NOENT) => break,
-                Err(source) => {
-                    let kept = keep(disk, &self.plans.root, &theirs.path, KeptWhy::Overtaken).kept;
-                    return Err(DiskError::Uncertain { path, kept, source });
-                }
-                Ok(()) => {}
-            }
-            // If this fails, a power cut brings our version back and theirs is reported.
-            self.sync_parent(&path).ok();
-            let Ok((out, _)) = self.read_displaced(&theirs.path) else { break };
-            if out == coming_out {
-                if comes_ours {
-                    self.release(&theirs, Content::of(&out));
+            let real = raced.real.clone();
+            let Ok(stat) = self.plans.disk.lstat(&raced.theirs.path) else { break };
+            let base = Snapshot { bytes: raced.text.clone(), stat, real };
+            match self.put(self.fresh_id(), &base, &raced.text, Some(&raced), Look::After) {
+                Ok(Put::Clean(_)) => {
+                    let content = Content::of(&raced.text);
+                    self.outlive(&raced.theirs, content, content);
                     return Ok(());
                 }
-                break;
+                Ok(Put::Raced(next, _)) => {
+                    self.overtake(Some(std::mem::replace(&mut raced, next)), kept);
+                }
+                // Renamed away by an editor that is about to save.
+                Ok(Put::Stale) | Err(DiskError::NotFound { .. }) => break,
+                Err(_) => return self.exchange_back(&raced, kept),
             }
-            (coming_out, going_in, comes_ours) = (going_in, out, false);
         }
-        kept.push(keep(disk, &self.plans.root, &theirs.path, KeptWhy::Overtaken));
+        self.overtake(Some(raced), kept);
+        Ok(())
+    }
+
+    /// Lets a displaced version and our own change places again.
+    pub(super) fn exchange_back(&self, raced: &Raced, kept: &mut Vec<Kept>) -> Result<(), DiskError> {
+        let disk = &*self.plans.disk;
+        let path = self.plans.root.join(&raced.real);
+        if let Err(source) = disk.rename(&raced.theirs.path, &path, Rename::Exchange) {
+            let kept = keep(disk, &self.plans.root, &raced.theirs.path, KeptWhy::Overtaken).kept;
+            return Err(DiskError::Uncertain { path, kept, source });
+        }
+        // If this fails, a power cut brings our version back and theirs is reported.
+        self.sync_parent(&path).ok();
+        if self.read_displaced(&raced.theirs.path).is_ok_and(|(out, _)| out == raced.ours) {
+            self.release(&raced.theirs, Content::of(&raced.ours));
+        } else {
+            kept.push(keep(disk, &self.plans.root, &raced.theirs.path, KeptWhy::Overtaken));
+        }
         Ok(())
     }
 
@@ -232,9 +271,19 @@ impl Locked<'_> {
         }
     }
 
-    /// Says in the name of a version that its text is known and needs no report.
-    pub(super) fn release(&self, version: &Version, content: Content) -> Version {
-        let name = VersionName { base: content, ..version.name.clone() };
+    /// Says in the name of a version that it is planwatch's own text and needs no report.
+    fn release(&self, version: &Version, content: Content) {
+        let name = VersionName { origin: Origin::Own, base: content, new: content, ..version.name.clone() };
+        self.rename_version(version, name);
+    }
+
+    /// Says in the name of a save which text was made from it, so that it can be reported
+    /// when a third text takes that one's place.
+    fn outlive(&self, save: &Version, base: Content, new: Content) -> Version {
+        self.rename_version(save, VersionName { origin: Origin::Race, base, new, ..save.name.clone() })
+    }
+
+    fn rename_version(&self, version: &Version, name: VersionName) -> Version {
         let path = dir(&self.plans.root).join(name.encode());
         // If it fails the text is reported without need, never lost.
         rename_new(&*self.plans.disk, &version.path, &path).ok();

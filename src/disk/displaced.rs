@@ -9,9 +9,11 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use super::calls::{Disk, FileKind, Stat};
-use super::moves::{read_own, rename_new};
-use super::names::{Content, NamedPath, RUNTIME, VersionName, hex_field, parse_path, with_path};
+use super::moves::{is, read_own, rename_new};
+use super::names::{Content, NamedPath, Origin, RUNTIME, VersionName, hex_field, parse_path, with_path};
 
 /// Below `.planwatch`.
 pub(super) const DIR: &str = "displaced";
@@ -86,9 +88,14 @@ pub(super) fn keep(disk: &dyn Disk, root: &Path, version: &Path, why: KeptWhy) -
     let path = parsed.as_ref().map_or_else(|| PathBuf::from(name), |it| it.path.shown());
     let mut at = name.to_os_string();
     if let Some(parsed) = parsed {
-        let wanted = kept_name(why, parsed.id, &parsed.path);
-        if rename_new(disk, version, &dir(root).join(&wanted)).is_ok() {
-            at = wanted;
+        for id in parsed.id..parsed.id + 100 {
+            let wanted = kept_name(why, id, &parsed.path);
+            match rename_new(disk, version, &dir(root).join(&wanted)) {
+                Err(error) if is(&error, Errno::EXIST) => continue,
+                Ok(()) => at = wanted,
+                Err(_) => {}
+            }
+            break;
         }
     }
     Kept { path, kept: Path::new(RUNTIME).join(DIR).join(at), why }
@@ -97,26 +104,31 @@ pub(super) fn keep(disk: &dyn Disk, root: &Path, version: &Path, why: KeptWhy) -
 /// Lists what is kept, without changing anything.
 pub(super) fn kept(disk: &dyn Disk, root: &Path) -> Vec<Kept> {
     let dir = dir(root);
+    let listed = disk.list(&dir).unwrap_or_default();
+    let versions: Vec<_> = listed.iter().filter_map(|(name, _)| VersionName::parse(name)).collect();
     let mut found = Vec::new();
-    for (name, stat) in disk.list(&dir).unwrap_or_default() {
+    for (name, stat) in listed {
         let Ok(stat) = stat else { continue };
         let at = Path::new(RUNTIME).join(DIR).join(&name);
         if let Some((why, path)) = parse_kept(&name) {
             found.push(Kept { path, kept: at, why });
         } else if let Some(version) = VersionName::parse(&name)
-            && written_late(&stat)
-            && verdict(disk, &dir.join(&name), &version, &stat) == Verdict::Theirs
+            && in_doubt(&version, &stat)
+            && let Verdict::Theirs(why) = verdict(disk, root, &dir.join(&name), &version, &stat, &versions)
         {
-            found.push(Kept { path: version.path.shown(), kept: at, why: KeptWhy::Late });
+            found.push(Kept { path: version.path.shown(), kept: at, why });
         }
     }
     found.sort_by(|a, b| a.kept.cmp(&b.kept));
     found
 }
 
-/// Whether the bytes may have changed after the exchange, which set the change time.
-pub(super) fn written_late(stat: &Stat) -> bool {
-    stat.kind != FileKind::File || stat.mtime_ns >= stat.ctime_ns
+/// Whether a version needs a look before it has been quiet for long.
+///
+/// An exchange sets the change time, and writing also the other; after a second renaming
+/// the two tell nothing.
+pub(super) fn in_doubt(version: &VersionName, stat: &Stat) -> bool {
+    version.origin != Origin::Clean || stat.kind != FileKind::File || stat.mtime_ns >= stat.ctime_ns
 }
 
 /// Whose text a displaced version holds.
@@ -126,14 +138,22 @@ pub(super) enum Verdict {
     Replaced,
     /// planwatch's own, never put in place or taken back.
     Own,
-    /// Somebody else's, and in no file.
-    Theirs,
+    /// Somebody else's, and perhaps in no file.
+    Theirs(KeptWhy),
     /// It could not be read; it stays.
     Unknown,
 }
 
-/// Judges a version by its name, its bytes and the mark of an unfinished draft.
-pub(super) fn verdict(disk: &dyn Disk, at: &Path, version: &VersionName, stat: &Stat) -> Verdict {
+/// Judges a version by its name, its bytes and the mark of an unfinished draft; `all` are
+/// the versions that lie beside it.
+pub(super) fn verdict(
+    disk: &dyn Disk,
+    root: &Path,
+    at: &Path,
+    version: &VersionName,
+    stat: &Stat,
+    all: &[VersionName],
+) -> Verdict {
     // The draft of a new file is renamed into place, never exchanged.
     if version.base == Content::NOTHING || stat.mode & DRAFT != 0 {
         return Verdict::Own;
@@ -141,10 +161,30 @@ pub(super) fn verdict(disk: &dyn Disk, at: &Path, version: &VersionName, stat: &
     let Ok(Some(bytes)) = read_own(disk, at, u64::MAX) else { return Verdict::Unknown };
     let content = Content::of(&bytes);
     if content == version.base {
-        Verdict::Replaced
+        let overtaken = version.origin == Origin::Race && !lives_on(disk, root, version, all);
+        if overtaken { Verdict::Theirs(KeptWhy::Overtaken) } else { Verdict::Replaced }
     } else if content == version.new || bytes.is_empty() {
         Verdict::Own
     } else {
-        Verdict::Theirs
+        Verdict::Theirs(KeptWhy::Late)
     }
+}
+
+/// Whether the file still holds what was made from a version, by planwatch alone.
+fn lives_on(disk: &dyn Disk, root: &Path, version: &VersionName, all: &[VersionName]) -> bool {
+    let NamedPath::Whole(path) = &version.path else { return false };
+    let Ok(Some(bytes)) = read_own(disk, &root.join(path), u64::MAX) else { return false };
+    let now = Content::of(&bytes);
+    let mut made = version.new;
+    let mut later: Vec<_> = all.iter().filter(|it| it.path == version.path && it.id > version.id).collect();
+    later.sort_by_key(|it| it.id);
+    for next in later {
+        if made == now {
+            break;
+        }
+        if next.base == made {
+            made = next.new;
+        }
+    }
+    made == now
 }

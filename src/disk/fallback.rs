@@ -13,7 +13,7 @@ use super::displaced::{KeptWhy, dir, kept_name};
 use super::error::DiskError;
 use super::locked::{Draft, Locked, Version};
 use super::moves::{Safe, is, rename_new, write_new};
-use super::names::{Content, NamedPath, RUNTIME, VersionName};
+use super::names::{Content, NamedPath, Origin, RUNTIME, VersionName};
 use super::plans_dir::Snapshot;
 
 impl Locked<'_> {
@@ -86,6 +86,7 @@ impl Locked<'_> {
         let path = self.plans.root.join(&base.real);
         let failed = |error| DiskError::writing(&path, error);
         let name = VersionName {
+            origin: Origin::Clean,
             id,
             base: Content::of(&base.bytes),
             new: Content::of(new),

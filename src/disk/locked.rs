@@ -13,7 +13,7 @@ use super::calls::{DiskFile, Open, Stat};
 use super::displaced::{self, DRAFT, Kept};
 use super::error::DiskError;
 use super::moves::{Safe, is, make_dirs, rename_new, write_new};
-use super::names::{Content, NamedPath, RUNTIME, VersionName, checked};
+use super::names::{Content, NamedPath, Origin, RUNTIME, VersionName, checked};
 use super::plans_dir::{PlansDir, Snapshot, read_at_rest};
 use super::runtime::Trust;
 use super::undo::{Record, Unit};
@@ -228,8 +228,8 @@ impl<'a> Locked<'a> {
         let target = self.plans.root.join(real);
         let failed = |error| DiskError::writing(&target, error);
         let mode = if like.is_some() { DRAFT | 0o600 } else { 0o666 };
-        let name =
-            VersionName { id, base, new: Content::of(bytes), path: NamedPath::Whole(real.to_path_buf()) };
+        let (new, path) = (Content::of(bytes), NamedPath::Whole(real.to_path_buf()));
+        let name = VersionName { origin: Origin::Clean, id, base, new, path };
         let draft = self.open_draft(name, mode).map_err(failed)?;
         let written = draft.file.write(bytes).and_then(|()| {
             if let Some(like) = like {

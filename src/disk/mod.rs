@@ -25,6 +25,7 @@ mod undo;
 
 pub use batch::{Outcome, Recovered};
 pub use calls::{Disk, DiskFile, FileKind, Open, Rename, Stat};
+pub use change::Edit;
 pub use displaced::{Kept, KeptWhy};
 pub use error::{ChangeError, DiskError};
 pub use journal::FileOp;

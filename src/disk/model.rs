@@ -20,7 +20,7 @@ use super::calls::{Disk, DiskFile, FileKind, Open, Rename, Stat};
 use state::State;
 
 /// What goes wrong, and when; calls are counted from 1.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Script {
     /// The world stops before this call.
     crash: Option<u64>,
@@ -37,6 +37,8 @@ struct Editor {
     how: Save,
     /// It reads, or opens, the file.
     begins: u64,
+    /// It reads the file again, for a second save.
+    again: u64,
     /// It writes.
     ends: u64,
 }
@@ -53,6 +55,8 @@ enum Save {
     Away,
     /// Renames the file away and creates it empty; later writes into it.
     AwayAndCreate,
+    /// Saves at once by a rename, then reads, and later saves again.
+    RenameTwice,
 }
 
 #[derive(Clone, Debug)]
@@ -66,12 +70,14 @@ struct World {
     crashed: bool,
     /// The inode and the text that the editor has in hand.
     in_hand: Option<(u64, Vec<u8>)>,
-    saved: bool,
+    /// The tokens of the saves that were done.
+    saved: Vec<String>,
 }
 
-/// The file that the editor edits, and the line that it adds.
+/// The file that the editor edits, and the lines that it adds.
 const EDITED: &str = "/plans/p/step-1.md";
 const TOKEN: &[u8] = b"token\n";
+const FIRST: &[u8] = b"first\n";
 
 #[derive(Debug)]
 struct ModelFile {
@@ -82,7 +88,7 @@ struct ModelFile {
 
 impl ModelDisk {
     fn new(state: State, script: Script) -> Self {
-        let world = World { state, script, calls: 0, crashed: false, in_hand: None, saved: false };
+        let world = World { state, script, calls: 0, crashed: false, in_hand: None, saved: Vec::new() };
         Self(Arc::new(Mutex::new(world)))
     }
 
@@ -109,8 +115,11 @@ impl World {
             if editor.begins == self.calls {
                 self.editor_begins(editor.how);
             }
+            if editor.how == Save::RenameTwice && editor.again == self.calls {
+                self.editor_reads();
+            }
             if editor.ends == self.calls {
-                self.editor_ends(editor.how);
+                self.editor_saves(editor.how, TOKEN);
             }
         }
         if self.script.crash == Some(self.calls) {
@@ -124,13 +133,18 @@ impl World {
     }
 
     fn editor_begins(&mut self, how: Save) {
-        let Ok(ino) = self.state.find(Path::new(EDITED)) else { return };
-        let text = self.state.inode(ino).live.clone();
-        self.in_hand = Some((ino, text));
+        self.editor_reads();
+        if self.in_hand.is_none() {
+            return;
+        }
         let away = PathBuf::from(format!("{EDITED}~"));
         match how {
             Save::Rename | Save::Append => {}
-            Save::Truncate => self.state.write(ino, Vec::new()),
+            Save::RenameTwice => self.editor_saves(how, FIRST),
+            Save::Truncate => {
+                let ino = self.in_hand.as_ref().map_or(0, |it| it.0);
+                self.state.write(ino, Vec::new());
+            }
             Save::Away => {
                 self.state.rename(Path::new(EDITED), &away, Rename::Replace).ok();
             }
@@ -142,9 +156,14 @@ impl World {
         }
     }
 
-    fn editor_ends(&mut self, how: Save) {
+    fn editor_reads(&mut self) {
+        let found = self.state.find(Path::new(EDITED)).ok();
+        self.in_hand = found.map(|ino| (ino, self.state.inode(ino).live.clone()));
+    }
+
+    fn editor_saves(&mut self, how: Save, token: &[u8]) {
         let Some((ino, text)) = self.in_hand.take() else { return };
-        let whole = [&text, TOKEN].concat();
+        let whole = [&text, token].concat();
         let ino = match how {
             Save::Truncate | Save::AwayAndCreate => {
                 self.state.write(ino, whole);
@@ -152,10 +171,10 @@ impl World {
             }
             Save::Append => {
                 let now = self.state.inode(ino).live.clone();
-                self.state.write(ino, [&now, TOKEN].concat());
+                self.state.write(ino, [&now, token].concat());
                 ino
             }
-            Save::Rename | Save::Away => {
+            Save::Rename | Save::Away | Save::RenameTwice => {
                 let fresh = PathBuf::from(format!("{EDITED}.tmp"));
                 let Ok(made) = self.state.create(&fresh, FileKind::File, 0o644) else { return };
                 self.state.write(made, whole);
@@ -167,7 +186,7 @@ impl World {
         if let Ok(dir) = self.state.find(Path::new("/plans/p")) {
             self.state.sync_names(dir);
         }
-        self.saved = true;
+        self.saved.push(String::from_utf8_lossy(token).trim().to_string());
     }
 }
 

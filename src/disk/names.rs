@@ -37,6 +37,7 @@ impl Content {
 /// The name of a version that an exchange took out of a plan file, or is about to put in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct VersionName {
+    pub origin: Origin,
     /// Nanoseconds since 1970 when it was made, moved on until no other had it.
     pub id: u64,
     /// What the file held when it was displaced, as far as its owner knew.
@@ -44,6 +45,29 @@ pub(super) struct VersionName {
     /// What planwatch put in its place.
     pub new: Content,
     pub path: NamedPath,
+}
+
+/// How a version came out of its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// It was what had been read.
+    Clean,
+    /// It was saved by somebody while planwatch wrote; for a moment the file showed a text
+    /// without it, and whoever read it then may still save from that.
+    Race,
+    /// It is planwatch's own text, taken back; an editor may have had it open.
+    Own,
+}
+
+impl Origin {
+    /// What stands before the name.
+    fn mark(self) -> &'static str {
+        match self {
+            Self::Clean => "",
+            Self::Race => "race-",
+            Self::Own => "own-",
+        }
+    }
 }
 
 /// The path of a plan file, as far as it fits into a name.
@@ -66,17 +90,20 @@ impl NamedPath {
 
 impl VersionName {
     pub(super) fn encode(&self) -> OsString {
-        let head = format!("{:016x}.{:016x}.{:016x}.", self.id, self.base.0, self.new.0);
+        let mark = self.origin.mark();
+        let head = format!("{mark}{:016x}.{:016x}.{:016x}.", self.id, self.base.0, self.new.0);
         with_path(head, &self.path)
     }
 
     /// Returns `None` for a name that planwatch did not make.
     pub(super) fn parse(name: &OsStr) -> Option<Self> {
         let bytes = name.as_bytes();
+        let marked = |origin: Origin| Some((origin, bytes.strip_prefix(origin.mark().as_bytes())?));
+        let (origin, bytes) = [Origin::Race, Origin::Own, Origin::Clean].into_iter().find_map(marked)?;
         let (id, rest) = hex_field(bytes)?;
         let (base, rest) = hex_field(rest)?;
         let (new, rest) = hex_field(rest)?;
-        Some(Self { id, base: Content(base), new: Content(new), path: parse_path(rest)? })
+        Some(Self { origin, id, base: Content(base), new: Content(new), path: parse_path(rest)? })
     }
 }
 
@@ -184,8 +211,13 @@ mod tests {
     #[track_caller]
     fn survives(path: &[u8]) {
         let path = PathBuf::from(OsString::from_vec(path.to_vec()));
-        let name =
-            VersionName { id: 7, base: Content(1), new: Content(u64::MAX), path: NamedPath::Whole(path) };
+        let name = VersionName {
+            origin: Origin::Race,
+            id: 7,
+            base: Content(1),
+            new: Content(u64::MAX),
+            path: NamedPath::Whole(path),
+        };
         let encoded = name.encode();
         assert!(!encoded.as_bytes().contains(&b'/'));
         assert_eq!(VersionName::parse(&encoded), Some(name));
@@ -203,6 +235,7 @@ mod tests {
     fn a_long_path_keeps_its_end() {
         let path = format!("{}/{}/step-1.md", "é".repeat(100), "%".repeat(60));
         let name = VersionName {
+            origin: Origin::Clean,
             id: 7,
             base: Content(1),
             new: Content(2),

@@ -4,7 +4,7 @@
 //! to it: a clock that was set, or another machine's, cannot make a version look old.
 
 use super::calls::{FileKind, Stat};
-use super::displaced::{KeptWhy, Verdict, dir, keep, verdict, written_late};
+use super::displaced::{Verdict, dir, in_doubt, keep, verdict};
 use super::locked::Locked;
 use super::names::VersionName;
 
@@ -27,24 +27,24 @@ impl Locked<'_> {
             return;
         }
         let dir = dir(&self.plans.root);
-        let mut names = disk.names(&dir).unwrap_or_default();
-        names.sort();
-        let mut versions = names.iter().filter_map(|name| Some((name, VersionName::parse(name)?))).peekable();
-        if versions.peek().is_none() {
+        let names = disk.names(&dir).unwrap_or_default();
+        let mut versions: Vec<_> = names.iter().filter_map(|name| VersionName::parse(name)).collect();
+        versions.sort_by_key(|version| version.id);
+        if versions.is_empty() {
             return;
         }
         let Some(now) = self.file_system_now() else { return };
         let mut retired = Vec::new();
-        for (name, version) in versions {
-            let at = dir.join(name);
+        for version in &versions {
+            let at = dir.join(version.encode());
             let Ok(stat) = disk.lstat(&at) else { continue };
             let quiet = now - stat.ctime_ns >= QUIET;
-            if stat.kind != FileKind::File || !(quiet || written_late(&stat)) {
+            if stat.kind != FileKind::File || !(quiet || in_doubt(version, &stat)) {
                 continue;
             }
-            match verdict(disk, &at, &version, &stat) {
-                Verdict::Theirs => self.news.push(keep(disk, &self.plans.root, &at, KeptWhy::Late)),
-                Verdict::Replaced if quiet => retired.push((at, version)),
+            match verdict(disk, &self.plans.root, &at, version, &stat, &versions) {
+                Verdict::Theirs(why) => self.news.push(keep(disk, &self.plans.root, &at, why)),
+                Verdict::Replaced if quiet => retired.push((at, version.clone())),
                 Verdict::Own if quiet => {
                     disk.remove(&at).ok();
                 }

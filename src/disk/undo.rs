@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -136,7 +137,7 @@ impl Text {
         for chunk in path.as_os_str().as_bytes().utf8_chunks() {
             text.push_str(&chunk.valid().replace('%', "%25"));
             for byte in chunk.invalid() {
-                text.push_str(&format!("%{byte:02X}"));
+                write!(text, "%{byte:02X}").ok();
             }
         }
         Self(text)

@@ -6,7 +6,10 @@
 //! every file that was made or changed, `removed` with the paths that are gone, `left-empty` with new directories that
 //! hold nothing. What is not there is empty or 0; all other files must be as they were, byte for byte.
 //! `PLANWATCH_BLESS=1` writes the outcomes anew; read them then.
-#![expect(clippy::disallowed_methods, reason = "tests make and read their own files, and ask whether to bless")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests make and read their own files, and ask whether to bless"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -124,7 +127,8 @@ impl Case {
 
     fn outcome(&self) -> Outcome {
         let place = self.place();
-        let mut stage = Stage { place: &place, env: Vec::new(), stdin: String::new(), directory: place.work() };
+        let mut stage =
+            Stage { place: &place, env: Vec::new(), stdin: String::new(), directory: place.work() };
         let mut lines = self.lines.iter().peekable();
         while let Some(line) = lines.next_if(|it| !matches!(it, Line::Run { .. })) {
             stage.prepare(line);
@@ -163,7 +167,8 @@ impl<'a> Stage<'a> {
             }
             Line::Remove { path } => {
                 let path = self.place.file(path);
-                let removed = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+                let removed =
+                    if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
                 removed.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             }
             Line::Env { name, value } => self.env.push((name, value)),
@@ -206,7 +211,8 @@ impl Outcome {
         };
         let codes = ran.iter().map(|(_, it)| format!("{}\n", it.code)).collect::<String>();
         let exit = if codes.lines().all(|it| it == "0") { String::new() } else { codes };
-        let removed = before.keys().filter(|it| !after.contains_key(*it)).map(|it| format!("{it}\n")).collect();
+        let removed =
+            before.keys().filter(|it| !after.contains_key(*it)).map(|it| format!("{it}\n")).collect();
         let mut files: Tree = [
             ("stdout", said(|it| &it.stdout)),
             ("stderr", said(|it| &it.stderr)),
@@ -220,7 +226,9 @@ impl Outcome {
         let changed = after.iter().filter(|(path, bytes)| before.get(*path) != Some(bytes));
         for (path, bytes) in changed {
             match path.strip_suffix('/') {
-                Some(empty) => files.entry("left-empty".to_owned()).or_default().extend(format!("{empty}\n").bytes()),
+                Some(empty) => {
+                    files.entry("left-empty".to_owned()).or_default().extend(format!("{empty}\n").bytes())
+                }
                 None => drop(files.insert(format!("out/{path}"), bytes.clone())),
             }
         }
@@ -336,21 +344,21 @@ fn every_verb_has_a_success_an_error_a_dry_run_and_json() {
     for (verb, is_writing) in &verbs {
         let own: Vec<_> = cases.iter().filter(|it| it.verb() == *verb).collect();
         let fails = |case: &Case| case.directory.join("exit").exists();
-        let mut wanted = vec![
-            ("success", own.iter().any(|it| !fails(it))),
-            ("error", own.iter().any(|it| fails(it))),
-        ];
+        let mut wanted =
+            vec![("success", own.iter().any(|it| !fails(it))), ("error", own.iter().any(|it| fails(it)))];
         if *is_writing {
             wanted.push(("--dry-run", own.iter().any(|it| it.has_option("--dry-run"))));
         }
         if !["completions", "man", "help", "edit"].contains(&verb.as_str()) {
             wanted.push(("--json", own.iter().any(|it| it.has_option("--json"))));
         }
-        let lacking = wanted.into_iter().filter(|(what, is_there)| !is_there && !ELSEWHERE.contains(&(verb, what)));
+        let lacking =
+            wanted.into_iter().filter(|(what, is_there)| !is_there && !ELSEWHERE.contains(&(verb, what)));
         missing.extend(lacking.map(|(what, _)| format!("{verb}: {what}")));
     }
     assert!(missing.is_empty(), "{missing:#?}");
-    let strangers: Vec<_> = cases.iter().filter(|it| !verbs.contains_key(&it.verb())).map(Case::name).collect();
+    let strangers: Vec<_> =
+        cases.iter().filter(|it| !verbs.contains_key(&it.verb())).map(Case::name).collect();
     assert!(strangers.is_empty(), "no such verb: {strangers:?}");
 }
 

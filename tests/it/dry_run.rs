@@ -53,7 +53,9 @@ fn undo_brings_every_byte_back() {
         assert!(ran.code == 0 || ran.code == 4, "{line}: {ran:?}");
         let undone = place.run("undo");
         assert_eq!(undone.code, 0, "{line}: {undone:?}");
-        let files = |it: crate::support::Tree| it.into_iter().filter(|(path, _)| !path.ends_with('/')).collect::<Vec<_>>();
+        let files = |it: crate::support::Tree| {
+            it.into_iter().filter(|(path, _)| !path.ends_with('/')).collect::<Vec<_>>()
+        };
         assert_eq!(files(tree(&place.work())), files(before), "{line}");
     }
 }

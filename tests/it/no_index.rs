@@ -85,14 +85,23 @@ fn the_examples_look_the_same_without_the_index() {
 fn problems_look_the_same_without_the_index() {
     let place = Place::new();
     let files: &[(&str, &str)] = &[
-        ("a/plan.md", "---\nprogram: nowhere\nstatus: actve\n---\n# A\n\n## Steps\n- step-1: One\n- step-7: Seven (depends: step-1, step-8)\n"),
-        ("a/step-1.md", "---\nid: b:1\nstatus: wip\nclaim: {id: h4f09a21, by: bob, at: 2026-11-20T09:00:00Z}\n---\n# One\n"),
+        (
+            "a/plan.md",
+            "---\nprogram: nowhere\nstatus: actve\n---\n# A\n\n## Steps\n- step-1: One\n- step-7: Seven (depends: step-1, step-8)\n",
+        ),
+        (
+            "a/step-1.md",
+            "---\nid: b:1\nstatus: wip\nclaim: {id: h4f09a21, by: bob, at: 2026-11-20T09:00:00Z}\n---\n# One\n",
+        ),
         ("a/step-01.md", "# One as well\n"),
         ("a/step-2.md", "---\nstatus: [\n---\n# Two\n"),
         ("a/step-3.md", "---\ndepends: [4]\ncolour: {deep: [1, ~, 2.50, yes]}\n---\n# Three\n"),
         ("a/step-4.md", "---\ndepends: [3]\nresult: |\n  two\n  lines\n---\n# Four\n"),
         ("a/step-5.md", "---\ncreated_at: soon\nattempts:\n  - outcome: 1\n  - 2\n  - at: 2099-01-01\n---\n"),
-        ("a/step-6.10.md", "\u{feff}---\r\nstatus: done\r\n---\r\n# Six\r\n\r\n## Dependencies\r\nsomething\r\n"),
+        (
+            "a/step-6.10.md",
+            "\u{feff}---\r\nstatus: done\r\n---\r\n# Six\r\n\r\n## Dependencies\r\nsomething\r\n",
+        ),
         ("a/step_9.md", "# Nine\n"),
         ("a/deep/step-1.md", "# Deep\n"),
         ("b/step-1.md", "---\nstatus: open\n<<<<<<< x\n---\n"),

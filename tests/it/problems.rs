@@ -41,12 +41,16 @@ impl Seen {
         let found = problems(&by_index.json());
         if found != expected {
             let line = std::panic::Location::caller().line();
-            let wrong = format!("line {line}:\n  expected {expected:#?}\n  found {found:#?}\n{}\n", place.run("check").stdout);
+            let wrong = format!(
+                "line {line}:\n  expected {expected:#?}\n  found {found:#?}\n{}\n",
+                place.run("check").stdout
+            );
             self.wrong.borrow_mut().push_str(&wrong);
         }
         let by_files = place.run("check --json --no-index");
         assert_eq!((by_files.code, &by_files.stdout), (by_index.code, &by_index.stdout), "with --no-index");
-        let codes = expected.iter().filter_map(|it| Code::from_text(it.rsplit(' ').next().unwrap_or_default()));
+        let codes =
+            expected.iter().filter_map(|it| Code::from_text(it.rsplit(' ').next().unwrap_or_default()));
         self.codes.borrow_mut().extend(codes);
     }
 }
@@ -83,14 +87,23 @@ const PLAN: (&str, &str) = ("a/plan.md", "# A\n");
 fn errors_of_files(seen: &Seen) {
     let plan = (PLAN.0, PLAN.1.as_bytes());
     seen.check_bytes(&[plan, ("a/step-1.md", b"# One\n\nmoth\xe9r\n")], &["plans/a/step-1.md:3:5: not-utf8"]);
-    seen.check(&[PLAN, ("a/step-1.md", "---\nstatus: done\n# One\n")], &["plans/a/step-1.md:1:1: front-matter-unclosed"]);
-    seen.check(&[PLAN, ("a/step-1.md", "---\nstatus: [\n---\n")], &["plans/a/step-1.md:2:9: front-matter-invalid"]);
+    seen.check(
+        &[PLAN, ("a/step-1.md", "---\nstatus: done\n# One\n")],
+        &["plans/a/step-1.md:1:1: front-matter-unclosed"],
+    );
+    seen.check(
+        &[PLAN, ("a/step-1.md", "---\nstatus: [\n---\n")],
+        &["plans/a/step-1.md:2:9: front-matter-invalid"],
+    );
     seen.check(
         &[PLAN, ("a/step-1.md", "---\r\nid: a:1\r\ntitle: a: b\r\n---\r\n")],
         &["plans/a/step-1.md:3:9: front-matter-invalid"],
     );
     seen.check(&[PLAN, ("a/step-1.md", "---\n- a\n- b\n---\n")], &["plans/a/step-1.md:2:1: not-a-mapping"]);
-    seen.check(&[PLAN, ("a/step-1.md", "---\nphase: x\nphase: y\n---\n")], &["plans/a/step-1.md:3:1: duplicate-key"]);
+    seen.check(
+        &[PLAN, ("a/step-1.md", "---\nphase: x\nphase: y\n---\n")],
+        &["plans/a/step-1.md:3:1: duplicate-key"],
+    );
     seen.check(
         &[PLAN, ("a/step-1.md", "---\n<<<<<<< ours\nphase: x\n=======\nphase: y\n>>>>>>> theirs\n---\n")],
         &["plans/a/step-1.md:2:1: conflict-markers"],
@@ -114,8 +127,10 @@ fn errors_of_kinds(seen: &Seen) {
     let place = Place::new();
     place.write("outside.md", "# Outside\n");
     place.write("plans/a/plan.md", "# A\n");
-    let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, place.file(name)).expect("links can be made");
-    let _socket = std::os::unix::net::UnixListener::bind(place.file("plans/a/step-1.md")).expect("sockets can be made");
+    let link =
+        |to: &str, name: &str| std::os::unix::fs::symlink(to, place.file(name)).expect("links can be made");
+    let _socket =
+        std::os::unix::net::UnixListener::bind(place.file("plans/a/step-1.md")).expect("sockets can be made");
     link("../../outside.md", "plans/a/step-2.md");
     link("step-3.md", "plans/a/step-3.md");
     link("plan.md", "plans/a/step-4.md");
@@ -151,7 +166,10 @@ fn errors_in_doubt(seen: &Seen) {
         &[PLAN, ("a/step-1.md", "# One\n"), ("a/step-01.md", "# One\n")],
         &["plans/a/step-01.md:1:1: duplicate-step-number", "plans/a/step-1.md:1:1: duplicate-step-number"],
     );
-    seen.check(&[PLAN, ("a/step-1.md", "---\nstatus: penidng\n---\n")], &["plans/a/step-1.md:2:9: unknown-status"]);
+    seen.check(
+        &[PLAN, ("a/step-1.md", "---\nstatus: penidng\n---\n")],
+        &["plans/a/step-1.md:2:9: unknown-status"],
+    );
     seen.check(&[("a/plan.md", "---\nstatus: actve\n---\n# A\n")], &["plans/a/plan.md:2:9: unknown-status"]);
     seen.check(
         &[PLAN, ("a/step-1.md", "---\nid: a:1\ndepends: [2, b:3]\n---\n"), ("a/step-2.md", "# Two\n")],
@@ -170,8 +188,14 @@ fn errors_in_doubt(seen: &Seen) {
             "plans/a/step-3.md:1:1: dependency-cycle",
         ],
     );
-    seen.check(&[PLAN, ("a/step-1.md", "---\nattempts: none\n---\n")], &["plans/a/step-1.md:2:11: wrong-type"]);
-    seen.check(&[("a/plan.md", "---\ntags: [house]\npriority: 3\n---\n# A\n")], &["plans/a/plan.md:3:11: wrong-type"]);
+    seen.check(
+        &[PLAN, ("a/step-1.md", "---\nattempts: none\n---\n")],
+        &["plans/a/step-1.md:2:11: wrong-type"],
+    );
+    seen.check(
+        &[("a/plan.md", "---\ntags: [house]\npriority: 3\n---\n# A\n")],
+        &["plans/a/plan.md:3:11: wrong-type"],
+    );
     // Two wrong keys are two problems.
     seen.check(
         &[PLAN, ("a/step-1.md", "---\ncreated_at: soon\npriority: urgent\n---\n")],
@@ -182,9 +206,15 @@ fn errors_in_doubt(seen: &Seen) {
 fn warnings_of_names(seen: &Seen) {
     let one = ("a/step-1.md", "# One\n");
     for name in ["step_2.md", "Step-2.MD", "step-2b.md", "step 2.md", "step2.md"] {
-        seen.check(&[PLAN, one, (&format!("a/{name}"), "# Two\n")], &[&format!("plans/a/{name}:1:1: looks-like-a-step")]);
+        seen.check(
+            &[PLAN, one, (&format!("a/{name}"), "# Two\n")],
+            &[&format!("plans/a/{name}:1:1: looks-like-a-step")],
+        );
     }
-    seen.check(&[PLAN, one, ("a/step-1.10.md", "# Ten\n")], &["plans/a/step-1.10.md:1:1: looks-like-a-version"]);
+    seen.check(
+        &[PLAN, one, ("a/step-1.10.md", "# Ten\n")],
+        &["plans/a/step-1.10.md:1:1: looks-like-a-version"],
+    );
     seen.check(&[one], &["plans/a/plan.md:1:1: missing-plan-file"]);
     seen.check(&[PLAN, one, ("a/b/step-1.md", "# One\n")], &["plans/a/b:1:1: nested-plan"]);
     // The same name for a person, and for some file systems.
@@ -194,10 +224,7 @@ fn warnings_of_names(seen: &Seen) {
             &["plans/cafe\u{301}/plan.md:1:1: name-clash", "plans/caf\u{e9}/plan.md:1:1: name-clash"],
         );
     }
-    seen.check(
-        &[("a/plan.md", "---\nprogram: year\n---\n# A\n")],
-        &["plans/a/plan.md:1:1: program-missing"],
-    );
+    seen.check(&[("a/plan.md", "---\nprogram: year\n---\n# A\n")], &["plans/a/plan.md:1:1: program-missing"]);
 }
 
 fn warnings_of_contents(seen: &Seen) {
@@ -208,7 +235,11 @@ fn warnings_of_contents(seen: &Seen) {
         &["plans/a/step-3.md:1:1: missing-step-file"],
     );
     seen.check(
-        &[("a/plan.md", "# A\n\n## Steps\n\n- step-1: One\n- step-2: Two (depends: step-1)\n"), one, ("a/step-2.md", "---\ndepends: []\n---\n")],
+        &[
+            ("a/plan.md", "# A\n\n## Steps\n\n- step-1: One\n- step-2: Two (depends: step-1)\n"),
+            one,
+            ("a/step-2.md", "---\ndepends: []\n---\n"),
+        ],
         &["plans/a/step-2.md:2:10: dependencies-disagree"],
     );
     seen.check(
@@ -220,7 +251,13 @@ fn warnings_of_contents(seen: &Seen) {
         &["plans/a/step-1.md:4:1: dependencies-unclear"],
     );
     seen.check(
-        &[PLAN, ("a/step-1.md", "---\nstatus: done\nclaim: {id: h4f09a21, by: bob, at: 2026-11-20T09:00:00Z}\n---\n")],
+        &[
+            PLAN,
+            (
+                "a/step-1.md",
+                "---\nstatus: done\nclaim: {id: h4f09a21, by: bob, at: 2026-11-20T09:00:00Z}\n---\n",
+            ),
+        ],
         &["plans/a/step-1.md:3:8: stale-claim"],
     );
     seen.check(

@@ -25,7 +25,12 @@ fn all_succeed(ran: &[Ran]) {
 }
 
 fn texts(value: &serde_json::Value, key: &str) -> Vec<String> {
-    let mut found: Vec<_> = value.as_array().expect("a list").iter().map(|it| it[key].as_str().unwrap_or_default().to_owned()).collect();
+    let mut found: Vec<_> = value
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|it| it[key].as_str().unwrap_or_default().to_owned())
+        .collect();
     found.sort();
     found
 }
@@ -76,7 +81,8 @@ fn steps_of_one_plan_added_by_eight_processes_have_eight_numbers() {
     let titles: Vec<_> = (0..N).map(|n| format!("Step from {n}")).collect();
     all_succeed(&at_once(&place, titles.iter().map(|it| vec!["add", "fence-repair", it.as_str()])));
     let steps = place.run("list fence-repair --json").json();
-    let added: Vec<_> = texts(&steps["steps"], "title").into_iter().filter(|it| it.starts_with("Step from")).collect();
+    let added: Vec<_> =
+        texts(&steps["steps"], "title").into_iter().filter(|it| it.starts_with("Step from")).collect();
     assert_eq!(added, titles);
     let plan = place.text("plans/fence-repair/plan.md");
     assert!(titles.iter().all(|it| plan.contains(it.as_str())), "{plan}");
@@ -109,7 +115,12 @@ fn an_editor_that_saves_all_the_time_loses_nothing() {
         });
         for n in 0..N {
             let ran = place.run_with(&["attempt", "fence-repair:4", &format!("try {n}")]);
-            assert!(ran.code == 0 || ran.stderr.contains("[file-changed]") || ran.stderr.contains("[front-matter"), "{ran:?}");
+            assert!(
+                ran.code == 0
+                    || ran.stderr.contains("[file-changed]")
+                    || ran.stderr.contains("[front-matter"),
+                "{ran:?}"
+            );
         }
         is_over.store(true, Ordering::Relaxed);
         editor.join().expect("it does not panic")
@@ -134,7 +145,12 @@ fn a_killed_holder_of_the_lock_lets_the_next_one_in() {
     let mut held = lines_of(holder.stdout.take().expect("it is piped"));
     assert_eq!(held.next(), "held");
     let mut done = place.command();
-    let mut done = done.args(["done", "feature-auth:0"]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary starts");
+    let mut done = done
+        .args(["done", "feature-auth:0"])
+        .stderr(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
     let mut said = lines_of(done.stderr.take().expect("it is piped"));
     // It says that it waits, so it does.
     let waits = said.next();
@@ -151,7 +167,12 @@ fn a_killed_holder_of_the_lock_lets_the_next_one_in() {
 #[test]
 fn readers_never_see_half_a_change() {
     let place = Place::with_examples();
-    let asks = ["list feature-auth --json", "next feature-auth --json", "check", "list feature-auth --no-index --json"];
+    let asks = [
+        "list feature-auth --json",
+        "next feature-auth --json",
+        "check",
+        "list feature-auth --no-index --json",
+    ];
     let reads = (0..2 * N).map(|n| asks[n % asks.len()].split(' ').collect());
     let writes = (0..N).map(|n| {
         let verb = if n % 2 == 0 { "done" } else { "reopen" };

@@ -36,7 +36,9 @@ fn blocks(page: &str) -> Vec<Vec<Typed>> {
         } else if let Some(command) = text.strip_prefix("$ ") {
             block.push(Typed { line: at + 1, command: command.to_owned(), output: Vec::new() });
         } else {
-            let last = block.last_mut().unwrap_or_else(|| panic!("line {}: a console block begins with `$ `", at + 1));
+            let last = block
+                .last_mut()
+                .unwrap_or_else(|| panic!("line {}: a console block begins with `$ `", at + 1));
             match text.strip_prefix("> ").filter(|_| last.output.is_empty()) {
                 Some(more) => last.command.extend(["\n", more]),
                 None => last.output.push(text.to_owned()),
@@ -51,7 +53,9 @@ fn blocks(page: &str) -> Vec<Vec<Typed>> {
 fn is_as_said(said: &[String], printed: &[&str]) -> bool {
     match said.split_first() {
         None => printed.is_empty(),
-        Some((line, rest)) if line == "…" => (0..=printed.len()).any(|skipped| is_as_said(rest, &printed[skipped..])),
+        Some((line, rest)) if line == "…" => {
+            (0..=printed.len()).any(|skipped| is_as_said(rest, &printed[skipped..]))
+        }
         Some((line, rest)) => printed.first() == Some(&line.as_str()) && is_as_said(rest, &printed[1..]),
     }
 }
@@ -63,14 +67,20 @@ fn first_untruth(typed: &[Typed]) -> Option<String> {
         copy(&root().join("plans-example"), &place.file("plans-example"));
         place.date_fixture();
     }
-    place.write("../home/.gitconfig", "[user]\nname = ann\nemail = ann@example.org\n[init]\ndefaultBranch = main\n[core]\nabbrev = 7\n");
+    place.write(
+        "../home/.gitconfig",
+        "[user]\nname = ann\nemail = ann@example.org\n[init]\ndefaultBranch = main\n[core]\nabbrev = 7\n",
+    );
     place.write("../home/shell", "");
     for it in typed {
         let printed = shell(&place, &it.command);
         place.date_changes();
         if !is_as_said(&it.output, &printed.lines().collect::<Vec<_>>()) {
             let said = it.output.join("\n");
-            return Some(format!("line {}: $ {}\n-- it says\n{said}\n-- but\n{printed}", it.line, it.command));
+            return Some(format!(
+                "line {}: $ {}\n-- it says\n{said}\n-- but\n{printed}",
+                it.line, it.command
+            ));
         }
     }
     None

@@ -107,7 +107,10 @@ impl Place {
     pub(crate) fn close_environment(&self, command: &mut Command) {
         command.env_clear().current_dir(self.work()).stdin(Stdio::null());
         let home = self.top().join("home");
-        command.env("HOME", &home).env("XDG_STATE_HOME", home.join("state")).env("XDG_CONFIG_HOME", home.join("config"));
+        command
+            .env("HOME", &home)
+            .env("XDG_STATE_HOME", home.join("state"))
+            .env("XDG_CONFIG_HOME", home.join("config"));
         command.env("PLANWATCH_NOW", NOW).env("PLANWATCH_BY", "ann").env("PATH", "/usr/bin:/bin");
     }
 
@@ -133,7 +136,11 @@ pub(crate) struct Ran {
 impl Ran {
     pub(crate) fn of(output: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Self { code: output.status.code().unwrap_or(-1), stdout: text(output.stdout), stderr: text(output.stderr) }
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
     }
 
     #[track_caller]

@@ -1,7 +1,7 @@
 //! Every crash point, every single fault and every moment of an editor's save, for each
 //! protocol: what a power cut leaves is the old text, the new one, or kept and reported.
 //!
-//! A plain `cargo test` takes every n-th combination; `PLANWATCH_MODEL=full` takes all.
+//! A plain `cargo test` takes every n-th combination; `PLANWATCH_MODEL_EVERY=1` takes all.
 #![expect(clippy::disallowed_methods, reason = "the size of the run is told by the environment")]
 
 use std::collections::BTreeSet;
@@ -237,7 +237,7 @@ fn start(case: &Case) -> State {
 
 fn run<'a>(case: &'a Case, start: &State, script: Script) -> Run<'a> {
     let script = Script { lacks_exchange: case.lacks_exchange, ..script };
-    let disk = ModelDisk::new(start.clone(), script.clone());
+    let disk = ModelDisk::new(start.clone(), script);
     let answer = open(&disk).and_then(|plans| (case.act)(&plans));
     Run { case, script, disk, answer }
 }
@@ -309,15 +309,18 @@ impl Run<'_> {
     }
 
     fn fault(&self, after: &After, alive: bool) -> Result<(), &'static str> {
-        let saved = self.disk.world().saved;
+        let saved = self.disk.world().saved.clone();
         let has = |text: &str, line: &str| text.lines().any(|it| it == line);
-        if saved && !has(&after.everything, "token") && !after.kept.iter().any(|text| has(text, "token")) {
+        let somewhere =
+            |token: &str| has(&after.everything, token) || after.kept.iter().any(|text| has(text, token));
+        if !saved.iter().all(|token| somewhere(token)) {
             return Err("an editor's save is lost");
         }
         if let Some(editor) = self.script.editor {
             // A save at one instant is never half of something: it has to be in the file.
-            let calm = alive && editor.begins == editor.ends && self.script.fault.is_none();
-            if calm && saved && !has(&after.everything, "token") {
+            let once = editor.how != Save::RenameTwice;
+            let calm = alive && once && editor.begins == editor.ends && self.script.fault.is_none();
+            if calm && !saved.iter().all(|token| has(&after.everything, token)) {
                 return Err("an editor's save is not in the file itself");
             }
             if calm && self.answer.is_ok() && self.case.files == STEP_CHANGES && !has(&after.edited, "ours") {
@@ -346,7 +349,8 @@ impl Run<'_> {
         let unfinished = world.in_hand.is_some();
         let whole = |text: &str| {
             text.is_empty()
-                || text.ends_with('\n') && text.lines().all(|it| ["old", "ours", "token"].contains(&it))
+                || text.ends_with('\n')
+                    && text.lines().all(|it| ["old", "ours", "first", "token"].contains(&it))
         };
         if !self.case.in_place && !whole(&after.edited) {
             return Err("the edited file is torn");
@@ -372,8 +376,8 @@ impl Sample {
 }
 
 fn sample(bounded: usize) -> Sample {
-    let full = std::env::var("PLANWATCH_MODEL").is_ok_and(|it| it == "full");
-    Sample { every: if full { 1 } else { bounded }, at: 0 }
+    let told = std::env::var("PLANWATCH_MODEL_EVERY").ok().and_then(|it| it.parse().ok());
+    Sample { every: told.unwrap_or(bounded), at: 0 }
 }
 
 #[derive(Default)]
@@ -398,11 +402,11 @@ fn crashes_and_faults(case: &Case, tally: &mut Tally, sample: &mut Sample) {
     }
     for fault in (1..=calls).flat_map(|call| FAULTS.map(|errno| (call, errno))) {
         let faulty = Script { fault: Some(fault), ..Script::default() };
-        let alive = run(case, &start, faulty.clone());
+        let alive = run(case, &start, faulty);
         tally.judge(&alive);
         for crash in fault.0 + 1..=alive.calls() {
             if sample.takes() {
-                tally.judge(&run(case, &start, Script { crash: Some(crash), ..faulty.clone() }));
+                tally.judge(&run(case, &start, Script { crash: Some(crash), ..faulty }));
             }
         }
     }
@@ -415,26 +419,44 @@ fn editors(case: &Case, tally: &mut Tally, sample: &mut Sample) {
         for (begins, ends) in
             (1..=calls).flat_map(|begins| (begins..=calls + 40).map(move |ends| (begins, ends)))
         {
-            let script = Script { editor: Some(Editor { how, begins, ends }), ..Script::default() };
-            let alive = run(case, &start, script.clone());
-            if alive.calls() < ends && ends > calls {
+            let editor = Editor { how, begins, again: 0, ends };
+            if with_editor(case, &start, editor, tally, sample) < ends && ends > calls {
                 break;
             }
-            if begins == ends || sample.takes() {
-                tally.judge(&alive);
-            }
-            for crash in begins + 1..=alive.calls() {
+        }
+    }
+    for begins in 1..=calls {
+        for again in begins..=calls + 20 {
+            for ends in again..=calls + 20 {
                 if sample.takes() {
-                    tally.judge(&run(case, &start, Script { crash: Some(crash), ..script.clone() }));
-                }
-            }
-            for fault in (begins..=alive.calls()).flat_map(|call| FAULTS.map(|errno| (call, errno))) {
-                if sample.takes() {
-                    tally.judge(&run(case, &start, Script { fault: Some(fault), ..script.clone() }));
+                    let editor = Editor { how: Save::RenameTwice, begins, again, ends };
+                    let script = Script { editor: Some(editor), ..Script::default() };
+                    tally.judge(&run(case, &start, script));
                 }
             }
         }
     }
+}
+
+/// Runs one save without and with each crash and fault; returns the calls of the first run.
+fn with_editor(case: &Case, start: &State, editor: Editor, tally: &mut Tally, sample: &mut Sample) -> u64 {
+    let script = Script { editor: Some(editor), ..Script::default() };
+    let alive = run(case, start, script);
+    let calls = alive.calls();
+    if editor.begins == editor.ends || sample.takes() {
+        tally.judge(&alive);
+    }
+    for crash in editor.begins + 1..=calls {
+        if sample.takes() {
+            tally.judge(&run(case, start, Script { crash: Some(crash), ..script }));
+        }
+    }
+    for fault in (editor.begins..=calls).flat_map(|call| FAULTS.map(|errno| (call, errno))) {
+        if sample.takes() {
+            tally.judge(&run(case, start, Script { fault: Some(fault), ..script }));
+        }
+    }
+    calls
 }
 
 #[track_caller]

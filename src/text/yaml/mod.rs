@@ -8,6 +8,7 @@ mod json;
 mod keys;
 mod merge;
 mod parse;
+mod repair;
 pub(crate) mod resolve;
 mod same;
 
@@ -110,6 +111,8 @@ struct Node {
     first: NodeId,
     next: NodeId,
     count: u32,
+    /// The column of a block scalar's text, if it has any.
+    text_column: u32,
     /// Nesting of lists and mappings below and including this node, through aliases.
     height: u8,
 }
@@ -227,6 +230,12 @@ impl<'a> View<'a> {
     pub(crate) fn lead(self) -> Option<usize> {
         let lead = self.raw().lead;
         (lead != NONE).then_some(lead as usize)
+    }
+
+    /// The column at which the text of a block scalar begins, if it has any.
+    pub(crate) fn text_column(self) -> Option<usize> {
+        let column = self.raw().text_column;
+        (column != NONE).then_some(column as usize)
     }
 
     pub(crate) fn tag(self) -> Option<&'a str> {

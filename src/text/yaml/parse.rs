@@ -4,7 +4,7 @@
 //! are is found by walking over the gaps, which hold nothing but those, blanks and comments.
 
 use super::{Kind, MAX_ALIASES, MAX_DEPTH, NONE, Node, NodeId, Style, Tree, YamlError};
-use super::{gap::Gap, keys, resolve};
+use super::{gap::Gap, keys, repair::Repair, resolve};
 use crate::text::front_matter::MAX_FRONT_MATTER;
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StructureStyle, Tag};
 use std::collections::HashMap;
@@ -39,17 +39,55 @@ pub fn parse_node(yaml: &str) -> Result<Tree, YamlError> {
         let message = "a merge conflict is not resolved".to_owned();
         return Err(YamlError { code: "conflict-markers", at, message });
     }
+    let mut repair = Repair::new(yaml);
+    loop {
+        let error = match build(&repair.text) {
+            Ok(tree) => return Ok(repair.undo(tree)),
+            Err(error) => error,
+        };
+        let is_repaired = match &error {
+            Failure::Scan(error) => is_repaired(&mut repair, error),
+            Failure::Other(_) => false,
+        };
+        if !is_repaired {
+            return Err(repair.error(match error {
+                Failure::Scan(error) => scan_error(&error, repair.text.len()),
+                Failure::Other(error) => error,
+            }));
+        }
+    }
+}
+
+enum Failure {
+    Scan(ScanError),
+    Other(YamlError),
+}
+
+fn build(yaml: &str) -> Result<Tree, Failure> {
     let mut builder = Builder::new(yaml);
     let options = granit_parser::options! {
         emit_comments: false,
         flow_nesting_limit: MAX_DEPTH,
         block_nesting_limit: MAX_DEPTH,
     };
-    for event in Parser::new_from_str_with_options(yaml, options) {
-        let (event, span) = event.map_err(|it| scan_error(&it))?;
-        builder.take(event, span)?;
+    // A block scalar means something else at the very end of a text: let a line follow, as in a file.
+    let eol = if yaml.is_empty() || yaml.ends_with(['\n', '\r']) { "" } else { "\n" };
+    let text = format!("{yaml}{eol}...\n");
+    for event in Parser::new_from_str_with_options(&text, options) {
+        let (event, span) = event.map_err(Failure::Scan)?;
+        builder.take(event, span).map_err(Failure::Other)?;
     }
     Ok(builder.finish())
+}
+
+/// Whether the text can be read again without the fault.
+fn is_repaired(repair: &mut Repair<'_>, error: &ScanError) -> bool {
+    let Some(at) = error.marker().byte_offset().filter(|&it| it < repair.text.len()) else { return false };
+    match error.kind() {
+        ErrorKind::InvalidQuotedScalarIndent => repair.indent(at),
+        ErrorKind::InvalidBlockScalarIndent => repair.outdent_comment(at),
+        _ => false,
+    }
 }
 
 struct Builder<'a> {
@@ -103,7 +141,8 @@ impl<'a> Builder<'a> {
     }
 
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), YamlError> {
-        let range = span.byte_range().unwrap_or_default();
+        let len = self.tree.source.len();
+        let range = span.byte_range().map_or(0..0, |it| it.start.min(len)..it.end.min(len));
         let tag_span = span.tag_span().and_then(|it| it.byte_range()).unwrap_or_default();
         match event {
             Event::DocumentStart(explicit, _) => self.document(explicit, &range)?,
@@ -154,6 +193,8 @@ impl<'a> Builder<'a> {
         };
         let text = if is_unwritten { "" } else { text };
         let mut node = self.node(scalar_kind(text, style, props.tag), style, props, &before, written.clone());
+        node.text_column =
+            indent.filter(|_| matches!(style, Style::Literal | Style::Folded)).map_or(NONE, |it| it as u32);
         (node.content, node.is_decoded) = self.content(text, &written);
         self.gap.at = self.gap.at.max(written.end);
         let id = self.add(node)?;
@@ -284,6 +325,7 @@ impl<'a> Builder<'a> {
             first: NONE,
             next: NONE,
             count: 0,
+            text_column: NONE,
             height: u8::from(matches!(kind, Kind::List | Kind::Map)),
         }
     }
@@ -407,8 +449,8 @@ fn conflict_marker(yaml: &str) -> Option<usize> {
     None
 }
 
-fn scan_error(error: &ScanError) -> YamlError {
-    let at = error.marker().byte_offset().unwrap_or_default();
+fn scan_error(error: &ScanError, len: usize) -> YamlError {
+    let at = error.marker().byte_offset().unwrap_or_default().min(len);
     match error.kind() {
         ErrorKind::RecursionLimitExceeded => too_deep(at),
         kind => invalid(at, kind.to_string()),

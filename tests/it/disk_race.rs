@@ -1,0 +1,183 @@
+//! Editors that know nothing of planwatch save while planwatch writes, flat out.
+//!
+//! Every save that an editor believes done must be in the file, or kept and reported.
+//! `scripts/reliability` tells the size and the pace by environment variables.
+#![expect(clippy::unwrap_used, reason = "a failed step of the test is a failed test")]
+#![expect(clippy::print_stdout, reason = "the figures are what `scripts/reliability` shows")]
+#![expect(clippy::disallowed_methods, reason = "the test plays the editors, sized by the environment")]
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use planwatch::disk::{ChangeError, DiskError, PlansDir, RealDisk};
+
+#[derive(Clone, Copy, Debug)]
+enum Editor {
+    /// Temporary file, then rename.
+    Rename,
+    /// Truncate, then write.
+    Truncate,
+    /// Write at the end.
+    Append,
+    /// Rename away, then create, as vim does.
+    Away,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    changes: usize,
+    refused: usize,
+    saves: usize,
+    not_in_file: usize,
+    lost: usize,
+}
+
+fn number(name: &str, otherwise: usize) -> usize {
+    std::env::var(name).ok().and_then(|it| it.parse().ok()).unwrap_or(otherwise)
+}
+
+/// Saves `token` into the file; returns whether the editor believes it done.
+fn save(editor: Editor, path: &Path, token: &str) -> std::io::Result<()> {
+    let beside = path.with_extension("md~");
+    let line = format!("{token}\n");
+    match editor {
+        Editor::Append => fs::OpenOptions::new().append(true).open(path)?.write_all(line.as_bytes()),
+        Editor::Rename => {
+            let text = fs::read_to_string(path)? + &line;
+            fs::write(&beside, text)?;
+            fs::rename(&beside, path)
+        }
+        Editor::Truncate => {
+            let text = fs::read_to_string(path)? + &line;
+            fs::OpenOptions::new().write(true).truncate(true).open(path)?.write_all(text.as_bytes())
+        }
+        Editor::Away => {
+            let text = fs::read_to_string(path)? + &line;
+            fs::rename(path, &beside)?;
+            fs::File::create_new(path)?.write_all(text.as_bytes())
+        }
+    }
+}
+
+/// planwatch's edit: the number in the first line.
+fn set_number(bytes: &[u8], n: usize) -> Vec<u8> {
+    let rest = if bytes.starts_with(b"engine: ") {
+        bytes.iter().position(|&byte| byte == b'\n').map_or(&[][..], |end| &bytes[end + 1..])
+    } else {
+        bytes
+    };
+    [format!("engine: {n}\n").as_bytes(), rest].concat()
+}
+
+const SAVES_PER_CHANGE: usize = 10;
+
+/// Ends the editor also when an assertion fails, or the test would never end.
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Races one editor against `changes` changes of a fresh file.
+fn round(editor: Editor, changes: usize, pace: Duration, tally: &mut Tally) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("plans");
+    let path = root.join("p/step-1.md");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, "engine: 0\n").unwrap();
+    let plans = PlansDir::open(Arc::new(RealDisk), &root, Some(&dir.path().join("state"))).unwrap();
+    let stop = AtomicBool::new(false);
+    let done = AtomicUsize::new(0);
+    let mut saved = Vec::new();
+    std::thread::scope(|scope| {
+        let saves = scope.spawn(|| {
+            let mut saved = Vec::new();
+            while !stop.load(Ordering::Relaxed) {
+                // Without a bound the file would only grow while planwatch waits for its disk.
+                if saved.len() > (done.load(Ordering::Relaxed) + 1) * SAVES_PER_CHANGE {
+                    std::thread::yield_now();
+                    continue;
+                }
+                let token = format!("save-{}", saved.len());
+                if save(editor, &path, &token).is_ok() {
+                    saved.push(token);
+                }
+                std::thread::sleep(pace);
+            }
+            saved
+        });
+        let _stop = StopAtEnd(&stop);
+        for n in 1..=changes {
+            done.store(n, Ordering::Relaxed);
+            let mut locked = plans.lock(&mut || {}).unwrap();
+            let changed = locked
+                .change(Path::new("p/step-1.md"), &mut |bytes| Ok::<_, Infallible>(set_number(bytes, n)));
+            match changed {
+                Ok(_) => {}
+                Err(ChangeError::Disk(DiskError::FileChanged { .. } | DiskError::NotFound { .. })) => {
+                    tally.refused += 1;
+                }
+                Err(error) => panic!("{error:?}"),
+            }
+            drop(locked);
+            std::thread::sleep(pace);
+        }
+        stop.store(true, Ordering::Relaxed);
+        saved = saves.join().unwrap();
+    });
+    let file = fs::read_to_string(&path).unwrap();
+    let in_file: BTreeSet<_> = file.lines().collect();
+    let kept: Vec<_> =
+        plans.kept().iter().map(|it| fs::read_to_string(root.join(&it.kept)).unwrap()).collect();
+    let in_kept: BTreeSet<_> = kept.iter().flat_map(|text| text.lines()).collect();
+    tally.changes += changes;
+    tally.saves += saved.len();
+    for token in saved.iter().map(String::as_str).filter(|token| !in_file.contains(token)) {
+        tally.not_in_file += 1;
+        tally.lost += usize::from(!in_kept.contains(token));
+    }
+}
+
+#[track_caller]
+fn race(editor: Editor) {
+    const ROUND: usize = 100;
+    let pace = Duration::from_millis(number("PLANWATCH_RACE_PACE_MS", 0) as u64);
+    let mut tally = Tally::default();
+    while tally.changes < number("PLANWATCH_RACE_CHANGES", ROUND) {
+        round(editor, ROUND, pace, &mut tally);
+    }
+    println!("{editor:?} at {pace:?}: {tally:?}");
+    assert!(tally.saves > 0, "the editor never came to save");
+    assert_eq!(tally.lost, 0, "saves that are neither in the file nor kept");
+    if !pace.is_zero() {
+        assert!(tally.not_in_file * 200 <= tally.saves, "more than 0.5 % of the saves are not in the file");
+    }
+}
+
+#[test]
+fn no_save_by_rename_is_lost() {
+    race(Editor::Rename);
+}
+
+#[test]
+fn no_save_by_truncation_is_lost() {
+    race(Editor::Truncate);
+}
+
+#[test]
+fn no_save_at_the_end_is_lost() {
+    race(Editor::Append);
+}
+
+#[test]
+fn no_save_of_vim_is_lost() {
+    race(Editor::Away);
+}
