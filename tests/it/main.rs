@@ -2,6 +2,7 @@
 
 mod cases;
 mod disk_race;
+mod dry_run;
 mod edit_laws;
 #[path = "../support/front_matter_gen.rs"]
 mod front_matter_gen;
@@ -9,5 +10,8 @@ mod frontmatter_cases;
 mod no_index;
 mod problems;
 mod public_front_matters;
+mod races;
+mod readme;
 mod support;
 mod tidy;
+mod watching;

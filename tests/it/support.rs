@@ -3,8 +3,10 @@
 #![expect(clippy::disallowed_methods, reason = "tests make and read their own files, and start the binary")]
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, SystemTime};
 
 /// The time that the binary is told.
@@ -97,6 +99,12 @@ impl Place {
     /// The binary with nothing of the machine's environment, at a fixed time.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_planwatch"));
+        self.close_environment(&mut command);
+        command
+    }
+
+    /// Lets a command know nothing but this place, at a fixed time.
+    pub(crate) fn close_environment(&self, command: &mut Command) {
         command.env_clear().current_dir(self.work()).stdin(Stdio::null());
         let home = self.top().join("home");
         command
@@ -104,7 +112,6 @@ impl Place {
             .env("XDG_STATE_HOME", home.join("state"))
             .env("XDG_CONFIG_HOME", home.join("config"));
         command.env("PLANWATCH_NOW", NOW).env("PLANWATCH_BY", "ann").env("PATH", "/usr/bin:/bin");
-        command
     }
 
     /// Runs the binary with arguments split at spaces.
@@ -207,4 +214,51 @@ fn set_modified(path: &Path, seconds: u64) {
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
     let set = std::fs::File::open(path).and_then(|it| it.set_modified(time));
     set.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+/// The longest wait for what must come; only a hang is ever that long.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The lines of a running process, as they come.
+pub(crate) struct Lines(mpsc::Receiver<String>);
+
+/// Reads a stream line by line, beside the test.
+pub(crate) fn lines_of(stream: impl Read + Send + 'static) -> Lines {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let lines = BufReader::new(stream).lines().map_while(Result::ok);
+        // Who does not listen any more has seen enough.
+        lines.take_while(|it| sender.send(it.clone()).is_ok()).for_each(drop);
+    });
+    Lines(receiver)
+}
+
+impl Lines {
+    /// The next line; it has to come.
+    #[track_caller]
+    pub(crate) fn next(&mut self) -> String {
+        self.0.recv_timeout(DEADLINE).unwrap_or_else(|error| panic!("no further line: {error}"))
+    }
+
+    /// The next line, if it comes within a moment.
+    pub(crate) fn soon(&mut self) -> Option<String> {
+        match self.0.recv_timeout(Duration::from_millis(100)) {
+            Ok(line) => Some(line),
+            Err(mpsc::RecvTimeoutError::Timeout) => None,
+            Err(mpsc::RecvTimeoutError::Disconnected) => panic!("it has ended"),
+        }
+    }
+
+    /// Waits for the stream to end, and returns the lines until there.
+    #[track_caller]
+    pub(crate) fn end(self) -> Vec<String> {
+        let mut rest = Vec::new();
+        loop {
+            match self.0.recv_timeout(DEADLINE) {
+                Ok(line) => rest.push(line),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return rest,
+                Err(mpsc::RecvTimeoutError::Timeout) => panic!("it does not end: {rest:?}"),
+            }
+        }
+    }
 }
