@@ -61,7 +61,7 @@ impl Stat {
 pub enum Open {
     /// For reading, without waiting for a FIFO's writer.
     Read,
-    /// For writing into the inode that is there.
+    /// For reading, then writing into the inode that is there.
     InPlace,
     /// Made with this mode; fails when the name is taken.
     New(u32),

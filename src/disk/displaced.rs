@@ -102,6 +102,9 @@ pub(super) fn keep(disk: &dyn Disk, root: &Path, version: &Path, why: KeptWhy) -
 }
 
 /// Lists what is kept, without changing anything.
+///
+/// Reads every version: a long write that began before the exchange leaves no sign in the
+/// times when it ends after it.
 pub(super) fn kept(disk: &dyn Disk, root: &Path) -> Vec<Kept> {
     let dir = dir(root);
     let listed = disk.list(&dir).unwrap_or_default();
@@ -113,7 +116,7 @@ pub(super) fn kept(disk: &dyn Disk, root: &Path) -> Vec<Kept> {
         if let Some((why, path)) = parse_kept(&name) {
             found.push(Kept { path, kept: at, why });
         } else if let Some(version) = VersionName::parse(&name)
-            && in_doubt(&version, &stat)
+            && stat.kind == FileKind::File
             && let Verdict::Theirs(why) = verdict(disk, root, &dir.join(&name), &version, &stat, &versions)
         {
             found.push(Kept { path: version.path.shown(), kept: at, why });
@@ -123,9 +126,9 @@ pub(super) fn kept(disk: &dyn Disk, root: &Path) -> Vec<Kept> {
     found
 }
 
-/// Whether a version needs a look before it has been quiet for long.
+/// Whether a version is worth a look before it has been quiet for long.
 ///
-/// An exchange sets the change time, and writing also the other; after a second renaming
+/// A hint: an exchange sets the change time, and writing also the other; after a second renaming
 /// the two tell nothing.
 pub(super) fn in_doubt(version: &VersionName, stat: &Stat) -> bool {
     version.origin != Origin::Clean || stat.kind != FileKind::File || stat.mtime_ns >= stat.ctime_ns

@@ -3,18 +3,19 @@
 //! Without the call (NFS, FUSE): a last look, then a rename. With several links to the file,
 //! or at a mount point: into the same inode, after a copy was kept.
 
+use std::io;
 use std::path::Path;
 
 use rustix::io::Errno;
 
-use super::calls::{DiskFile, Open, Rename};
+use super::calls::{Disk, DiskFile, Open, Rename};
 use super::change::Put;
 use super::displaced::{KeptWhy, dir, kept_name};
 use super::error::DiskError;
 use super::locked::{Draft, Locked, Version};
 use super::moves::{Safe, is, rename_new, write_new};
 use super::names::{Content, NamedPath, Origin, RUNTIME, VersionName};
-use super::plans_dir::Snapshot;
+use super::plans_dir::{FILE_LIMIT, Snapshot};
 
 impl Locked<'_> {
     /// Renames a draft over the file if that still holds what was expected.
@@ -80,7 +81,8 @@ impl Locked<'_> {
     /// Writes into the inode that is there, so that its links, or its mount, stay.
     ///
     /// Not atomic: after a crash the file may hold a mixture, and the text before is kept
-    /// and reported as [`KeptWhy::Interrupted`].
+    /// and reported as [`KeptWhy::Interrupted`]. A write into the same inode between the last
+    /// look and ours is lost; nothing but a lease could prevent that.
     pub(super) fn write_in_place(&self, id: u64, base: &Snapshot, new: &[u8]) -> Result<Put, DiskError> {
         let disk = &*self.plans.disk;
         let path = self.plans.root.join(&base.real);
@@ -96,22 +98,27 @@ impl Locked<'_> {
         let copy_name = kept_name(KeptWhy::Interrupted, name.id, &name.path);
         let copy = displaced.join(&copy_name);
         write_new(disk, &copy, 0o600, &base.bytes, Safe::Yes).map_err(failed)?;
-        let ready = disk.sync_dir(&displaced).map_err(failed).and_then(|()| self.read_displaced(&path));
-        match ready {
-            Ok((bytes, _)) if bytes == base.bytes => {}
+        let ready = disk.sync_dir(&displaced).and_then(|()| self.open_unchanged(&path, base));
+        let file = match ready.map_err(failed) {
+            Ok(Some(file)) => file,
             other => {
                 disk.remove(&copy).ok();
                 return other.map(|_| Put::Stale);
             }
-        }
-        match self.overwrite(&path, new) {
-            Ok(file) => {
+        };
+        match overwrite(&*file, new) {
+            Ok(()) if !is_at(disk, &path, &*file) => {
+                // Somebody renamed their save over the file: ours went into nobody's inode.
+                disk.remove(&copy).ok();
+                Ok(Put::Stale)
+            }
+            Ok(()) => {
                 let old = displaced.join(name.encode());
                 // If it fails, a text is reported that is not missed.
                 rename_new(disk, &copy, &old).ok();
                 Ok(Put::Clean(Draft { version: Version { path: old, name }, file }))
             }
-            Err(source) if self.overwrite(&path, &base.bytes).is_ok() => {
+            Err(source) if !is_at(disk, &path, &*file) || self.restore(&path, base).is_ok() => {
                 disk.remove(&copy).ok();
                 Err(failed(source))
             }
@@ -122,11 +129,27 @@ impl Locked<'_> {
         }
     }
 
-    fn overwrite(&self, path: &Path, bytes: &[u8]) -> std::io::Result<Box<dyn DiskFile>> {
+    /// Opens the inode that was read, if it still holds what was read.
+    fn open_unchanged(&self, path: &Path, base: &Snapshot) -> io::Result<Option<Box<dyn DiskFile>>> {
         let file = self.plans.disk.open(path, Open::InPlace)?;
-        file.write(bytes)?;
-        file.set_len(bytes.len() as u64)?;
-        file.sync()?;
-        Ok(file)
+        let bytes = file.read(FILE_LIMIT + 1, base.stat.len)?;
+        Ok((bytes == base.bytes).then_some(file))
     }
+
+    /// Writes the text from before again, after a write that failed half-way.
+    fn restore(&self, path: &Path, base: &Snapshot) -> io::Result<()> {
+        overwrite(&*self.plans.disk.open(path, Open::InPlace)?, &base.bytes)
+    }
+}
+
+/// Whether a path still leads to an open file.
+fn is_at(disk: &dyn Disk, path: &Path, file: &dyn DiskFile) -> bool {
+    let (Ok(there), Ok(open)) = (disk.lstat(path), file.stat()) else { return false };
+    (there.ino, there.dev) == (open.ino, open.dev)
+}
+
+fn overwrite(file: &dyn DiskFile, bytes: &[u8]) -> io::Result<()> {
+    file.write(bytes)?;
+    file.set_len(bytes.len() as u64)?;
+    file.sync()
 }

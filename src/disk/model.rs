@@ -6,6 +6,7 @@
 //! half or nothing of them.
 
 mod exhaustive;
+mod quiet;
 mod state;
 
 use std::ffi::OsString;

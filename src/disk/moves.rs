@@ -44,7 +44,8 @@ pub(super) fn is_one_file(disk: &dyn Disk, one: &Path, other: &Path) -> bool {
 fn rename_new_by_hand(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
     if disk.lstat(from)?.kind == FileKind::File {
         disk.link(from, to)?;
-        return disk.remove(from);
+        // A save by rename may have taken the old name meanwhile; then it is theirs.
+        return if is_one_file(disk, from, to) { disk.remove(from) } else { Ok(()) };
     }
     match disk.lstat(to) {
         Ok(_) => Err(Errno::EXIST.into()),

@@ -64,7 +64,7 @@ impl Disk for RealDisk {
         // NONBLOCK: opening a FIFO for reading would otherwise wait for ever.
         let (flags, mode) = match how {
             Open::Read => (OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()),
-            Open::InPlace => (OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty()),
+            Open::InPlace => (OFlags::RDWR | OFlags::NONBLOCK, Mode::empty()),
             Open::New(mode) => (OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, Mode::from_raw_mode(mode)),
             Open::Append => (OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE, Mode::from_raw_mode(0o600)),
         };

@@ -8,7 +8,7 @@
 use planwatch::text::front_matter::{self, Header, MAX_FILE};
 use planwatch::text::header_edit::{self, Change, NewValue};
 use planwatch::text::yaml;
-use std::path::PathBuf;
+use std::path::Path;
 
 #[derive(Default)]
 struct Figures {
@@ -32,7 +32,7 @@ fn public_front_matters_are_read_and_edited() {
         let is_text =
             entry.path().extension().is_some_and(|it| it == "md" || it == "mdx" || it == "markdown");
         if is_text {
-            figures.try_file(entry.into_path());
+            figures.try_file(entry.path());
         }
     }
     println!(
@@ -51,8 +51,8 @@ fn public_front_matters_are_read_and_edited() {
 }
 
 impl Figures {
-    fn try_file(&mut self, path: PathBuf) {
-        let bytes = std::fs::read(&path).expect("a file of the folder is readable");
+    fn try_file(&mut self, path: &Path) {
+        let bytes = std::fs::read(path).expect("a file of the folder is readable");
         self.files += 1;
         let Header::Present { yaml: range, .. } = front_matter::split(&bytes).header else { return };
         let Ok(text) = std::str::from_utf8(&bytes[range]) else { return };

@@ -153,6 +153,9 @@ fn item_end(item: View<'_>) -> usize {
 fn append_block(sheet: &Sheet<'_>, list: View<'_>, item: &NewValue) -> Result<Vec<Splice>, EditError> {
     let last = list.items().last().unwrap_or(list);
     let dash = last.lead().unwrap_or(list.span().start);
+    if sheet.lines.is_behind_tab(dash) {
+        return Err(EditError::new(LAYOUT, dash, "a tab stands before the dash"));
+    }
     let column = sheet.lines.column(dash);
     let line = sheet.lines.end(item_end(last));
     let at = sheet.lines.skip_deeper_comments(line, sheet.root_column());

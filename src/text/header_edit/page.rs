@@ -48,8 +48,8 @@ impl Page {
             EditError::new("not-utf8", range.start + it.valid_up_to(), "the front matter is not UTF-8")
         })?;
         let tree = yaml::parse(text).map_err(|it| EditError::yaml(it, range.start))?;
-        if tree.has_document_start() {
-            let reason = "the front matter begins a YAML document of its own";
+        if tree.has_document_marks() {
+            let reason = "a line of the front matter begins or ends a YAML document";
             return Err(EditError::new("front-matter-invalid", range.start, reason));
         }
         Ok(Self { bytes, header: Some((range, tree)) })

@@ -3,7 +3,7 @@
 use super::EditError;
 use super::insert::{entry_end, entry_start, is_merged};
 use super::page::{Sheet, Splice};
-use super::refusal::ALIAS;
+use super::refusal::{ALIAS, LAYOUT};
 use crate::text::yaml::{Kind, Style, View};
 use std::ops::Range;
 
@@ -18,6 +18,11 @@ pub(super) fn key(sheet: &Sheet<'_>, key: &str) -> Result<Vec<Splice>, EditError
     let Some(nth) = entries.iter().position(|(it, _)| it.text() == Some(key)) else { return Ok(Vec::new()) };
     let span = |nth: usize| entry_start(entries[nth])..entry_end(entries[nth]);
     sheet.guard_anchors(&span(nth))?;
+    let has_properties = root.outer_span().start < root.span().start;
+    if entries.len() == 1 && has_properties && !sheet.is_flow() {
+        let reason = "an anchor or tag would stay without the mapping";
+        return Err(EditError::new(LAYOUT, root.outer_span().start, reason));
+    }
     let range = if sheet.is_flow() {
         let members: Vec<_> = (0..entries.len()).map(span).collect();
         member(sheet, &members, nth)
@@ -62,7 +67,8 @@ impl Greedy {
         let step = header.chars().find_map(|it| it.to_digit(10)).unwrap_or(1) as usize;
         let text_column = scalar.text_column();
         let column = text_column.unwrap_or(sheet.lines.column(parent) + step);
-        Self { keeps_blanks: header.contains('+'), text_column, column }
+        let is_blank = text_column.is_none() && scalar.text().is_some_and(|it| it.contains([' ', '\t']));
+        Self { keeps_blanks: is_blank || header.contains('+'), text_column, column }
     }
 
     /// Where the lines from `at` on are not taken in any more.

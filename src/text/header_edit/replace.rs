@@ -22,6 +22,9 @@ pub(super) fn entry(
         return Ok(token(old, &new_token(old, value, Place::Flow), value));
     }
     let slot = Slot { sheet, old, behind_lead: colon + 1, column: sheet.root_column() };
+    if sheet.lines.is_behind_tab(sheet.root().span().start) && value.is_block() {
+        return Err(EditError::new(LAYOUT, colon, "a tab stands before the key"));
+    }
     if value.is_block() { slot.lines_below(value) } else { Ok(slot.on_the_line(value)) }
 }
 
@@ -38,6 +41,9 @@ pub(super) fn item(
         return Ok(slot.on_the_line(value));
     }
     let Range { start, end } = old.outer_span();
+    if sheet.lines.is_behind_tab(start) {
+        return Err(EditError::new(LAYOUT, dash, "a tab stands before the item"));
+    }
     let line_end = sheet.lines.text_end(end);
     // Blanks or a comment behind the item would become text of a block scalar at the end of the new one.
     let is_last_on_line = sheet.lines.after_blanks(end) == line_end;
@@ -215,7 +221,8 @@ fn token_at(old: View<'_>, range: Range<usize>, new: &str, value: &NewValue) -> 
         if range.is_empty() && tag.end == range.start {
             return vec![Splice { range: tag, text }];
         }
-        splices.push(Splice { range: tag.start..tag.end, text: String::new() });
+        let blanks = old.source()[tag.end..].chars().take_while(|it| matches!(it, ' ' | '\t')).count();
+        splices.push(Splice { range: tag.start..tag.end + blanks, text: String::new() });
     }
     if range.is_empty() {
         text.insert(0, ' ');

@@ -73,8 +73,8 @@ pub struct Tree {
     /// Alias and the node that it stands for, in the order of the text.
     aliases: Vec<(NodeId, NodeId)>,
     root: NodeId,
-    /// The document has a `---` of its own, with content behind it.
-    explicit_start: bool,
+    /// A line begins or ends a document within the text, as `--- # text` does.
+    has_marks: bool,
 }
 
 /// A node of a tree; cheap to copy.
@@ -126,9 +126,9 @@ impl Tree {
         &self.source
     }
 
-    /// Whether the text opens a document of its own with `---`.
-    pub(crate) fn has_document_start(&self) -> bool {
-        self.explicit_start
+    /// Whether a line of the text begins or ends a document.
+    pub(crate) fn has_document_marks(&self) -> bool {
+        self.has_marks
     }
 
     /// Each alias with the node that it stands for, in the order of the text.
@@ -224,6 +224,11 @@ impl<'a> View<'a> {
     /// From the anchor or tag, if there is one, to the end of the value.
     pub(crate) fn outer_span(self) -> Range<usize> {
         self.raw().outer as usize..self.raw().end as usize
+    }
+
+    /// The whole text that this node is part of.
+    pub(crate) fn source(self) -> &'a str {
+        &self.tree.source
     }
 
     /// The dash or colon before a value, the question mark before a key.

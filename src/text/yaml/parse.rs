@@ -84,7 +84,7 @@ fn build(yaml: &str) -> Result<Tree, Failure> {
 fn is_repaired(repair: &mut Repair<'_>, error: &ScanError) -> bool {
     let Some(at) = error.marker().byte_offset().filter(|&it| it < repair.text.len()) else { return false };
     match error.kind() {
-        ErrorKind::InvalidQuotedScalarIndent => repair.indent(at),
+        ErrorKind::InvalidQuotedScalarIndent | ErrorKind::CommentNotSeparated => repair.insert_blanks(at),
         ErrorKind::InvalidBlockScalarIndent => repair.outdent_comment(at),
         _ => false,
     }
@@ -128,7 +128,7 @@ impl<'a> Builder<'a> {
             tags: Vec::new(),
             aliases: Vec::new(),
             root: NONE,
-            explicit_start: false,
+            has_marks: has_end_mark(source),
         };
         Self {
             tree,
@@ -168,10 +168,8 @@ impl<'a> Builder<'a> {
         if self.documents > 1 {
             return Err(invalid(range.start, "it holds more than one YAML document".to_owned()));
         }
-        if explicit {
-            self.tree.explicit_start = true;
-            self.gap.at = self.gap.at.max(range.end);
-        }
+        self.tree.has_marks |= explicit;
+        self.gap.at = self.gap.at.max(if explicit { range.end } else { range.start });
         Ok(())
     }
 
@@ -187,7 +185,11 @@ impl<'a> Builder<'a> {
         let before = self.before(is_unwritten, props);
         let style = scalar_style(style);
         let written = match style {
-            Style::Literal | Style::Folded => self.gap.block_scalar(before.at, range.end, indent),
+            Style::Literal | Style::Folded => {
+                // The scanner tells no indentation of a text of blanks: then every line is text.
+                let is_blank = indent.is_none() && text.contains([' ', '\t']);
+                self.gap.block_scalar(before.at, range.end, indent, is_blank)
+            }
             _ if is_unwritten => before.at..before.at,
             _ => range,
         };
@@ -275,29 +277,26 @@ impl<'a> Builder<'a> {
 
     /// Walks over the gap before a node: an indicator that the parent calls for, then anchor and tag.
     fn before(&mut self, is_unwritten: bool, props: &Props<'_>) -> Before {
-        let lead = match self.open.last().map(|it| (self.tree.node(it.id), it.last)) {
+        let parent = self.open.last().map(|it| self.tree.node(it.id));
+        let in_flow = parent.is_some_and(|it| it.style == Style::Flow);
+        let is_list = parent.is_some_and(|it| it.kind == Kind::List);
+        let is_key = parent.is_some_and(|it| it.kind == Kind::Map && it.count.is_multiple_of(2));
+        if in_flow && (is_list || is_key) {
+            self.gap.skip_commas();
+        }
+        let lead = match parent {
             None => None,
-            Some((parent, _)) if parent.kind == Kind::List && parent.style == Style::Block => {
-                self.gap.take(b'-')
-            }
-            Some((parent, _)) if parent.kind == Kind::List => {
-                self.gap.skip_commas();
-                None
-            }
-            Some((parent, _)) if parent.count.is_multiple_of(2) => {
-                if parent.style == Style::Flow {
-                    self.gap.skip_commas();
-                }
-                self.gap.take(b'?')
-            }
+            Some(_) if is_list && in_flow => None,
+            Some(_) if is_list => self.gap.take(b'-'),
+            Some(_) if is_key => self.gap.take(b'?'),
             Some(_) => self.gap.take(b':'),
         };
-        let lead = lead.map_or(NONE, |it| it as u32);
-        let in_flow = self.open.last().is_some_and(|it| self.tree.node(it.id).style == Style::Flow);
         let outer = self.gap.peek();
         self.gap.skip_properties(props.anchor != 0, &props.span, in_flow);
-        let at = if is_unwritten { self.gap.at } else { self.gap.peek() };
-        Before { lead, outer: outer as u32, at }
+        // A key that is not written stands where its colon does, anything else behind what comes before it.
+        let is_bare_key = is_key && lead.is_none() && props.is_empty();
+        let at = if is_unwritten && !is_bare_key { self.gap.at } else { self.gap.peek() };
+        Before { lead: lead.map_or(NONE, |it| it as u32), outer: outer as u32, at }
     }
 
     fn node(
@@ -434,6 +433,12 @@ fn scalar_kind(text: &str, style: Style, tag: Option<&Tag>) -> Kind {
         None if style == Style::Plain && text.is_empty() => Kind::Null,
         None => Kind::Text,
     }
+}
+
+/// Whether a line ends a document; in no scalar a line may begin so.
+fn has_end_mark(yaml: &str) -> bool {
+    let is_mark = |it: &str| it.strip_prefix("...").is_some_and(|it| it.starts_with([' ', '\t', '\r', '\n']));
+    yaml.split_inclusive(['\n', '\r']).any(is_mark)
 }
 
 /// The first line that git wrote to mark a conflict; no YAML that a person writes begins a line so.

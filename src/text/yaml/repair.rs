@@ -1,8 +1,8 @@
 //! Texts that other readers take and the scanner does not: a copy is repaired, and the tree moved back.
 //!
 //! Only where the repair cannot change what the text means. Known are continuation lines of a quoted scalar
-//! that are not indented (libyaml takes them; writers that wrap titles make them), and an indented comment below
-//! an empty block scalar with an indentation indicator.
+//! that are not indented (libyaml takes them; writers that wrap titles make them), a comment right behind a quote or
+//! bracket, and an indented comment below an empty block scalar with an indentation indicator.
 
 use super::{NONE, Tree, YamlError};
 
@@ -25,8 +25,8 @@ impl<'a> Repair<'a> {
         Self { original, text: original.to_owned(), inserted: Vec::new(), read: original.len() }
     }
 
-    /// Indents a line of a quoted scalar at its first character.
-    pub(super) fn indent(&mut self, at: usize) -> bool {
+    /// Puts blanks before the first character of a line of a quoted scalar, or before a comment.
+    pub(super) fn insert_blanks(&mut self, at: usize) -> bool {
         let place = self.original_at(at);
         // A line that was indented enough and is refused again has another fault.
         if self.inserted.binary_search(&place).is_ok() || !self.may_read_again() {

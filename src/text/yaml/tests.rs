@@ -116,6 +116,7 @@ fn what_other_readers_take_is_read_too() {
         ],
     );
     check("t: >4-\n\n  # c\nu: x\n", &["<t: >4-\n\n  # c\nu: x>", "<t>", ":<>4->", "<u>", ":<x>"]);
+    check("t: [a]# c\nu: 'x'#d\n", &["<t: [a]# c\nu: 'x'>", "<t>", ":<[a]>", "<a>", "<u>", ":<'x'>"]);
     let tree = parse("t: \"one\ntwo\n\nthree\"\nu: x\n").expect("repaired");
     assert_eq!(tree.root().get("t").and_then(View::text), Some("one two\nthree"));
     assert_eq!(tree.root().get("u").and_then(View::text), Some("x"));
@@ -158,7 +159,7 @@ fn json_keeps_what_it_cannot_hold_as_text() {
             .expect("valid");
     let json = tree.root().to_json().expect("small");
     let expected = serde_json::json!({
-        "a": 31, "b": 1.5, "c": ".inf", "d": "123456789012345678901234567890", "e": [null, true], "1": "x", "f": 14
+        "a": 31, "b": 1.5, "c": ".inf", "d": "123456789012345678901234567890", "e": [null, true], "1": "x", "f": "014"
     });
     assert_eq!(json, expected);
 }
