@@ -225,11 +225,10 @@ impl Outcome {
         .collect();
         let changed = after.iter().filter(|(path, bytes)| before.get(*path) != Some(bytes));
         for (path, bytes) in changed {
-            match path.strip_suffix('/') {
-                Some(empty) => {
-                    files.entry("left-empty".to_owned()).or_default().extend(format!("{empty}\n").bytes())
-                }
-                None => drop(files.insert(format!("out/{path}"), bytes.clone())),
+            if let Some(empty) = path.strip_suffix('/') {
+                files.entry("left-empty".to_owned()).or_default().extend(format!("{empty}\n").bytes());
+            } else {
+                files.insert(format!("out/{path}"), bytes.clone());
             }
         }
         Self(files)
@@ -302,11 +301,11 @@ fn every_case_comes_out_as_it_says() {
 }
 
 fn run_all(cases: &[Case], is_blessing: bool) -> String {
-    let mut failures = String::new();
+    let mut failures = Vec::new();
     for case in cases {
         // What a case panics with is on stderr already; the others are to be seen as well.
         let Ok(outcome) = std::panic::catch_unwind(|| case.outcome()) else {
-            failures += &format!("\n== {} cannot be run\n", case.name());
+            failures.push(format!("\n== {} cannot be run\n", case.name()));
             continue;
         };
         let expected = Outcome::expected(case);
@@ -316,10 +315,10 @@ fn run_all(cases: &[Case], is_blessing: bool) -> String {
         if is_blessing {
             outcome.bless(case);
         } else {
-            failures += &format!("\n== {}\n{}", case.name(), outcome.differences(&expected));
+            failures.push(format!("\n== {}\n{}", case.name(), outcome.differences(&expected)));
         }
     }
-    failures
+    failures.concat()
 }
 
 /// The verbs, and for each whether it has `--dry-run`, as the binary itself tells them.

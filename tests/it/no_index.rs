@@ -1,4 +1,5 @@
 //! `--no-index`: every reading verb says the same from the files alone.
+#![expect(clippy::disallowed_methods, reason = "tests make and remove their own files")]
 
 use crate::support::{Place, Ran};
 

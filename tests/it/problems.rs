@@ -153,7 +153,7 @@ fn error_of_permission(seen: &Seen) {
     place.write("plans/a/plan.md", "# A\n");
     place.write("plans/a/step-1.md", "# One\n");
     let path = place.file("plans/a/step-1.md");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0)).expect("it is ours");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).expect("it is ours");
     if std::fs::read(&path).is_ok() {
         seen.codes.borrow_mut().insert(Code::Unreadable);
     } else {

@@ -102,7 +102,7 @@ fn an_editor_that_saves_all_the_time_loses_nothing() {
             let mut text = original.clone();
             while !is_over.load(Ordering::Relaxed) {
                 n_saves += 1;
-                text += &format!("save {n_saves}\n");
+                text.extend(["save ", &n_saves.to_string(), "\n"]);
                 if n_saves % 2 == 0 {
                     std::fs::write(&step, &text).expect("it can be saved");
                 } else {
