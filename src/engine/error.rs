@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::disk::{DiskError, UndoError};
 use crate::index::IndexError;
+use crate::plan::id::PlanId;
 use crate::plan::problem::Problem;
 use crate::text::header_edit::EditError;
 
@@ -52,6 +53,13 @@ pub enum Error {
 impl Error {
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Usage { message: message.into(), hint: hint.into() }
+    }
+
+    /// Of a verb that would write to an archived plan.
+    pub(crate) fn archived(plan: &PlanId) -> Self {
+        let message = format!("`{plan}` is archived; nothing in it is changed");
+        let hint = format!("`planwatch show {plan}` and the other reading verbs still answer");
+        Self::Conflict { code: "archived", message, hint }
     }
 
     pub(crate) fn edit(path: &str, file: &[u8], error: EditError) -> Self {
