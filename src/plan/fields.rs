@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use crate::plan::problem::{Code, Problem};
 use crate::plan::records::{Attempt, Claim, Confirmation, Note, NoteType, Priority, Verify};
 use crate::plan::time::Time;
+use crate::text::line_index::{self, Place};
 use crate::text::yaml::{Budget, Kind, View};
 
 /// A front matter being read: its values, and the problems found on the way.
@@ -29,6 +30,11 @@ impl<'a> Fields<'a> {
     /// Returns the value of a key that is there and not null.
     pub(crate) fn get(&self, key: &str) -> Option<View<'a>> {
         self.root?.get(key).filter(|it| !it.is_null())
+    }
+
+    /// Where a value begins.
+    pub(crate) fn place(&self, value: View<'a>) -> Place {
+        line_index::place(self.file, self.offset + value.span().start)
     }
 
     pub(crate) fn wrong_type(&mut self, value: View<'a>, message: String, hint: &str) {
@@ -139,10 +145,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(crate) fn json(&mut self, key: &str) -> Value {
-        self.get(key).map_or(Value::Null, |it| self.json_of(it))
-    }
-
     /// The keys that are in no table of planwatch's.
     pub(crate) fn custom(&mut self, known: &[&str]) -> Map<String, Value> {
         let Some(root) = self.root else { return Map::new() };
@@ -232,7 +234,16 @@ impl<'a> Fields<'a> {
             );
             return None;
         }
-        Some(self.confirmation_of(value))
+        let confirmation = self.confirmation_of(value);
+        if confirmation.by.as_deref().unwrap_or_default().is_empty() {
+            self.wrong_type(
+                value,
+                "`confirmed` does not say who by".to_owned(),
+                "write `{by: NAME, at: TIME}`",
+            );
+            return None;
+        }
+        Some(confirmation)
     }
 
     fn confirmation_of(&mut self, map: View<'a>) -> Confirmation {
