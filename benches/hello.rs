@@ -1,5 +1,7 @@
 //! The floor P of the speed figures: a program that reads its arguments with clap, says a word, and ends.
 
+#![expect(clippy::print_stdout, reason = "saying a word is all that it does")]
+
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]

@@ -42,6 +42,8 @@ pub struct PlanShape {
     pub steps_blocked: usize,
     pub steps_in_progress: usize,
     pub steps_ready: usize,
+    /// What `next` on the plan says.
+    pub state: &'static str,
     pub last_activity: Option<Time>,
     pub last_activity_source: Option<&'static str>,
     pub notes: Vec<Note>,
@@ -129,6 +131,7 @@ impl Shaper<'_> {
             steps_blocked: progress.blocked,
             steps_in_progress: progress.in_progress,
             steps_ready: progress.ready,
+            state: rules::next(self.plans, plan, self.now).state.word(),
             last_activity: last.map(|(at, _)| at.whole_seconds()),
             last_activity_source: last.map(|(_, source)| source),
             notes: plan.notes.clone(),

@@ -22,7 +22,7 @@ pub(crate) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// A value as JSON; null where its aliases stand for too much.
-    fn to_json(&mut self, value: View<'a>) -> Value {
+    fn json_of(&mut self, value: View<'a>) -> Value {
         self.budget.as_mut().and_then(|it| it.to_json(value).ok()).unwrap_or(Value::Null)
     }
 
@@ -126,7 +126,7 @@ impl<'a> Fields<'a> {
     /// A mapping kept as it is; beyond the budget of alias expansion it is reported and empty.
     pub(crate) fn mapping(&mut self, key: &str) -> Map<String, Value> {
         let Some(value) = self.get(key) else { return Map::new() };
-        match self.to_json(value) {
+        match self.json_of(value) {
             Value::Object(map) => map,
             _ => {
                 self.wrong_type(
@@ -140,7 +140,7 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn json(&mut self, key: &str) -> Value {
-        self.get(key).map_or(Value::Null, |it| self.to_json(it))
+        self.get(key).map_or(Value::Null, |it| self.json_of(it))
     }
 
     /// The keys that are in no table of planwatch's.
@@ -148,7 +148,7 @@ impl<'a> Fields<'a> {
         let Some(root) = self.root else { return Map::new() };
         let entries = root.entries().filter_map(|(key, value)| Some((key.text()?.to_owned(), value)));
         let unknown = entries.filter(|(key, _)| !known.contains(&key.as_str()));
-        unknown.map(|(key, value)| (key, self.to_json(value))).collect()
+        unknown.map(|(key, value)| (key, self.json_of(value))).collect()
     }
 
     fn maps(&mut self, key: &str) -> Vec<View<'a>> {
@@ -176,7 +176,7 @@ impl<'a> Fields<'a> {
             let known = ["at", "by", "outcome", "notes"];
             let more = map.entries().filter_map(|(key, value)| Some((key.text()?.to_owned(), value)));
             let more = more.filter(|(key, _)| !known.contains(&key.as_str()));
-            let more = more.map(|(key, value)| (key, self.to_json(value))).collect();
+            let more = more.map(|(key, value)| (key, self.json_of(value))).collect();
             let (at, by) = (self.time_in(map, "at"), self.text_in(map, "by"));
             Attempt { at, by, outcome: self.text_in(map, "outcome"), notes: self.text_in(map, "notes"), more }
         };

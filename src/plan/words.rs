@@ -182,10 +182,13 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let word = word.to_lowercase();
     let scored =
         candidates.into_iter().map(|it| (strsim::damerau_levenshtein(&word, &it.to_lowercase()), it));
-    let (distance, best) = scored.min_by_key(|(distance, _)| *distance)?;
+    let scored: Vec<_> = scored.collect();
     let most = 1 + word.chars().count() / 4;
-    let starts = word.len() >= 3 && best.to_lowercase().starts_with(&word);
-    (distance <= most || starts).then(|| best.to_owned())
+    let near = scored.iter().filter(|(distance, _)| *distance <= most).min_by_key(|(distance, _)| *distance);
+    // A part of a name is what people remember of it.
+    let is_part = |it: &&(usize, &str)| word.len() >= 3 && it.1.to_lowercase().contains(&word);
+    let part = || scored.iter().filter(is_part).min_by_key(|(distance, _)| *distance);
+    near.or_else(part).map(|(_, best)| (*best).to_owned())
 }
 
 fn read_folded<S: Status>(folded: &str) -> Option<S> {
@@ -236,5 +239,6 @@ mod tests {
         assert_eq!(words.nearest::<StepStatus>("complted").as_deref(), Some("completed"));
         assert_eq!(words.nearest::<StepStatus>("pendng").as_deref(), Some("pending"));
         assert_eq!(words.nearest::<StepStatus>("xyzzy"), None);
+        assert_eq!(nearest("auth", ["fence-repair", "feature-auth"]).as_deref(), Some("feature-auth"));
     }
 }

@@ -92,14 +92,17 @@ pub fn any_literal(text: &str) -> Option<Literal<'_>> {
 fn begins_plain(first: char) -> bool {
     match first {
         'a'..='z' | 'A'..='Z' | '_' | '/' | '(' | '$' => true,
-        _ => first > '\u{9f}' && first.is_alphanumeric(),
+        // Readers may strip invisible characters at the edge.
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => false,
+        _ => first > '\u{9f}' && is_printable(first) && !first.is_whitespace(),
     }
 }
 
 /// YAML's printable set without line endings and tab, and without what readers disagree on.
 fn is_printable(it: char) -> bool {
-    !matches!(it,
-        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+    let is_noncharacter = u32::from(it) & 0xfffe == 0xfffe;
+    !is_noncharacter
+        && !matches!(it, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
 
 fn escape(it: char) -> String {
@@ -109,7 +112,8 @@ fn escape(it: char) -> String {
         8 => "\\b".to_owned(),
         0x1b => "\\e".to_owned(),
         code @ ..=0xff => format!("\\x{code:02X}"),
-        code => format!("\\u{code:04X}"),
+        code @ ..=0xffff => format!("\\u{code:04X}"),
+        code => format!("\\U{code:08X}"),
     }
 }
 

@@ -11,26 +11,75 @@ use serde_json::Value as Json;
 use serde_yaml::Value as Yaml;
 use std::path::Path;
 
+const INDEX: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/frontmatter/INDEX.tsv");
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/frontmatter/files");
+
 const ORDER: [&str; 6] = ["id", "status", "title", "depends", "priority", "attempts"];
 
 #[test]
 fn every_row_holds_under_its_byte_rule() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/frontmatter");
-    let index = std::fs::read_to_string(root.join("INDEX.tsv")).expect("the index is there");
     let mut failures = Vec::new();
-    let mut rows = 0;
-    for line in index.lines().skip(1) {
-        let columns: Vec<&str> = line.split('\t').collect();
-        let [file, op, args, rule, ..] = columns[..] else { panic!("a row of the index: {line}") };
-        let before = std::fs::read(root.join("files").join(file)).expect("the file of the row is there");
-        let args: Json = serde_json::from_str(args).expect("arguments are JSON");
-        rows += 1;
-        if let Err(why) = run(&before, op, &args, &unescape(rule)) {
+    let rows = rows();
+    for (file, op, args, rule) in &rows {
+        if let Err(why) = run(&fixture(file), op, args, rule) {
             failures.push(format!("{file} {op} {args} [{rule}]\n    {why}"));
         }
     }
-    assert_eq!(rows, 485);
-    assert!(failures.is_empty(), "{} rows failed:\n{}", failures.len(), failures.join("\n"));
+    assert_eq!(rows.len(), 485);
+    assert!(failures.is_empty(), "{} of the rows failed:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// The files of the value table in other layouts: its tokens and values, the same rules.
+#[test]
+fn the_value_table_holds_in_other_layouts() {
+    let block = fixture("90-values-block.md");
+    let text = String::from_utf8(block).expect("UTF-8");
+    let (_, body) = text.split_once("owner: bob\n").expect("the last entry");
+    let layouts = [
+        text.replace('\n', "\r\n"),
+        text.replace("\n- at: a\n  notes: b", "\n    -   at: a\n        notes: b"),
+        text.replace("\n- at: a\n  notes: b", "\n  -\n    at: a\n    notes: b"),
+        text.replace("\n- at: a\n  notes: b", ""),
+        text.replace("\n- at: a\n  notes: b", " ~ # none"),
+        text.replace("\n- at: a\n  notes: b", " [ ] # none"),
+        text.replace("\n- at: a\n  notes: b", " [\n  {at: a, notes: b}, # c\n  ]"),
+        text.replace("plain #", "&p !!str plain #").replace("'single' #", "\n  # above\n  'single' #"),
+        format!(
+            "---\n{{title: plain, sq: 'single', dq: \"double\", attempts: [{{at: a}}], owner: bob}}\n{body}"
+        ),
+        format!(
+            "---\n{{title: plain, # c\n  sq: 'single',\n dq: \"double\", attempts: [\n    x,\n  ]\n}}\n{body}"
+        ),
+    ];
+    let mut failures = Vec::new();
+    for (op, args, rule) in
+        rows().iter().filter(|it| it.0 == "90-values-block.md").map(|it| (&it.1, &it.2, &it.3))
+    {
+        for layout in &layouts {
+            let was_empty = op == "append" && !layout.contains("at: a") && !layout.contains("    x,");
+            let rule = if was_empty { "safe" } else { rule };
+            if let Err(why) = run(layout.as_bytes(), op, args, rule) {
+                failures.push(format!("{op} {args} [{rule}]\n    {why}"));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), failures.join("\n"));
+}
+
+fn fixture(name: &str) -> Vec<u8> {
+    std::fs::read(Path::new(FIXTURES).join(name)).expect("the file of the row is there")
+}
+
+/// File, operation, arguments and byte rule of each row.
+fn rows() -> Vec<(String, String, Json, String)> {
+    let index = std::fs::read_to_string(INDEX).expect("the index is there");
+    let row = |line: &str| {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [file, op, args, rule, ..] = columns[..] else { panic!("a row of the index: {line}") };
+        let args = serde_json::from_str(args).expect("arguments are JSON");
+        (file.to_owned(), op.to_owned(), args, unescape(rule))
+    };
+    index.lines().skip(1).map(row).collect()
 }
 
 fn run(before: &[u8], op: &str, args: &Json, rule: &str) -> Result<(), String> {

@@ -1,5 +1,18 @@
 //! The one binary of integration tests.
 
+mod cases;
 mod disk_lock;
 mod disk_race;
+mod dry_run;
+mod edit_laws;
+#[path = "../support/front_matter_gen.rs"]
+mod front_matter_gen;
 mod frontmatter_cases;
+mod no_index;
+mod problems;
+mod public_front_matters;
+mod races;
+mod readme;
+mod support;
+mod tidy;
+mod watching;

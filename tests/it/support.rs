@@ -2,11 +2,21 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests make and read their own files, and start the binary")]
 
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, SystemTime};
 
 /// The time that the binary is told.
 pub(crate) const NOW: &str = "2026-11-21T12:00:00Z";
+
+/// [`NOW`] for files: what a command has written was written then.
+const NOW_SECONDS: u64 = 1_795_262_400;
+
+/// When the files of a fixture were written, a day before [`NOW`].
+const BEFORE_SECONDS: u64 = NOW_SECONDS - 24 * 60 * 60;
 
 /// The root of the package.
 pub(crate) fn root() -> PathBuf {
@@ -35,12 +45,37 @@ impl Place {
     pub(crate) fn with_examples() -> Self {
         let place = Self::new();
         copy(&root().join("plans-example"), &place.work().join("plans"));
+        place.date_fixture();
         place
+    }
+
+    /// The directory around the working directory and the home.
+    pub(crate) fn top(&self) -> PathBuf {
+        self.directory.path().canonicalize().expect("it is there")
     }
 
     /// The working directory; it holds `plans/`.
     pub(crate) fn work(&self) -> PathBuf {
-        self.directory.path().join("work")
+        self.top().join("work")
+    }
+
+    /// Gives every file the time of a fixture.
+    pub(crate) fn date_fixture(&self) {
+        for path in files_below(&self.work()) {
+            set_modified(&path, BEFORE_SECONDS);
+        }
+    }
+
+    /// Gives what was written since [`Self::date_fixture`] the time that the binary is told, so that no answer
+    /// depends on the clock of the machine.
+    pub(crate) fn date_changes(&self) {
+        let before = SystemTime::UNIX_EPOCH + Duration::from_secs(BEFORE_SECONDS);
+        for path in files_below(&self.work()) {
+            let modified = path.metadata().and_then(|it| it.modified()).expect("the file system keeps times");
+            if modified != before {
+                set_modified(&path, NOW_SECONDS);
+            }
+        }
     }
 
     pub(crate) fn file(&self, relative: &str) -> PathBuf {
@@ -64,11 +99,19 @@ impl Place {
     /// The binary with nothing of the machine's environment, at a fixed time.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_planwatch"));
-        command.env_clear().current_dir(self.work()).stdin(Stdio::null());
-        let home = self.directory.path().join("home");
-        command.env("HOME", &home).env("XDG_STATE_HOME", home.join("state")).env("XDG_CONFIG_HOME", home.join("config"));
-        command.env("PLANWATCH_NOW", NOW).env("PLANWATCH_BY", "ann").env("PATH", "/usr/bin:/bin");
+        self.close_environment(&mut command);
         command
+    }
+
+    /// Lets a command know nothing but this place, at a fixed time.
+    pub(crate) fn close_environment(&self, command: &mut Command) {
+        command.env_clear().current_dir(self.work()).stdin(Stdio::null());
+        let home = self.top().join("home");
+        command
+            .env("HOME", &home)
+            .env("XDG_STATE_HOME", home.join("state"))
+            .env("XDG_CONFIG_HOME", home.join("config"));
+        command.env("PLANWATCH_NOW", NOW).env("PLANWATCH_BY", "ann").env("PATH", "/usr/bin:/bin");
     }
 
     /// Runs the binary with arguments split at spaces.
@@ -93,7 +136,11 @@ pub(crate) struct Ran {
 impl Ran {
     pub(crate) fn of(output: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Self { code: output.status.code().unwrap_or(-1), stdout: text(output.stdout), stderr: text(output.stderr) }
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
     }
 
     #[track_caller]
@@ -103,7 +150,7 @@ impl Ran {
     }
 
     #[track_caller]
-    pub(crate) fn json(self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
@@ -116,6 +163,102 @@ pub(crate) fn copy(from: &Path, to: &Path) {
             copy(&path, &target);
         } else {
             std::fs::copy(&path, &target).expect("it can be copied");
+        }
+    }
+}
+
+/// Files by their path below the root, with their bytes; an empty directory is there as `name/`.
+pub(crate) type Tree = BTreeMap<String, Vec<u8>>;
+
+/// Everything below a directory but what planwatch and git keep for themselves.
+pub(crate) fn tree(root: &Path) -> Tree {
+    let mut tree = Tree::new();
+    let mut open = vec![root.to_path_buf()];
+    while let Some(directory) = open.pop() {
+        let mut is_empty = true;
+        for entry in std::fs::read_dir(&directory).expect("it is there").flatten() {
+            is_empty = false;
+            let (path, kind) = (entry.path(), entry.file_type().expect("it is there"));
+            if kind.is_dir() {
+                if !is_private(&path) {
+                    open.push(path);
+                }
+            } else if kind.is_file() {
+                tree.insert(below(root, &path), std::fs::read(&path).expect("it can be read"));
+            } else {
+                tree.insert(below(root, &path), format!("{kind:?}").into_bytes());
+            }
+        }
+        if is_empty && directory != root {
+            tree.insert(below(root, &directory) + "/", Vec::new());
+        }
+    }
+    tree
+}
+
+fn is_private(directory: &Path) -> bool {
+    directory.file_name().is_some_and(|it| it == ".planwatch" || it == ".git")
+}
+
+fn below(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).expect("it is below").to_string_lossy().into_owned()
+}
+
+/// Regular files outside `.planwatch`, whose times mean something to planwatch.
+fn files_below(root: &Path) -> Vec<PathBuf> {
+    let is_file = |path: &PathBuf| path.symlink_metadata().is_ok_and(|it| it.is_file());
+    tree(root).into_keys().map(|it| root.join(it)).filter(is_file).collect()
+}
+
+fn set_modified(path: &Path, seconds: u64) {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+    let set = std::fs::File::open(path).and_then(|it| it.set_modified(time));
+    set.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+/// The longest wait for what must come; only a hang is ever that long.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The lines of a running process, as they come.
+pub(crate) struct Lines(mpsc::Receiver<String>);
+
+/// Reads a stream line by line, beside the test.
+pub(crate) fn lines_of(stream: impl Read + Send + 'static) -> Lines {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let lines = BufReader::new(stream).lines().map_while(Result::ok);
+        // Who does not listen any more has seen enough.
+        lines.take_while(|it| sender.send(it.clone()).is_ok()).for_each(drop);
+    });
+    Lines(receiver)
+}
+
+impl Lines {
+    /// The next line; it has to come.
+    #[track_caller]
+    pub(crate) fn next(&mut self) -> String {
+        self.0.recv_timeout(DEADLINE).unwrap_or_else(|error| panic!("no further line: {error}"))
+    }
+
+    /// The next line, if it comes within a moment.
+    pub(crate) fn soon(&mut self) -> Option<String> {
+        match self.0.recv_timeout(Duration::from_millis(100)) {
+            Ok(line) => Some(line),
+            Err(mpsc::RecvTimeoutError::Timeout) => None,
+            Err(mpsc::RecvTimeoutError::Disconnected) => panic!("it has ended"),
+        }
+    }
+
+    /// Waits for the stream to end, and returns the lines until there.
+    #[track_caller]
+    pub(crate) fn end(self) -> Vec<String> {
+        let mut rest = Vec::new();
+        loop {
+            match self.0.recv_timeout(DEADLINE) {
+                Ok(line) => rest.push(line),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return rest,
+                Err(mpsc::RecvTimeoutError::Timeout) => panic!("it does not end: {rest:?}"),
+            }
         }
     }
 }

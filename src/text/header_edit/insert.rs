@@ -27,7 +27,7 @@ pub(super) fn key(
         return Err(EditError::new(LAYOUT, start, "the first key does not stand on a line of its own"));
     }
     let eol = sheet.lines.eol_before(at);
-    let entry = sheet.renderer(eol).entry(key, value, column);
+    let entry = sheet.renderer(eol, at).entry(key, value, column);
     Ok(vec![Splice { range: at..at, text: format!("{}{entry}{eol}", spaces(column)) }])
 }
 
@@ -121,9 +121,16 @@ fn in_braces(sheet: &Sheet<'_>, key: &str, value: &NewValue, order: &[&str]) -> 
 
 /// Inserts behind a member of a flow collection, before the comma that may follow it.
 pub(super) fn behind(sheet: &Sheet<'_>, end: usize, member: &str) -> Splice {
+    let text = sheet.text();
+    if !text[..end].ends_with(':') {
+        return Splice { range: end..end, text: format!(", {member}") };
+    }
     // A comma directly behind a colon would become part of a word.
-    let gap = if sheet.text()[..end].ends_with(':') { " " } else { "" };
-    Splice { range: end..end, text: format!("{gap}, {member}") }
+    let next = sheet.lines.after_blanks(end);
+    if text[next..].starts_with(',') {
+        return Splice { range: next + 1..next + 1, text: format!(" {member},") };
+    }
+    Splice { range: end..end, text: format!(" , {member}") }
 }
 
 /// Whether a key comes only from a merge, and so cannot be changed where it stands.

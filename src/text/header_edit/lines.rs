@@ -50,9 +50,14 @@ impl<'a> Lines<'a> {
         at - self.start(at)
     }
 
-    /// The rest of the line before a byte is blank.
+    /// Whether a line holds nothing but spaces before a byte; a tab is no indentation.
     pub(super) fn is_first_on_line(&self, at: usize) -> bool {
-        self.text[self.start(at)..at].bytes().all(|it| matches!(it, b' ' | b'\t'))
+        self.text[self.start(at)..at].bytes().all(|it| it == b' ')
+    }
+
+    /// Whether a tab stands before a byte on its line, so that its column is no indentation.
+    pub(super) fn is_behind_tab(&self, at: usize) -> bool {
+        self.text[self.start(at)..at].contains('\t')
     }
 
     pub(super) fn on_one_line(&self, from: usize, to: usize) -> bool {

@@ -5,10 +5,12 @@ use super::page::{Sheet, Splice};
 use super::refusal::{ALIAS, LAYOUT, NO_SUCH_ITEM, WRONG_TYPE};
 use super::render::{flow, spaces};
 use super::{Change, EditError, NewValue, insert, remove, replace};
+use crate::text::front_matter::MAX_FRONT_MATTER;
 use crate::text::yaml::{Kind, Style, View};
 use std::ops::Range;
 
-/// A list that differs in more items than this is written anew.
+/// A list that differs in more items than this is written anew, and sooner in a large front matter: each part
+/// reads it again.
 const MAX_PARTS: usize = 16;
 
 /// Splits the setting of a list into changes of the items that differ, so that the others keep their bytes.
@@ -32,7 +34,8 @@ pub(super) fn smaller_changes(root: Option<View<'_>>, change: &Change) -> Option
     let gone = (first_gone..last_gone).rev().map(|index| Change::RemoveItem { key: key.clone(), index });
     let added = new.iter().skip(old.len()).map(|it| Change::Append { key: key.clone(), item: it.clone() });
     let parts: Vec<Change> = set.chain(gone).chain(added).take(MAX_PARTS + 1).collect();
-    (parts.len() <= MAX_PARTS).then_some(parts)
+    let is_quick = parts.len() <= 1 || parts.len() * root?.span().len() <= MAX_FRONT_MATTER;
+    (parts.len() <= MAX_PARTS && is_quick).then_some(parts)
 }
 
 /// Adds an item at the end of the list of a key, in the style of the list's last item.
@@ -96,7 +99,9 @@ pub(super) fn remove_item(sheet: &Sheet<'_>, key: &str, index: usize) -> Result<
         if !sheet.lines.is_first_on_line(dash) {
             return Err(EditError::new(LAYOUT, dash, "the item begins on the line of its key"));
         }
-        let range = sheet.lines.start(dash)..sheet.lines.end(item_end(item));
+        let before = index.checked_sub(1).and_then(|it| list.items().nth(it));
+        let before = before.and_then(|it| Some((it, it.lead()?)));
+        let range = remove::lines(sheet, dash..item_end(item), before);
         return Ok(vec![Splice { range, text: String::new() }]);
     };
     replace::entry(sheet, entry, &NewValue::List(Vec::new()))
@@ -148,11 +153,14 @@ fn item_end(item: View<'_>) -> usize {
 fn append_block(sheet: &Sheet<'_>, list: View<'_>, item: &NewValue) -> Result<Vec<Splice>, EditError> {
     let last = list.items().last().unwrap_or(list);
     let dash = last.lead().unwrap_or(list.span().start);
+    if sheet.lines.is_behind_tab(dash) {
+        return Err(EditError::new(LAYOUT, dash, "a tab stands before the dash"));
+    }
     let column = sheet.lines.column(dash);
     let line = sheet.lines.end(item_end(last));
     let at = sheet.lines.skip_deeper_comments(line, sheet.root_column());
     let eol = sheet.lines.eol_before(at);
-    let render = sheet.renderer(eol);
+    let render = sheet.renderer(eol, at);
     let start = last.outer_span().start;
     let dash_is_alone = !last.is_unwritten() && !sheet.lines.on_one_line(dash, start);
     let text = if dash_is_alone && item.is_block() {

@@ -48,8 +48,8 @@ impl Page {
             EditError::new("not-utf8", range.start + it.valid_up_to(), "the front matter is not UTF-8")
         })?;
         let tree = yaml::parse(text).map_err(|it| EditError::yaml(it, range.start))?;
-        if tree.has_document_start() {
-            let reason = "the front matter begins a YAML document of its own";
+        if tree.has_document_marks() {
+            let reason = "a line of the front matter begins or ends a YAML document";
             return Err(EditError::new("front-matter-invalid", range.start, reason));
         }
         Ok(Self { bytes, header: Some((range, tree)) })
@@ -102,7 +102,7 @@ impl<'a> Sheet<'a> {
     fn new(bytes: &'a [u8], range: &Range<usize>, tree: &'a Tree) -> Self {
         let first_eol = if bytes[..range.start].ends_with(b"\r\n") { "\r\n" } else { "\n" };
         let lines = Lines { text: tree.source(), first_eol };
-        let render = Renderer { eol: first_eol, dash_step: dash_step(&lines, tree) };
+        let render = Renderer { eol: first_eol, dash_step: dash_step(&lines, tree), has_literals: true };
         Self { lines, tree, render }
     }
 
@@ -124,8 +124,19 @@ impl<'a> Sheet<'a> {
         if root.kind() == Kind::Map { self.lines.column(root.span().start) } else { 0 }
     }
 
-    pub(super) fn renderer(&self, eol: &'a str) -> Renderer<'a> {
-        Renderer { eol, ..self.render }
+    /// The layout of new lines that end where the line at `below` begins.
+    ///
+    /// An indented comment and a line of blanks there would become text of a block scalar above it.
+    pub(super) fn renderer(&self, eol: &'a str, below: usize) -> Renderer<'a> {
+        let lines = self.lines;
+        let mut line = below;
+        let is_blank = |line: usize| lines.after_blanks(line) == lines.text_end(line);
+        while line < self.text().len() && is_blank(line) && lines.text_end(line) == line {
+            line = lines.end(line);
+        }
+        let at_end = line >= self.text().len();
+        let is_taken = !at_end && (is_blank(line) || lines.comment_column(line).is_some_and(|it| it > 0));
+        Renderer { eol, has_literals: !is_taken, ..self.render }
     }
 
     /// Refuses to touch what an alias elsewhere refers to.

@@ -3,7 +3,8 @@
 use super::EditError;
 use super::insert::{entry_end, entry_start, is_merged};
 use super::page::{Sheet, Splice};
-use super::refusal::ALIAS;
+use super::refusal::{ALIAS, LAYOUT};
+use crate::text::yaml::{Kind, Style, View};
 use std::ops::Range;
 
 /// Removes the lines of a key; comments above and below stay.
@@ -17,13 +18,92 @@ pub(super) fn key(sheet: &Sheet<'_>, key: &str) -> Result<Vec<Splice>, EditError
     let Some(nth) = entries.iter().position(|(it, _)| it.text() == Some(key)) else { return Ok(Vec::new()) };
     let span = |nth: usize| entry_start(entries[nth])..entry_end(entries[nth]);
     sheet.guard_anchors(&span(nth))?;
+    let has_properties = root.outer_span().start < root.span().start;
+    if entries.len() == 1 && has_properties && !sheet.is_flow() {
+        let reason = "an anchor or tag would stay without the mapping";
+        return Err(EditError::new(LAYOUT, root.outer_span().start, reason));
+    }
     let range = if sheet.is_flow() {
         let members: Vec<_> = (0..entries.len()).map(span).collect();
         member(sheet, &members, nth)
     } else {
-        sheet.lines.start(span(nth).start)..sheet.lines.end(span(nth).end)
+        let before = nth.checked_sub(1).map(|it| (entries[it].1, entry_start(entries[it])));
+        lines(sheet, span(nth), before)
     };
     Ok(vec![Splice { range, text: String::new() }])
+}
+
+/// The lines of an entry or item; `before` is the value that ends above them, with the place of its key or dash.
+///
+/// Below a block scalar also what follows goes that would become its content: deeper comments, and blank lines
+/// if it keeps them.
+pub(super) fn lines(
+    sheet: &Sheet<'_>,
+    span: Range<usize>,
+    before: Option<(View<'_>, usize)>,
+) -> Range<usize> {
+    let lines = sheet.lines;
+    let start = lines.start(span.start);
+    let end = lines.end(span.end);
+    let is_above = |it: &(View<'_>, usize)| sheet.text()[it.0.span().end..span.start].trim().is_empty();
+    match before.filter(is_above).and_then(|it| last_block_scalar(it.0, it.1)) {
+        Some((scalar, parent)) => start..Greedy::new(sheet, scalar, parent).end_of_content(sheet, end),
+        None => start..end,
+    }
+}
+
+/// What a block scalar would take in, if it stood right below it.
+struct Greedy {
+    keeps_blanks: bool,
+    /// The column of its text, if it has any.
+    text_column: Option<usize>,
+    /// The column from which on a comment would be text.
+    column: usize,
+}
+
+impl Greedy {
+    fn new(sheet: &Sheet<'_>, scalar: View<'_>, parent: usize) -> Self {
+        let header = sheet.text()[scalar.span()].split([' ', '\t', '\r', '\n']).next().unwrap_or_default();
+        let step = header.chars().find_map(|it| it.to_digit(10)).unwrap_or(1) as usize;
+        let text_column = scalar.text_column();
+        let column = text_column.unwrap_or(sheet.lines.column(parent) + step);
+        let is_blank = text_column.is_none() && scalar.text().is_some_and(|it| it.contains([' ', '\t']));
+        Self { keeps_blanks: is_blank || header.contains('+'), text_column, column }
+    }
+
+    /// Where the lines from `at` on are not taken in any more.
+    fn end_of_content(&self, sheet: &Sheet<'_>, at: usize) -> usize {
+        let lines = sheet.lines;
+        let mut end = at;
+        let mut line = at;
+        while line < sheet.text().len() {
+            let width = lines.text_end(line) - line;
+            let is_blank = lines.after_blanks(line) == lines.text_end(line);
+            let takes_blank = self.keeps_blanks || self.text_column.is_some_and(|it| width > it);
+            let takes_comment = lines.comment_column(line).is_some_and(|it| it >= self.column);
+            if is_blank && takes_blank || takes_comment {
+                end = lines.end(line);
+            } else if !is_blank {
+                break;
+            }
+            line = lines.end(line);
+        }
+        end
+    }
+}
+
+/// The block scalar whose last line is the last line of a value, and where its dash or key stands.
+fn last_block_scalar(mut value: View<'_>, mut parent: usize) -> Option<(View<'_>, usize)> {
+    while value.style() == Style::Block {
+        if value.kind() == Kind::Map {
+            let (key, last) = value.own_entries().last()?;
+            (parent, value) = (key.outer_span().start, last);
+        } else {
+            value = value.items().last()?;
+            parent = value.lead()?;
+        }
+    }
+    matches!(value.style(), Style::Literal | Style::Folded).then_some((value, parent))
 }
 
 /// The bytes that go with a member of a flow collection: it, and one comma; never a comment.
@@ -32,21 +112,28 @@ pub(super) fn member(sheet: &Sheet<'_>, members: &[Range<usize>], nth: usize) ->
     let text = sheet.text();
     let has_comment = |range: Range<usize>| text[range].contains('#');
     if let Some(next) = members.get(nth + 1) {
-        if !has_comment(own.end..next.start) {
-            return own.start..next.start;
+        let gap = own.end..next.start;
+        let ends_line = !sheet.lines.on_one_line(gap.start, gap.end);
+        if ends_line && !sheet.lines.is_first_on_line(own.start) {
+            return sheet.lines.before_blanks(own.start)..behind_comma(sheet, own.end);
         }
-        return own.start..behind_comma(sheet, own.end);
+        return own.start..if has_comment(gap) { behind_comma(sheet, own.end) } else { next.start };
     }
     match nth.checked_sub(1).map(|it| members[it].end) {
         Some(end) if !has_comment(end..own.start) => end..own.end,
-        // A comma may stay behind the member before; a comma alone may not.
-        Some(_) => own,
-        None => own.start..behind_comma(sheet, own.end),
+        // The comma of the member before may stay as the last one.
+        _ => {
+            let end = behind_comma(sheet, own.end);
+            let lines = sheet.lines;
+            let is_alone =
+                lines.is_first_on_line(own.start) && lines.after_blanks(end) == lines.text_end(end);
+            if is_alone { lines.start(own.start)..lines.end(end) } else { own.start..end }
+        }
     }
 }
 
 fn behind_comma(sheet: &Sheet<'_>, end: usize) -> usize {
     let text = sheet.text();
     let comma = text.len() - text[end..].trim_start().len();
-    if text[comma..].starts_with(',') { sheet.lines.after_blanks(comma + 1) } else { end }
+    if text[comma..].starts_with(',') { comma + 1 } else { end }
 }

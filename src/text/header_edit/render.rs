@@ -10,12 +10,14 @@ pub(super) struct Renderer<'a> {
     pub(super) eol: &'a str,
     /// How far the dashes of a list stand right of their key.
     pub(super) dash_step: usize,
+    /// Texts of several lines may be block scalars.
+    pub(super) has_literals: bool,
 }
 
 impl Renderer<'_> {
     /// The layout of files that planwatch makes.
     pub(super) fn plain() -> Self {
-        Self { eol: "\n", dash_step: 2 }
+        Self { eol: "\n", dash_step: 2, has_literals: true }
     }
 
     /// A key with its value; the first line is not indented, the others are for a key at `column`.
@@ -46,7 +48,7 @@ impl Renderer<'_> {
     /// A value that begins on the line of its key or dash, which stands at `column`.
     pub(super) fn token(&self, value: &NewValue, column: usize) -> Option<String> {
         match value {
-            NewValue::Text(text) => Some(match scalar::literal(text) {
+            NewValue::Text(text) => Some(match scalar::literal(text).filter(|_| self.has_literals) {
                 Some(literal) => self.literal(&literal, column + 2),
                 None => scalar::inline(text, Place::Block),
             }),
@@ -100,6 +102,9 @@ impl Renderer<'_> {
     /// A typed block collection, moved so that its first line begins at `column`.
     fn typed_block(&self, text: &str, column: usize) -> String {
         let Ok(tree) = typed(text) else { return String::new() };
+        if !self.has_literals && text.contains(['|', '>']) {
+            return self.block(&plain_value(tree.root()), column);
+        }
         let span = tree.root().outer_span();
         let line = tree.source()[..span.start].rfind('\n').map_or(0, |it| it + 1);
         let base = span.start - line;

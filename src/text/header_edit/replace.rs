@@ -19,9 +19,12 @@ pub(super) fn entry(
     sheet.guard_anchors(&old.outer_span())?;
     let Some(colon) = old.lead() else { return without_colon(sheet, key, value) };
     if sheet.is_flow() {
-        return Ok(token(old, &new_token(old, value, Place::Flow)));
+        return Ok(token(old, &new_token(old, value, Place::Flow), value));
     }
     let slot = Slot { sheet, old, behind_lead: colon + 1, column: sheet.root_column() };
+    if sheet.lines.is_behind_tab(sheet.root().span().start) && value.is_block() {
+        return Err(EditError::new(LAYOUT, colon, "a tab stands before the key"));
+    }
     if value.is_block() { slot.lines_below(value) } else { Ok(slot.on_the_line(value)) }
 }
 
@@ -37,19 +40,25 @@ pub(super) fn item(
     if !value.is_block() {
         return Ok(slot.on_the_line(value));
     }
-    let render = sheet.renderer(sheet.lines.eol_of(dash));
-    if old.is_unwritten() {
-        let text = format!(" {}", render.block(value, slot.column + 2));
-        return Ok(vec![Splice { range: old.outer_span(), text }]);
+    let Range { start, end } = old.outer_span();
+    if sheet.lines.is_behind_tab(start) {
+        return Err(EditError::new(LAYOUT, dash, "a tab stands before the item"));
     }
-    let column = sheet.lines.column(old.outer_span().start);
-    Ok(vec![Splice { range: old.outer_span(), text: render.block(value, column) }])
+    let line_end = sheet.lines.text_end(end);
+    // Blanks or a comment behind the item would become text of a block scalar at the end of the new one.
+    let is_last_on_line = sheet.lines.after_blanks(end) == line_end;
+    let mut render = sheet.renderer(sheet.lines.eol_of(dash), sheet.lines.end(end));
+    render.has_literals &= is_last_on_line;
+    let (column, gap) =
+        if old.is_unwritten() { (slot.column + 2, " ") } else { (sheet.lines.column(start), "") };
+    let text = format!("{gap}{}", render.block(value, column));
+    Ok(vec![Splice { range: start..if is_last_on_line { line_end } else { end }, text }])
 }
 
 /// Replaces a member of a flow collection.
 pub(super) fn member(sheet: &Sheet<'_>, old: View<'_>, value: &NewValue) -> Result<Vec<Splice>, EditError> {
     sheet.guard_anchors(&old.outer_span())?;
-    Ok(token(old, &new_token(old, value, Place::Flow)))
+    Ok(token(old, &new_token(old, value, Place::Flow), value))
 }
 
 fn without_colon(sheet: &Sheet<'_>, key: View<'_>, value: &NewValue) -> Result<Vec<Splice>, EditError> {
@@ -79,9 +88,18 @@ impl Slot<'_> {
             Style::Block if !self.sheet.lines.on_one_line(self.behind_lead, old.outer_span().start) => {
                 self.pull_up(&new)
             }
-            Style::Block => vec![Splice { range: old.outer_span(), text: new }],
-            _ => token(old, &new),
+            Style::Block => vec![self.in_place(&new)],
+            _ => self.token(&new, value),
         }
+    }
+
+    /// Replaces a token; the lines of a block scalar go below the comment that may stand behind it.
+    fn token(&self, new: &str, value: &NewValue) -> Vec<Splice> {
+        let (head, rest) = split_block_scalar(new);
+        let mut splices = token(self.old, head, value);
+        let at = self.sheet.lines.text_end(self.old.span().end);
+        splices.push(Splice { range: at..at, text: rest.to_owned() });
+        splices
     }
 
     fn inline_token(&self, value: &NewValue) -> String {
@@ -92,21 +110,32 @@ impl Slot<'_> {
     }
 
     fn render(&self) -> super::render::Renderer<'_> {
-        self.sheet.renderer(self.sheet.lines.eol_of(self.behind_lead))
+        let lines = self.sheet.lines;
+        self.sheet.renderer(
+            lines.eol_of(self.behind_lead),
+            lines.end(self.old.outer_span().end.max(self.behind_lead)),
+        )
+    }
+
+    /// Replaces a list or mapping that begins on the line of its key or dash.
+    fn in_place(&self, new: &str) -> Splice {
+        let Range { start, end } = self.old.outer_span();
+        // A comment may stand behind a token, but not behind the last line of a block scalar.
+        let has_lines = !split_block_scalar(new).1.is_empty();
+        let end = if has_lines { self.sheet.lines.text_end(end) } else { end };
+        Splice { range: start..end, text: new.to_owned() }
     }
 
     /// Replaces a list or mapping below the key by a token on the line of the key.
     fn pull_up(&self, new: &str) -> Vec<Splice> {
         let lines = self.sheet.lines;
-        let Range { start, end } = self.old.outer_span();
+        let end = self.old.outer_span().end;
         let key_line_end = lines.text_end(self.behind_lead);
-        if start < key_line_end {
-            return vec![Splice { range: start..lines.text_end(end), text: new.to_owned() }];
-        }
         let at = self.behind_lead;
+        let (head, rest) = split_block_scalar(new);
         vec![
-            Splice { range: at..at, text: format!(" {new}") },
-            Splice { range: key_line_end..lines.text_end(end), text: String::new() },
+            Splice { range: at..at, text: format!(" {head}") },
+            Splice { range: key_line_end..lines.text_end(end), text: rest.to_owned() },
         ]
     }
 
@@ -121,35 +150,16 @@ impl Slot<'_> {
             _ => None,
         };
         let content = lines.text_end(start)..end.max(lines.text_end(start));
-        let Some(literal) = literal else {
-            let mut splices = token_at(self.old, start..header_end, new);
-            splices.push(Splice { range: content, text: String::new() });
+        let Some((literal, column)) = literal.zip(self.old.text_column()) else {
+            let (head, rest) = split_block_scalar(new);
+            let mut splices = token_at(self.old, start..header_end, head, value);
+            splices.push(Splice { range: content, text: rest.to_owned() });
             return splices;
         };
-        let column = self.content_column().unwrap_or(self.column + 2);
         let block = self.render().literal(&literal, column);
-        let mut splices = token_at(self.old, start..header_end, literal.header);
+        let mut splices = token_at(self.old, start..header_end, literal.header, value);
         splices.push(Splice { range: content, text: block[literal.header.len()..].to_owned() });
         splices
-    }
-
-    /// The column of the first line that has text, unless it stands deeper on purpose.
-    fn content_column(&self) -> Option<usize> {
-        let lines = self.sheet.lines;
-        let Range { start, end } = self.old.span();
-        let old_text = self.old.text()?;
-        let mut line = lines.end(start);
-        while line < end {
-            let text = &self.sheet.text()[line..lines.text_end(line)];
-            let indented = text.len() - text.trim_start_matches(' ').len();
-            if indented < text.len() {
-                let own_spaces = old_text.trim_start_matches('\n');
-                let own_spaces = own_spaces.len() - own_spaces.trim_start_matches(' ').len();
-                return indented.checked_sub(own_spaces).filter(|it| *it > self.column);
-            }
-            line = lines.end(line);
-        }
-        None
     }
 
     /// A list or mapping on the lines below the key.
@@ -157,7 +167,7 @@ impl Slot<'_> {
         let lines = self.sheet.lines;
         let Range { start, end } = self.old.outer_span();
         let eol = lines.eol_of(self.behind_lead);
-        let mut render = self.sheet.renderer(eol);
+        let mut render = self.render();
         if self.old.style() == Style::Block {
             if !lines.is_first_on_line(self.old.span().start) || start < lines.text_end(self.behind_lead) {
                 return Err(EditError::new(LAYOUT, start, "the value begins on the line of its key"));
@@ -191,21 +201,28 @@ impl Slot<'_> {
     }
 }
 
+/// The header of a block scalar and its lines, each with the line ending before it.
+fn split_block_scalar(token: &str) -> (&str, &str) {
+    let lines = token.find(['\r', '\n']).filter(|_| token.starts_with('|')).unwrap_or(token.len());
+    token.split_at(lines)
+}
+
 /// Replaces a scalar or a flow collection by a token.
-fn token(old: View<'_>, new: &str) -> Vec<Splice> {
-    token_at(old, old.span(), new)
+fn token(old: View<'_>, new: &str, value: &NewValue) -> Vec<Splice> {
+    token_at(old, old.span(), new, value)
 }
 
 /// Replaces `range` of a node by a token, and drops a tag that does not fit the token.
-fn token_at(old: View<'_>, range: Range<usize>, new: &str) -> Vec<Splice> {
-    let drops_tag = old.tag_span().filter(|_| !keeps_tag(old, new));
+fn token_at(old: View<'_>, range: Range<usize>, new: &str, value: &NewValue) -> Vec<Splice> {
+    let drops_tag = old.tag_span().filter(|_| !keeps_tag(old, new, value));
     let mut splices = Vec::new();
     let mut text = new.to_owned();
     if let Some(tag) = drops_tag {
         if range.is_empty() && tag.end == range.start {
             return vec![Splice { range: tag, text }];
         }
-        splices.push(Splice { range: tag.start..tag.end, text: String::new() });
+        let blanks = old.source()[tag.end..].chars().take_while(|it| matches!(it, ' ' | '\t')).count();
+        splices.push(Splice { range: tag.start..tag.end + blanks, text: String::new() });
     }
     if range.is_empty() {
         text.insert(0, ' ');
@@ -215,10 +232,12 @@ fn token_at(old: View<'_>, range: Range<usize>, new: &str) -> Vec<Splice> {
 }
 
 /// A tag stays where the new token means the same with it as without it.
-fn keeps_tag(old: View<'_>, new: &str) -> bool {
-    let is_quoted = new.starts_with(['"', '\'']);
-    let is_collection = new.starts_with(['[', '{']);
-    let is_text = is_quoted || !is_collection && plain_kind(new) == Kind::Text;
+fn keeps_tag(old: View<'_>, new: &str, value: &NewValue) -> bool {
+    let is_text = match value {
+        NewValue::Text(_) => true,
+        NewValue::Word(_) => new.starts_with(['"', '\'']) || plain_kind(new) == Kind::Text,
+        _ => false,
+    };
     match old.tag() {
         Some("tag:yaml.org,2002:str") => is_text,
         Some(tag) if tag.starts_with("tag:yaml.org,2002:") => false,

@@ -90,8 +90,8 @@ fn word_matches(word: &str, view: View<'_>) -> bool {
 /// Parses what a person typed as a value.
 pub(super) fn typed(text: &str) -> Result<Tree, String> {
     let tree = yaml::parse_node(text).map_err(|it| it.message)?;
-    if tree.has_document_start() {
-        return Err("a value cannot begin with `---`".to_owned());
+    if tree.has_document_marks() {
+        return Err("a value cannot hold document marks".to_owned());
     }
     Ok(tree)
 }

@@ -65,12 +65,18 @@ impl<'a> Gap<'a> {
 
     /// The extent of a block scalar whose header comes at `header`, and before whose end the scanner stopped.
     ///
-    /// Blank lines at the end belong to it when they are kept (`+`) or are deeper than its indentation;
+    /// Blank lines at the end belong to it when they are kept (`+` or `keeps`) or are deeper than its indentation;
     /// the line ending of its last line never does.
-    pub(super) fn block_scalar(&self, header: usize, scanned: usize, indent: Option<usize>) -> Range<usize> {
+    pub(super) fn block_scalar(
+        &self,
+        header: usize,
+        scanned: usize,
+        indent: Option<usize>,
+        keeps: bool,
+    ) -> Range<usize> {
         let header_end = self.end_of_line(header);
         let word = self.bytes[header..header_end].iter().take_while(|it| !matches!(it, b' ' | b'\t' | b'#'));
-        let keeps = word.clone().any(|&it| it == b'+');
+        let keeps = keeps || word.clone().any(|&it| it == b'+');
         let mut end = self.trim_blanks(header, header_end);
         let mut at = self.next_line(header_end);
         while at < scanned {

@@ -16,7 +16,7 @@ impl View<'_> {
     /// The value as JSON, merges applied, aliases expanded, tags dropped.
     ///
     /// Keys are text; of keys that differ only in kind the first wins. Numbers that JSON cannot hold
-    /// exactly, and infinities, become text as they are written.
+    /// exactly, infinities and leading zeros become text as they are written.
     pub fn to_json(self) -> Result<Value, JsonError> {
         Budget::of(self.tree).convert(self)
     }
@@ -96,6 +96,11 @@ impl Budget {
 }
 
 fn number(text: &str) -> Value {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    // YAML 1.1 reads octal, most readers text: the leading zero means something to the author.
+    if digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|it| it.is_ascii_digit()) {
+        return Value::from(text);
+    }
     if let Some(exact) = resolve::integer(text) {
         let number =
             i64::try_from(exact).map(Number::from).or_else(|_| u64::try_from(exact).map(Number::from));

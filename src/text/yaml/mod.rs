@@ -8,6 +8,7 @@ mod json;
 mod keys;
 mod merge;
 mod parse;
+mod repair;
 pub(crate) mod resolve;
 mod same;
 
@@ -72,8 +73,8 @@ pub struct Tree {
     /// Alias and the node that it stands for, in the order of the text.
     aliases: Vec<(NodeId, NodeId)>,
     root: NodeId,
-    /// The document has a `---` of its own, with content behind it.
-    explicit_start: bool,
+    /// A line begins or ends a document within the text, as `--- # text` does.
+    has_marks: bool,
 }
 
 /// A node of a tree; cheap to copy.
@@ -110,6 +111,8 @@ struct Node {
     first: NodeId,
     next: NodeId,
     count: u32,
+    /// The column of a block scalar's text, if it has any.
+    text_column: u32,
     /// Nesting of lists and mappings below and including this node, through aliases.
     height: u8,
 }
@@ -123,9 +126,9 @@ impl Tree {
         &self.source
     }
 
-    /// Whether the text opens a document of its own with `---`.
-    pub(crate) fn has_document_start(&self) -> bool {
-        self.explicit_start
+    /// Whether a line of the text begins or ends a document.
+    pub(crate) fn has_document_marks(&self) -> bool {
+        self.has_marks
     }
 
     /// Each alias with the node that it stands for, in the order of the text.
@@ -223,10 +226,21 @@ impl<'a> View<'a> {
         self.raw().outer as usize..self.raw().end as usize
     }
 
+    /// The whole text that this node is part of.
+    pub(crate) fn source(self) -> &'a str {
+        &self.tree.source
+    }
+
     /// The dash or colon before a value, the question mark before a key.
     pub(crate) fn lead(self) -> Option<usize> {
         let lead = self.raw().lead;
         (lead != NONE).then_some(lead as usize)
+    }
+
+    /// The column at which the text of a block scalar begins, if it has any.
+    pub(crate) fn text_column(self) -> Option<usize> {
+        let column = self.raw().text_column;
+        (column != NONE).then_some(column as usize)
     }
 
     pub(crate) fn tag(self) -> Option<&'a str> {

@@ -4,7 +4,7 @@
 //! are is found by walking over the gaps, which hold nothing but those, blanks and comments.
 
 use super::{Kind, MAX_ALIASES, MAX_DEPTH, NONE, Node, NodeId, Style, Tree, YamlError};
-use super::{gap::Gap, keys, resolve};
+use super::{gap::Gap, keys, repair::Repair, resolve};
 use crate::text::front_matter::MAX_FRONT_MATTER;
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StructureStyle, Tag};
 use std::collections::HashMap;
@@ -39,17 +39,55 @@ pub fn parse_node(yaml: &str) -> Result<Tree, YamlError> {
         let message = "a merge conflict is not resolved".to_owned();
         return Err(YamlError { code: "conflict-markers", at, message });
     }
+    let mut repair = Repair::new(yaml);
+    loop {
+        let error = match build(&repair.text) {
+            Ok(tree) => return Ok(repair.undo(tree)),
+            Err(error) => error,
+        };
+        let is_repaired = match &error {
+            Failure::Scan(error) => is_repaired(&mut repair, error),
+            Failure::Other(_) => false,
+        };
+        if !is_repaired {
+            return Err(repair.error(match error {
+                Failure::Scan(error) => scan_error(&error, repair.text.len()),
+                Failure::Other(error) => error,
+            }));
+        }
+    }
+}
+
+enum Failure {
+    Scan(ScanError),
+    Other(YamlError),
+}
+
+fn build(yaml: &str) -> Result<Tree, Failure> {
     let mut builder = Builder::new(yaml);
     let options = granit_parser::options! {
         emit_comments: false,
         flow_nesting_limit: MAX_DEPTH,
         block_nesting_limit: MAX_DEPTH,
     };
-    for event in Parser::new_from_str_with_options(yaml, options) {
-        let (event, span) = event.map_err(|it| scan_error(&it))?;
-        builder.take(event, span)?;
+    // A block scalar means something else at the very end of a text: let a line follow, as in a file.
+    let eol = if yaml.is_empty() || yaml.ends_with(['\n', '\r']) { "" } else { "\n" };
+    let text = format!("{yaml}{eol}...\n");
+    for event in Parser::new_from_str_with_options(&text, options) {
+        let (event, span) = event.map_err(Failure::Scan)?;
+        builder.take(event, span).map_err(Failure::Other)?;
     }
     Ok(builder.finish())
+}
+
+/// Whether the text can be read again without the fault.
+fn is_repaired(repair: &mut Repair<'_>, error: &ScanError) -> bool {
+    let Some(at) = error.marker().byte_offset().filter(|&it| it < repair.text.len()) else { return false };
+    match error.kind() {
+        ErrorKind::InvalidQuotedScalarIndent | ErrorKind::CommentNotSeparated => repair.insert_blanks(at),
+        ErrorKind::InvalidBlockScalarIndent => repair.outdent_comment(at),
+        _ => false,
+    }
 }
 
 struct Builder<'a> {
@@ -90,7 +128,7 @@ impl<'a> Builder<'a> {
             tags: Vec::new(),
             aliases: Vec::new(),
             root: NONE,
-            explicit_start: false,
+            has_marks: has_end_mark(source),
         };
         Self {
             tree,
@@ -103,7 +141,8 @@ impl<'a> Builder<'a> {
     }
 
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), YamlError> {
-        let range = span.byte_range().unwrap_or_default();
+        let len = self.tree.source.len();
+        let range = span.byte_range().map_or(0..0, |it| it.start.min(len)..it.end.min(len));
         let tag_span = span.tag_span().and_then(|it| it.byte_range()).unwrap_or_default();
         match event {
             Event::DocumentStart(explicit, _) => self.document(explicit, &range)?,
@@ -129,10 +168,8 @@ impl<'a> Builder<'a> {
         if self.documents > 1 {
             return Err(invalid(range.start, "it holds more than one YAML document".to_owned()));
         }
-        if explicit {
-            self.tree.explicit_start = true;
-            self.gap.at = self.gap.at.max(range.end);
-        }
+        self.tree.has_marks |= explicit;
+        self.gap.at = self.gap.at.max(if explicit { range.end } else { range.start });
         Ok(())
     }
 
@@ -148,12 +185,18 @@ impl<'a> Builder<'a> {
         let before = self.before(is_unwritten, props);
         let style = scalar_style(style);
         let written = match style {
-            Style::Literal | Style::Folded => self.gap.block_scalar(before.at, range.end, indent),
+            Style::Literal | Style::Folded => {
+                // The scanner tells no indentation of a text of blanks: then every line is text.
+                let is_blank = indent.is_none() && text.contains([' ', '\t']);
+                self.gap.block_scalar(before.at, range.end, indent, is_blank)
+            }
             _ if is_unwritten => before.at..before.at,
             _ => range,
         };
         let text = if is_unwritten { "" } else { text };
         let mut node = self.node(scalar_kind(text, style, props.tag), style, props, &before, written.clone());
+        node.text_column =
+            indent.filter(|_| matches!(style, Style::Literal | Style::Folded)).map_or(NONE, |it| it as u32);
         (node.content, node.is_decoded) = self.content(text, &written);
         self.gap.at = self.gap.at.max(written.end);
         let id = self.add(node)?;
@@ -234,29 +277,26 @@ impl<'a> Builder<'a> {
 
     /// Walks over the gap before a node: an indicator that the parent calls for, then anchor and tag.
     fn before(&mut self, is_unwritten: bool, props: &Props<'_>) -> Before {
-        let lead = match self.open.last().map(|it| (self.tree.node(it.id), it.last)) {
+        let parent = self.open.last().map(|it| self.tree.node(it.id));
+        let in_flow = parent.is_some_and(|it| it.style == Style::Flow);
+        let is_list = parent.is_some_and(|it| it.kind == Kind::List);
+        let is_key = parent.is_some_and(|it| it.kind == Kind::Map && it.count.is_multiple_of(2));
+        if in_flow && (is_list || is_key) {
+            self.gap.skip_commas();
+        }
+        let lead = match parent {
             None => None,
-            Some((parent, _)) if parent.kind == Kind::List && parent.style == Style::Block => {
-                self.gap.take(b'-')
-            }
-            Some((parent, _)) if parent.kind == Kind::List => {
-                self.gap.skip_commas();
-                None
-            }
-            Some((parent, _)) if parent.count.is_multiple_of(2) => {
-                if parent.style == Style::Flow {
-                    self.gap.skip_commas();
-                }
-                self.gap.take(b'?')
-            }
+            Some(_) if is_list && in_flow => None,
+            Some(_) if is_list => self.gap.take(b'-'),
+            Some(_) if is_key => self.gap.take(b'?'),
             Some(_) => self.gap.take(b':'),
         };
-        let lead = lead.map_or(NONE, |it| it as u32);
-        let in_flow = self.open.last().is_some_and(|it| self.tree.node(it.id).style == Style::Flow);
         let outer = self.gap.peek();
         self.gap.skip_properties(props.anchor != 0, &props.span, in_flow);
-        let at = if is_unwritten { self.gap.at } else { self.gap.peek() };
-        Before { lead, outer: outer as u32, at }
+        // A key that is not written stands where its colon does, anything else behind what comes before it.
+        let is_bare_key = is_key && lead.is_none() && props.is_empty();
+        let at = if is_unwritten && !is_bare_key { self.gap.at } else { self.gap.peek() };
+        Before { lead: lead.map_or(NONE, |it| it as u32), outer: outer as u32, at }
     }
 
     fn node(
@@ -284,6 +324,7 @@ impl<'a> Builder<'a> {
             first: NONE,
             next: NONE,
             count: 0,
+            text_column: NONE,
             height: u8::from(matches!(kind, Kind::List | Kind::Map)),
         }
     }
@@ -394,6 +435,12 @@ fn scalar_kind(text: &str, style: Style, tag: Option<&Tag>) -> Kind {
     }
 }
 
+/// Whether a line ends a document; in no scalar a line may begin so.
+fn has_end_mark(yaml: &str) -> bool {
+    let is_mark = |it: &str| it.strip_prefix("...").is_some_and(|it| it.starts_with([' ', '\t', '\r', '\n']));
+    yaml.split_inclusive(['\n', '\r']).any(is_mark)
+}
+
 /// The first line that git wrote to mark a conflict; no YAML that a person writes begins a line so.
 fn conflict_marker(yaml: &str) -> Option<usize> {
     let mut at = 0;
@@ -407,8 +454,8 @@ fn conflict_marker(yaml: &str) -> Option<usize> {
     None
 }
 
-fn scan_error(error: &ScanError) -> YamlError {
-    let at = error.marker().byte_offset().unwrap_or_default();
+fn scan_error(error: &ScanError, len: usize) -> YamlError {
+    let at = error.marker().byte_offset().unwrap_or_default().min(len);
     match error.kind() {
         ErrorKind::RecursionLimitExceeded => too_deep(at),
         kind => invalid(at, kind.to_string()),

@@ -75,6 +75,6 @@ pub(crate) fn stand(plan: &PlanShape) -> (String, Style) {
     match (said.is_empty(), plan.steps_total) {
         (false, _) => (said.join(", "), style),
         (true, 0) => ("empty".to_owned(), DIM),
-        (true, _) => ("waiting".to_owned(), DIM),
+        (true, _) => (plan.state.to_owned(), DIM),
     }
 }

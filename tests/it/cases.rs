@@ -1,0 +1,394 @@
+//! Each folder `tests/cases/<verb>/<case>/` is a command line with everything that it says and does.
+//!
+//! `cmd` holds the lines: `$ planwatch …` runs the binary, `@ …` prepares or edits ([`Line`]), `#` is a remark.
+//! `in/` is the working directory at the start, else it is the example plans as `plans/`. The outcome: `stdout`,
+//! `stderr` (with several commands each part below its command line), `exit` (a line for each command), `out/` with
+//! every file that was made or changed, `removed` with the paths that are gone, `left-empty` with new directories that
+//! hold nothing. What is not there is empty or 0; all other files must be as they were, byte for byte.
+//! `PLANWATCH_BLESS=1` writes the outcomes anew; read them then.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests make and read their own files, and ask whether to bless"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use crate::support::{Place, Ran, Tree, copy, read, root, tree};
+
+/// A line of `cmd`.
+#[derive(Debug)]
+enum Line {
+    /// `$ planwatch WORD…`, quoted as in a shell.
+    Run { shown: String, words: Vec<String> },
+    /// `@ write FILE TEXT`; `\n`, `\r` and `\t` in the text are what they say.
+    Write { file: String, text: String },
+    /// `@ append FILE TEXT`.
+    Append { file: String, text: String },
+    /// `@ replace FILE OLD NEW`.
+    Replace { file: String, old: String, new: String },
+    /// `@ remove PATH`, a file or a directory.
+    Remove { path: String },
+    /// `@ env NAME VALUE`, for all commands below.
+    Env { name: String, value: String },
+    /// `@ stdin TEXT`, for the next command.
+    Stdin { text: String },
+    /// `@ cd DIR`, for all commands below.
+    Cd { directory: String },
+}
+
+impl Line {
+    /// Reads the lines of `cmd`; a quoted text may go on over several of them.
+    fn all(text: &str) -> Vec<Self> {
+        let mut lines = Vec::new();
+        let mut open = String::new();
+        for line in text.lines() {
+            if open.is_empty() && (line.trim().is_empty() || line.starts_with('#')) {
+                continue;
+            }
+            open += line;
+            match shell_words::split(&open) {
+                Ok(words) => lines.push(Self::of(&std::mem::take(&mut open), &words)),
+                Err(_) => open.push('\n'),
+            }
+        }
+        assert!(open.is_empty(), "a quote is not closed: {open}");
+        lines
+    }
+
+    fn of(line: &str, words: &[String]) -> Self {
+        let words: Vec<_> = words.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            ["$", "planwatch", words @ ..] => {
+                Self::Run { shown: line.to_owned(), words: words.iter().map(ToString::to_string).collect() }
+            }
+            ["@", "write", file, text] => Self::Write { file: file.to_string(), text: unescape(text) },
+            ["@", "append", file, text] => Self::Append { file: file.to_string(), text: unescape(text) },
+            ["@", "replace", file, old, new] => {
+                Self::Replace { file: file.to_string(), old: unescape(old), new: unescape(new) }
+            }
+            ["@", "remove", path] => Self::Remove { path: path.to_string() },
+            ["@", "env", name, value] => Self::Env { name: name.to_string(), value: value.to_string() },
+            ["@", "stdin", text] => Self::Stdin { text: unescape(text) },
+            ["@", "cd", directory] => Self::Cd { directory: directory.to_string() },
+            _ => panic!("`{line}` is no line of a case"),
+        }
+    }
+}
+
+fn unescape(text: &str) -> String {
+    text.replace("\\n", "\n").replace("\\r", "\r").replace("\\t", "\t")
+}
+
+struct Case {
+    directory: PathBuf,
+    lines: Vec<Line>,
+}
+
+impl Case {
+    fn read(directory: PathBuf) -> Self {
+        let lines = Line::all(&read(&directory.join("cmd")));
+        Self { directory, lines }
+    }
+
+    /// `verb/case`.
+    fn name(&self) -> String {
+        shown(&self.directory, &folder())
+    }
+
+    fn verb(&self) -> String {
+        self.name().split('/').next().unwrap_or_default().to_owned()
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &[String]> {
+        self.lines.iter().filter_map(|it| match it {
+            Line::Run { words, .. } => Some(words.as_slice()),
+            _ => None,
+        })
+    }
+
+    fn has_option(&self, option: &str) -> bool {
+        let is_it = |word: &String| word == option || word.starts_with(&format!("{option}="));
+        self.runs().any(|words| words.iter().any(is_it))
+    }
+
+    fn place(&self) -> Place {
+        let start = self.directory.join("in");
+        if !start.exists() {
+            return Place::with_examples();
+        }
+        let place = Place::new();
+        copy(&start, &place.work());
+        place.date_fixture();
+        place
+    }
+
+    fn outcome(&self) -> Outcome {
+        let place = self.place();
+        let mut stage =
+            Stage { place: &place, env: Vec::new(), stdin: String::new(), directory: place.work() };
+        let mut lines = self.lines.iter().peekable();
+        while let Some(line) = lines.next_if(|it| !matches!(it, Line::Run { .. })) {
+            stage.prepare(line);
+        }
+        place.date_fixture();
+        let before = tree(&place.work());
+        let mut ran = Vec::new();
+        for line in lines {
+            match line {
+                Line::Run { shown, words } => ran.push((shown.as_str(), stage.run(words))),
+                other => stage.prepare(other),
+            }
+            place.date_changes();
+        }
+        Outcome::of(&ran, &before, &tree(&place.work()))
+    }
+}
+
+/// A case while it runs.
+struct Stage<'a> {
+    place: &'a Place,
+    env: Vec<(&'a str, &'a str)>,
+    stdin: String,
+    directory: PathBuf,
+}
+
+impl<'a> Stage<'a> {
+    fn prepare(&mut self, line: &'a Line) {
+        match line {
+            Line::Write { file, text } => self.place.write(file, text),
+            Line::Append { file, text } => self.place.write(file, self.place.text(file) + text),
+            Line::Replace { file, old, new } => {
+                let text = self.place.text(file);
+                assert!(text.contains(old), "{file} does not hold `{old}`");
+                self.place.write(file, text.replacen(old, new, 1));
+            }
+            Line::Remove { path } => {
+                let path = self.place.file(path);
+                let removed =
+                    if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+                removed.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            }
+            Line::Env { name, value } => self.env.push((name, value)),
+            Line::Stdin { text } => self.stdin.clone_from(text),
+            Line::Cd { directory } => self.directory = self.place.file(directory),
+            Line::Run { .. } => unreachable!("only the others prepare"),
+        }
+    }
+
+    fn run(&mut self, words: &[String]) -> Ran {
+        let mut command = self.place.command();
+        command.args(words).envs(self.env.iter().copied()).current_dir(&self.directory);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary starts");
+        let mut stdin = child.stdin.take().expect("it is piped");
+        // Who does not read it may have ended already.
+        stdin.write_all(std::mem::take(&mut self.stdin).as_bytes()).ok();
+        drop(stdin);
+        let mut ran = Ran::of(child.wait_with_output().expect("it ends"));
+        let top = self.place.top().to_string_lossy().into_owned();
+        for text in [&mut ran.stdout, &mut ran.stderr] {
+            *text = text.replace(&top, "[top]");
+        }
+        ran
+    }
+}
+
+/// Everything that a case comes to, as files by their path in the case's folder.
+#[derive(PartialEq)]
+struct Outcome(Tree);
+
+impl Outcome {
+    fn of(ran: &[(&str, Ran)], before: &Tree, after: &Tree) -> Self {
+        let said = |of: fn(&Ran) -> &str| match ran {
+            [(_, only)] => of(only).to_owned(),
+            all => {
+                let parts = all.iter().filter(|(_, it)| !of(it).is_empty());
+                parts.map(|(line, it)| format!("{line}\n{}", of(it))).collect()
+            }
+        };
+        let codes = ran.iter().map(|(_, it)| format!("{}\n", it.code)).collect::<String>();
+        let exit = if codes.lines().all(|it| it == "0") { String::new() } else { codes };
+        let removed =
+            before.keys().filter(|it| !after.contains_key(*it)).map(|it| format!("{it}\n")).collect();
+        let mut files: Tree = [
+            ("stdout", said(|it| &it.stdout)),
+            ("stderr", said(|it| &it.stderr)),
+            ("exit", exit),
+            ("removed", removed),
+        ]
+        .into_iter()
+        .filter(|(_, text)| !text.is_empty())
+        .map(|(name, text)| (name.to_owned(), text.into_bytes()))
+        .collect();
+        let changed = after.iter().filter(|(path, bytes)| before.get(*path) != Some(bytes));
+        for (path, bytes) in changed {
+            match path.strip_suffix('/') {
+                Some(empty) => {
+                    files.entry("left-empty".to_owned()).or_default().extend(format!("{empty}\n").bytes())
+                }
+                None => drop(files.insert(format!("out/{path}"), bytes.clone())),
+            }
+        }
+        Self(files)
+    }
+
+    /// What the case's folder says that it should be.
+    fn expected(case: &Case) -> Self {
+        let is_outcome = |path: &String| path != "cmd" && !path.starts_with("in/");
+        Self(tree(&case.directory).into_iter().filter(|(path, _)| is_outcome(path)).collect())
+    }
+
+    fn bless(&self, case: &Case) {
+        for path in Self::expected(case).0.keys() {
+            std::fs::remove_file(case.directory.join(path)).expect("it is there");
+        }
+        for (path, bytes) in &self.0 {
+            let path = case.directory.join(path);
+            std::fs::create_dir_all(path.parent().expect("it has one")).expect("directories can be made");
+            std::fs::write(path, bytes).expect("it can be written");
+        }
+    }
+
+    /// What differs, for a person to read.
+    fn differences(&self, expected: &Self) -> String {
+        let paths: BTreeSet<_> = self.0.keys().chain(expected.0.keys()).collect();
+        let text = |of: &Self, path: &str| {
+            of.0.get(path).map(|it| String::from_utf8_lossy(it).replace('\r', "\\r")).unwrap_or_default()
+        };
+        let differing = paths.into_iter().filter(|it| self.0.get(*it) != expected.0.get(*it));
+        differing
+            .map(|path| {
+                let (expected, got) = (text(expected, path), text(self, path));
+                let diff = similar::TextDiff::from_lines(&expected, &got);
+                format!("{path}:\n{}", diff.unified_diff().header("expected", "got"))
+            })
+            .collect()
+    }
+}
+
+fn folder() -> PathBuf {
+    root().join("tests/cases")
+}
+
+fn shown(path: &Path, below: &Path) -> String {
+    path.strip_prefix(below).expect("it is below").to_string_lossy().into_owned()
+}
+
+fn subfolders(of: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(of).expect("it is there").flatten();
+    let mut found: Vec<_> = entries.map(|it| it.path()).filter(|it| it.is_dir()).collect();
+    found.sort();
+    found
+}
+
+fn cases() -> Vec<Case> {
+    subfolders(&folder()).iter().flat_map(|verb| subfolders(verb)).map(Case::read).collect()
+}
+
+#[test]
+fn every_case_comes_out_as_it_says() {
+    let is_blessing = std::env::var_os("PLANWATCH_BLESS").is_some();
+    let cases = cases();
+    let n_threads = std::thread::available_parallelism().map_or(2, usize::from);
+    let failures: String = std::thread::scope(|scope| {
+        let shares = cases.chunks(cases.len().div_ceil(n_threads));
+        let threads: Vec<_> = shares.map(|share| scope.spawn(move || run_all(share, is_blessing))).collect();
+        threads.into_iter().map(|it| it.join().expect("no case panics")).collect()
+    });
+    assert!(failures.is_empty(), "{failures}");
+}
+
+fn run_all(cases: &[Case], is_blessing: bool) -> String {
+    let mut failures = String::new();
+    for case in cases {
+        // What a case panics with is on stderr already; the others are to be seen as well.
+        let Ok(outcome) = std::panic::catch_unwind(|| case.outcome()) else {
+            failures += &format!("\n== {} cannot be run\n", case.name());
+            continue;
+        };
+        let expected = Outcome::expected(case);
+        if outcome == expected {
+            continue;
+        }
+        if is_blessing {
+            outcome.bless(case);
+        } else {
+            failures += &format!("\n== {}\n{}", case.name(), outcome.differences(&expected));
+        }
+    }
+    failures
+}
+
+/// The verbs, and for each whether it has `--dry-run`, as the binary itself tells them.
+fn verbs() -> BTreeMap<String, bool> {
+    let place = Place::new();
+    let all = place.run("help --all").ok();
+    let groups = all.lines().skip(3).take_while(|it| !it.starts_with("Options"));
+    let names = groups.filter_map(|it| it.strip_prefix("  ")).filter_map(|it| it.split(' ').next());
+    let writes = |verb: &str| place.run_with(&[verb, "--help"]).ok().contains("--dry-run");
+    names.map(|verb| (verb.to_owned(), writes(verb))).collect()
+}
+
+/// What no folder can show: `watch` ends only with its reader (see `races`), completions are long (see below).
+const ELSEWHERE: [(&str, &str); 3] = [("watch", "success"), ("watch", "--json"), ("completions", "success")];
+
+#[test]
+fn every_verb_has_a_success_an_error_a_dry_run_and_json() {
+    let cases = cases();
+    let mut missing = Vec::new();
+    let verbs = verbs();
+    assert!(verbs.len() > 20, "{verbs:?}");
+    for (verb, is_writing) in &verbs {
+        let own: Vec<_> = cases.iter().filter(|it| it.verb() == *verb).collect();
+        let fails = |case: &Case| case.directory.join("exit").exists();
+        let mut wanted =
+            vec![("success", own.iter().any(|it| !fails(it))), ("error", own.iter().any(|it| fails(it)))];
+        if *is_writing {
+            wanted.push(("--dry-run", own.iter().any(|it| it.has_option("--dry-run"))));
+        }
+        if !["completions", "man", "help", "edit"].contains(&verb.as_str()) {
+            wanted.push(("--json", own.iter().any(|it| it.has_option("--json"))));
+        }
+        let lacking =
+            wanted.into_iter().filter(|(what, is_there)| !is_there && !ELSEWHERE.contains(&(verb, what)));
+        missing.extend(lacking.map(|(what, _)| format!("{verb}: {what}")));
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+    let strangers: Vec<_> =
+        cases.iter().filter(|it| !verbs.contains_key(&it.verb())).map(Case::name).collect();
+    assert!(strangers.is_empty(), "no such verb: {strangers:?}");
+}
+
+#[test]
+fn completions_of_every_shell_name_every_verb() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = place.run_with(&["completions", shell]).ok();
+        for verb in verbs().keys() {
+            assert!(script.contains(verb.as_str()), "{shell} does not know {verb}");
+        }
+    }
+}
+
+#[test]
+fn the_manual_has_a_page_for_every_verb() {
+    let place = Place::new();
+    let ran = place.run("man pages/man1");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    for verb in verbs().keys() {
+        let page = place.text(&format!("pages/man1/planwatch-{verb}.1"));
+        assert!(page.contains(".TH") && page.contains(verb.as_str()), "{page}");
+    }
+    assert!(place.text("pages/man1/planwatch.1").contains("planwatch"));
+}
+
+#[test]
+fn a_case_that_is_wrong_would_be_seen() {
+    let expected = Outcome(Tree::from([("out/plans/a/plan.md".to_owned(), b"status: active\r\n".to_vec())]));
+    let got = Outcome(Tree::from([("out/plans/a/plan.md".to_owned(), b"status: active\n".to_vec())]));
+    assert!(got != expected);
+    assert!(got.differences(&expected).contains("-status: active\\r"), "{}", got.differences(&expected));
+}

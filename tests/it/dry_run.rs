@@ -1,0 +1,61 @@
+//! `--dry-run` writes nothing, and prints the diff of what the same command then does.
+
+use crate::support::{Place, tree};
+
+const COMMANDS: &[&str] = &[
+    "start feature-auth:0",
+    "done fence-repair:2 -m over",
+    "done switch-energy-provider:3 -m over",
+    "done feature-auth:3 --force",
+    "done ledger-migration:2.75 --by codex",
+    "fail feature-auth:2 -m no",
+    "block fence-repair:4 -m no",
+    "skip ledger-migration:6",
+    "skip feature-auth",
+    "reopen fence-repair:1 -m again",
+    "attempt fence-repair:4 tried --notes=",
+    "note docs-onboarding text",
+    "new Garden Sow Water --tag house",
+    "add fence-repair Paint --after 4 --depends 4",
+    "add switch-energy-provider Celebrate",
+    "set ledger-migration tags+=finance",
+    "set fence-repair:4 assignee --unset",
+    "move ledger-migration:2.75 --after 4.5",
+    "move switch-energy-provider:1 --after 2",
+    "remove ledger-migration:4.5",
+    "remove feature-auth --yes",
+    "done fence-repair:4 feature-auth:3 feature-auth:0",
+];
+
+#[test]
+fn a_dry_run_writes_nothing_and_tells_what_the_command_does() {
+    for line in COMMANDS {
+        let place = Place::with_examples();
+        let before = tree(&place.work());
+        let dry = place.run(&format!("{line} --dry-run --json")).json();
+        let printed = place.run(&format!("{line} --dry-run"));
+        assert_eq!(tree(&place.work()), before, "{line}");
+        let wet = place.run(&format!("{line} --json")).json();
+        assert_ne!(tree(&place.work()), before, "{line}");
+        assert_eq!((&dry["diff"], &dry["refused"]), (&wet["diff"], &wet["refused"]), "{line}");
+        assert_eq!((&dry["dry_run"], &wet["dry_run"]), (&true.into(), &false.into()), "{line}");
+        let diff = wet["diff"].as_str().expect("a text");
+        assert_eq!(printed.stdout.replace("\\r", ""), diff.replace('\r', ""), "{line}");
+    }
+}
+
+#[test]
+fn undo_brings_every_byte_back() {
+    for line in COMMANDS {
+        let place = Place::with_examples();
+        let before = tree(&place.work());
+        let ran = place.run(line);
+        assert!(ran.code == 0 || ran.code == 4, "{line}: {ran:?}");
+        let undone = place.run("undo");
+        assert_eq!(undone.code, 0, "{line}: {undone:?}");
+        let files = |it: crate::support::Tree| {
+            it.into_iter().filter(|(path, _)| !path.ends_with('/')).collect::<Vec<_>>()
+        };
+        assert_eq!(files(tree(&place.work())), files(before), "{line}");
+    }
+}

@@ -1,0 +1,134 @@
+//! `--no-index`: every reading verb says the same from the files alone.
+
+use crate::support::{Place, Ran};
+
+/// A command line for each way to ask something.
+const QUESTIONS: &[&str] = &[
+    "",
+    "status",
+    "status --json",
+    "status --markdown --days 30",
+    "list",
+    "list --all",
+    "list --all --json",
+    "list --archived --json",
+    "list --stale",
+    "list --status active --tag house",
+    "next",
+    "next --json",
+    "check",
+    "check --json",
+    "search step",
+    "search invoices -- -page",
+    "search the --json",
+];
+
+/// The plans and the ways to ask about one of them.
+const QUESTIONS_OF_A_PLAN: &[&str] = &[
+    "list PLAN",
+    "list PLAN --json",
+    "list PLAN --status pending",
+    "list PLAN --stale",
+    "show PLAN",
+    "show PLAN --json",
+    "show PLAN --full",
+    "show PLAN --graph text",
+    "show PLAN --graph mermaid",
+    "next PLAN",
+    "next PLAN --json",
+];
+
+const VIEWS: [&str; 8] = ["plans", "steps", "dependencies", "attempts", "notes", "tags", "problems", "files"];
+
+#[track_caller]
+fn same(place: &Place, words: &[&str]) {
+    let by_index = place.run_with(words);
+    let by_files = place.run_with(&[&["--no-index"], words].concat());
+    let parts = |it: &Ran| (it.code, it.stdout.clone(), it.stderr.clone());
+    assert_eq!(parts(&by_index), parts(&by_files), "{words:?} with and without the index");
+    assert!(by_index.code != 1 && by_index.code != 2, "{words:?}: {by_index:?}");
+}
+
+#[track_caller]
+fn everything_is_the_same(place: &Place) {
+    for question in QUESTIONS {
+        same(place, &question.split_whitespace().collect::<Vec<_>>());
+    }
+    for view in VIEWS {
+        same(place, &["sql", &format!("SELECT * FROM {view} ORDER BY 1, 2, 3, 4"), "--json"]);
+    }
+    let plans = place.run("list --all --json=id").json();
+    let ids: Vec<_> = plans["plans"].as_array().expect("a list").iter().map(|it| text(&it["id"])).collect();
+    assert!(!ids.is_empty());
+    for plan in &ids {
+        for question in QUESTIONS_OF_A_PLAN {
+            let words: Vec<_> = question.split(' ').map(|it| if it == "PLAN" { plan } else { it }).collect();
+            same(place, &words);
+        }
+        let steps = place.run_with(&["list", plan, "--json=id"]).json();
+        for step in steps["steps"].as_array().expect("a list") {
+            same(place, &["show", &text(&step["id"]), "--json"]);
+        }
+    }
+}
+
+fn text(value: &serde_json::Value) -> String {
+    value.as_str().expect("a text").to_owned()
+}
+
+#[test]
+fn the_examples_look_the_same_without_the_index() {
+    everything_is_the_same(&Place::with_examples());
+}
+
+#[test]
+fn problems_look_the_same_without_the_index() {
+    let place = Place::new();
+    let files: &[(&str, &str)] = &[
+        (
+            "a/plan.md",
+            "---\nprogram: nowhere\nstatus: actve\n---\n# A\n\n## Steps\n- step-1: One\n- step-7: Seven (depends: step-1, step-8)\n",
+        ),
+        (
+            "a/step-1.md",
+            "---\nid: b:1\nstatus: wip\nclaim: {id: h4f09a21, by: bob, at: 2026-11-20T09:00:00Z}\n---\n# One\n",
+        ),
+        ("a/step-01.md", "# One as well\n"),
+        ("a/step-2.md", "---\nstatus: [\n---\n# Two\n"),
+        ("a/step-3.md", "---\ndepends: [4]\ncolour: {deep: [1, ~, 2.50, yes]}\n---\n# Three\n"),
+        ("a/step-4.md", "---\ndepends: [3]\nresult: |\n  two\n  lines\n---\n# Four\n"),
+        ("a/step-5.md", "---\ncreated_at: soon\nattempts:\n  - outcome: 1\n  - 2\n  - at: 2099-01-01\n---\n"),
+        (
+            "a/step-6.10.md",
+            "\u{feff}---\r\nstatus: done\r\n---\r\n# Six\r\n\r\n## Dependencies\r\nsomething\r\n",
+        ),
+        ("a/step_9.md", "# Nine\n"),
+        ("a/deep/step-1.md", "# Deep\n"),
+        ("b/step-1.md", "---\nstatus: open\n<<<<<<< x\n---\n"),
+        ("b/step-2.md", "---\nno end\n"),
+        ("_archive/old/plan.md", "# Old\n"),
+        ("_archive/old/step-1.md", "# One\n"),
+        ("empty/plan.md", ""),
+        ("Ünïcode name/plan.md", "---\ntitle: 'x: y'\nstatus: draft\n---\n"),
+        ("Ünïcode name/step-1.md", "text only\n"),
+    ];
+    for (path, text) in files {
+        place.write(&format!("plans/{path}"), text);
+    }
+    place.date_fixture();
+    everything_is_the_same(&place);
+}
+
+#[test]
+fn an_edit_is_seen_at_once() {
+    let place = Place::with_examples();
+    same(&place, &["list", "--json"]);
+    // The same length and, on a coarse clock, the same time: only the content tells.
+    let step = place.text("plans/fence-repair/step-4.md");
+    place.write("plans/fence-repair/step-4.md", step.replace("pending", "blocked"));
+    place.date_fixture();
+    same(&place, &["list", "fence-repair", "--json"]);
+    assert!(place.run("list fence-repair").ok().contains("■ blocked"));
+    std::fs::remove_file(place.file("plans/fence-repair/step-4.md")).expect("it is there");
+    same(&place, &["list", "fence-repair", "--json"]);
+}

@@ -1,0 +1,119 @@
+//! Front matters of public repositories, from the folder that `PLANWATCH_FRONT_MATTERS` names.
+//!
+//! Whatever another YAML reader reads is read here too, and setting a status changes exactly one line. Without
+//! the variable the project's own plans are the folder; `scripts/front-matters` prints the figures.
+
+#![expect(clippy::disallowed_methods, reason = "reads the folder that the environment names")]
+
+use planwatch::text::front_matter::{self, Header, MAX_FILE};
+use planwatch::text::header_edit::{self, Change, NewValue};
+use planwatch::text::yaml;
+use std::path::Path;
+
+#[derive(Default)]
+struct Figures {
+    files: usize,
+    front_matters: usize,
+    read_by_both: usize,
+    read_by_us_only: usize,
+    read_by_nobody: usize,
+    edited: usize,
+    appended: usize,
+    failures: Vec<String>,
+}
+
+#[test]
+fn public_front_matters_are_read_and_edited() {
+    let own = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/frontmatter/files");
+    let folder = std::env::var_os("PLANWATCH_FRONT_MATTERS").unwrap_or_else(|| own.into());
+    let mut figures = Figures::default();
+    let entries = walkdir::WalkDir::new(&folder).into_iter().filter_map(Result::ok);
+    for entry in entries.filter(|it| it.file_type().is_file()) {
+        let is_text =
+            entry.path().extension().is_some_and(|it| it == "md" || it == "mdx" || it == "markdown");
+        if is_text {
+            figures.try_file(entry.path());
+        }
+    }
+    println!(
+        "files {} front matters {} read by both {} by us only {} by nobody {} status set {} appended {} failures {}",
+        figures.files,
+        figures.front_matters,
+        figures.read_by_both,
+        figures.read_by_us_only,
+        figures.read_by_nobody,
+        figures.edited,
+        figures.appended,
+        figures.failures.len(),
+    );
+    assert!(figures.front_matters > 0, "no front matter below {}", folder.display());
+    assert!(figures.failures.is_empty(), "{}", figures.failures[..figures.failures.len().min(40)].join("\n"));
+}
+
+impl Figures {
+    fn try_file(&mut self, path: &Path) {
+        let bytes = std::fs::read(path).expect("a file of the folder is readable");
+        self.files += 1;
+        let Header::Present { yaml: range, .. } = front_matter::split(&bytes).header else { return };
+        let Ok(text) = std::str::from_utf8(&bytes[range]) else { return };
+        if bytes.len() > MAX_FILE {
+            return;
+        }
+        self.front_matters += 1;
+        let other: Result<serde_yaml::Value, _> = serde_yaml::from_str(text);
+        let is_map = other.as_ref().is_ok_and(|it| it.is_mapping() || it.is_null() && !text.contains('~'));
+        let own = yaml::parse(text);
+        match (is_map, &own) {
+            (true, Ok(_)) => self.read_by_both += 1,
+            (false, Ok(_)) => self.read_by_us_only += 1,
+            (false, Err(_)) => self.read_by_nobody += 1,
+            (true, Err(error)) => self.failures.push(format!("{}: not read: {error}", path.display())),
+        }
+        if own.is_ok() {
+            let outcome = self.set_status(&bytes).and_then(|()| self.append_attempt(&bytes));
+            outcome.unwrap_or_else(|it| self.failures.push(format!("{}: {it}", path.display())));
+        }
+    }
+
+    fn set_status(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let set =
+            |word: &str| Change::Set { key: "status".to_owned(), value: NewValue::Word(word.to_owned()) };
+        let after = header_edit::edit(bytes, &[set("in_progress")], &["title", "status"]);
+        let after = after.map_err(|it| format!("set: {}: {it}", it.code))?;
+        let (gone, come) = changed_lines(bytes, &after);
+        if gone > 1 || come != 1 {
+            return Err(format!("set: {gone} lines became {come}"));
+        }
+        self.edited += 1;
+        let again = header_edit::edit(&after, &[set("in_progress")], &[]).map_err(|it| it.to_string())?;
+        (again == after).then_some(()).ok_or_else(|| "set: a second time changes bytes".to_owned())
+    }
+
+    /// Appends an attempt and removes the key again.
+    fn append_attempt(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let key = || "attempts".to_owned();
+        let note = NewValue::Text("tests: 2 failed\nsee log".to_owned());
+        let item = NewValue::Map(vec![("outcome".to_owned(), note)]);
+        let after = header_edit::edit(bytes, &[Change::Append { key: key(), item }], &[]);
+        let after = after.map_err(|it| format!("append: {}: {it}", it.code))?;
+        let back =
+            header_edit::edit(&after, &[Change::Remove { key: key() }], &[]).map_err(|it| it.to_string())?;
+        self.appended += 1;
+        let had_list =
+            yaml::parse(&String::from_utf8_lossy(front_matter::split(bytes).yaml().unwrap_or_default()))
+                .is_ok_and(|it| it.root().get("attempts").is_some());
+        (had_list || back == bytes)
+            .then_some(())
+            .ok_or_else(|| "append and remove do not give the bytes back".to_owned())
+    }
+}
+
+/// How many lines went and came.
+fn changed_lines(before: &[u8], after: &[u8]) -> (usize, usize) {
+    let lines = |it: &[u8]| it.split_inclusive(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>();
+    let (before, after) = (lines(before), lines(after));
+    let head = before.iter().zip(&after).take_while(|(a, b)| a == b).count();
+    let most = before.len().min(after.len()) - head;
+    let tail = before.iter().rev().zip(after.iter().rev()).take(most).take_while(|(a, b)| a == b).count();
+    (before.len() - head - tail, after.len() - head - tail)
+}

@@ -1,0 +1,200 @@
+//! README.md and the pages in docs/ are run: each `$ ` line of a `console` block, and the lines below it are what it says.
+//!
+//! A page has a directory of its own, and its commands run in order in one shell's directory and variables. A line
+//! `> …` right below a command goes on with it; a line `…` stands for any lines. What a command says on stderr is
+//! shown as a terminal does. Time, names and git's configuration are fixed. The example plans are there if a page
+//! names them. README.md's first two blocks are the commands that set everything up; they are not run.
+#![expect(clippy::disallowed_methods, reason = "tests run what a reader types")]
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::support::{NOW, Place, copy, read, root};
+
+/// A typed line, and what the page says that it prints.
+#[derive(Debug, PartialEq)]
+struct Typed {
+    /// In the page, from 1.
+    line: usize,
+    command: String,
+    output: Vec<String>,
+}
+
+/// The `console` blocks of a page.
+fn blocks(page: &str) -> Vec<Vec<Typed>> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Vec<Typed>> = None;
+    for (at, text) in page.lines().enumerate() {
+        let Some(block) = &mut open else {
+            if text.trim_end() == "```console" {
+                open = Some(Vec::new());
+            }
+            continue;
+        };
+        if text.trim_end() == "```" {
+            blocks.extend(open.take());
+        } else if let Some(command) = text.strip_prefix("$ ") {
+            block.push(Typed { line: at + 1, command: command.to_owned(), output: Vec::new() });
+        } else {
+            let last = block
+                .last_mut()
+                .unwrap_or_else(|| panic!("line {}: a console block begins with `$ `", at + 1));
+            match text.strip_prefix("> ").filter(|_| last.output.is_empty()) {
+                Some(more) => last.command.extend(["\n", more]),
+                None => last.output.push(text.to_owned()),
+            }
+        }
+    }
+    assert!(open.is_none(), "a console block is not closed");
+    blocks
+}
+
+/// Whether the lines are as the page says, where `…` stands for any lines.
+fn is_as_said(said: &[String], printed: &[&str]) -> bool {
+    match said.split_first() {
+        None => printed.is_empty(),
+        Some((line, rest)) if line == "…" => {
+            (0..=printed.len()).any(|skipped| is_as_said(rest, &printed[skipped..]))
+        }
+        Some((line, rest)) => printed.first() == Some(&line.as_str()) && is_as_said(rest, &printed[1..]),
+    }
+}
+
+/// Runs the commands in order; the answer is the first that says something else, or nothing.
+fn first_untruth(typed: &[Typed]) -> Option<String> {
+    let place = Place::new();
+    if typed.iter().any(|it| it.command.contains("plans-example")) {
+        copy(&root().join("plans-example"), &place.file("plans-example"));
+        place.date_fixture();
+    }
+    place.write(
+        "../home/.gitconfig",
+        "[user]\nname = ann\nemail = ann@example.org\n[init]\ndefaultBranch = main\n[core]\nabbrev = 7\n",
+    );
+    place.write("../home/shell", "");
+    for it in typed {
+        let printed = shell(&place, &it.command);
+        place.date_changes();
+        if !is_as_said(&it.output, &printed.lines().collect::<Vec<_>>()) {
+            let said = it.output.join("\n");
+            return Some(format!(
+                "line {}: $ {}\n-- it says\n{said}\n-- but\n{printed}",
+                it.line, it.command
+            ));
+        }
+    }
+    None
+}
+
+/// What a command prints; directory and variables are kept for the next one.
+fn shell(place: &Place, command: &str) -> String {
+    let script = format!(
+        "exec 2>&1; . \"$HOME/shell\"\n{command}\n{{ export -p; printf 'cd %q\\n' \"$PWD\"; }} > \"$HOME/shell\""
+    );
+    let mut bash = Command::new("bash");
+    place.close_environment(&mut bash);
+    let binary = PathBuf::from(env!("CARGO_BIN_EXE_planwatch"));
+    let binaries = binary.parent().expect("it is in a directory").to_string_lossy();
+    let path = std::env::var("PATH").expect("there is a PATH");
+    bash.args(["--noprofile", "--norc", "-c", &script]).stdin(Stdio::null()).stderr(Stdio::null());
+    bash.env("PATH", format!("{binaries}:{path}")).env("LC_ALL", "C.UTF-8");
+    bash.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_AUTHOR_DATE", NOW).env("GIT_COMMITTER_DATE", NOW);
+    let output = bash.output().expect("bash is there");
+    String::from_utf8(output.stdout).expect("it prints text")
+}
+
+fn check(name: &str, typed: &[Typed]) {
+    if let Some(untruth) = first_untruth(typed) {
+        panic!("{name}: {untruth}");
+    }
+}
+
+#[test]
+fn the_readme_is_true() {
+    let mut blocks = blocks(&read(&root().join("README.md")));
+    let typed = blocks.split_off(2);
+    for setup in &blocks {
+        let [only] = setup.as_slice() else { panic!("a set-up block is one command: {setup:?}") };
+        let is_script = root().join(&only.command).is_file();
+        assert!((only.command.starts_with("cargo ") || is_script) && !only.command.contains('\n'), "{only:?}");
+        assert!(only.output.is_empty(), "{only:?}");
+    }
+    check("README.md", &typed.into_iter().flatten().collect::<Vec<_>>());
+}
+
+#[test]
+fn the_pages_are_true() {
+    let pages = std::fs::read_dir(root().join("docs")).expect("it is there").flatten().map(|it| it.path());
+    let pages: Vec<_> = pages.filter(|it| it.extension().is_some_and(|it| it == "md")).collect();
+    assert!(!pages.is_empty());
+    for page in pages {
+        let typed: Vec<_> = blocks(&read(&page)).into_iter().flatten().collect();
+        check(&page.display().to_string(), &typed);
+    }
+}
+
+const SAMPLE: &str = "\
+A plan is made in a repository.
+
+```console
+$ mkdir shop && cd shop
+$ git init -q
+$ planwatch new auth Schema Tests
+made auth with 3 files
+…
+$ git add .
+$ git commit -q -m 'plan: auth'
+$ git log --oneline --format=%s
+plan: auth
+```
+
+Words between the blocks, and other blocks, are not run:
+
+```
+$ rm -rf /
+```
+
+```console
+$ sed -i 's/^status: pending/status: wip/' plans/auth/step-1.md
+$ export PLANWATCH_PLAN=auth
+$ planwatch done 1
+…
+$ cat > plans/auth/step-3.md <<'END'
+> # Deploy
+> END
+$ cat plans/auth/step-3.md
+# Deploy
+$ git diff
+diff --git a/plans/auth/step-1.md b/plans/auth/step-1.md
+…
+-status: pending
++status: completed
+…
+$ ls nowhere
+ls: cannot access 'nowhere': No such file or directory
+$ planwatch show 9
+error[not-found]: there is no step `auth:9`
+…
+```
+";
+
+#[test]
+fn a_page_is_run_as_it_stands() {
+    let typed: Vec<_> = blocks(SAMPLE).into_iter().flatten().collect();
+    assert_eq!(typed.len(), 14);
+    check("the sample", &typed);
+}
+
+#[test]
+fn an_untrue_page_is_seen() {
+    let untrue = |page: &str| first_untruth(&blocks(page).into_iter().flatten().collect::<Vec<_>>());
+    assert!(untrue("```console\n$ echo a; echo b\na\nb\n```\n").is_none());
+    for said in ["a", "b", "a\nb\nc", "a \nb", "b\n…", "", "…\na"] {
+        let page = format!("```console\n$ echo a; echo b\n{said}\n```\n").replace("\n\n```", "\n```");
+        let untruth = untrue(&page).unwrap_or_else(|| panic!("{page} was believed"));
+        assert!(untruth.starts_with("line 2: $ echo a; echo b\n"), "{untruth}");
+    }
+    for said in ["…", "a\n…", "…\nb", "a\n…\nb", "…\na\nb\n…"] {
+        assert_eq!(untrue(&format!("```console\n$ echo a; echo b\n{said}\n```\n")), None);
+    }
+}

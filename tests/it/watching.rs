@@ -1,0 +1,181 @@
+//! `watch --json` as a process of its own: every change is told, whoever made it, and it makes none itself.
+#![expect(clippy::disallowed_methods, reason = "tests edit files as editors do")]
+
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::{Lines, Place, lines_of, tree};
+
+/// A running `watch --json`, killed when the test is over.
+struct Watch {
+    child: Child,
+    events: Lines,
+}
+
+impl Watch {
+    /// Starts it and waits until it sees every later change.
+    fn start(place: &Place) -> Self {
+        let mut command = place.command();
+        let command = command.args(["watch", "--json"]).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the binary starts");
+        let events = lines_of(child.stdout.take().expect("it is piped"));
+        let mut watch = Self { child, events };
+        watch.wake(place);
+        watch
+    }
+
+    /// With `--json` it does not say when it is ready, so a plan comes until it is seen, and goes again.
+    fn wake(&mut self, place: &Place) {
+        let mut n_steps = 0;
+        while self.events.soon().is_none() {
+            n_steps += 1;
+            assert!(n_steps < 600, "a minute is over");
+            place.write(&format!("plans/poke/step-{n_steps}.md"), "# Poke\n");
+        }
+        std::fs::remove_dir_all(place.file("plans/poke")).expect("it is there");
+        let gone = json!(["removed", "poke", "active", null]);
+        while self.next() != gone {}
+    }
+
+    /// The next event, of which only what a test asks for is kept.
+    fn next(&mut self) -> Value {
+        let line = self.events.next();
+        let event: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert_eq!((&event["schema_version"], &event["kind"]), (&json!(1), &json!("event")), "{event}");
+        json!([event["event"], event["id"], event["old"], event["new"]])
+    }
+
+    #[track_caller]
+    fn tells(&mut self, expected: &[Value]) {
+        for event in expected {
+            assert_eq!(self.next(), *event);
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+const STEP: &str = "plans/fence-repair/step-4.md";
+
+/// Writes a new file and puts it in the place of the old one, as `sed -i` and most editors do.
+fn save_by_rename(place: &Place, path: &str, text: &str) {
+    let beside = place.file(&format!("{path}.tmp"));
+    std::fs::write(&beside, text).expect("it can be written");
+    std::fs::rename(&beside, place.file(path)).expect("it can be renamed");
+}
+
+#[test]
+fn edits_of_every_kind_are_told() {
+    let place = Place::with_examples();
+    let mut watch = Watch::start(&place);
+    let with = |status: &str| place.text(STEP).replacen("status: pending", &format!("status: {status}"), 1);
+    let (wip, blocked) = (with("wip"), with("blocked"));
+    save_by_rename(&place, STEP, &wip);
+    watch.tells(&[json!(["status", "fence-repair:4", "pending", "in_progress"])]);
+    place.write(STEP, &blocked);
+    watch.tells(&[json!(["status", "fence-repair:4", "in_progress", "blocked"])]);
+    assert_eq!(place.run("done fence-repair:4 -m over").code, 0);
+    watch.tells(&[
+        json!(["attempt", "fence-repair:4", null, null]),
+        json!(["status", "fence-repair:4", "blocked", "completed"]),
+    ]);
+    assert_eq!(place.run("undo").code, 0);
+    watch.tells(&[json!(["status", "fence-repair:4", "completed", "blocked"])]);
+}
+
+#[test]
+fn a_plan_that_comes_and_goes_is_told() {
+    let place = Place::with_examples();
+    let mut watch = Watch::start(&place);
+    place.write("plans/trip/plan.md", "# Trip\n");
+    place.write("plans/trip/step-1.md", "---\nstatus: done\n---\n# Book\n");
+    place.write("plans/trip/step-2.md", "# Pack\n");
+    // Whether the files are seen in one look or in several is chance; what they come to is not.
+    let mut told = std::collections::BTreeMap::new();
+    while told.get("trip:2").is_none() || told.get("trip:1") != Some(&json!("completed")) {
+        let event = watch.next();
+        told.insert(event[1].as_str().expect("an id").to_owned(), event[3].clone());
+    }
+    assert_eq!(told.get("trip:2"), Some(&json!("pending")), "{told:?}");
+    assert_eq!(told.get("trip"), Some(&json!("active")), "{told:?}");
+    // Moved in as a whole, as `git checkout` and `mv` do.
+    std::fs::create_dir(place.file("elsewhere")).expect("it is new");
+    std::fs::rename(place.file("plans/trip"), place.file("elsewhere/trip")).expect("it can be moved");
+    watch.tells(&[
+        json!(["removed", "trip:1", "completed", null]),
+        json!(["removed", "trip:2", "pending", null]),
+        json!(["removed", "trip", "active", null]),
+    ]);
+    std::fs::rename(place.file("elsewhere/trip"), place.file("plans/trip")).expect("it can be moved");
+    watch.tells(&[
+        json!(["added", "trip", null, "active"]),
+        json!(["added", "trip:1", null, "completed"]),
+        json!(["added", "trip:2", null, "pending"]),
+    ]);
+    std::fs::remove_dir_all(place.file("plans/trip")).expect("it can be removed");
+    watch.tells(&[
+        json!(["removed", "trip:1", "completed", null]),
+        json!(["removed", "trip:2", "pending", null]),
+        json!(["removed", "trip", "active", null]),
+    ]);
+}
+
+#[test]
+fn the_last_step_completes_its_plan() {
+    let place = Place::with_examples();
+    place.write("plans/trip/step-1.md", "# Book\n");
+    let mut watch = Watch::start(&place);
+    assert_eq!(place.run("done trip:1").code, 0);
+    watch.tells(&[
+        json!(["status", "trip:1", "pending", "completed"]),
+        json!(["status", "trip", "active", "completed"]),
+    ]);
+}
+
+#[test]
+fn what_is_broken_for_a_moment_is_no_news() {
+    let place = Place::with_examples();
+    let mut watch = Watch::start(&place);
+    let text = place.text(STEP);
+    place.write(STEP, "---\nstatus: [\n");
+    place.write(STEP, &text);
+    place.write("plans/fence-repair/step-3.md", "---\nstatus: wip\n---\n# Choose\n");
+    watch.tells(&[json!(["status", "fence-repair:3", "pending", "in_progress"])]);
+}
+
+#[test]
+fn watching_writes_nothing() {
+    let place = Place::with_examples();
+    let before = tree(&place.work());
+    let mut watch = Watch::start(&place);
+    assert_eq!(tree(&place.work()), before);
+    let edited = place.text(STEP).replacen("status: pending", "status: wip", 1);
+    place.write(STEP, &edited);
+    watch.next();
+    drop(watch);
+    let mut expected = before;
+    expected.insert(STEP.to_owned(), edited.into_bytes());
+    assert_eq!(tree(&place.work()), expected);
+}
+
+#[test]
+fn watching_ends_well_when_nobody_reads_it() {
+    let place = Place::with_examples();
+    let mut command = place.command();
+    let command = command.arg("watch").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut watch = command.spawn().expect("the binary starts");
+    let mut asides = lines_of(watch.stderr.take().expect("it is piped"));
+    assert_eq!(asides.next(), "watching 5 plans with 31 steps; Ctrl-C ends it");
+    drop(watch.stdout.take());
+    assert_eq!(place.run("done feature-auth:0").code, 0);
+    // The end of its stderr is its own end.
+    assert!(asides.end().is_empty());
+    assert!(watch.wait().expect("it ended").success());
+}
