@@ -73,7 +73,7 @@ fn mermaid(plan: &Plan) -> String {
     let mut drawn = "flowchart TD\n".to_owned();
     let names = names(plan);
     for step in &plan.steps {
-        let label = quoted(&format!("{} {}", step.id.number.to_string(), step.title)).replace('"', "&quot;");
+        let label = quoted(&format!("{} {}", step.id.number, step.title)).replace('"', "&quot;");
         writeln!(drawn, "  {}[\"{label}\"]:::{}", names[&step.id], class(step)).ok();
     }
     for (id, name) in names.iter().filter(|(id, _)| plan.find(id).is_none() || id.plan != plan.id) {
