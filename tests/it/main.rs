@@ -5,3 +5,5 @@ mod edit_laws;
 mod front_matter_gen;
 mod frontmatter_cases;
 mod public_front_matters;
+#[path = "../support/random.rs"]
+mod random;
