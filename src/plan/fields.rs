@@ -212,7 +212,7 @@ impl<'a> Fields<'a> {
             self.wrong_type(
                 value,
                 "`claim` is not a mapping with an `id`".to_owned(),
-                "take the line out; `planwatch claim` writes it",
+                "write it as `{id: …, by: …, at: …}`, or take the line out",
             );
             return None;
         };
@@ -230,7 +230,7 @@ impl<'a> Fields<'a> {
             self.wrong_type(
                 value,
                 "`confirmed` is not a mapping".to_owned(),
-                "`planwatch confirm` writes `{by, at, note}`",
+                "write `{by: NAME, at: TIME}`",
             );
             return None;
         }

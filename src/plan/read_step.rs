@@ -268,6 +268,9 @@ fn report_claim(step: &Step, fields: &mut Fields<'_>) {
     if !step.status.is(StepStatus::InProgress) {
         let message = format!("the claim is void, because the status is `{}`", shorten(step.status.word()));
         fields.report(value, Code::StaleClaim, message, "the next write takes the line out");
+        if let Some(it) = fields.problems.last_mut() {
+            it.is_fixable = true;
+        }
     }
 }
 
