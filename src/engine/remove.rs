@@ -56,9 +56,7 @@ fn remove_step(
 ) -> Result<(Changed, Vec<String>), Error> {
     let plans = load::all(context)?;
     let own = load::one_plan(context, &id.plan)?.ok_or_else(|| load::missing(context, &id.plan))?;
-    if own.is_archived {
-        return Err(Error::archived(&id.plan));
-    }
+    write::check_live(&own)?;
     let (_, step) = resolve::find_step(&plans, id)?;
     if step.status.is(StepStatus::InProgress) && !request.force {
         let message = format!("`{id}` is in progress");
@@ -117,9 +115,7 @@ fn remove_plan(
     request: &RemoveRequest,
 ) -> Result<(Changed, Vec<String>), Error> {
     let plan = load::one_plan(context, id)?.ok_or_else(|| load::missing(context, id))?;
-    if plan.is_archived {
-        return Err(Error::archived(id));
-    }
+    write::check_live(&plan)?;
     if !request.is_confirmed && request.mode == Mode::Write {
         let message = format!("`{id}` has {} steps; say --yes to remove all of it", plan.steps.len());
         return Err(Error::usage(message, format!("`planwatch remove {id} --yes` moves it below _archive/")));

@@ -41,9 +41,7 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     if after == id.number {
         return Err(Error::usage("a step cannot go behind itself", "name another step"));
     }
-    if own.is_archived {
-        return Err(Error::archived(&own.id));
-    }
+    write::check_live(&own)?;
     write::check_writable(context, &step.problems)?;
     write::check_writable(context, &own.problems)?;
     let no_room = |_| Error::Failed {

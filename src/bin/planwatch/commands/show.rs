@@ -97,7 +97,7 @@ fn step(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     fact("assignee", escaped(step.assignee.as_deref().unwrap_or_default()).into_owned());
     fact(
         "confirmed",
-        if step.confirm { if step.confirmed { "yes" } else { "not yet" } } else { "" }.to_owned(),
+        if step.confirm { if step.confirmed.is_some() { "yes" } else { "not yet" } } else { "" }.to_owned(),
     );
     let result = step
         .result
