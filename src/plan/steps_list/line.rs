@@ -118,7 +118,8 @@ fn link(text: &str, open: usize) -> Option<Line> {
     let number =
         references::read_target(&text[target.clone()]).filter(|_| text[target.clone()].ends_with(".md"))?;
     let name_at = target.start + text[target.clone()].rfind("step-")? + "step-".len();
-    let numbers = vec![name_at..name_at + references::number_at(&text[name_at..]).len()];
+    let name_end = name_at + references::number_at(&text[name_at..]).len();
+    let numbers: Vec<Range<usize>> = std::iter::once(name_at..name_end).collect();
     let label = label_start..label_end;
     let marks = &text[..open];
     let is_same = |it: &Line| it.number == number;
