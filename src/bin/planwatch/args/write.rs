@@ -177,7 +177,7 @@ pub(crate) struct Move {
     #[arg(long, value_name = "N", required = true)]
     pub(crate) after: String,
     #[command(flatten)]
-    pub(crate) dry_run: DryRun,
+    pub(crate) of: SetOptions,
 }
 
 #[derive(Debug, Args)]

@@ -75,8 +75,8 @@ fn operation(key: &str, value: Option<String>, unset: bool, yaml: bool) -> Resul
 
 pub(crate) fn renumber(session: &Session, args: Move) -> Result<u8, Failure> {
     change::check_fields(session)?;
-    let Move { id, after, dry_run } = args;
-    let request = RenumberRequest { id, after, mode: dry_run.mode(), ..RenumberRequest::default() };
+    let Move { id, after, of: SetOptions { by, claim, force, dry_run } } = args;
+    let request = RenumberRequest { id, after, by: by.by, claim, force, mode: dry_run.mode() };
     change::print(session, &renumber::renumber(&session.context()?, &request)?)
 }
 
