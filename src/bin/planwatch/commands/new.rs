@@ -2,6 +2,7 @@
 
 use planwatch::engine::create::{self, NewRequest};
 use planwatch::engine::write::{ChangeReport, Mode};
+use planwatch::plan::id;
 
 use crate::args::write::{Kind, New};
 use crate::context::{self, Session};
@@ -30,7 +31,14 @@ pub(crate) fn run(session: &Session, args: New) -> Result<u8, Failure> {
         Mode::Write => create::new(&session.context_to_make()?, &request)?,
         Mode::DryRun => looked_at(session, &request)?,
     };
-    change::print(session, &report)
+    let code = change::print(session, &report)?;
+    if let Some(made) = report.changes.first() {
+        let name = id::slug(&made.title, &|_| false);
+        if name != made.id && !report.is_dry_run {
+            session.output.hint(&format!("the name `{name}` is taken, so this plan is `{}`", made.id));
+        }
+    }
+    Ok(code)
 }
 
 /// Says what would be made, also where the plans directory would have to be made first.
