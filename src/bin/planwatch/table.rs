@@ -236,7 +236,10 @@ impl Table {
         let empty = Cell::default();
         for (at, width) in widths {
             let cell = cells.get(*at).unwrap_or(&empty);
-            let text = cut(cell.text(words), *width);
+            let text = match self.columns[*at].yields {
+                Yields::Name => cut_name(cell.text(words), *width),
+                _ => cut(cell.text(words), *width),
+            };
             let pad = width.saturating_sub(text.width());
             if self.columns[*at].align == Align::Right {
                 owed += pad;
@@ -282,6 +285,16 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     let mut kept = kept.trim_end().to_owned();
     kept.push('…');
     kept
+}
+
+/// Cuts the id of a step so that its number stays: `ledger…:2.75`.
+fn cut_name(name: &str, width: usize) -> String {
+    let number = name.rfind(':').map_or("", |at| &name[at..]);
+    let room = width.saturating_sub(number.width());
+    if name.width() <= width || number.is_empty() || room < 3 {
+        return cut(name, width);
+    }
+    cut(&name[..name.len() - number.len()], room) + number
 }
 
 #[cfg(test)]
@@ -404,5 +417,13 @@ mod tests {
         assert_eq!(cut("計画書", 4), "計…");
         assert_eq!(cut("計画書", 6), "計画書");
         assert_eq!(cut("abc def", 5), "abc…");
+    }
+
+    #[test]
+    fn the_id_of_a_step_keeps_its_number() {
+        assert_eq!(cut_name("ledger-migration:2.75", 12), "ledger…:2.75");
+        assert_eq!(cut_name("ledger-migration", 12), "ledger-migr…");
+        assert_eq!(cut_name("plan:2.75", 6), "plan:…");
+        assert_eq!(cut_name("plan:2.75", 9), "plan:2.75");
     }
 }

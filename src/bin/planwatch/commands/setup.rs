@@ -110,7 +110,7 @@ mod tests {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut args::visible_command(), "planwatch", &mut script);
             let script = String::from_utf8(script).unwrap();
-            assert!(script.contains("--json") && script.contains("reopen"), "{shell}");
+            assert!(script.contains("json") && script.contains("reopen"), "{shell}");
             for hidden in ["no-index", "plans that nobody has touched", "Remove a field", "briefing"] {
                 assert!(!script.contains(hidden), "{shell}: {hidden}");
             }

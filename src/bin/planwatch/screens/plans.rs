@@ -24,11 +24,13 @@ pub(crate) fn table(plans: &[PlanShape], now: Time) -> Table {
     let has_titles = plans.iter().any(|it| !own_title(&it.id, &it.title).is_empty());
     for (plan, is_child) in in_programs(plans) {
         let (now_text, style) = stand(plan);
+        // The first count is the one that matters most.
+        let short = now_text.split(',').next().unwrap_or_default().to_owned();
         let id = format!("{}{}", if is_child { "  " } else { "" }, escaped(&plan.id));
         table.row([
             cell(id),
             cell(bar_of(plan)),
-            styled(style, now_text),
+            styled(style, now_text).or_short(short),
             styled(if plan.priority == Priority::Critical { BAD } else { PLAIN }, priority(plan.priority)),
             styled(DIM, ago(now, plan.last_activity)),
             if has_titles { title(plan) } else { cell("") },
