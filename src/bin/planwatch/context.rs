@@ -44,7 +44,7 @@ impl Session {
         if let Some(directory) = &everywhere.directory {
             env::set_current_dir(directory).map_err(|error| {
                 let why = failure::system(&error);
-                let message = format!("`{}` cannot be gone to: {why}", directory.display());
+                let message = format!("the directory `{}` cannot be entered: {why}", directory.display());
                 Failure::failed("not-found", message).with_exit(3)
             })?;
         }

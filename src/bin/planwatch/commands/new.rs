@@ -27,10 +27,13 @@ pub(crate) fn run(session: &Session, args: New) -> Result<u8, Failure> {
         by: args.by.by,
         mode,
     };
-    let report = match mode {
+    let mut report = match mode {
         Mode::Write => create::new(&session.context_to_make()?, &request)?,
         Mode::DryRun => looked_at(session, &request)?,
     };
+    if let Some(program) = report.changes.first().filter(|_| request.is_program && request.steps.is_empty()) {
+        report.hints = vec![format!("planwatch new TITLE --program {}", program.id)];
+    }
     let code = change::print(session, &report)?;
     if let Some(made) = report.changes.first() {
         let name = id::slug(&made.title, &|_| false);

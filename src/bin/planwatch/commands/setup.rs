@@ -45,7 +45,8 @@ fn write_pages(directory: &Path) -> io::Result<()> {
 /// One manual page; clap's own ends in a section without a name and in a footer that names no program.
 fn page(name: &str, of: &Command) -> io::Result<Vec<u8>> {
     let source = concat!("planwatch ", env!("CARGO_PKG_VERSION"));
-    let page = Page::new(of.clone()).title(name).source(source).manual("planwatch");
+    // An empty date would be left out, and what follows it taken for it.
+    let page = Page::new(of.clone()).title(name).date(" ").source(source).manual("planwatch");
     let mut text = Vec::new();
     page.render_title(&mut text)?;
     page.render_name_section(&mut text)?;
@@ -96,7 +97,8 @@ mod tests {
     #[test]
     fn a_page_has_a_footer_descriptions_and_examples() {
         let page = page_of("next");
-        let title = format!(".TH planwatch-next 1  \"planwatch {}\" planwatch\n", env!("CARGO_PKG_VERSION"));
+        let title =
+            format!(".TH planwatch-next 1 \" \" \"planwatch {}\" planwatch\n", env!("CARGO_PKG_VERSION"));
         assert!(page.contains(&title), "{page}");
         assert!(page.contains("Run as if started in DIR"), "{page}");
         assert!(page.contains(".SH EXAMPLES\n.nf\nplanwatch next\n"), "{page}");

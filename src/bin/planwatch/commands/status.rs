@@ -180,6 +180,9 @@ fn what_next(report: &StatusReport) -> String {
 fn markdown(report: &StatusReport) -> String {
     let plain = |it: &str| escaped(it).into_owned();
     let mut text = "# Status\n".to_owned();
+    if report.plans.is_empty() {
+        text.push_str("\nNo plan is open.\n");
+    }
     let mut part = |name: &str, lines: Vec<String>| {
         if !lines.is_empty() {
             writeln!(text, "\n## {name}\n\n{}", lines.join("\n")).ok();
