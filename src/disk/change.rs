@@ -6,11 +6,10 @@
 //! replaced unseen. Knows nothing of what an edit means.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::calls::{Rename, Stat};
+use super::calls::Rename;
 use super::displaced::{Kept, KeptWhy, dir, keep};
 use super::error::{ChangeError, DiskError};
 use super::locked::{Done, Draft, Locked, Version, Written};
@@ -169,7 +168,7 @@ impl Locked<'_> {
         expected: &[u8],
     ) -> Result<Put, DiskError> {
         let synced = self.sync_parent(path);
-        let looked = synced.and_then(|()| self.read_save(&draft.version.path, expected));
+        let looked = synced.and_then(|()| self.read_save(&draft.version.path));
         match looked {
             Ok((bytes, _)) if bytes == expected => Ok(Put::Clean(draft)),
             Ok((bytes, stat)) => {
@@ -184,20 +183,6 @@ impl Locked<'_> {
             }
             Err(error) => Err(self.take_back(path, &draft, new, error)),
         }
-    }
-
-    /// Reads what came out; an empty text is most often a save of which only the truncation
-    /// has happened, so that is waited for.
-    fn read_save(&self, at: &Path, expected: &[u8]) -> Result<(Vec<u8>, Stat), DiskError> {
-        let mut found = self.read_displaced(at)?;
-        for _ in 0..10 {
-            if !found.0.is_empty() || expected.is_empty() {
-                break;
-            }
-            self.plans.disk.pause(Duration::from_millis(5));
-            found = self.read_displaced(at)?;
-        }
-        Ok(found)
     }
 
     /// Undoes an exchange whose outcome cannot be judged or may not be durable.

@@ -18,6 +18,10 @@ use super::plans_dir::{PlansDir, Snapshot, read_at_rest};
 use super::runtime::Trust;
 use super::undo::{Record, Unit};
 
+/// How long and how often a save that is under way is waited for.
+const WAIT: Duration = Duration::from_millis(5);
+const WAITS: usize = 10;
+
 /// Where a directory is put together before it gets its name, below `.planwatch`.
 const BUILDING: &str = "building";
 
@@ -267,21 +271,41 @@ impl<'a> Locked<'a> {
 
     /// Reads a file that is about to be changed, and waits for a save to be finished.
     ///
-    /// Many editors truncate and then write, or rename away and then create: an empty or
-    /// missing file is most often a save half done.
+    /// Many editors rename away and then create: a missing file is most often a save half done.
     pub(super) fn read_for_change(&self, relative: &Path) -> Result<Snapshot, DiskError> {
-        const TRIES: usize = 10;
         let mut last = self.plans.read(relative);
-        for _ in 0..TRIES {
+        for _ in 0..WAITS {
             match &last {
-                Ok(found) if !found.bytes.is_empty() => break,
-                Ok(_) | Err(DiskError::NotFound { .. } | DiskError::FileChanged { .. }) => {}
-                Err(_) => break,
+                Ok(found) if self.is_half_saved(&found.bytes, &found.stat) => {}
+                Err(DiskError::NotFound { .. } | DiskError::FileChanged { .. }) => {}
+                _ => break,
             }
-            self.plans.disk.pause(Duration::from_millis(5));
+            self.plans.disk.pause(WAIT);
             last = self.plans.read(relative);
         }
         last
+    }
+
+    /// Whether a text looks like the beginning of a save that is under way.
+    ///
+    /// A truncated file is empty, and the kernel makes a long write visible page by page.
+    fn is_half_saved(&self, bytes: &[u8], stat: &Stat) -> bool {
+        const PAGE: usize = 4096;
+        const YOUNG: i128 = 1_000_000_000;
+        bytes.len().is_multiple_of(PAGE) && self.plans.disk.now_ns() - stat.mtime_ns < YOUNG
+    }
+
+    /// Reads what an exchange brought out, and waits for a save to be finished.
+    pub(super) fn read_save(&self, at: &Path) -> Result<(Vec<u8>, Stat), DiskError> {
+        let mut found = self.read_displaced(at)?;
+        for _ in 0..WAITS {
+            if !self.is_half_saved(&found.0, &found.1) {
+                break;
+            }
+            self.plans.disk.pause(WAIT);
+            found = self.read_displaced(at)?;
+        }
+        Ok(found)
     }
 
     /// Reads what an exchange brought out; tries longer than for a file that may stay as it is.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::calls::{Disk, FileKind, Open};
 use super::error::DiskError;
+use super::moves::make_dirs;
 use super::names::checked;
 use super::plans_dir::{FILE_LIMIT, PlansDir};
 
@@ -52,10 +53,7 @@ pub fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, DiskError> {
     file.read(FILE_LIMIT, stat.len).map_err(unread)
 }
 
-/// Makes the plans directory; the one above it exists.
+/// Makes the plans directory, and those above it that are missing.
 pub fn make_plans_dir(disk: &dyn Disk, path: &Path) -> Result<(), DiskError> {
-    let parent = path.parent().unwrap_or(path);
-    let real = disk.canonical(parent).map_err(|error| DiskError::reading(parent, error))?;
-    let named = path.file_name().map_or_else(|| real.clone(), |it| real.join(it));
-    disk.make_dir(&named, 0o777).map_err(|error| DiskError::writing(path, error))
+    make_dirs(disk, path, 0o777).map_err(|error| DiskError::writing(path, error))
 }

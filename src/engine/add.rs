@@ -13,6 +13,7 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::read;
 use crate::plan::step_number::{NoRoom, StepNumber};
+use crate::text::yaml::{self, Kind};
 
 #[derive(Debug, Clone, Default)]
 pub struct AddRequest {
@@ -40,10 +41,14 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     if request.title.trim().is_empty() {
         return Err(Error::usage("the title is empty", "give the step a title"));
     }
+    if request.metadata.as_deref().is_some_and(|it| !is_mapping(it)) {
+        return Err(Error::usage("the metadata is not a YAML mapping", "write it as '{key: value}'"));
+    }
     let plan_id = resolve::plan(context, &request.plan)?;
     let mut writing = Writing::begin(context, "add", request.mode)?;
     let plans = load::plan_with_dependencies(context, &plan_id)?;
     let plan = plans.get(&plan_id).ok_or_else(|| load::missing(context, &plan_id))?;
+    write::check_live(plan)?;
     write::check_writable(context, &plan.problems)?;
     let number = number(plan, request)?;
     let id = StepId { plan: plan.id.clone(), number };
@@ -59,7 +64,8 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
         created_by: maker(context, request.by.as_deref()),
         body: request.body.clone(),
     };
-    let bytes = step_file::new_file(&new, &id, context)?;
+    let bytes = step_file::new_file(&new, &id, context).map_err(|it| it.below(&context.root_name()))?;
+    let bytes = in_line_endings_of(plan, bytes);
     let directory = plan.path.trim_end_matches(file_name::PLAN_FILE);
     let path = format!("{directory}{}", file_name::step_file(&id.number));
     let step = checked(context, plan, &id, &path, &bytes)?;
@@ -70,6 +76,22 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     report.diff = writing.diff;
     report.hints.extend(plan_status::hint_for_closed(context, &plan_id));
     Ok(report)
+}
+
+fn is_mapping(yaml: &str) -> bool {
+    yaml::parse(yaml).is_ok_and(|it| it.root().kind() == Kind::Map)
+}
+
+/// A plan whose own file has CRLF everywhere gets no other files.
+fn in_line_endings_of(plan: &Plan, bytes: Vec<u8>) -> Vec<u8> {
+    let is_crlf = plan.body.contains("\r\n") && !plan.body.replace("\r\n", "").contains('\n');
+    if !is_crlf {
+        return bytes;
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => text.replace("\r\n", "\n").replace('\n', "\r\n").into_bytes(),
+        Err(error) => error.into_bytes(),
+    }
 }
 
 /// Who made it: a name that was given, `agent` where a step's own process adds one, else the default.

@@ -1,12 +1,8 @@
 //! `planwatch.toml`: everything in it is optional, and what is wrong in it is reported, not fatal.
 
-use std::collections::BTreeMap;
-
-use serde::Deserialize;
-
 use crate::plan::model::Order;
 use crate::plan::problem::{Code, Problem};
-use crate::plan::words::{Words, nearest};
+use crate::plan::words::{PlanStatus, StepStatus, Words, nearest};
 
 /// The name of the configuration file, beside the plans directory or at the repository's root.
 pub const CONFIG_FILE: &str = "planwatch.toml";
@@ -28,76 +24,164 @@ pub struct Config {
 /// Days after which a step is stale, if nothing else is said.
 pub const STALE_DAYS: u32 = 7;
 
-/// The file as it is written; keys of other parts of planwatch are read by those.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct File {
-    plans_dir: Option<String>,
-    by: Option<String>,
-    stale_days: Option<u32>,
-    order: Option<Order>,
-    words: BTreeMap<String, String>,
-}
-
-/// The keys that are read.
+/// The keys that are read here.
 const KEYS: [&str; 5] = ["plans_dir", "by", "stale_days", "order", "words"];
+
+/// Keys that belong to other parts of planwatch.
+const OTHERS: [&str; 6] = ["lease", "max_attempts", "agents", "http", "commit", "types"];
 
 impl Config {
     pub fn stale_days(&self) -> u32 {
         self.stale_days.unwrap_or(STALE_DAYS)
     }
 
-    /// Reads a file; what cannot be read is a problem of `path`, and its default holds.
+    /// Reads a file; what cannot be read is a problem of `path`, and its default holds, the other keys' do not.
     pub fn read(path: &str, text: &str) -> (Self, Vec<Problem>) {
-        let table: toml::Table = match toml::from_str(text) {
-            Ok(table) => table,
-            Err(error) => return (Self::default(), vec![problem(path, text, &error)]),
+        let mut reader = Reader { path, text, table: toml::Table::new(), problems: Vec::new() };
+        match toml::from_str(text) {
+            Ok(table) => reader.table = table,
+            Err(error) => reader.salvage(&error),
+        }
+        reader.report_unknown();
+        let order = reader.text("order");
+        let order = order.and_then(|it| reader.order(&it));
+        let config = Self {
+            plans_dir: reader.text("plans_dir"),
+            by: reader.text("by"),
+            stale_days: reader.days("stale_days"),
+            order,
+            words: reader.words(),
         };
-        let mut problems: Vec<_> = table
-            .keys()
-            .filter(|it| !KEYS.contains(&it.as_str()))
-            .map(|it| unknown(path, text, it))
-            .collect();
-        let file = match toml::from_str::<File>(text) {
-            Ok(file) => file,
-            Err(error) => {
-                problems.push(problem(path, text, &error));
-                return (Self::default(), problems);
-            }
-        };
-        let File { plans_dir, by, stale_days, order, words } = file;
-        let read = Self { plans_dir, by, stale_days, order, words: Words::with_own(words) };
-        (read, problems)
+        reader.problems.sort();
+        (config, reader.problems)
     }
 }
 
-fn problem(path: &str, text: &str, error: &toml::de::Error) -> Problem {
-    let at = error.span().map_or(0, |it| it.start);
-    let message = error.message().to_owned();
-    Problem::at_byte(
-        path,
-        text.as_bytes(),
-        at,
-        Code::WrongType,
-        message,
-        "the defaults hold until this is mended",
-    )
+struct Reader<'a> {
+    path: &'a str,
+    text: &'a str,
+    table: toml::Table,
+    problems: Vec<Problem>,
 }
 
-fn unknown(path: &str, text: &str, key: &str) -> Problem {
-    let at = text.lines().scan(0, |at, line| Some((std::mem::replace(at, *at + line.len() + 1), line)));
-    let at =
-        at.filter(|(_, line)| line.trim_start_matches(['[', ' ']).starts_with(key)).map(|(at, _)| at).next();
-    let hint = nearest(key, KEYS)
-        .map_or_else(|| format!("known keys: {}", KEYS.join(", ")), |it| format!("did you mean `{it}`?"));
-    let message = format!("the key `{key}` is not known");
-    Problem::at_byte(path, text.as_bytes(), at.unwrap_or(0), Code::WrongType, message, hint)
+impl Reader<'_> {
+    /// Takes the lines before the mistake, so that one slip does not void the whole file.
+    fn salvage(&mut self, error: &toml::de::Error) {
+        let at = error.span().map_or(0, |it| it.start).min(self.text.len());
+        let hint = "mend the line; what stands below it is not read until then";
+        self.report(at, "this is not TOML".to_owned(), hint.to_owned());
+        let line = self.text[..at].rfind('\n').map_or(0, |it| it + 1);
+        self.table = toml::from_str(&self.text[..line]).unwrap_or_default();
+    }
+
+    fn report(&mut self, at: usize, message: String, hint: String) {
+        self.problems.push(Problem::at_byte(
+            self.path,
+            self.text.as_bytes(),
+            at,
+            Code::WrongType,
+            message,
+            hint,
+        ));
+    }
+
+    /// Where a key stands: the first line that begins with it.
+    fn place(&self, key: &str) -> usize {
+        let mut at = 0;
+        for line in self.text.split_inclusive('\n') {
+            if line.trim_start_matches(['[', ' ', '"', '\'']).starts_with(key) {
+                return at;
+            }
+            at += line.len();
+        }
+        0
+    }
+
+    fn report_unknown(&mut self) {
+        let is_known = |it: &String| KEYS.contains(&it.as_str()) || OTHERS.contains(&it.as_str());
+        let unknown: Vec<_> = self.table.keys().filter(|it| !is_known(it)).cloned().collect();
+        for key in unknown {
+            let near = nearest(&key, KEYS.into_iter().chain(OTHERS));
+            let hint = near.map_or_else(
+                || format!("known keys: {}", KEYS.join(", ")),
+                |it| format!("did you mean `{it}`?"),
+            );
+            self.report(self.place(&key), format!("the key `{key}` is not known"), hint);
+        }
+    }
+
+    fn text(&mut self, key: &str) -> Option<String> {
+        match self.table.get(key)?.clone() {
+            toml::Value::String(text) => Some(text),
+            _ => {
+                self.report(self.place(key), format!("`{key}` is not a text"), "put it in quotes".to_owned());
+                None
+            }
+        }
+    }
+
+    fn days(&mut self, key: &str) -> Option<u32> {
+        let days = self.table.get(key)?.as_integer().and_then(|it| u32::try_from(it).ok());
+        if days.is_none() {
+            self.report(
+                self.place(key),
+                format!("`{key}` is not a number of days"),
+                "write it as 7".to_owned(),
+            );
+        }
+        days
+    }
+
+    fn order(&mut self, word: &str) -> Option<Order> {
+        match word {
+            "dependencies" => Some(Order::Dependencies),
+            "sequential" => Some(Order::Sequential),
+            _ => {
+                let hint = "known words: dependencies, sequential".to_owned();
+                self.report(self.place("order"), format!("the order `{word}` is not known"), hint);
+                None
+            }
+        }
+    }
+
+    /// A word that means no status helps nobody, and one that planwatch knows keeps its meaning.
+    fn words(&mut self) -> Words {
+        let Some(value) = self.table.get("words") else { return Words::default() };
+        let Some(table) = value.as_table().cloned() else {
+            self.report(
+                self.place("words"),
+                "`words` is not a table".to_owned(),
+                "write a line `[words]`".to_owned(),
+            );
+            return Words::default();
+        };
+        let common = Words::default();
+        let is_status =
+            |it: &str| common.read::<StepStatus>(it).is_some() || common.read::<PlanStatus>(it).is_some();
+        let mut own = Vec::new();
+        for (word, means) in table {
+            match means.as_str() {
+                Some(means) if is_status(means) && !is_status(&word) => own.push((word, means.to_owned())),
+                Some(_) if is_status(&word) => {
+                    let hint = "take the line out".to_owned();
+                    self.report(self.place(&word), format!("`{word}` has a meaning of its own"), hint);
+                }
+                means => {
+                    let means = means.unwrap_or_default();
+                    let near = common.nearest::<StepStatus>(means);
+                    let hint =
+                        near.map_or_else(|| "name a status".to_owned(), |it| format!("did you mean `{it}`?"));
+                    self.report(self.place(&word), format!("`{means}` is not a status"), hint);
+                }
+            }
+        }
+        Words::with_own(own)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::words::StepStatus;
 
     #[test]
     fn everything_is_optional() {
@@ -122,5 +206,11 @@ mod tests {
         assert_eq!((problems[0].line, problems[0].hint.as_str()), (2, "did you mean `stale_days`?"));
         let (config, problems) = Config::read("planwatch.toml", "by = [\n");
         assert_eq!((config, problems.len()), (Config::default(), 1));
+        let text = "plans_dir = \"docs\"\norder = \"seq\"\nstale_days = -3\n[words]\n\"in review\" = \"in_progres\"\ndone = \"pending\"\n";
+        let (config, problems) = Config::read("planwatch.toml", text);
+        assert_eq!(config.plans_dir.as_deref(), Some("docs"));
+        assert_eq!(problems.iter().map(|it| it.line).collect::<Vec<_>>(), [2, 3, 5, 6]);
+        let (config, problems) = Config::read("planwatch.toml", "by = \"ann\"\nx = = 1\nlease = \"30m\"\n");
+        assert_eq!((config.by.as_deref(), problems.len()), (Some("ann"), 1));
     }
 }

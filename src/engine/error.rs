@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::disk::{DiskError, UndoError};
 use crate::index::IndexError;
-use crate::plan::problem::Problem;
+use crate::plan::problem::{Code, Problem};
 use crate::text::header_edit::EditError;
 
 /// Why a request was refused. Nothing was changed, unless the report beside it says so.
@@ -18,9 +18,11 @@ pub enum Error {
     NoPlansDir,
     #[error("{message}")]
     Usage { message: String, hint: String },
-    /// A bare number or an omitted plan, and more than one plan could be meant.
-    #[error("which plan? {} are active", candidates.iter().map(|it| format!("`{it}`")).collect::<Vec<_>>().join(", "))]
-    WhichPlan { candidates: Vec<String> },
+    /// A bare number or an omitted plan, and it is not clear which plan is meant.
+    #[error("which plan? {}", which(candidates, *is_active))]
+    WhichPlan { candidates: Vec<String>, is_active: bool, number: String },
+    #[error("there is no step `{name}`")]
+    NoSuchStep { name: String, steps: Vec<String> },
     #[error("{message}")]
     Conflict { code: &'static str, message: String, hint: String },
     #[error("`{id}` waits for {}", open.join(", "))]
@@ -60,10 +62,22 @@ impl Error {
         Self::Edit { code, path: path.to_owned(), line: place.line, column: place.column, reason, by_hand }
     }
 
+    /// Puts the plans directory's own name before the path of a refused edit, as everywhere.
+    #[must_use]
+    pub(crate) fn below(self, root: &str) -> Self {
+        match self {
+            Self::Edit { code, path, line, column, reason, by_hand } => {
+                let path = crate::engine::shape::shown_path(root, &path);
+                Self::Edit { code, path, line, column, reason, by_hand }
+            }
+            other => other,
+        }
+    }
+
     /// The word that every surface uses for this error.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::NotFound { .. } => "not-found",
+            Self::NotFound { .. } | Self::NoSuchStep { .. } => "not-found",
             Self::NoPlansDir => "no-plans-directory",
             Self::Usage { .. } => "usage",
             Self::WhichPlan { .. } => "which-plan",
@@ -88,17 +102,23 @@ impl Error {
                 (None, _) => return None,
             },
             Self::NoPlansDir => "`planwatch new TITLE STEP…` makes one; --plans DIR names another".to_owned(),
-            Self::WhichPlan { candidates } => {
-                let first = candidates.first()?;
-                format!("name it, as in `{first}:1`, or set PLANWATCH_PLAN")
-            }
+            Self::WhichPlan { candidates, number, .. } => match candidates.first() {
+                Some(first) => format!("name it, as in `{first}:{number}`, or set PLANWATCH_PLAN"),
+                None => "`planwatch new TITLE STEP…` makes one".to_owned(),
+            },
+            Self::NoSuchStep { steps, .. } if steps.is_empty() => "the plan has no steps".to_owned(),
+            Self::NoSuchStep { steps, .. } => format!("its steps are {}", steps.join(", ")),
             Self::DependenciesOpen { open, .. } => {
-                let first = open.first()?.split(' ').next()?;
-                format!("finish `{first}` first, or use --force, which is recorded")
+                let first = open.first()?;
+                let name = first.split(' ').next()?;
+                match first.contains("does not exist") {
+                    true => format!(
+                        "correct the dependency: `planwatch check` says where it stands; `{name}` is no step"
+                    ),
+                    false => format!("finish `{name}` first, or use --force, which is recorded"),
+                }
             }
-            Self::ConfirmationNeeded { .. } => {
-                "a person confirms it; --force goes past it, which is recorded".to_owned()
-            }
+            Self::ConfirmationNeeded { phase, .. } => confirmation_hint(phase.as_deref()),
             Self::Claimed { .. } => {
                 "name the claim with --claim ID, or use --force, which is recorded".to_owned()
             }
@@ -122,7 +142,8 @@ impl Error {
     pub fn details(&self) -> Value {
         match self {
             Self::NotFound { name, nearest, .. } => json!({"name": name, "nearest": nearest}),
-            Self::WhichPlan { candidates } => json!({"candidates": candidates}),
+            Self::WhichPlan { candidates, .. } => json!({"candidates": candidates}),
+            Self::NoSuchStep { name, steps } => json!({"name": name, "steps": steps}),
             Self::DependenciesOpen { id, open } => json!({"id": id, "open": open}),
             Self::ConfirmationNeeded { id, phase } => json!({"id": id, "phase": phase}),
             Self::Claimed { id, by } => json!({"id": id, "by": by}),
@@ -140,7 +161,7 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage { .. } | Self::WhichPlan { .. } => 2,
-            Self::NotFound { .. } | Self::NoPlansDir => 3,
+            Self::NotFound { .. } | Self::NoSuchStep { .. } | Self::NoPlansDir => 3,
             Self::Conflict { .. }
             | Self::DependenciesOpen { .. }
             | Self::Claimed { .. }
@@ -154,6 +175,8 @@ impl Error {
                     6
                 }
             }
+            // What would make a file faulty is refused as a write to a faulty file is.
+            Self::Failed { code, .. } if Code::from_text(code).is_some() => 6,
             Self::Failed { .. } | Self::Index(_) => 1,
             Self::Undo(error) => match error {
                 UndoError::Edited { .. } => 4,
@@ -167,6 +190,26 @@ impl Error {
     /// The shape that machines get on stderr.
     pub fn to_json(&self) -> Value {
         json!({"error": {"code": self.code(), "message": self.to_string(), "hint": self.hint(), "details": self.details()}})
+    }
+}
+
+fn which(candidates: &[String], is_active: bool) -> String {
+    let named = candidates.iter().map(|it| format!("`{it}`")).collect::<Vec<_>>().join(", ");
+    match (candidates.is_empty(), is_active) {
+        (true, _) => "there are none".to_owned(),
+        (false, true) => format!("{named} are active"),
+        (false, false) => {
+            format!("none is active; there {} {named}", if candidates.len() == 1 { "is" } else { "are" })
+        }
+    }
+}
+
+fn confirmation_hint(phase: Option<&str>) -> String {
+    match phase {
+        Some(phase) => format!(
+            "a person writes `- {{phase: {phase}, by: NAME, at: TIME}}` below `confirmations:` in plan.md; --force goes past it, which is recorded"
+        ),
+        None => "a person writes `confirmed: {by: NAME, at: TIME}` into the step's file; --force goes past it, which is recorded".to_owned(),
     }
 }
 

@@ -46,43 +46,23 @@ pub(crate) fn mark(status: &Stated<StepStatus>) -> char {
     }
 }
 
-/// One line a step, steps in levels: each level waits only for those above it.
+/// One line a step, with what it waits for.
 fn text(plan: &Plan) -> String {
     let mut drawn = format!("{}  {}\n", plan.id, plan.title);
-    let levels = levels(plan);
+    let width = plan.steps.iter().map(|it| it.id.number.to_string().len()).max().unwrap_or(0);
     for step in &plan.steps {
-        let depth = levels.get(&step.id).copied().unwrap_or(0);
         let waits = step.depends.iter().map(|it| short(plan, it)).collect::<Vec<_>>();
         let arrow = if waits.is_empty() { String::new() } else { format!("  ← {}", waits.join(", ")) };
-        let indent = "  ".repeat(depth.min(20));
-        writeln!(drawn, "{indent}{} {}  {}{arrow}", mark(&step.status), step.id.number, step.title).ok();
+        writeln!(
+            drawn,
+            "{} {:>width$}  {}{arrow}",
+            mark(&step.status),
+            step.id.number.to_string(),
+            step.title
+        )
+        .ok();
     }
     drawn
-}
-
-/// The length of the longest chain of dependencies before each step; steps of a cycle count as level 0.
-fn levels(plan: &Plan) -> BTreeMap<StepId, usize> {
-    let mut levels: BTreeMap<StepId, usize> = BTreeMap::new();
-    // In most plans dependencies point backwards, so one round settles all; a chain needs at most one a step.
-    for _ in 0..plan.steps.len().min(100) {
-        let mut changed = false;
-        for step in &plan.steps {
-            let above = step
-                .depends
-                .iter()
-                .filter(|it| it.plan == plan.id && **it != step.id && plan.find(it).is_some());
-            let level = above
-                .map(|it| levels.get(it).copied().unwrap_or(0) + 1)
-                .max()
-                .unwrap_or(0)
-                .min(plan.steps.len());
-            changed |= levels.insert(step.id.clone(), level) != Some(level);
-        }
-        if !changed {
-            break;
-        }
-    }
-    levels
 }
 
 fn short(plan: &Plan, id: &StepId) -> String {

@@ -8,7 +8,7 @@ use crate::engine::error::Error;
 use crate::engine::shape::{PlanShape, Shaper, StepShape, value};
 use crate::engine::{load, resolve};
 use crate::plan::id::PlanId;
-use crate::plan::model::Plan;
+use crate::plan::model::{Plan, PlanKind};
 use crate::plan::plans::Plans;
 use crate::plan::words::{PlanStatus, Stated, Status, StepStatus, Words};
 
@@ -66,6 +66,11 @@ pub fn list(context: &Context, request: &ListRequest) -> Result<ListReport, Erro
 fn plans(context: &Context, request: &ListRequest) -> Result<ListReport, Error> {
     let statuses = read_words::<PlanStatus>(&context.config.words, &request.status)?;
     let plans = load::all(context)?;
+    if let Some(program) = request.program.as_ref().map(|it| PlanId::new(it.clone()))
+        && plans.get(&program).is_none()
+    {
+        return Err(load::missing(context, &program));
+    }
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
     let (shown, hidden): (Vec<_>, Vec<_>) = plans
@@ -107,6 +112,9 @@ fn steps(context: &Context, request: &ListRequest, id: &PlanId) -> Result<ListRe
     let statuses = read_words::<StepStatus>(&context.config.words, &request.status)?;
     let plans = load::all(context)?;
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
+    if plan.kind == PlanKind::Program && plan.steps.is_empty() {
+        return children(context, request, &plans, plan);
+    }
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
     let days = context.config.stale_days();
@@ -119,6 +127,25 @@ fn steps(context: &Context, request: &ListRequest, id: &PlanId) -> Result<ListRe
         wanted.filter(|it| !request.stale || attention::stale(&plans, plan, it, context.now, days).is_some());
     let steps = wanted.map(|it| shaper.step(plan, it)).collect();
     Ok(ListReport::Steps { plan: Box::new(shaper.plan(plan)), steps })
+}
+
+/// A program's steps are its plans, closed ones too.
+fn children(
+    context: &Context,
+    request: &ListRequest,
+    plans: &Plans,
+    program: &Plan,
+) -> Result<ListReport, Error> {
+    let statuses = read_words::<PlanStatus>(&context.config.words, &request.status)?;
+    let root = context.root_name();
+    let shaper = Shaper { plans, now: context.now, root: &root };
+    let is_wanted = |it: &&Plan| {
+        let status = it.shown_status().0.known();
+        (statuses.is_empty() || status.is_some_and(|it| statuses.contains(&it)))
+            && request.tag.as_ref().is_none_or(|tag| it.tags.contains(tag))
+    };
+    let shown = plans.children(&program.id).filter(is_wanted).map(|it| shaper.plan(it)).collect();
+    Ok(ListReport::Plans { plans: shown, hidden: 0 })
 }
 
 pub(crate) fn read_words<S: Status>(words: &Words, typed: &[String]) -> Result<Vec<S>, Error> {

@@ -144,6 +144,8 @@ struct Found {
     meaning: Meaning,
     stamp: Stamp,
     kind: FileKind,
+    /// Why nothing can be said of what the name leads to.
+    trouble: Option<Unread>,
 }
 
 enum Meaning {
@@ -156,9 +158,24 @@ enum Meaning {
 
 /// Lists what the plans directory holds of plans, sorted by path.
 fn plan_files(context: &Context) -> Vec<Found> {
-    let mut found: Vec<_> = context.plans.scan().entries.iter().filter_map(found).collect();
-    found.sort_by(|a, b| a.path.cmp(&b.path));
-    found
+    found_in(context, &context.plans.scan())
+}
+
+/// What a scan says of plans, sorted by path; a plan file that cannot be looked at is there all the same.
+fn found_in(context: &Context, scan: &disk::Scan) -> Vec<Found> {
+    let mut all: Vec<_> = scan.entries.iter().filter_map(found).collect();
+    all.extend(scan.trouble.iter().filter_map(|it| found_trouble(context, it)));
+    all.sort_by(|a, b| a.path.cmp(&b.path));
+    all
+}
+
+fn found_trouble(context: &Context, trouble: &disk::Trouble) -> Option<Found> {
+    let path = trouble.relative.to_str()?.to_owned();
+    let meaning = meaning_of(place_of(&path)?.rest, &path)?;
+    let stamp = Stamp::new(0, 0, 0, 0, 0);
+    let trouble =
+        matches!(meaning, Meaning::Plan | Meaning::Step(_)).then(|| unread(context, &trouble.error));
+    Some(Found { path, meaning, stamp, kind: FileKind::Other, trouble })
 }
 
 fn found(entry: &ScanEntry) -> Option<Found> {
@@ -172,7 +189,7 @@ fn found(entry: &ScanEntry) -> Option<Found> {
         // Only the name counts, whatever is in it.
         Meaning::NearMiss | Meaning::Nested(_) => Stamp::new(0, 0, 0, 0, 0),
     };
-    Some(Found { path, meaning, stamp, kind: stat.kind })
+    Some(Found { path, meaning, stamp, kind: stat.kind, trouble: None })
 }
 
 fn meaning_of(rest: &str, path: &str) -> Option<Meaning> {
@@ -254,25 +271,28 @@ fn take(context: &Context, found: &Found, sources: &mut PlanSources) -> String {
 
 fn source(context: &Context, found: &Found) -> (Source, String) {
     let path = Path::new(&found.path);
-    let read = match found.kind {
+    let read = || match found.kind {
         FileKind::File | FileKind::Symlink => context.plans.read(path),
         kind => Err(DiskError::NotAFile { path: path.to_path_buf(), kind }),
     };
-    let content = content(read);
+    let content = match &found.trouble {
+        Some(trouble) => Err(trouble.clone()),
+        None => read().map(content).map_err(|error| unread(context, &error)),
+    };
     let hash = content.as_ref().map(|it| it.etag.clone()).unwrap_or_default();
     (Source { path: found.path.clone(), content }, hash)
 }
 
-fn content(read: Result<disk::Snapshot, DiskError>) -> Result<Content, Unread> {
-    match read {
-        Ok(disk::Snapshot { bytes, stat, .. }) => {
-            Ok(Content { etag: etag(&bytes), bytes, modified: Time::from_nanoseconds(stat.mtime_ns) })
-        }
-        Err(error) => {
-            let code = Code::from_text(error.code()).unwrap_or(Code::Unreadable);
-            Err(Unread { code, message: error.to_string() })
-        }
-    }
+fn content(read: disk::Snapshot) -> Content {
+    let modified = Time::from_nanoseconds(read.stat.mtime_ns);
+    Content { etag: etag(&read.bytes), bytes: read.bytes, modified }
+}
+
+/// Says what is wrong with a path below the plans directory as it is called there.
+fn unread(context: &Context, error: &DiskError) -> Unread {
+    let code = Code::from_text(error.code()).unwrap_or(Code::Unreadable);
+    let root = format!("{}/", context.plans.root().display());
+    Unread { code, message: error.to_string().replace(&root, "") }
 }
 
 /// Loads one plan from its files, and with it the plans that its dependencies and its program name.
@@ -296,9 +316,7 @@ pub(crate) fn one_plan(context: &Context, id: &PlanId) -> Result<Option<Plan>, E
     let Some((directory, is_archived)) = directory_of(context, id) else { return Ok(None) };
     let name = directory.file_name().and_then(|it| it.to_str()).unwrap_or(id.as_str()).to_owned();
     let mut sources = PlanSources::default();
-    let mut entries: Vec<_> = context.plans.scan_plan(&directory).entries.iter().filter_map(found).collect();
-    entries.sort_by(|a, b| a.path.cmp(&b.path));
-    for found in entries {
+    for found in found_in(context, &context.plans.scan_plan(&directory)) {
         take(context, &found, &mut sources);
     }
     if sources.plan.is_none() && sources.steps.is_empty() {
@@ -333,9 +351,15 @@ pub(crate) fn exists(context: &Context, id: &PlanId) -> bool {
     directory_of(context, id).is_some()
 }
 
+/// Returns whether the id means a live plan.
+pub(crate) fn is_live(context: &Context, id: &PlanId) -> bool {
+    directory_of(context, id).is_some_and(|(_, is_archived)| !is_archived)
+}
+
 /// The error for a plan that is not there, with the nearest name.
 pub(crate) fn missing(context: &Context, id: &PlanId) -> Error {
-    let names = plan_names(context);
+    let mut names = plan_names(context);
+    names.retain(|it| it != id.as_str());
     let nearest = crate::plan::words::nearest(id.as_str(), names.iter().map(String::as_str));
     Error::NotFound { what: "plan", name: id.to_string(), nearest }
 }
@@ -356,10 +380,10 @@ pub(crate) fn taken_names(context: &Context) -> Vec<String> {
 /// What the scan could not look at: broken links, unreadable directories, special files with a plan's name.
 pub(crate) fn scan_problems(context: &Context) -> Vec<Problem> {
     let trouble = context.plans.scan().trouble;
-    let problem = |it: crate::disk::Trouble| {
-        let code = Code::from_text(it.error.code()).unwrap_or(Code::Unreadable);
-        let path = it.relative.to_string_lossy().into_owned();
-        Problem::of_file(&path, code, it.error.to_string(), it.error.hint().unwrap_or_default())
+    let is_told = |it: &disk::Trouble| found_trouble(context, it).is_some_and(|it| it.trouble.is_some());
+    let problem = |it: disk::Trouble| {
+        let Unread { code, message } = unread(context, &it.error);
+        Problem::of_file(&it.relative.to_string_lossy(), code, message, it.error.hint().unwrap_or_default())
     };
-    trouble.into_iter().map(problem).collect()
+    trouble.into_iter().filter(|it| !is_told(it)).map(problem).collect()
 }

@@ -5,7 +5,7 @@ use crate::engine::error::Error;
 use crate::engine::load;
 use crate::engine::shape::{Shaper, shown_path, value};
 use crate::engine::write::{self, Changed, Writing};
-use crate::plan::change::{self, NewNote};
+use crate::plan::change::{self, NewNote, NewPlan};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::plan::plans::Plans;
@@ -26,9 +26,7 @@ pub(crate) struct PlanUpdate {
 impl PlanUpdate {
     fn changes(&self, plan: &Plan) -> Vec<Change> {
         let mut changes = Vec::new();
-        changes.extend(
-            self.status.filter(|it| !plan.status.is(*it) || plan.etag.is_none()).map(change::set_status),
-        );
+        changes.extend(self.status.filter(|it| !plan.status.is(*it)).map(change::set_status));
         changes.extend(self.keys.iter().cloned());
         changes.extend(self.notes.iter().map(NewNote::change));
         changes
@@ -44,12 +42,14 @@ pub(crate) fn update(
 ) -> Result<Changed, Error> {
     let plans = load::plan_with_dependencies(context, id)?;
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
+    write::check_live(plan)?;
     write::check_writable(context, &plan.problems)?;
-    let (mut was, mut did, mut after) = (plan.status.word().to_owned(), String::new(), Vec::new());
+    let shown = |it: &Plan| it.shown_status().0.word().to_owned();
+    let (mut was, mut did, mut after) = (shown(plan), String::new(), Vec::new());
     let mut edit = |now: &Plan, bytes: &[u8]| {
         let update = decide(now)?;
         after = write::edit(&plan.path, bytes, &update.changes(now), PLAN_KEYS)?;
-        now.status.word().clone_into(&mut was);
+        was = shown(now);
         did = update.did;
         Ok(after.clone())
     };
@@ -60,7 +60,7 @@ pub(crate) fn update(
             edit(&now, bytes)
         })?
     } else {
-        let file = edit(plan, missing_file(plan).as_bytes())?;
+        let file = edit(plan, &missing_file(plan, context)?)?;
         writing.create(&plan.path, &file)?;
         true
     };
@@ -99,7 +99,8 @@ fn read_again(context: &Context, plan: &Plan, bytes: &[u8]) -> Plan {
     read::read_plan_again(plan, content, &context.config.words)
 }
 
-/// The text of a `plan.md` that was missing.
-pub(crate) fn missing_file(plan: &Plan) -> String {
-    format!("# {}\n", plan.title)
+/// A `plan.md` that was missing, as `new` makes it.
+fn missing_file(plan: &Plan, context: &Context) -> Result<Vec<u8>, Error> {
+    let new = NewPlan { title: plan.title.clone(), ..NewPlan::default() };
+    write::edit(&plan.path, new.body().as_bytes(), &new.changes(context.now), PLAN_KEYS)
 }

@@ -8,7 +8,7 @@ use crate::engine::update::MoveRequest;
 use crate::engine::write::{Changed, Writing};
 use crate::plan::change::NewNote;
 use crate::plan::id::PlanId;
-use crate::plan::model::Plan;
+use crate::plan::model::{Plan, PlanKind};
 use crate::plan::moves::Verb;
 use crate::plan::records::NoteType;
 use crate::plan::words::{PlanStatus, Status};
@@ -24,15 +24,17 @@ pub(crate) fn move_plan(
     let by = request.by.as_ref().unwrap_or(&context.by);
     plan_file::update(context, writing, id, &|plan| {
         let is_same = plan.status.is(target);
-        if !is_same && !request.force {
-            check(plan, request.verb)?;
+        let refusal = if is_same { None } else { check(context, plan, request.verb)?.err() };
+        let is_forced = refusal.is_some();
+        if let Some(error) = refusal.filter(|_| !request.force) {
+            return Err(error);
         }
-        let note = request.message.as_ref().map(|text| NewNote {
-            at: context.now,
-            kind: NoteType::Info,
-            by: by.clone(),
-            text: text.clone(),
-        });
+        let text = match (is_forced, &request.message) {
+            (true, Some(text)) => Some(format!("forced: {}: {text}", target.word())),
+            (true, None) => Some(format!("forced: {}", target.word())),
+            (false, text) => text.clone(),
+        };
+        let note = text.map(|text| NewNote { at: context.now, kind: NoteType::Info, by: by.clone(), text });
         let did = if is_same && note.is_none() {
             format!("already {}", target.word())
         } else {
@@ -68,34 +70,49 @@ fn target(id: &PlanId, verb: Verb) -> Result<PlanStatus, Error> {
     }
 }
 
-fn check(plan: &Plan, verb: Verb) -> Result<(), Error> {
+/// The outer error is one of looking; the inner one is what force goes past.
+fn check(context: &Context, plan: &Plan, verb: Verb) -> Result<Result<(), Error>, Error> {
+    let mut open = open_steps(plan);
+    if plan.kind == PlanKind::Program && verb == Verb::Done {
+        let plans = load::all(context)?;
+        open.extend(plans.children(&plan.id).flat_map(open_steps));
+    }
+    Ok(check_move(plan, verb, &open))
+}
+
+fn open_steps(plan: &Plan) -> Vec<String> {
+    let open = plan.steps.iter().filter(|it| !it.is_closed());
+    open.map(|it| format!("{} ({})", it.id, it.status.word())).collect()
+}
+
+fn check_move(plan: &Plan, verb: Verb, open: &[String]) -> Result<(), Error> {
     let from = plan.status.known();
     let is_allowed = match (verb, from) {
         (_, None) => true,
         (Verb::Start, Some(it)) => it == PlanStatus::Draft,
+        (Verb::Done, Some(it)) => it == PlanStatus::Active,
+        (Verb::Skip, Some(it)) => it != PlanStatus::Completed,
         (Verb::Reopen, Some(it)) => it != PlanStatus::Draft,
         (_, Some(_)) => true,
     };
     if !is_allowed {
         let message =
             format!("`{}` is {}; `{}` does not go from there", plan.id, plan.status.word(), verb.word());
-        let other = if verb == Verb::Start { "reopen" } else { "start" };
+        let other = if from == Some(PlanStatus::Draft) { "start" } else { "reopen" };
         return Err(Error::Conflict {
             code: "not-allowed",
             message,
             hint: format!("`planwatch {other} {}`", plan.id),
         });
     }
-    let open: Vec<_> = plan
-        .steps
-        .iter()
-        .filter(|it| !it.is_closed())
-        .map(|it| format!("{} ({})", it.id.number, it.status.word()))
-        .collect();
     if verb != Verb::Done || open.is_empty() {
         return Ok(());
     }
-    let message = format!("`{}` has open steps: {}", plan.id, open.join(", "));
+    let message = format!(
+        "`{}` has open steps: {}",
+        plan.id,
+        open.iter().take(12).cloned().collect::<Vec<_>>().join(", ")
+    );
     let hint = "finish or skip them, or use --force".to_owned();
     Err(Error::Conflict { code: "steps-open", message, hint })
 }

@@ -10,7 +10,7 @@ use crate::plan::id::{PlanId, Reference, StepId, read_reference};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::step_number::StepNumber;
-use crate::plan::words::{PlanStatus, nearest};
+use crate::plan::words::PlanStatus;
 
 /// What a reference means.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,12 @@ impl Target {
 /// An existing plan of the whole name wins over a step. A step need not exist.
 pub(crate) fn target(context: &Context, text: &str) -> Result<Target, Error> {
     match read_reference(text) {
-        Reference::Number(number) => Ok(Target::Step(StepId { plan: present_plan(context)?, number })),
+        Reference::Number(_) if load::exists(context, &PlanId::new(text)) => {
+            Ok(Target::Plan(PlanId::new(text)))
+        }
+        Reference::Number(number) => {
+            Ok(Target::Step(StepId { plan: present_plan(context, &number)?, number }))
+        }
         Reference::Path(path) => path_target(context, &path),
         Reference::Name { whole, step } => {
             if load::exists(context, &whole) {
@@ -72,7 +77,7 @@ pub(crate) fn plan(context: &Context, text: &str) -> Result<PlanId, Error> {
 
 /// Returns the plan that a bare number belongs to: `PLANWATCH_PLAN`, else the one of the working directory, else
 /// the only active one.
-pub(crate) fn present_plan(context: &Context) -> Result<PlanId, Error> {
+fn present_plan(context: &Context, number: &StepNumber) -> Result<PlanId, Error> {
     if let Some(name) = &context.here.plan {
         let id = PlanId::new(name.clone());
         return if load::exists(context, &id) { Ok(id) } else { Err(load::missing(context, &id)) };
@@ -84,25 +89,24 @@ pub(crate) fn present_plan(context: &Context) -> Result<PlanId, Error> {
     {
         return Ok(id);
     }
-    only_active_plan(context)
+    only_active_plan(context, number)
 }
 
-fn only_active_plan(context: &Context) -> Result<PlanId, Error> {
+fn only_active_plan(context: &Context, number: &StepNumber) -> Result<PlanId, Error> {
     let plans = load::all(context)?;
-    let is_active = |it: &&Plan| it.shown_status().0.is(PlanStatus::Active);
-    let mut active: Vec<_> = plans.live().filter(is_active).map(|it| it.id.clone()).collect();
-    match (active.len(), active.pop()) {
-        (1, Some(only)) => Ok(only),
-        (0, _) => Err(Error::usage(
-            "which plan? none is active",
-            "name it, as in `PLAN:1`; `planwatch list --all` names the plans",
-        )),
-        (_, last) => {
-            active.extend(last);
-            let candidates = active.into_iter().take(12).map(|it| it.to_string()).collect();
-            Err(Error::WhichPlan { candidates })
-        }
+    let active: Vec<_> = plans.live().filter(|it| it.shown_status().0.is(PlanStatus::Active)).collect();
+    if let [only] = active.as_slice() {
+        return Ok(only.id.clone());
     }
+    let (is_active, mut named) = match active.is_empty() {
+        true => (false, plans.live().collect::<Vec<_>>()),
+        false => (true, active),
+    };
+    // The one that was meant has such a step, so those come first.
+    let has = |it: &&Plan| it.steps.iter().any(|step| step.id.number == *number);
+    named.sort_by_key(|it| !has(it));
+    let candidates = named.into_iter().take(12).map(|it| it.id.to_string()).collect();
+    Err(Error::WhichPlan { candidates, is_active, number: number.to_string() })
 }
 
 /// A path names a plan's directory, its `plan.md`, or a step's file.
@@ -116,12 +120,19 @@ fn path_target(context: &Context, path: &str) -> Result<Target, Error> {
         .map(Path::to_path_buf)
         .or_else(|| Path::new(path).is_relative().then(|| normalize(Path::new(path))));
     let relative = relative.ok_or_else(not_found)?;
-    let relative = relative.strip_prefix("_archive").unwrap_or(&relative);
+    let inside = relative.strip_prefix("_archive");
+    let is_archived = inside.is_ok();
+    let relative = inside.unwrap_or(&relative);
     let mut names = relative.components().filter_map(|it| it.as_os_str().to_str());
     let (plan, file) = (names.next().ok_or_else(not_found)?, names.next());
     let plan = PlanId::new(plan);
     if !load::exists(context, &plan) {
         return Err(load::missing(context, &plan));
+    }
+    if is_archived && load::is_live(context, &plan) {
+        let message = format!("`{path}` is archived, and a live plan has its name");
+        let hint = format!("`{plan}` means the live one; rename one of the directories to tell them apart");
+        return Err(Error::Conflict { code: "archived", message, hint });
     }
     match file.map(file_name::classify) {
         None | Some(FileName::Plan) => Ok(Target::Plan(plan)),
@@ -157,8 +168,6 @@ pub(crate) fn find_step<'a>(plans: &'a Plans, id: &StepId) -> Result<(&'a Plan, 
 }
 
 fn missing_step(plan: &Plan, number: &StepNumber) -> Error {
-    let numbers: Vec<_> = plan.steps.iter().map(|it| it.id.number.to_string()).collect();
-    let nearest = nearest(&number.to_string(), numbers.iter().map(String::as_str))
-        .map(|it| format!("{}:{it}", plan.id));
-    Error::NotFound { what: "step", name: format!("{}:{number}", plan.id), nearest }
+    let steps = plan.steps.iter().take(20).map(|it| it.id.number.to_string()).collect();
+    Error::NoSuchStep { name: format!("{}:{number}", plan.id), steps }
 }

@@ -9,13 +9,14 @@ use crate::engine::resolve::{self, Target};
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::write::{self, ChangeReport, Mode};
 use crate::engine::{list, load, update};
-use crate::plan::change::dependency_item;
+use crate::plan::change::{NewAttempt, dependency_item};
 use crate::plan::id::{self, PlanId, StepId};
 use crate::plan::model::{Plan, Step};
+use crate::plan::moves::Verb;
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Problem, Severity};
 use crate::plan::read::{self, PLAN_KEYS, STEP_KEYS};
-use crate::plan::words::{PlanStatus, StepStatus, nearest};
+use crate::plan::words::{PlanStatus, Status, StepStatus, nearest};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::{front_matter, yaml};
 
@@ -47,14 +48,21 @@ pub struct SetRequest {
 /// Keys that have a verb of their own, or belong to the engine.
 const REFUSED: [(&str, &str); 8] = [
     ("id", "the file's name is the id; `planwatch move` changes it"),
-    ("claim", "`planwatch claim` writes it"),
+    ("claim", "whoever works on the step writes it; an end of the work takes it out"),
     ("attempts", "`planwatch attempt` adds one; they are never changed"),
     ("notes", "`planwatch note` adds one; they are never changed"),
-    ("confirmed", "`planwatch confirm` writes it"),
-    ("confirmations", "`planwatch confirm` writes it"),
-    ("draft", "`planwatch draft` writes it"),
+    ("confirmed", "a person writes `confirmed: {by: NAME, at: TIME}` into the file"),
+    ("confirmations", "a person writes `- {phase: NAME, by: NAME, at: TIME}` below it in the file"),
+    ("draft", "it is kept while a draft is being refined"),
     ("<<", "write merge keys in an editor"),
 ];
+
+/// Keys whose value is a list, so that a text in its place would be a mistake.
+const LISTS: [&str; 8] =
+    ["tags", "files", "goals", "success_criteria", "confirm_phases", "depends", "verify", "touches"];
+
+/// Keys with a closed set of words, which are written in their canonical form.
+const CLOSED: [&str; 5] = ["priority", "category", "kind", "order", "confirm"];
 
 /// Keys whose value says who may do what with the step; their change needs ownership.
 const FREE: [&str; 4] = ["title", "priority", "tags", "metadata"];
@@ -64,6 +72,13 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
     if let Some((key, hint)) = REFUSED.iter().find(|(key, _)| *key == request.key) {
         return Err(Error::usage(format!("`{key}` is not set by hand"), *hint));
     }
+    if matches!(request.op, SetOp::Text(_)) && LISTS.contains(&request.key.as_str()) {
+        let message = format!("`{}` is a list", request.key);
+        return Err(Error::usage(
+            message,
+            format!("{0}+=ITEM adds one, {0}-=ITEM takes one out, --yaml sets all", request.key),
+        ));
+    }
     if request.key.is_empty() {
         return Err(Error::usage(
             "the key is empty",
@@ -71,7 +86,9 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
         ));
     }
     update::each(context, "set", std::slice::from_ref(&request.id), request.mode, |writing, id| {
-        match resolve::target(context, id)? {
+        let target = resolve::target(context, id)?;
+        refuse_other_kind(&target, &request.key)?;
+        match target {
             Target::Plan(plan) => {
                 plan_file::update(context, writing, &plan, &|now| set_in_plan(context, request, now))
             }
@@ -84,6 +101,21 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
             }
         }
     })
+}
+
+/// A key of plans on a step, or the other way round, would be written and never read.
+fn refuse_other_kind(target: &Target, key: &str) -> Result<(), Error> {
+    let (own, other, of) = match target {
+        Target::Plan(_) => (PLAN_KEYS, STEP_KEYS, "steps"),
+        Target::Step(_) => (STEP_KEYS, PLAN_KEYS, "plans"),
+    };
+    if own.contains(&key) || !other.contains(&key) {
+        return Ok(());
+    }
+    Err(Error::usage(
+        format!("`{key}` is a key of {of}"),
+        format!("name one of the {of}; own keys need another name"),
+    ))
 }
 
 fn set_in_plan(context: &Context, request: &SetRequest, plan: &Plan) -> Result<PlanUpdate, Error> {
@@ -120,9 +152,7 @@ fn set_in_step(
     match (&request.op, request.key.as_str()) {
         (SetOp::Text(word), "status") => {
             let status = list::read_word::<StepStatus>(&context.config.words, word)?;
-            update.status = Some(status);
-            update.removes_claim = step.claim.is_some() && status != StepStatus::InProgress;
-            return Ok(update);
+            return Ok(status_update(context, step, who, status, update));
         }
         (SetOp::Add(text), "depends") => {
             update.keys = add_dependency(context, plan, step, text)?;
@@ -132,31 +162,53 @@ fn set_in_step(
     let after = write::edit(&step.path, &bytes, &update.keys, STEP_KEYS)?;
     let content = read::Content { etag: load::etag(&after), bytes: after, modified: context.now };
     let again = read::read_step_of(plan, &step.id, &step.path, content, &context.config.words);
-    refuse_new_problems(&step.problems, &judged(plans, plan, &again))?;
+    refuse_new_problems(&step.problems, &judged(context, plans, plan, &again)?)?;
     Ok(update)
+}
+
+/// A person's edit: any status may follow any other. What it does to a claim is recorded all the same.
+fn status_update(
+    context: &Context,
+    step: &Step,
+    who: &Who,
+    status: StepStatus,
+    update: StepUpdate,
+) -> StepUpdate {
+    let ends = owner::ended_claim(step, context.now).filter(|_| status != StepStatus::InProgress);
+    let is_forced = ends.is_some() && owner::check(step, who).is_ok_and(|it| it == Owner::Forced);
+    let outcome = if is_forced { "forced" } else { Verb::giving(status).outcome() };
+    let notes = is_forced.then(|| status.word().to_owned());
+    let attempt = ends.map(|claim| NewAttempt {
+        at: context.now,
+        by: who.by.clone(),
+        outcome: outcome.to_owned(),
+        notes,
+        claim: Some(claim),
+    });
+    let removes_claim = step.claim.is_some() && status != StepStatus::InProgress;
+    StepUpdate { status: Some(status), removes_claim, attempts: attempt.into_iter().collect(), ..update }
 }
 
 fn read_bytes(context: &Context, path: &str, exists: bool) -> Result<Vec<u8>, Error> {
     if exists { Ok(context.plans.read(std::path::Path::new(path))?.bytes) } else { Ok(Vec::new()) }
 }
 
-/// The step's problems among all plans that are known: a dependency may be missing, or close a circle.
-fn judged(plans: &Plans, plan: &Plan, step: &Step) -> Vec<Problem> {
+/// The step's problems among its own plan and those that it names: a dependency may be missing, or close a circle.
+fn judged(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Result<Vec<Problem>, Error> {
     let mut all = plans.clone().into_vec();
-    let is_judged =
-        |it: &Problem| matches!(it.code.text(), "dependency-missing" | "dependency-cycle") && it.line == 1;
-    for it in all.iter_mut().flat_map(|it| &mut it.steps) {
-        it.problems.retain(|it| !is_judged(it));
+    for id in step.depends.iter().map(|it| &it.plan) {
+        if all.iter().all(|it| it.id != *id) {
+            all.extend(load::one_plan(context, id)?);
+        }
     }
-    for it in all
-        .iter_mut()
-        .filter(|it| it.path == plan.path)
-        .flat_map(|it| &mut it.steps)
-        .filter(|it| it.id == step.id)
-    {
+    for it in all.iter_mut().flat_map(|it| &mut it.steps) {
+        it.problems.retain(|it| !Plans::is_between_files(it));
+    }
+    let own = all.iter_mut().filter(|it| it.path == plan.path).flat_map(|it| &mut it.steps);
+    for it in own.filter(|it| it.id == step.id) {
         *it = step.clone();
     }
-    Plans::judged(all).step(&step.id).map(|it| it.problems.clone()).unwrap_or_default()
+    Ok(Plans::judged(all).step(&step.id).map(|it| it.problems.clone()).unwrap_or_default())
 }
 
 fn refuse_new_problems(before: &[Problem], after: &[Problem]) -> Result<(), Error> {
@@ -184,6 +236,9 @@ fn did(request: &SetRequest) -> String {
 fn changes(request: &SetRequest, bytes: &[u8], plan: &PlanId) -> Result<Vec<Change>, Error> {
     let key = request.key.clone();
     let change = match &request.op {
+        SetOp::Text(text) if CLOSED.contains(&key.as_str()) => {
+            Change::Set { key, value: NewValue::Text(text.trim().to_lowercase()) }
+        }
         SetOp::Text(text) => Change::Set { key, value: NewValue::Text(text.clone()) },
         SetOp::Yaml(text) => Change::Set { key, value: NewValue::Yaml(text.clone()) },
         SetOp::Unset => Change::Remove { key },

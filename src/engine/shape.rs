@@ -6,11 +6,11 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::plan::model::{Plan, PlanKind, StatusSource, Step};
+use crate::plan::model::{Order, Plan, PlanKind, StatusSource, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::Problem;
-use crate::plan::records::{Attempt, Claim, Note, Priority};
-use crate::plan::rules;
+use crate::plan::records::{Attempt, Claim, Confirmation, Note, Priority, Verify};
+use crate::plan::rules::{self, Obstacle};
 use crate::plan::time::Time;
 
 /// The version of all shapes.
@@ -25,9 +25,11 @@ pub struct PlanShape {
     pub status_source: StatusSource,
     pub kind: PlanKind,
     pub category: Option<String>,
+    pub order: Order,
     pub priority: Priority,
     pub program: Option<String>,
     pub tags: Vec<String>,
+    pub files: Vec<String>,
     pub goals: Vec<String>,
     pub success_criteria: Vec<String>,
     pub description: Option<String>,
@@ -46,6 +48,8 @@ pub struct PlanShape {
     pub state: &'static str,
     pub last_activity: Option<Time>,
     pub last_activity_source: Option<&'static str>,
+    pub confirm_phases: Vec<String>,
+    pub confirmations: Vec<Confirmation>,
     pub notes: Vec<Note>,
     pub metadata: Map<String, Value>,
     pub custom: Map<String, Value>,
@@ -63,6 +67,8 @@ pub struct StepShape {
     pub status: String,
     pub ready: bool,
     pub depends: Vec<String>,
+    /// The steps that it still waits for, and `confirmation` where a person has to say yes.
+    pub waits_for: Vec<String>,
     pub phase: Option<String>,
     #[serde(rename = "type")]
     pub kind: Option<String>,
@@ -74,7 +80,9 @@ pub struct StepShape {
     pub claim: Option<Claim>,
     pub lapsed: bool,
     pub confirm: bool,
-    pub confirmed: bool,
+    pub confirmed: Option<Confirmation>,
+    pub verify: Vec<Verify>,
+    pub touches: Option<Vec<String>>,
     pub result: Option<String>,
     pub attempts: Vec<Attempt>,
     pub notes: Vec<Note>,
@@ -114,9 +122,11 @@ impl Shaper<'_> {
             status_source,
             kind: plan.kind,
             category: plan.category.clone(),
+            order: plan.order,
             priority: plan.priority,
             program: plan.program.as_ref().map(ToString::to_string),
             tags: plan.tags.clone(),
+            files: plan.files.clone(),
             goals: plan.goals.clone(),
             success_criteria: plan.success_criteria.clone(),
             description: plan.description.clone(),
@@ -134,6 +144,8 @@ impl Shaper<'_> {
             state: rules::next(self.plans, plan, self.now).state.word(),
             last_activity: last.map(|(at, _)| at.whole_seconds()),
             last_activity_source: last.map(|(_, source)| source),
+            confirm_phases: plan.confirm_phases.clone(),
+            confirmations: plan.confirmations.clone(),
             notes: plan.notes.clone(),
             metadata: plan.metadata.clone(),
             custom: plan.custom.clone(),
@@ -152,6 +164,7 @@ impl Shaper<'_> {
             status: step.status.word().to_owned(),
             ready: rules::is_ready(self.plans, plan, step, self.now),
             depends: step.depends.iter().map(ToString::to_string).collect(),
+            waits_for: waits_for(self.plans, plan, step),
             phase: step.phase.clone(),
             kind: step.kind.clone(),
             assignee: step.assignee.clone(),
@@ -162,7 +175,9 @@ impl Shaper<'_> {
             claim: step.claim.clone(),
             lapsed: rules::is_lapsed(step, self.now),
             confirm: step.needs_confirmation,
-            confirmed: step.confirmed.is_some(),
+            confirmed: step.confirmed.clone(),
+            verify: step.verify.clone(),
+            touches: step.touches.clone(),
             result: step.shown_result().map(str::to_owned),
             attempts: step.attempts.clone(),
             notes: step.notes.clone(),
@@ -177,6 +192,18 @@ impl Shaper<'_> {
             custom: step.custom.clone(),
         }
     }
+}
+
+/// What an open step waits for, as ids.
+fn waits_for(plans: &Plans, plan: &Plan, step: &Step) -> Vec<String> {
+    if step.is_closed() {
+        return Vec::new();
+    }
+    let open = rules::open_dependencies(plans, plan, step);
+    let mut ids: Vec<_> = open.iter().filter_map(Obstacle::step).map(ToString::to_string).collect();
+    ids.dedup();
+    ids.extend(rules::missing_confirmation(plan, step).map(|_| "confirmation".to_owned()));
+    ids
 }
 
 /// Puts the plans directory's own name before a path inside it.

@@ -63,7 +63,7 @@ impl ShowReport {
             Self::Step(shown) => {
                 let mut object = value(&shown.step);
                 insert(&mut object, "body", json!(shown.body));
-                insert(&mut object, "waits_for", json!(shown.waits_for));
+                insert(&mut object, "why_not_ready", json!(shown.waits_for));
                 insert(&mut object, "dependants", json!(shown.dependants));
                 insert(&mut object, "problem_list", json!(shown.problems));
                 object

@@ -31,6 +31,17 @@ pub(crate) struct StepUpdate {
 }
 
 impl StepUpdate {
+    fn with_attempts_for_notes(&self) -> Self {
+        let attempt = |it: &NewNote| NewAttempt {
+            at: it.at,
+            by: it.by.clone(),
+            outcome: "late result".to_owned(),
+            notes: Some(it.text.clone()),
+            claim: None,
+        };
+        Self { attempts: self.notes.iter().map(attempt).collect(), ..Self::default() }
+    }
+
     fn changes(&self, step: &Step) -> Vec<Change> {
         let mut changes = Vec::new();
         changes.extend(self.status.filter(|it| !step.status.is(*it)).map(change::set_status));
@@ -55,6 +66,7 @@ pub(crate) fn update(
 ) -> Result<Changed, Error> {
     let plans = load::plan_with_dependencies(context, &id.plan)?;
     let (plan, step) = resolve::find_step(&plans, id)?;
+    write::check_live(plan)?;
     write::check_writable(context, &step.problems)?;
     refuse_doubles(plan, id)?;
     let mut outcome =
@@ -86,7 +98,14 @@ struct Outcome {
 
 impl Outcome {
     fn edit(&mut self, step: &Step, update: StepUpdate, bytes: &[u8]) -> Result<Vec<u8>, Error> {
-        self.after = write::edit(&step.path, bytes, &update.changes(step), STEP_KEYS)?;
+        let edited = write::edit(&step.path, bytes, &update.changes(step), STEP_KEYS);
+        self.after = match edited {
+            // Where `notes` is a plain text, a late result is kept as an attempt.
+            Err(_) if update.refusal.is_some() => {
+                write::edit(&step.path, bytes, &update.with_attempts_for_notes().changes(step), STEP_KEYS)?
+            }
+            edited => edited?,
+        };
         step.status.word().clone_into(&mut self.was);
         self.refusal = update.refusal;
         self.did = update.did;
@@ -127,11 +146,7 @@ fn refuse_doubles(plan: &Plan, id: &StepId) -> Result<(), Error> {
         return Ok(());
     }
     let message = format!("{} have the same number", same.join(" and "));
-    Err(Error::Conflict {
-        code: "duplicate-step-number",
-        message,
-        hint: "rename one of the files".to_owned(),
-    })
+    Err(Error::Failed { code: "duplicate-step-number", message, hint: "rename one of the files".to_owned() })
 }
 
 /// The step as its file says it at the moment of the write, in the plan as it was loaded.

@@ -35,12 +35,23 @@ pub struct MoveRequest {
 ///
 /// A single id that is refused is the request's error.
 pub fn move_steps(context: &Context, request: &MoveRequest) -> Result<ChangeReport, Error> {
-    each(context, request.verb.word(), &request.ids, request.mode, |writing, id| {
-        match resolve::target(context, id)? {
+    let mut hints = Vec::new();
+    let mut report =
+        each(context, request.verb.word(), &request.ids, request.mode, |writing, id| match resolve::target(
+            context, id,
+        )? {
             Target::Plan(plan) => plan_status::move_plan(context, writing, &plan, request),
-            Target::Step(step) => move_step(context, writing, &step, request),
-        }
-    })
+            Target::Step(step) => {
+                let changed = move_step(context, writing, &step, request)?;
+                if request.verb == Verb::Reopen {
+                    hints.extend(plan_status::hint_for_closed(context, &step.plan));
+                }
+                Ok(changed)
+            }
+        })?;
+    hints.dedup();
+    report.hints = hints;
+    Ok(report)
 }
 
 /// Runs one change for each id, under one lock.
@@ -54,10 +65,11 @@ pub(crate) fn each(
     if ids.is_empty() {
         return Err(Error::usage("which step?", format!("name it, as in `planwatch {verb} 1`")));
     }
+    let root = context.root_name();
     let mut report = ChangeReport::new(verb, mode);
     let mut writing = Writing::begin(context, verb, mode)?;
     for id in ids {
-        match change(&mut writing, id) {
+        match change(&mut writing, id).map_err(|it| it.below(&root)) {
             Ok(changed) => report.changes.push(changed),
             Err(error) if ids.len() == 1 => return Err(error),
             Err(error) => report.refused.push(Refused { id: id.clone(), error }),

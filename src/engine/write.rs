@@ -8,6 +8,7 @@ use crate::disk::{ChangeError, FileOp, Locked, Outcome, PlansDir};
 use crate::engine::context::{Context, Notice};
 use crate::engine::error::Error;
 use crate::engine::shape::shown_path;
+use crate::plan::model::Plan;
 use crate::plan::problem::Problem;
 use crate::text::diff;
 use crate::text::header_edit::{self, Change};
@@ -233,7 +234,25 @@ fn tell_kept(context: &Context, kept: &[crate::disk::Kept]) {
 
 /// Applies edits to a front matter, with an error that names the place.
 pub(crate) fn edit(path: &str, bytes: &[u8], changes: &[Change], order: &[&str]) -> Result<Vec<u8>, Error> {
-    header_edit::edit(bytes, changes, order).map_err(|it| Error::edit(path, bytes, it))
+    header_edit::edit(bytes, changes, order).map_err(|together| {
+        // The place is told in the file as it is, so the change that fails is tried on that alone.
+        let alone =
+            changes.iter().find_map(|it| header_edit::edit(bytes, std::slice::from_ref(it), order).err());
+        Error::edit(path, bytes, alone.unwrap_or(together))
+    })
+}
+
+/// Refuses archived plans: they answer, and stay as they are.
+pub(crate) fn check_live(plan: &Plan) -> Result<(), Error> {
+    if !plan.is_archived {
+        return Ok(());
+    }
+    let message = format!("`{}` is archived", plan.id);
+    Err(Error::Conflict {
+        code: "archived",
+        message,
+        hint: "move its directory out of _archive/ to work on it".to_owned(),
+    })
 }
 
 /// Refuses a file that must not be written.

@@ -12,6 +12,7 @@ use crate::plan::records::{Attempt, Claim, Confirmation, Note, NoteType, Priorit
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Stated, StepStatus};
+use crate::text::line_index::Place;
 
 /// Returns the plan without bodies as bytes.
 pub(super) fn encode(plan: &Plan) -> Vec<u8> {
@@ -90,11 +91,12 @@ stored! {
         custom, steps, problems; body
     }
     Step {
-        id, path, etag, modified, title, status, claim, depends, phase, kind, assignee, priority, tags, created_at,
+        id, path, etag, modified, title, status, claim, depends, depends_at, phase, kind, assignee, priority, tags, created_at,
         created_by, needs_confirmation, confirmed, verify, touches, result, notes, attempts, metadata, custom,
         tasks_done, tasks_total, problems; body
     }
     StepId { plan, number }
+    Place { line, column }
     Problem { path, line, column, code, message, hint, is_fixable }
     Attempt { at, by, outcome, notes, more }
     Note { at, kind, by, text }

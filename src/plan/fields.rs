@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use crate::plan::problem::{Code, Problem};
 use crate::plan::records::{Attempt, Claim, Confirmation, Note, NoteType, Priority, Verify};
 use crate::plan::time::Time;
+use crate::text::line_index::{self, Place};
 use crate::text::yaml::{Budget, Kind, View};
 
 /// A front matter being read: its values, and the problems found on the way.
@@ -29,6 +30,11 @@ impl<'a> Fields<'a> {
     /// Returns the value of a key that is there and not null.
     pub(crate) fn get(&self, key: &str) -> Option<View<'a>> {
         self.root?.get(key).filter(|it| !it.is_null())
+    }
+
+    /// Where a value begins.
+    pub(crate) fn place(&self, value: View<'a>) -> Place {
+        line_index::place(self.file, self.offset + value.span().start)
     }
 
     pub(crate) fn wrong_type(&mut self, value: View<'a>, message: String, hint: &str) {
@@ -139,10 +145,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(crate) fn json(&mut self, key: &str) -> Value {
-        self.get(key).map_or(Value::Null, |it| self.json_of(it))
-    }
-
     /// The keys that are in no table of planwatch's.
     pub(crate) fn custom(&mut self, known: &[&str]) -> Map<String, Value> {
         let Some(root) = self.root else { return Map::new() };
@@ -210,7 +212,7 @@ impl<'a> Fields<'a> {
             self.wrong_type(
                 value,
                 "`claim` is not a mapping with an `id`".to_owned(),
-                "take the line out; `planwatch claim` writes it",
+                "write it as `{id: …, by: …, at: …}`, or take the line out",
             );
             return None;
         };
@@ -225,14 +227,19 @@ impl<'a> Fields<'a> {
     pub(crate) fn confirmed(&mut self) -> Option<Confirmation> {
         let value = self.get("confirmed")?;
         if value.kind() != Kind::Map {
+            self.wrong_type(value, "`confirmed` is not a mapping".to_owned(), "write `{by: NAME, at: TIME}`");
+            return None;
+        }
+        let confirmation = self.confirmation_of(value);
+        if confirmation.by.as_deref().unwrap_or_default().is_empty() {
             self.wrong_type(
                 value,
-                "`confirmed` is not a mapping".to_owned(),
-                "`planwatch confirm` writes `{by, at, note}`",
+                "`confirmed` does not say who by".to_owned(),
+                "write `{by: NAME, at: TIME}`",
             );
             return None;
         }
-        Some(self.confirmation_of(value))
+        Some(confirmation)
     }
 
     fn confirmation_of(&mut self, map: View<'a>) -> Confirmation {

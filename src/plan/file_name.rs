@@ -44,13 +44,14 @@ pub fn step_file(number: &StepNumber) -> String {
 
 /// `step` or `steps`, a digit behind marks or marks alone, and a Markdown ending, whatever the case.
 fn looks_like_step(name: &str) -> bool {
-    let folded = name.to_ascii_lowercase();
-    let stem =
-        [".md", ".markdown", ".mdown", ".mkd", ".md.txt"].iter().find_map(|it| folded.strip_suffix(it));
+    let folded = name.trim().to_lowercase();
+    let stem = [".md", ".markdown", ".mdown", ".mkd", ".md.txt", ".txt"]
+        .iter()
+        .find_map(|it| folded.strip_suffix(it));
     let Some(rest) = stem.and_then(|it| it.strip_prefix("step")) else { return false };
     let marked = rest.trim_start_matches('s');
-    let number = marked.trim_start_matches(['-', '_', ' ', '.', '#', '+']);
-    number.starts_with(|c: char| c.is_ascii_digit()) || (number.is_empty() && !marked.is_empty())
+    let number = marked.trim_start_matches(['-', '–', '—', '_', ' ', '.', '#', '+']);
+    number.starts_with(char::is_numeric) || (number.is_empty() && !marked.is_empty())
 }
 
 #[cfg(test)]

@@ -137,7 +137,7 @@ pub fn slug(title: &str, is_taken: &dyn Fn(&str) -> bool) -> String {
 fn plain_slug(title: &str) -> String {
     let mut slug = String::new();
     let mut gap = false;
-    for c in title.nfkd().flat_map(char::to_lowercase) {
+    for c in spelled_out(title).nfkd().flat_map(char::to_lowercase) {
         if c.is_ascii_alphanumeric() {
             if gap && !slug.is_empty() {
                 slug.push('-');
@@ -149,6 +149,24 @@ fn plain_slug(title: &str) -> String {
         }
     }
     if slug.is_empty() { "plan".to_owned() } else { slug }
+}
+
+/// Letters that no normal form takes apart.
+fn spelled_out(title: &str) -> String {
+    let pairs = [
+        ("ß", "ss"),
+        ("æ", "ae"),
+        ("Æ", "ae"),
+        ("œ", "oe"),
+        ("Œ", "oe"),
+        ("ø", "o"),
+        ("Ø", "o"),
+        ("ł", "l"),
+        ("Ł", "l"),
+        ("đ", "d"),
+        ("Đ", "d"),
+    ];
+    pairs.iter().fold(title.to_owned(), |text, (letter, plain)| text.replace(letter, plain))
 }
 
 fn cut(slug: &str, most: usize) -> &str {
@@ -210,6 +228,7 @@ mod tests {
         for (title, expected) in [
             ("Feature: User Authentication", "feature-user-authentication"),
             ("Café — crème", "cafe-creme"),
+            ("Straße", "strasse"),
             ("日本語", "plan"),
             ("2026", "plan-2026"),
             ("1.5", "1-5"),

@@ -8,6 +8,7 @@ use crate::plan::problem::{Problem, Severity};
 use crate::plan::records::{Attempt, Claim, Confirmation, Note, Priority, Verify};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Stated, StepStatus};
+use crate::text::line_index::Place;
 
 /// A plan directory: its `plan.md` and its steps, by number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -83,6 +84,9 @@ pub struct Step {
     pub status: Stated<StepStatus>,
     pub claim: Option<Claim>,
     pub depends: Vec<StepId>,
+    /// Where the front matter names each of `depends`; empty if the text below it does.
+    #[serde(skip)]
+    pub depends_at: Vec<Place>,
     pub phase: Option<String>,
     pub kind: Option<String>,
     pub assignee: Option<String>,

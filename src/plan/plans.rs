@@ -7,6 +7,10 @@ use unicode_normalization::UnicodeNormalization;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::problem::{Code, Problem};
+use crate::text::line_index::Place;
+
+/// The end of the message that tells a dependency on nothing from one that is no reference at all.
+const COUNTS_AS_OPEN: &str = ", so it counts as not completed";
 
 /// A set of plans: all of a plans directory, or those that one question needs.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +34,12 @@ impl Plans {
             map.entry(plan.id.clone()).or_insert(at);
         }
         sorted
+    }
+
+    /// Returns whether a problem is one that only all plans together show, so that it has to be looked for again.
+    pub fn is_between_files(problem: &Problem) -> bool {
+        let is_missing = problem.code == Code::DependencyMissing && problem.message.ends_with(COUNTS_AS_OPEN);
+        is_missing || matches!(problem.code, Code::DependencyCycle | Code::ProgramMissing | Code::NameClash)
     }
 
     /// Takes all plans of a directory and adds the problems that only all of them together show.
@@ -75,15 +85,15 @@ impl Plans {
         let mut found = Vec::new();
         for (at, plan) in self.plans.iter().enumerate() {
             for (nth, step) in plan.steps.iter().enumerate() {
-                let missing = step.depends.iter().filter(|it| self.step(it).is_none());
-                found.extend(missing.map(|it| (at, nth, self.missing_dependency(step, it))));
+                let missing = step.depends.iter().enumerate().filter(|(_, it)| self.step(it).is_none());
+                found.extend(missing.map(|(n, it)| (at, nth, self.missing_dependency(step, n, it))));
             }
         }
         found
     }
 
-    fn missing_dependency(&self, step: &Step, missing: &StepId) -> Problem {
-        let message = format!("the dependency `{missing}` does not exist, so it counts as not completed");
+    fn missing_dependency(&self, step: &Step, nth: usize, missing: &StepId) -> Problem {
+        let message = format!("the dependency `{missing}` does not exist{COUNTS_AS_OPEN}");
         let hint = match self.get(&missing.plan) {
             Some(plan) if plan.steps.is_empty() => format!("`{}` has no steps", plan.id),
             Some(plan) => {
@@ -93,7 +103,8 @@ impl Plans {
             }
             None => format!("there is no plan `{}`", missing.plan),
         };
-        Problem::of_file(&step.path, Code::DependencyMissing, message, hint)
+        let place = step.depends_at.get(nth).copied().unwrap_or(Place::START);
+        Problem::at(&step.path, place, Code::DependencyMissing, message, hint)
     }
 
     fn missing_programs(&self) -> Vec<(usize, Problem)> {
@@ -148,12 +159,15 @@ impl Plans {
             if cycle.len() > 6 {
                 names = format!("{names} and {} more", cycle.len() - 6);
             }
+            let members: std::collections::HashSet<_> = cycle.iter().map(|it| &graph.steps[*it].id).collect();
             for node in &cycle {
                 let step = graph.steps[*node];
                 let message = format!("the step waits for itself through {names}");
                 let hint = "take one dependency out";
                 let (plan, nth) = graph.places[*node];
-                found.push((plan, nth, Problem::of_file(&step.path, Code::DependencyCycle, message, hint)));
+                let inside = step.depends.iter().position(|it| members.contains(it));
+                let place = inside.and_then(|it| step.depends_at.get(it)).copied().unwrap_or(Place::START);
+                found.push((plan, nth, Problem::at(&step.path, place, Code::DependencyCycle, message, hint)));
             }
         }
         found

@@ -242,7 +242,10 @@ fn plan_of(id: &PlanId, fields: &mut Fields<'_>, outline: &Outline, words: &Word
         order: fields.word("order", orders, "dependencies, sequential").unwrap_or_default(),
         confirm_phases: fields.texts("confirm_phases").unwrap_or_default(),
         confirmations: fields.confirmations(),
-        draft: fields.json("draft"),
+        draft: match fields.mapping("draft") {
+            map if map.is_empty() => serde_json::Value::Null,
+            map => serde_json::Value::Object(map),
+        },
         created_at: fields.time("created_at"),
         metadata: fields.mapping("metadata"),
         notes: fields.notes(),

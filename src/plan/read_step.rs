@@ -1,6 +1,6 @@
 //! Bytes of a step's file to a [`Step`].
 
-use crate::plan::fields::{Fields, shorten};
+use crate::plan::fields::{Fields, kind_name, shorten};
 use crate::plan::file_name;
 use crate::plan::id::{StepId, read_number, read_step_id};
 use crate::plan::model::{Plan, Step};
@@ -10,6 +10,7 @@ use crate::plan::references::{self, Section};
 use crate::plan::source::{Source, parse, unread};
 use crate::plan::steps_list::Listed;
 use crate::plan::words::{Stated, StepStatus, Words};
+use crate::text::line_index::Place;
 use crate::text::markdown::{self, Outline};
 use crate::text::yaml::Budget;
 
@@ -45,7 +46,8 @@ pub(crate) fn read_step(
     let mut fields = Fields { path: &source.path, file: bytes, offset, root, problems: Vec::new(), budget };
     let mut step = step_of(id, &mut fields, &outline, listed, words);
     let from_body = body_dependencies(id, &mut fields, parsed.body, &outline, listed);
-    step.depends = own_dependencies(id, &mut fields, &from_body).unwrap_or(from_body.all);
+    (step.depends, step.depends_at) =
+        own_dependencies(id, &mut fields, &from_body).unwrap_or_else(|| (from_body.all, Vec::new()));
     report_id(id, &mut fields);
     report_claim(&step, &mut fields);
     step.problems = fields.problems;
@@ -96,8 +98,9 @@ fn step_of(
             .or_else(from_list)
             .unwrap_or_else(|| format!("step-{}", id.number)),
         depends: listed.and_then(|it| it.depends.clone()).unwrap_or_default(),
+        depends_at: Vec::new(),
         phase: fields.text("phase"),
-        needs_confirmation: confirm || kind.as_deref() == Some("user_validation"),
+        needs_confirmation: confirm || kind.as_deref().is_some_and(is_user_validation),
         kind,
         assignee: fields.text("assignee"),
         priority: fields.priority(),
@@ -117,6 +120,11 @@ fn step_of(
         body: String::new(),
         problems: Vec::new(),
     }
+}
+
+/// The type that a person has to confirm, whatever its case and marks.
+fn is_user_validation(kind: &str) -> bool {
+    kind.to_lowercase().replace(['-', ' '], "_") == "user_validation"
 }
 
 /// `Step 2: Title`, `Step 2.5 – Title`, `step-2. Title`; a heading that is only `Step 2` stays.
@@ -191,22 +199,26 @@ fn body_dependencies(
     BodyDependencies { all, is_said }
 }
 
-/// The front matter's `depends`: the whole truth if the key is there, also when it is empty.
+/// The front matter's `depends`, with the place of each: the whole truth if the key is there, also when it is empty.
 fn own_dependencies(
     id: &StepId,
     fields: &mut Fields<'_>,
     from_body: &BodyDependencies,
-) -> Option<Vec<StepId>> {
+) -> Option<(Vec<StepId>, Vec<Place>)> {
     let key = fields.root?.get("depends")?;
-    let mut own: Vec<StepId> = Vec::new();
+    let (mut own, mut places): (Vec<StepId>, Vec<Place>) = (Vec::new(), Vec::new());
     for item in fields.items("depends").unwrap_or_default() {
-        let text = item.text().unwrap_or_default();
-        match references::read_item(&id.plan, text) {
+        match references::read_item(&id.plan, item.text().unwrap_or_default()) {
             Some(step) if own.contains(&step) => {}
-            Some(step) => own.push(step),
-            None if item.is_null() => {}
+            Some(step) => {
+                // Past a hundred, places cost more than they tell.
+                let place = (own.len() < 100).then(|| fields.place(item));
+                places.push(place.unwrap_or(Place::START));
+                own.push(step);
+            }
             None => {
-                let message = format!("the dependency `{}` is no step", shorten(text));
+                let text = item.text().map_or_else(|| kind_name(item).to_owned(), shorten);
+                let message = format!("the dependency `{text}` is no step");
                 fields.report(
                     item,
                     Code::DependencyMissing,
@@ -218,14 +230,10 @@ fn own_dependencies(
     }
     if from_body.is_said && !same(&own, &from_body.all) {
         let message = "`depends` and the text disagree; `depends` counts".to_owned();
-        fields.report(
-            key,
-            Code::DependenciesDisagree,
-            message,
-            "make the Steps list and the Dependencies section say the same",
-        );
+        let hint = "make the Steps list and the Dependencies section say the same";
+        fields.report(key, Code::DependenciesDisagree, message, hint);
     }
-    Some(own)
+    Some((own, places))
 }
 
 fn same(a: &[StepId], b: &[StepId]) -> bool {
@@ -234,7 +242,10 @@ fn same(a: &[StepId], b: &[StepId]) -> bool {
 
 fn report_id(id: &StepId, fields: &mut Fields<'_>) {
     let Some(value) = fields.get("id") else { return };
-    let text = value.text().unwrap_or_default();
+    let Some(text) = value.text() else {
+        let message = format!("`id` is a {}, not a text", kind_name(value));
+        return fields.wrong_type(value, message, "the file's name is the id");
+    };
     let step = read_number(text)
         .map(|number| StepId { plan: id.plan.clone(), number })
         .or_else(|| read_step_id(text));
@@ -257,6 +268,9 @@ fn report_claim(step: &Step, fields: &mut Fields<'_>) {
     if !step.status.is(StepStatus::InProgress) {
         let message = format!("the claim is void, because the status is `{}`", shorten(step.status.word()));
         fields.report(value, Code::StaleClaim, message, "the next write takes the line out");
+        if let Some(it) = fields.problems.last_mut() {
+            it.is_fixable = true;
+        }
     }
 }
 

@@ -32,6 +32,16 @@ pub enum Obstacle {
     Status(String),
 }
 
+impl Obstacle {
+    /// The step that has to be closed first, where it is one.
+    pub fn step(&self) -> Option<&StepId> {
+        match self {
+            Self::Dependency { step, .. } | Self::Before { step } => Some(step),
+            _ => None,
+        }
+    }
+}
+
 /// Returns whether the step's claim, or the lack of one, lets somebody else take it over.
 pub fn is_lapsed(step: &Step, now: Time) -> bool {
     step.status.is(StepStatus::InProgress) && step.claim.as_ref().is_some_and(|it| it.is_lapsed(now))

@@ -151,5 +151,10 @@ fn conflict_marker(text: &str, body_start: usize) -> Option<usize> {
 }
 
 pub(crate) fn unread(source: &Source, unread: &Unread) -> Problem {
-    Problem::of_file(&source.path, unread.code, unread.message.clone(), "make it a readable regular file")
+    let hint = match unread.code {
+        Code::TooLarge => "split it, or move long logs elsewhere",
+        Code::Unreadable => "make it readable",
+        _ => "put a regular file there, or rename it",
+    };
+    Problem::of_file(&source.path, unread.code, unread.message.clone(), hint)
 }

@@ -59,7 +59,7 @@ impl Status for StepStatus {
         ("wontfix", Self::Skipped),
         ("error", Self::Failed),
         ("waiting", Self::Blocked),
-        ("on hold", Self::Blocked),
+        ("onhold", Self::Blocked),
     ];
 
     fn word(self) -> &'static str {
@@ -89,7 +89,7 @@ impl Status for PlanStatus {
         ("complete", Self::Completed),
         ("closed", Self::Completed),
         ("finished", Self::Completed),
-        ("in progress", Self::Active),
+        ("inprogress", Self::Active),
         ("cancelled", Self::Abandoned),
         ("canceled", Self::Abandoned),
         ("wontfix", Self::Abandoned),
@@ -196,10 +196,10 @@ fn read_folded<S: Status>(folded: &str) -> Option<S> {
     canonical.or_else(|| S::COMMON.iter().find(|(it, _)| *it == folded).map(|(_, status)| *status))
 }
 
-/// Lower case, with runs of `-`, `_` and space as one space.
+/// Lower case, without `-`, `_` and space.
 fn fold(word: &str) -> String {
-    let parts = word.split(|c: char| matches!(c, '-' | '_') || c.is_whitespace());
-    parts.filter(|it| !it.is_empty()).map(str::to_lowercase).collect::<Vec<_>>().join(" ")
+    let kept = word.chars().filter(|c| !matches!(c, '-' | '_') && !c.is_whitespace());
+    kept.flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -216,6 +216,9 @@ mod tests {
             ("on_hold", StepStatus::Blocked),
             ("Wontfix", StepStatus::Skipped),
             ("todo", StepStatus::Pending),
+            ("to-do", StepStatus::Pending),
+            ("wont fix", StepStatus::Skipped),
+            ("onhold", StepStatus::Blocked),
             ("active", StepStatus::InProgress),
         ] {
             assert_eq!(words.read(word), Some(status), "{word}");

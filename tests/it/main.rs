@@ -12,6 +12,8 @@ mod no_index;
 mod problems;
 mod public_front_matters;
 mod races;
+#[path = "../support/random.rs"]
+mod random;
 mod readme;
 mod support;
 mod tidy;

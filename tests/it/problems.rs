@@ -173,7 +173,7 @@ fn errors_in_doubt(seen: &Seen) {
     seen.check(&[("a/plan.md", "---\nstatus: actve\n---\n# A\n")], &["plans/a/plan.md:2:9: unknown-status"]);
     seen.check(
         &[PLAN, ("a/step-1.md", "---\nid: a:1\ndepends: [2, b:3]\n---\n"), ("a/step-2.md", "# Two\n")],
-        &["plans/a/step-1.md:1:1: dependency-missing"],
+        &["plans/a/step-1.md:3:14: dependency-missing"],
     );
     seen.check(
         &[
@@ -183,9 +183,9 @@ fn errors_in_doubt(seen: &Seen) {
             ("a/step-3.md", "---\ndepends:\n  - 2\n---\n"),
         ],
         &[
-            "plans/a/step-1.md:1:1: dependency-cycle",
-            "plans/a/step-2.md:1:1: dependency-cycle",
-            "plans/a/step-3.md:1:1: dependency-cycle",
+            "plans/a/step-1.md:2:11: dependency-cycle",
+            "plans/a/step-2.md:2:11: dependency-cycle",
+            "plans/a/step-3.md:3:5: dependency-cycle",
         ],
     );
     seen.check(

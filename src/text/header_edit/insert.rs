@@ -122,10 +122,10 @@ fn in_braces(sheet: &Sheet<'_>, key: &str, value: &NewValue, order: &[&str]) -> 
 /// Inserts behind a member of a flow collection, before the comma that may follow it.
 pub(super) fn behind(sheet: &Sheet<'_>, end: usize, member: &str) -> Splice {
     let text = sheet.text();
-    if !text[..end].ends_with(':') {
+    if !text[..end].ends_with([':', '?']) {
         return Splice { range: end..end, text: format!(", {member}") };
     }
-    // A comma directly behind a colon would become part of a word.
+    // A comma directly behind an indicator would become part of a word.
     let next = sheet.lines.after_blanks(end);
     if text[next..].starts_with(',') {
         return Splice { range: next + 1..next + 1, text: format!(" {member},") };

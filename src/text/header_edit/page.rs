@@ -1,7 +1,7 @@
 //! A file while it is edited: its bytes and what its front matter means.
 
 use super::lines::Lines;
-use super::refusal::{BUG, FILE_FULL};
+use super::refusal::{BUG, FILE_FULL, LAYOUT};
 use super::render::Renderer;
 use super::{Change, EditError, insert, list, remove, replace, verify};
 use crate::text::front_matter::{self, Header, MAX_FILE, MAX_FRONT_MATTER};
@@ -51,6 +51,10 @@ impl Page {
         if tree.has_document_marks() {
             let reason = "a line of the front matter begins or ends a YAML document";
             return Err(EditError::new("front-matter-invalid", range.start, reason));
+        }
+        if let Some(at) = lone_carriage_return(text) {
+            let reason = "a carriage return without line feed ends a line for some readers only";
+            return Err(EditError::new(LAYOUT, range.start + at, reason));
         }
         Ok(Self { bytes, header: Some((range, tree)) })
     }
@@ -200,6 +204,11 @@ fn create(bytes: &[u8], change: &Change) -> Result<Option<Vec<u8>>, EditError> {
     let entry = Renderer { eol, ..Renderer::plain() }.entry(key, value, 0);
     let block = format!("---{eol}{entry}{eol}---{eol}");
     Ok(Some([&bytes[..start], block.as_bytes(), body].concat()))
+}
+
+fn lone_carriage_return(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    (0..bytes.len()).find(|&it| bytes[it] == b'\r' && bytes.get(it + 1) != Some(&b'\n'))
 }
 
 /// Applies splices from the front to the back; they must not overlap.

@@ -77,9 +77,11 @@ impl Greedy {
         let mut end = at;
         let mut line = at;
         while line < sheet.text().len() {
-            let width = lines.text_end(line) - line;
+            let blanks = &sheet.text()[line..lines.text_end(line)];
+            let spaces = blanks.len() - blanks.trim_start_matches(' ').len();
             let is_blank = lines.after_blanks(line) == lines.text_end(line);
-            let takes_blank = self.keeps_blanks || self.text_column.is_some_and(|it| width > it);
+            let takes_blank =
+                self.keeps_blanks || self.text_column.is_some_and(|it| spaces >= it && blanks.len() > it);
             let takes_comment = lines.comment_column(line).is_some_and(|it| it >= self.column);
             if is_blank && takes_blank || takes_comment {
                 end = lines.end(line);

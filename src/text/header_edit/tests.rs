@@ -316,6 +316,9 @@ fn what_cannot_be_edited_surely_is_refused() {
     refuses("---\na: 1\n--- # x\nb: 1\n---\n", status(), "front-matter-invalid", 9);
     refuses("---\rstatus: x\r---\r", status(), "front-matter-unclosed", 0);
     refuses("---\n? status\n---\n", status(), "layout", 6);
+    refuses("---\nstatus: y\rb: 1\n---\n", status(), "layout", 13);
+    refuses("---\na: 1\n... # end\n---\n", status(), "front-matter-invalid", 4);
+    refuses("---\n&a\nstatus: y\n---\n", remove("status"), "layout", 4);
 }
 
 #[test]

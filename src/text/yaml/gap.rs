@@ -83,8 +83,11 @@ impl<'a> Gap<'a> {
             let line_end = self.end_of_line(at);
             let indented = self.bytes[at..line_end].iter().take_while(|&&it| it == b' ').count();
             let is_blank = self.bytes[at + indented..line_end].iter().all(|it| matches!(it, b' ' | b'\t'));
-            let has_content =
-                if is_blank { indent.is_some_and(|it| indented > it) } else { line_end <= scanned };
+            let has_content = if is_blank {
+                indent.is_some_and(|it| indented >= it && line_end - at > it)
+            } else {
+                line_end <= scanned
+            };
             if !is_blank && !has_content {
                 break;
             }

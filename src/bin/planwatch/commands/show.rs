@@ -93,7 +93,7 @@ fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
         let by = it.by.as_deref().unwrap_or("somebody");
         format!("{by}, {} (claim {})", ago(now, it.at), it.id)
     });
-    let confirmed = match (step.confirm, step.confirmed) {
+    let confirmed = match (step.confirm, step.confirmed.is_some()) {
         (false, _) => "",
         (true, true) => "yes",
         (true, false) => "not yet",

@@ -62,7 +62,7 @@ fn waits_for(step: &StepShape, statuses: &HashMap<&str, &str>) -> String {
     let own = format!("{}:", step.plan);
     let short = |id: &String| escaped(id.strip_prefix(&own).unwrap_or(id)).into_owned();
     let mut waits: Vec<_> = step.depends.iter().filter(is_open).map(short).collect();
-    if step.confirm && !step.confirmed {
+    if step.confirm && step.confirmed.is_none() {
         waits.push("confirmation".to_owned());
     }
     waits.join(", ")
