@@ -207,11 +207,10 @@ impl Table {
 
     fn cut_columns(&self, columns: &mut [(usize, usize)], width: usize) {
         let rounds = [
-            (Some(Yields::Extra), TEXT_SHORT),
+            (Some(Yields::Extra), LEAST),
             (Some(Yields::Text), TEXT_LEAST),
             (Some(Yields::Name), TEXT_LEAST),
             (Some(Yields::Text), TEXT_SHORT),
-            (Some(Yields::Extra), LEAST),
             (Some(Yields::Name), LEAST),
             (Some(Yields::Text), LEAST),
             (None, 1),
