@@ -30,17 +30,19 @@ pub(crate) fn markdown(body: &str, title: &str) -> String {
 /// Shows a unified diff in the colours that everybody knows.
 pub(crate) fn diff(diff: &str) -> String {
     let line = |line: &str| {
+        // A line end is no act on a terminal, and `git apply` wants the file's own.
+        let (line, end) = line.strip_suffix('\r').map_or((line, "\n"), |it| (it, "\r\n"));
         let shown = escaped_lines(line);
         let style = match line.as_bytes() {
             [b'-', b'-', b'-', ..] | [b'+', b'+', b'+', ..] => BOLD,
             [b'-', ..] => BAD,
             [b'+', ..] => GOOD,
             [b'@', ..] => READY,
-            [b'r', ..] => BOLD,
+            [b'd' | b'i' | b'n' | b'r' | b's', ..] => BOLD,
             [b'\\', ..] => DIM,
-            _ => return format!("{shown}\n"),
+            _ => return format!("{shown}{end}"),
         };
-        format!("{}\n", paint(style, &shown))
+        format!("{}{end}", paint(style, &shown))
     };
     diff.split_terminator('\n').map(line).collect()
 }
