@@ -72,6 +72,7 @@ codes! {
     TimeInFuture "time-in-future" Warning Allowed,
     TakenBack "taken-back" Warning Allowed,
     UnknownKey "unknown-key" Warning Allowed,
+    UnknownWord "unknown-word" Warning Allowed,
 }
 
 impl Code {

@@ -202,12 +202,12 @@ fn errors_in_doubt(seen: &Seen) {
     );
     seen.check(
         &[("a/plan.md", "---\ntags: [house]\npriority: 3\n---\n# A\n")],
-        &["plans/a/plan.md:3:11: wrong-type"],
+        &["plans/a/plan.md:3:11: unknown-word"],
     );
     // Two wrong keys are two problems.
     seen.check(
         &[PLAN, ("a/step-1.md", "---\ncreated_at: soon\npriority: urgent\n---\n")],
-        &["plans/a/step-1.md:2:13: wrong-type", "plans/a/step-1.md:3:11: wrong-type"],
+        &["plans/a/step-1.md:2:13: wrong-type", "plans/a/step-1.md:3:11: unknown-word"],
     );
 }
 
