@@ -27,6 +27,9 @@ pub(super) const DIR: &str = "undo";
 
 const LOG: &str = "log";
 
+/// Where removed files go, below directories that only they need.
+const ARCHIVE: &str = "_archive";
+
 /// How many writes can be taken back.
 const REMEMBERED: usize = 100;
 
@@ -331,9 +334,20 @@ impl Locked<'_> {
                 self.plans.disk.remove_dir(&self.plans.root.join(path.path())).ok();
             }
         }
+        self.leave_no_empty_archive(&unit);
         let (verb, at) = (first.verb.clone(), first.at.clone());
         self.log(&Record { unit: first.unit, verb: String::new(), at: String::new(), what: What::Undone });
         Ok(Undone { verb, at, paths: paths(&unit) })
+    }
+
+    /// Removes what the unit made below `_archive/`, where it is empty now.
+    fn leave_no_empty_archive(&self, unit: &[Record]) {
+        for path in unit.iter().flat_map(Record::paths) {
+            for dir in path.ancestors().skip(1).filter(|it| it.starts_with(ARCHIVE)) {
+                // It may hold what else was removed; then it stays.
+                self.plans.disk.remove_dir(&self.plans.root.join(dir)).ok();
+            }
+        }
     }
 
     /// Returns what `undo` would do, and does nothing.

@@ -1,6 +1,6 @@
 //! `remove`: a step or a plan goes to `_archive/<plan>/removed-<time>/`; nothing is deleted.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -14,7 +14,8 @@ use crate::engine::write::{self, ChangeReport, Changed, Mode, Writing};
 use crate::engine::{load, steps_line, update};
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::{PlanId, StepId};
-use crate::plan::model::{Plan, Step};
+use crate::plan::model::Step;
+use crate::plan::plans::Plans;
 use crate::plan::words::StepStatus;
 
 #[derive(Debug, Clone, Default)]
@@ -28,12 +29,17 @@ pub struct RemoveRequest {
 
 /// Moves steps or plans out of the way; what depended on a step depends on what that depended on.
 pub fn remove(context: &Context, request: &RemoveRequest) -> Result<ChangeReport, Error> {
-    update::each(context, "remove", &request.ids, request.mode, |writing, id| {
-        match resolve::target(context, id)? {
-            Target::Step(step) => remove_step(context, writing, &step, request),
-            Target::Plan(plan) => remove_plan(context, writing, &plan, request),
-        }
-    })
+    let mut hints = Vec::new();
+    let mut report = update::each(context, "remove", &request.ids, request.mode, |writing, id| {
+        let (changed, more) = match resolve::target(context, id)? {
+            Target::Step(step) => remove_step(context, writing, &step, request)?,
+            Target::Plan(plan) => remove_plan(context, writing, &plan, request)?,
+        };
+        hints.extend(more);
+        Ok(changed)
+    })?;
+    report.hints.extend(hints);
+    Ok(report)
 }
 
 /// Where removed files of a plan go; the name sorts by time and is a plain file name everywhere.
@@ -47,9 +53,10 @@ fn remove_step(
     writing: &mut Writing<'_>,
     id: &StepId,
     request: &RemoveRequest,
-) -> Result<Changed, Error> {
+) -> Result<(Changed, Vec<String>), Error> {
     let plans = load::all(context)?;
     let own = load::one_plan(context, &id.plan)?.ok_or_else(|| load::missing(context, &id.plan))?;
+    write::check_live(&own)?;
     let (_, step) = resolve::find_step(&plans, id)?;
     if step.status.is(StepStatus::InProgress) && !request.force {
         let message = format!("`{id}` is in progress");
@@ -60,16 +67,23 @@ fn remove_step(
         });
     }
     write::check_writable(context, &own.problems)?;
+    let directory = removed_dir(context, &id.plan);
     let mut ops = Vec::new();
     if step.has_file() {
-        let to = free_name(context, &removed_dir(context, &id.plan), &file_name::step_file(&id.number));
+        let to = free_name(context, &directory, &file_name::step_file(&id.number));
         ops.push(FileOp::Rename { from: PathBuf::from(&step.path), to });
     }
-    ops.extend(without_line(context, &own, id)?);
     let heirs: Vec<_> = step.depends.iter().filter(|it| *it != id).cloned().collect();
-    ops.extend(repoint::dependants(context, &plans, id, &heirs)?);
+    let (line, removed) = steps_line::taken_out(context, &own, &id.number, &heirs)?;
+    ops.extend(line.op);
+    if !removed.is_empty() {
+        let path = free_name(context, &directory, &format!("steps-line-{}.md", id.number));
+        ops.push(FileOp::Create { path, bytes: removed.into_bytes() });
+    }
+    let repointed = repoint::dependants(context, &plans, &line.plan, id, &heirs)?;
+    ops.extend(repointed.ops);
     writing.batch("remove", ops)?;
-    Ok(changed(context, step.id.to_string(), &step.title, &step.path))
+    Ok((changed(context, step.id.to_string(), &step.title, &step.path), repointed.hints))
 }
 
 fn changed(context: &Context, id: String, title: &str, path: &str) -> Changed {
@@ -87,22 +101,11 @@ fn changed(context: &Context, id: String, title: &str, path: &str) -> Changed {
 }
 
 /// A second removal within a second finds the name taken.
-fn free_name(context: &Context, directory: &std::path::Path, name: &str) -> PathBuf {
+fn free_name(context: &Context, directory: &Path, name: &str) -> PathBuf {
     let stem = name.trim_end_matches(".md");
     let taken = context.plans.names(directory);
     let mut names = std::iter::once(name.to_owned()).chain((2_u32..).map(|n| format!("{stem}-{n}.md")));
     directory.join(names.find(|it| !taken.contains(it)).unwrap_or_default())
-}
-
-/// The edit that takes the step's line out of the Steps list, if it has one.
-pub(crate) fn without_line(context: &Context, plan: &Plan, id: &StepId) -> Result<Option<FileOp>, Error> {
-    if plan.etag.is_none() {
-        return Ok(None);
-    }
-    let path = PathBuf::from(&plan.path);
-    let before = context.plans.read(&path)?.bytes;
-    let after = steps_line::taken_out(plan, &id.number, &before);
-    Ok((before != after).then_some(FileOp::Change { path, before, after }))
 }
 
 fn remove_plan(
@@ -110,16 +113,9 @@ fn remove_plan(
     writing: &mut Writing<'_>,
     id: &PlanId,
     request: &RemoveRequest,
-) -> Result<Changed, Error> {
+) -> Result<(Changed, Vec<String>), Error> {
     let plan = load::one_plan(context, id)?.ok_or_else(|| load::missing(context, id))?;
-    if plan.is_archived {
-        let message = format!("`{id}` is archived");
-        return Err(Error::Conflict {
-            code: "not-allowed",
-            message,
-            hint: "it is below _archive/ already".to_owned(),
-        });
-    }
+    write::check_live(&plan)?;
     if !request.is_confirmed && request.mode == Mode::Write {
         let message = format!("`{id}` has {} steps; say --yes to remove all of it", plan.steps.len());
         return Err(Error::usage(message, format!("`planwatch remove {id} --yes` moves it below _archive/")));
@@ -140,7 +136,30 @@ fn remove_plan(
             hint: "move them out, or use --force to remove them too".to_owned(),
         });
     }
-    let to = removed_dir(context, id);
+    let hint = left_waiting(&load::all(context)?, id);
+    let to = free_directory(context, &removed_dir(context, id));
     writing.batch("remove", vec![FileOp::Rename { from: directory, to }])?;
-    Ok(changed(context, id.to_string(), &plan.title, &plan.path))
+    Ok((changed(context, id.to_string(), &plan.title, &plan.path), hint.into_iter().collect()))
 }
+
+/// A step that was removed within the same second has made the directory.
+fn free_directory(context: &Context, wanted: &Path) -> PathBuf {
+    let name = wanted.file_name().unwrap_or_default().to_string_lossy();
+    let numbered = (2_u32..).map(|n| wanted.with_file_name(format!("{name}-{n}")));
+    let mut names = std::iter::once(wanted.to_path_buf()).chain(numbered);
+    names.find(|it| !context.plans.is_dir(it)).unwrap_or_default()
+}
+
+/// Names steps of other plans that wait for the removed plan's, which nobody can finish any more.
+fn left_waiting(plans: &Plans, removed: &PlanId) -> Option<String> {
+    let steps = plans.live().filter(|it| it.id != *removed).flat_map(|it| &it.steps);
+    let waiting = steps.filter(|it| it.depends.iter().any(|it| it.plan == *removed));
+    let mut names: Vec<_> = waiting.map(|it| format!("`{}`", it.id)).collect();
+    let more = names.len().saturating_sub(MOST_NAMED);
+    names.truncate(MOST_NAMED);
+    names.extend((more > 0).then(|| format!("{more} more")));
+    (!names.is_empty())
+        .then(|| format!("steps of `{removed}` are still in `depends` of {}", names.join(", ")))
+}
+
+const MOST_NAMED: usize = 10;

@@ -5,23 +5,28 @@ use std::path::PathBuf;
 use crate::disk::FileOp;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::owner::{self, Owner, Who};
 use crate::engine::shape::{Shaper, value};
 use crate::engine::write::{self, ChangeReport, Changed, Mode, Writing};
-use crate::engine::{add, load, repoint, resolve, steps_line};
-use crate::plan::change::set_text;
+use crate::engine::{add, load, repoint, resolve, step_file, steps_line};
+use crate::plan::change::{NewAttempt, set_text};
 use crate::plan::file_name;
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::read::{self, STEP_KEYS};
+use crate::plan::step_number::StepNumber;
 use crate::text::header_edit::Change;
-use crate::text::{front_matter, yaml};
 
 #[derive(Debug, Clone, Default)]
 pub struct RenumberRequest {
     pub id: String,
     /// The step behind which it goes.
     pub after: String,
+    pub by: Option<String>,
+    /// The claim that this update belongs to.
+    pub claim: Option<String>,
+    pub force: bool,
     pub mode: Mode,
 }
 
@@ -36,6 +41,7 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     if after == id.number {
         return Err(Error::usage("a step cannot go behind itself", "name another step"));
     }
+    write::check_live(&own)?;
     write::check_writable(context, &step.problems)?;
     write::check_writable(context, &own.problems)?;
     let no_room = |_| Error::Failed {
@@ -50,61 +56,69 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
         report.changes.push(changed(context, &plans, &own, step, &id, "already there"));
         return Ok(report);
     }
-    move_files(context, &mut writing, &plans, (&own, step), &new)?;
-    report.changes.push(changed(context, &plans, &own, step, &new, &format!("moved from {}", id.number)));
+    let who = Who::of(context, &id, request.by.as_deref(), request.claim.as_deref(), request.force);
+    let owner = owner::check(step, &who)?;
+    if owner == Owner::Late {
+        let late =
+            |_: &Plans, _: &Plan, step: &Step| Ok(owner::late_result(context, step, &who, "move", None));
+        return step_file::update(context, &mut writing, &id, &late).map(|_| report);
+    }
+    let forced = (owner == Owner::Forced).then(|| forced(context, &who, &id, &new));
+    let (plan, hints) = move_files(context, &mut writing, &plans, (&own, step), &new, forced)?;
+    report.changes.push(changed(context, &plans, &plan, step, &new, &format!("moved from {}", id.number)));
     report.diff = writing.diff;
+    report.hints = hints;
     Ok(report)
 }
 
+fn forced(context: &Context, who: &Who, old: &StepId, new: &StepId) -> Change {
+    let notes = Some(format!("moved from {} to {}", old.number, new.number));
+    let (at, by, outcome) = (context.now, who.by.clone(), "forced".to_owned());
+    NewAttempt { at, by, outcome, notes, claim: None }.change()
+}
+
 /// Whether nothing stands between the step and the one that it is to follow.
-fn is_in_place(plan: &Plan, id: &StepId, after: &crate::plan::step_number::StepNumber) -> bool {
+fn is_in_place(plan: &Plan, id: &StepId, after: &StepNumber) -> bool {
     let before = plan.steps.iter().rfind(|it| it.id.number < id.number);
     before.is_some_and(|it| it.id.number == *after)
 }
 
+/// Returns the plan as it is then, and what is left to people.
 fn move_files(
     context: &Context,
     writing: &mut Writing<'_>,
     plans: &Plans,
     (plan, step): (&Plan, &Step),
     new: &StepId,
-) -> Result<(), Error> {
+    more: Option<Change>,
+) -> Result<(Plan, Vec<String>), Error> {
+    let line = steps_line::moved(context, plan, &step.id.number, &new.number)?;
     let mut ops = Vec::new();
     if step.has_file() {
         let from = PathBuf::from(&step.path);
         let to = from.with_file_name(file_name::step_file(&new.number));
         let before = context.plans.read(&from)?.bytes;
-        let after = write::edit(&step.path, &before, &id_changes(&before, new), STEP_KEYS)?;
+        let changes: Vec<_> = id_change(&before, new).into_iter().chain(more).collect();
+        let after = write::edit(&step.path, &before, &changes, STEP_KEYS)?;
+        // In another place its text may count for less: later steps in it are no dependencies.
+        let wanted: Vec<_> = step.depends.iter().filter(|it| **it != step.id).cloned().collect();
+        let path = to.to_string_lossy();
+        let after = repoint::kept_waiting(context, &line.plan, (new, &path), after, &wanted)?;
         if before != after {
             ops.push(FileOp::Change { path: from.clone(), before, after });
         }
         ops.push(FileOp::Rename { from, to });
     }
-    ops.extend(moved_line(context, plan, step, new)?);
-    ops.extend(repoint::dependants(context, plans, &step.id, std::slice::from_ref(new))?);
-    writing.batch("move", ops)
+    ops.extend(line.op);
+    let repointed = repoint::dependants(context, plans, &line.plan, &step.id, std::slice::from_ref(new))?;
+    ops.extend(repointed.ops);
+    writing.batch("move", ops)?;
+    Ok((line.plan, repointed.hints))
 }
 
 /// A file that has an `id` gets the new one; one that has none needs none.
-fn id_changes(file: &[u8], new: &StepId) -> Vec<Change> {
-    let text = front_matter::split(file).yaml().and_then(|it| std::str::from_utf8(it).ok());
-    let has_id = text.and_then(|it| yaml::parse(it).ok()).is_some_and(|it| it.root().get("id").is_some());
-    if has_id { vec![set_text("id", &new.to_string())] } else { Vec::new() }
-}
-
-fn moved_line(context: &Context, plan: &Plan, step: &Step, new: &StepId) -> Result<Option<FileOp>, Error> {
-    if plan.etag.is_none() {
-        return Ok(None);
-    }
-    let path = PathBuf::from(&plan.path);
-    let before = context.plans.read(&path)?.bytes;
-    let without = steps_line::taken_out(plan, &step.id.number, &before);
-    if without == before {
-        return Ok(None);
-    }
-    let moved = Step { id: new.clone(), ..step.clone() };
-    let after = steps_line::added(plan, &moved, &without);
-    Ok(Some(FileOp::Change { path, before, after }))
+fn id_change(file: &[u8], new: &StepId) -> Option<Change> {
+    repoint::has_key(file, "id").then(|| set_text("id", &new.to_string()))
 }
 
 fn changed(context: &Context, plans: &Plans, plan: &Plan, step: &Step, new: &StepId, did: &str) -> Changed {

@@ -1,76 +1,215 @@
-//! `depends` of other steps when a step gets another number or goes; prose is left to people.
+//! What other steps wait for when a step gets another number or goes; prose is left to people.
 
 use std::path::PathBuf;
 
 use crate::disk::FileOp;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
-use crate::engine::write;
+use crate::engine::shape::shown_path;
+use crate::engine::{load, steps_line, write};
 use crate::plan::change::dependency_item;
-use crate::plan::id::{self, StepId};
-use crate::plan::model::Step;
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
-use crate::plan::read::STEP_KEYS;
+use crate::plan::read::{self, STEP_KEYS};
+use crate::plan::references;
 use crate::text::header_edit::{Change, NewValue};
+use crate::text::yaml::{Kind, Style, View};
 use crate::text::{front_matter, yaml};
 
-/// Returns the edits that make every `depends` which names `old` name `heirs` instead.
+/// The edits that make everything wait for another step, and what they leave to people.
+#[derive(Default)]
+pub(crate) struct Repointed {
+    pub(crate) ops: Vec<FileOp>,
+    pub(crate) hints: Vec<String>,
+}
+
+/// Makes every step that waits for `old` wait for `heirs` instead.
 ///
-/// Only front matters: where a dependency is said in prose, `check` reports it as missing afterwards.
+/// `own` is the plan of `old` with its Steps list as it will be. A front matter and the Steps lists of other plans are
+/// edited item by item. Where a Dependencies section says it, the text stays, and the file gets a `depends`, which
+/// counts before the text.
 pub(crate) fn dependants(
     context: &Context,
     plans: &Plans,
+    own: &Plan,
     old: &StepId,
     heirs: &[StepId],
-) -> Result<Vec<FileOp>, Error> {
-    let steps = plans.live().flat_map(|it| &it.steps);
-    let named = steps.filter(|it| it.id != *old && it.has_file() && it.depends.contains(old));
-    let mut ops = Vec::new();
-    for step in named {
-        ops.extend(repointed(context, step, old, heirs)?);
+) -> Result<Repointed, Error> {
+    let mut done = Repointed::default();
+    for plan in plans.live() {
+        let waiting: Vec<_> =
+            plan.steps.iter().filter(|it| it.id != *old && it.depends.contains(old)).collect();
+        if waiting.is_empty() {
+            continue;
+        }
+        let plan =
+            if plan.id == own.id { own.clone() } else { other(context, &plan.id, old, heirs, &mut done)? };
+        for step in waiting.into_iter().filter(|it| it.has_file()) {
+            done.take(context, &plan, step, old, heirs)?;
+        }
     }
-    Ok(ops)
+    Ok(done)
 }
 
-fn repointed(
+fn other(
     context: &Context,
-    step: &Step,
+    id: &PlanId,
     old: &StepId,
     heirs: &[StepId],
-) -> Result<Option<FileOp>, Error> {
-    write::check_writable(context, &step.problems)?;
-    let path = PathBuf::from(&step.path);
-    let before = context.plans.read(&path)?.bytes;
-    let changes = changes(&before, step, old, heirs);
-    let after = write::edit(&step.path, &before, &changes, STEP_KEYS)?;
-    Ok((before != after).then_some(FileOp::Change { path, before, after }))
+    done: &mut Repointed,
+) -> Result<Plan, Error> {
+    let plan = load::one_plan(context, id)?.ok_or_else(|| load::missing(context, id))?;
+    let edited = steps_line::repointed(context, &plan, old, heirs)?;
+    done.ops.extend(edited.op);
+    Ok(edited.plan)
+}
+
+impl Repointed {
+    fn take(
+        &mut self,
+        context: &Context,
+        plan: &Plan,
+        step: &Step,
+        old: &StepId,
+        heirs: &[StepId],
+    ) -> Result<(), Error> {
+        write::check_writable(context, &step.problems)?;
+        let path = PathBuf::from(&step.path);
+        let before = context.plans.read(&path)?.bytes;
+        let changes = changes(&before, &step.id, old, heirs);
+        let after = write::edit(&step.path, &before, &changes, STEP_KEYS)?;
+        let wanted = inherited(step, old, heirs);
+        let after = kept_waiting(context, plan, (&step.id, &step.path), after, &wanted)?;
+        if references::are_in_prose(&step.id, &after, old) {
+            let path = shown_path(&context.root_name(), &step.path);
+            self.hints.push(format!("the text of {path} still names {}", named(&step.id.plan, old)));
+        }
+        if before != after {
+            self.ops.push(FileOp::Change { path, before, after });
+        }
+        Ok(())
+    }
+}
+
+fn named(own: &PlanId, step: &StepId) -> String {
+    if step.plan == *own { format!("step-{}", step.number) } else { step.to_string() }
+}
+
+fn inherited(step: &Step, old: &StepId, heirs: &[StepId]) -> Vec<StepId> {
+    let mut wanted: Vec<StepId> = Vec::new();
+    let depends = step.depends.iter();
+    for id in depends.flat_map(|it| if it == old { heirs } else { std::slice::from_ref(it) }) {
+        if *id != step.id && !wanted.contains(id) {
+            wanted.push(id.clone());
+        }
+    }
+    wanted
+}
+
+/// Returns a step's file with a `depends` of its own, if without one it would wait for other steps than it should.
+pub(crate) fn kept_waiting(
+    context: &Context,
+    plan: &Plan,
+    (id, path): (&StepId, &str),
+    file: Vec<u8>,
+    wanted: &[StepId],
+) -> Result<Vec<u8>, Error> {
+    if has_key(&file, "depends") {
+        return Ok(file);
+    }
+    let content = read::Content { bytes: file.clone(), etag: String::new(), modified: context.now };
+    let read = read::read_step_of(plan, id, path, content, &context.config.words).depends;
+    if read.len() == wanted.len() && read.iter().all(|it| wanted.contains(it)) {
+        return Ok(file);
+    }
+    let items = wanted.iter().map(|it| dependency_item(&id.plan, it)).collect();
+    let change = Change::Set { key: "depends".to_owned(), value: NewValue::List(items) };
+    write::edit(path, &file, &[change], STEP_KEYS)
+}
+
+/// Returns whether a front matter has a key.
+pub(crate) fn has_key(file: &[u8], key: &str) -> bool {
+    header(file).is_some_and(|it| it.root().get(key).is_some())
+}
+
+fn header(file: &[u8]) -> Option<yaml::Tree> {
+    let text = front_matter::split(file).yaml().and_then(|it| std::str::from_utf8(it).ok())?;
+    yaml::parse(text).ok()
 }
 
 /// The first heir takes the old one's item, the others come behind; without an heir the item goes.
-fn changes(file: &[u8], step: &Step, old: &StepId, heirs: &[StepId]) -> Vec<Change> {
+fn changes(file: &[u8], own: &StepId, old: &StepId, heirs: &[StepId]) -> Vec<Change> {
+    let Some(tree) = header(file) else { return Vec::new() };
+    let Some(list) = tree.root().get("depends") else { return Vec::new() };
+    let read = |it: View<'_>| it.text().and_then(|it| references::read_item(&own.plan, it));
+    let items: Vec<_> = list.items().map(|it| (read(it), it)).collect();
+    let is_old = |(_, (step, _)): &(usize, &(Option<StepId>, View<'_>))| step.as_ref() == Some(old);
+    let mut old_items = items.iter().enumerate().filter(is_old);
+    let Some((index, (_, first))) = old_items.next() else { return Vec::new() };
+    let is_listed = |it: &StepId| items.iter().any(|(step, _)| step.as_ref() == Some(it));
+    let mut new =
+        heirs.iter().filter(|it| *it != own && !is_listed(it)).map(|it| respelled(&own.plan, *first, it));
     let key = || "depends".to_owned();
-    let items = listed(file, step);
-    let Some(index) = items.iter().position(|it| it.as_ref() == Some(old)) else { return Vec::new() };
-    let new: Vec<_> =
-        heirs.iter().filter(|it| **it != step.id && !items.iter().flatten().any(|own| own == *it)).collect();
-    let item = |it: &StepId| -> NewValue { dependency_item(&step.id.plan, it) };
-    match new.split_first() {
-        None => vec![Change::RemoveItem { key: key(), index }],
-        Some((first, rest)) => {
-            let mut changes = vec![Change::SetItem { key: key(), index, value: item(first) }];
-            changes.extend(rest.iter().map(|it| Change::Append { key: key(), item: item(it) }));
-            changes
-        }
+    let mut gone: Vec<_> = old_items.map(|(index, _)| index).collect();
+    let mut changes = Vec::new();
+    match new.next() {
+        Some(value) => changes.push(Change::SetItem { key: key(), index, value }),
+        None => gone.insert(0, index),
+    }
+    changes.extend(gone.into_iter().rev().map(|index| Change::RemoveItem { key: key(), index }));
+    changes.extend(new.map(|item| Change::Append { key: key(), item }));
+    changes
+}
+
+/// Writes a step as the item wrote the one before: `step-2`, `"p/step-2"`, `2`.
+fn respelled(own: &PlanId, item: View<'_>, new: &StepId) -> NewValue {
+    let Some(old) = item.text() else { return dependency_item(own, new) };
+    let is_of_same_plan = references::read_item(own, old).is_some_and(|it| it.plan == new.plan);
+    let text = references::respelled(own, old, new);
+    let is_plain = !matches!(item.style(), Style::Single | Style::Double);
+    match item.kind() {
+        // What the item could be written with plainly, the same with another number can.
+        Kind::Text if is_plain && is_of_same_plan => NewValue::Word(text),
+        Kind::Text => NewValue::Text(text),
+        _ => dependency_item(own, new),
     }
 }
 
-fn listed(file: &[u8], step: &Step) -> Vec<Option<StepId>> {
-    let text = front_matter::split(file).yaml().and_then(|it| std::str::from_utf8(it).ok());
-    let Some(tree) = text.and_then(|it| yaml::parse(it).ok()) else { return Vec::new() };
-    let Some(list) = tree.root().get("depends") else { return Vec::new() };
-    let read = |text: &str| {
-        let own = id::read_number(text).map(|number| StepId { plan: step.id.plan.clone(), number });
-        own.or_else(|| id::read_step_id(text))
-    };
-    list.items().map(|it| it.text().and_then(read)).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(depends: &str, heirs: &[&str], expected: &str) {
+        let own = PlanId::new("p");
+        let step = |it: &str| references::read_item(&own, it).expect("it is a step");
+        let heirs: Vec<_> = heirs.iter().map(|it| step(it)).collect();
+        let file = format!("---\ndepends: {depends}\n---\n");
+        let changes = changes(file.as_bytes(), &step("9"), &step("2"), &heirs);
+        let after =
+            write::edit("p/step-9.md", file.as_bytes(), &changes, STEP_KEYS).expect("it can be edited");
+        assert_eq!(String::from_utf8_lossy(&after), format!("---\ndepends: {expected}\n---\n"));
+    }
+
+    #[test]
+    fn items_keep_their_spelling() {
+        check("[2]", &["4"], "[4]");
+        check("[step-2]", &["4"], "[step-4]");
+        check("[\"p/step-2\", 'step-1']", &["4"], "[\"p/step-4\", 'step-1']");
+        check("[p:2]", &["4"], "[p:4]");
+        check("['2']", &["4"], "['4']");
+        check("[\"2\"]", &["q:4"], "[\"q:4\"]");
+        check("\n  - step-2   # first\n  - p:1", &["2.5"], "\n  - step-2.5   # first\n  - p:1");
+        check("\n- 2\n- 3", &["q:4"], "\n- q:4\n- 3");
+    }
+
+    #[test]
+    fn heirs_come_once_and_nothing_waits_for_itself() {
+        check("[2, 1]", &["1"], "[1]");
+        check("[step-2]", &["1", "0"], "[step-1, step-0]");
+        check("[2, step-2, 3]", &["4"], "[4, 3]");
+        check("[2]", &[], "[]");
+        check("[2, 3]", &["9"], "[3]");
+    }
 }

@@ -213,7 +213,11 @@ fn judged(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Result<
 
 fn refuse_new_problems(before: &[Problem], after: &[Problem]) -> Result<(), Error> {
     let is_new = |it: &&Problem| !before.iter().any(|old| old.code == it.code && old.message == it.message);
-    let Some(problem) = after.iter().filter(|it| it.severity() == Severity::Error || it.code == Code::UnknownWord).find(is_new) else {
+    let Some(problem) = after
+        .iter()
+        .filter(|it| it.severity() == Severity::Error || it.code == Code::UnknownWord)
+        .find(is_new)
+    else {
         return Ok(());
     };
     Err(Error::Failed {

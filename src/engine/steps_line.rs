@@ -1,12 +1,17 @@
 //! The line of a step in its plan's Steps list, where the plan keeps one.
 
+use std::path::PathBuf;
+
+use crate::disk::FileOp;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::write::{self, Writing};
+use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::read;
 use crate::plan::step_number::StepNumber;
 use crate::plan::steps_list;
+use crate::text::front_matter;
 
 /// Adds a line for a step, in the list's own style; a plan without a list stays as it is.
 pub(crate) fn add(
@@ -21,7 +26,7 @@ pub(crate) fn add(
     writing.change(&plan.path, &mut |bytes| {
         let now = read::read_plan_again(plan, content(context, bytes), &context.config.words);
         write::check_writable(context, &now.problems)?;
-        Ok(added(plan, step, bytes))
+        Ok(steps_list::with_step(&plan.id, bytes, &step.id.number, &step.title, &step.depends))
     })?;
     Ok(())
 }
@@ -30,13 +35,62 @@ fn content(context: &Context, bytes: &[u8]) -> read::Content {
     read::Content { bytes: bytes.to_vec(), etag: String::new(), modified: context.now }
 }
 
-/// Returns `plan.md` with a line for the step.
-pub(crate) fn added(plan: &Plan, step: &Step, bytes: &[u8]) -> Vec<u8> {
-    let depends = (!step.depends.is_empty()).then(|| step.depends.clone());
-    steps_list::with_step(&plan.id, bytes, &step.id.number, &step.title, depends)
+/// A `plan.md` that is about to change together with other files.
+pub(crate) struct Edited {
+    /// None: it stays as it is.
+    pub(crate) op: Option<FileOp>,
+    /// The plan with the text that its file will have.
+    pub(crate) plan: Plan,
 }
 
-/// Returns `plan.md` without the step's line.
-pub(crate) fn taken_out(plan: &Plan, number: &StepNumber, bytes: &[u8]) -> Vec<u8> {
-    steps_list::without_step(&plan.id, bytes, number)
+/// Gives a step's line its new number and place; lines that wait for it follow.
+pub(crate) fn moved(
+    context: &Context,
+    plan: &Plan,
+    from: &StepNumber,
+    to: &StepNumber,
+) -> Result<Edited, Error> {
+    edited(context, plan, |bytes| steps_list::with_moved(&plan.id, bytes, from, to))
+}
+
+/// Takes a step's line out, which is handed back with what belongs to it; lines that wait for it wait for `heirs`.
+pub(crate) fn taken_out(
+    context: &Context,
+    plan: &Plan,
+    number: &StepNumber,
+    heirs: &[StepId],
+) -> Result<(Edited, String), Error> {
+    let mut removed = String::new();
+    let edited = edited(context, plan, |bytes| {
+        let (after, lines) = steps_list::without_step(&plan.id, bytes, number, heirs);
+        removed = lines;
+        after
+    })?;
+    Ok((edited, removed))
+}
+
+/// Makes lines wait for `heirs` that wait for a step of another plan.
+pub(crate) fn repointed(
+    context: &Context,
+    plan: &Plan,
+    old: &StepId,
+    heirs: &[StepId],
+) -> Result<Edited, Error> {
+    edited(context, plan, |bytes| steps_list::repointed(&plan.id, bytes, old, heirs))
+}
+
+fn edited(context: &Context, plan: &Plan, edit: impl FnOnce(&[u8]) -> Vec<u8>) -> Result<Edited, Error> {
+    if plan.etag.is_none() {
+        return Ok(Edited { op: None, plan: plan.clone() });
+    }
+    let path = PathBuf::from(&plan.path);
+    let before = context.plans.read(&path)?.bytes;
+    let after = edit(&before);
+    if before == after {
+        return Ok(Edited { op: None, plan: plan.clone() });
+    }
+    write::check_writable(context, &plan.problems)?;
+    let body = String::from_utf8_lossy(&after[front_matter::split(&after).body_start()..]).into_owned();
+    let op = FileOp::Change { path, before, after };
+    Ok(Edited { op: Some(op), plan: Plan { body, ..plan.clone() } })
 }

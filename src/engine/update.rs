@@ -5,6 +5,7 @@ use crate::engine::error::Error;
 use crate::engine::owner::{self, Owner, Who};
 use crate::engine::plan_status;
 use crate::engine::resolve::{self, Target};
+use crate::engine::shape::shown_path;
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::write::{ChangeReport, Changed, Mode, Refused, Writing};
 use crate::engine::{list, show};
@@ -13,6 +14,7 @@ use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::moves::{self, Verb};
 use crate::plan::plans::Plans;
+use crate::plan::problem::{Code, Problem};
 use crate::plan::rules::{self, Obstacle};
 use crate::plan::time::Time;
 use crate::plan::words::{Status, StepStatus};
@@ -106,7 +108,7 @@ fn decide_move(
         }
         owner => owner,
     };
-    let refusal = refusal(plans, plan, step, verb);
+    let refusal = refusal(context, (plans, plan, step), verb);
     let is_forced = match refusal {
         Some(error) if !who.force => return Err(error),
         refusal => refusal.is_some() || owner == Owner::Forced,
@@ -145,7 +147,7 @@ fn forced_notes(verb: Verb, is_forced: bool, message: Option<&str>) -> Option<St
 }
 
 /// Why a move may not be made without force.
-fn refusal(plans: &Plans, plan: &Plan, step: &Step, verb: Verb) -> Option<Error> {
+fn refusal(context: &Context, (plans, plan, step): (&Plans, &Plan, &Step), verb: Verb) -> Option<Error> {
     let id = step.id.to_string();
     let from = step.status.known();
     if !moves::is_allowed(from, verb) {
@@ -158,6 +160,12 @@ fn refusal(plans: &Plans, plan: &Plan, step: &Step, verb: Verb) -> Option<Error>
     }
     if !verb.needs_readiness() || step.status.is(verb.target()) {
         return None;
+    }
+    // What is no reference at all may be the one that counts.
+    let is_unread = |it: &&Problem| it.code == Code::DependencyMissing && !Plans::is_between_files(it);
+    if let Some(problem) = step.problems.iter().find(is_unread) {
+        let path = shown_path(&context.root_name(), &problem.path);
+        return Some(Error::File { problem: Box::new(Problem { path, ..problem.clone() }) });
     }
     let open: Vec<_> = rules::open_dependencies(plans, plan, step).iter().filter_map(open_name).collect();
     if !open.is_empty() {
@@ -230,7 +238,7 @@ fn decide_attempt(
     if owner == Owner::Late {
         return Ok(owner::late_result(context, step, who, &request.outcome, request.notes.as_deref()));
     }
-    let refusal = wanted.and_then(|it| refusal(plans, plan, step, Verb::giving(it)));
+    let refusal = wanted.and_then(|it| refusal(context, (plans, plan, step), Verb::giving(it)));
     let is_forced = refusal.is_some() || owner == Owner::Forced;
     if let Some(error) = refusal.filter(|_| !who.force) {
         return Err(error);

@@ -88,7 +88,8 @@ impl<'a> Fields<'a> {
             let text = value.text().unwrap_or(kind_name(value));
             let message = format!("`{key}: {}` is not one of {}", shorten(text), known.join(", "));
             let near = nearest(text, known.iter().copied());
-            let hint = near.map_or_else(|| "use one of these words".to_owned(), |it| format!("did you mean `{it}`?"));
+            let hint = near
+                .map_or_else(|| "use one of these words".to_owned(), |it| format!("did you mean `{it}`?"));
             let code = if value.text().is_some() { code } else { Code::WrongType };
             self.report(value, code, message, &hint);
         }
@@ -103,7 +104,8 @@ impl<'a> Fields<'a> {
 
     /// As for the priority.
     pub(crate) fn category(&mut self, known: &[&str]) -> Option<String> {
-        let read = |word: &str| known.iter().find(|it| it.eq_ignore_ascii_case(word)).map(|it| (*it).to_owned());
+        let read =
+            |word: &str| known.iter().find(|it| it.eq_ignore_ascii_case(word)).map(|it| (*it).to_owned());
         self.word_or(Code::UnknownWord, "category", read, known)
     }
 

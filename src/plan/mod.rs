@@ -18,6 +18,6 @@ pub mod words;
 
 mod fields;
 mod read_step;
-mod references;
+pub(crate) mod references;
 mod source;
 pub(crate) mod steps_list;

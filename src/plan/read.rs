@@ -93,9 +93,15 @@ pub fn read_plan(
 }
 
 /// Reads a step's file again, in a plan that is known with its body.
+///
+/// Lines of problems in the Steps list count from the beginning of that body.
 pub fn read_step_of(plan: &Plan, id: &StepId, path: &str, content: Content, words: &Words) -> Step {
-    let listed = steps_list::read(&plan.id, &markdown::outline(&plan.body));
-    let listed = listed.iter().find(|it| it.number == id.number);
+    let mut listed = steps_list::read(&plan.id, &markdown::outline(&plan.body));
+    let listed = listed.iter_mut().find(|it| it.number == id.number);
+    let listed = listed.map(|it| {
+        it.locate(&plan.path, plan.body.as_bytes(), 0);
+        &*it
+    });
     let source = Source { path: path.to_owned(), content: Ok(content) };
     read_step(id, &source, listed, words, Bodies::Keep)
 }
@@ -197,7 +203,10 @@ fn read_plan_file(
     if plan.is_faulty() && plan.problems.iter().any(|it| it.code.refuses_writing()) {
         plan.status = Stated::Unknown("?".to_owned());
     }
-    let listed = steps_list::read(id, &outline);
+    let mut listed = steps_list::read(id, &outline);
+    for it in &mut listed {
+        it.locate(&path, bytes, bytes.len() - parsed.body.len());
+    }
     if bodies == Bodies::Keep {
         plan.body = parsed.body.to_owned();
     }

@@ -21,6 +21,7 @@ pub(crate) fn missing_step(plan: &Plan, dir: &str, listed: &Listed) -> Step {
     let message = format!("`{}` lists step {}, but there is no such file", plan.path, listed.number);
     let hint = "`planwatch check --fix` makes it; so does the first write to it";
     step.problems = vec![Problem::of_file(&path, Code::MissingStepFile, message, hint).fixable()];
+    step.problems.extend(listed.problems.iter().cloned());
     step.path = path;
     step
 }
@@ -50,7 +51,9 @@ pub(crate) fn read_step(
         own_dependencies(id, &mut fields, &from_body).unwrap_or_else(|| (from_body.all, Vec::new()));
     report_id(id, &mut fields);
     report_claim(&step, &mut fields);
+    let is_own_key = root.is_some_and(|it| it.get("depends").is_some());
     step.problems = fields.problems;
+    step.problems.extend(listed.into_iter().flat_map(|it| line_problems(it, is_own_key)));
     step.problems.extend(parsed.problems);
     step.problems.extend(source.content.as_ref().err().map(|why| unread(source, why)));
     report_version(&mut step, &source.path);
@@ -65,6 +68,14 @@ pub(crate) fn read_step(
         parsed.body.clone_into(&mut step.body);
     }
     step
+}
+
+/// What names no step in a Steps line stops its step, unless the front matter says what it waits for.
+fn line_problems(listed: &Listed, is_own_key: bool) -> impl Iterator<Item = Problem> {
+    let of = move |it: &Problem| {
+        if is_own_key { Problem { code: Code::DependenciesUnclear, ..it.clone() } } else { it.clone() }
+    };
+    listed.problems.iter().map(of)
 }
 
 fn step_of(
@@ -152,7 +163,7 @@ fn body_dependencies(
     listed: Option<&Listed>,
 ) -> BodyDependencies {
     let from_line = listed.and_then(|it| it.depends.clone());
-    let range = outline.section(|it| it.trim_end_matches(':').eq_ignore_ascii_case("dependencies"));
+    let range = references::section(outline);
     let section = range.clone().map(|it| references::read_section(id, &body[it]));
     let is_own_key = fields.get("depends").is_some();
     let body_at = fields.file.len() - body.len();

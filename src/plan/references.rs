@@ -1,7 +1,11 @@
 //! Dependencies as prose says them: `(depends: …)` in a Steps list, `step-N` in a Dependencies section.
 
+use std::ops::Range;
+
 use crate::plan::id::{PlanId, StepId, read_number, read_step_id};
 use crate::plan::step_number::StepNumber;
+use crate::text::front_matter;
+use crate::text::markdown::{self, Outline};
 
 /// What a Dependencies section says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,9 +26,11 @@ pub(crate) fn read_item(plan: &PlanId, text: &str) -> Option<StepId> {
 
 /// Reads the `step-N` references of a Dependencies section.
 ///
-/// Text in parentheses, the step itself and later steps of its plan do not count.
+/// Text in parentheses, the step itself and later steps of its plan do not count, nor do names in code, comments and
+/// addresses; a code span that is nothing but a name is one.
 pub(crate) fn read_section(step: &StepId, section: &str) -> Section {
-    let text = without_parentheses(section);
+    let said = markdown::prose(section, |it| read_target(it).map(|number| format!("step-{number}")));
+    let text = without_parentheses(&said);
     let start =
         text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '-' | '*' | '+' | '_' | '`'));
     if says_none(start, &text) {
@@ -34,6 +40,25 @@ pub(crate) fn read_section(step: &StepId, section: &str) -> Section {
     let n_found = steps.len();
     steps.retain(|it| it.plan != step.plan || it.number < step.number);
     if n_found == 0 { Section::Unclear } else { Section::Steps(steps) }
+}
+
+/// Returns whether a step's file names another step in its Dependencies section.
+pub(crate) fn are_in_prose(step: &StepId, file: &[u8], named: &StepId) -> bool {
+    let start = front_matter::split(file).body_start();
+    let Ok(body) = std::str::from_utf8(&file[start..]) else { return false };
+    let section = section(&markdown::outline(body)).map(|it| read_section(step, &body[it]));
+    matches!(section, Some(Section::Steps(steps)) if steps.contains(named))
+}
+
+/// The Dependencies section of a body.
+pub(crate) fn section(outline: &Outline) -> Option<Range<usize>> {
+    outline.section(|it| it.trim_end_matches(':').eq_ignore_ascii_case("dependencies"))
+}
+
+/// Reads a name of a step of the same plan as code and links have it: `step-1`, `step-1.md`, `./step-1.md`.
+pub(crate) fn read_target(text: &str) -> Option<StepNumber> {
+    let name = text.trim().trim_start_matches("./");
+    name.strip_suffix(".md").unwrap_or(name).strip_prefix("step-")?.parse().ok()
 }
 
 fn says_none(start: &str, whole: &str) -> bool {
@@ -96,21 +121,137 @@ fn without_parentheses(text: &str) -> String {
     kept
 }
 
-/// Takes the `(depends: …)` at the end of a Steps line apart: the text before it, and its references.
-pub(crate) fn split_depends<'a>(plan: &PlanId, line: &'a str) -> (&'a str, Option<Vec<StepId>>) {
-    let Some(open) = line.rfind('(').filter(|_| line.trim_end().ends_with(')')) else { return (line, None) };
-    let inner = line[open + 1..].trim_end().trim_end_matches(')').trim();
-    let folded = inner.to_ascii_lowercase();
-    let Some(head) = ["depends on", "depends"].iter().find(|it| folded.starts_with(**it)) else {
-        return (line, None);
-    };
-    let list = inner[head.len()..].trim_start().trim_start_matches(':');
-    let parts = list
-        .split([',', ';', '&'])
-        .flat_map(|it| it.split(" and "))
-        .map(|it| it.trim_matches(|c: char| c.is_whitespace() || c == '`'));
-    let items = parts.filter(|it| !it.is_empty() && !it.eq_ignore_ascii_case("none"));
-    (line[..open].trim_end(), Some(items.filter_map(|it| read_item(plan, it)).collect()))
+/// A `(depends: …)` in the text of a Steps line; all ranges are within that text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// With its parentheses.
+    pub(crate) span: Range<usize>,
+    pub(crate) items: Vec<Named>,
+    /// A parenthesis that is never closed may have lost what stood behind.
+    pub(crate) is_closed: bool,
+}
+
+/// An item of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Named {
+    /// With marks of emphasis and code around it.
+    pub(crate) outer: Range<usize>,
+    pub(crate) span: Range<usize>,
+    /// None: it names no step.
+    pub(crate) step: Option<StepId>,
+}
+
+/// Finds every `(depends: …)` and `(depends on …)` of a Steps line.
+pub(crate) fn groups(plan: &PlanId, text: &str) -> Vec<Group> {
+    let folded = text.to_ascii_lowercase();
+    let mut found: Vec<Group> = Vec::new();
+    for (open, _) in folded.match_indices('(') {
+        let is_inside = found.last().is_some_and(|it| open < it.span.end);
+        let Some(list) = list_start(&folded, open + 1).filter(|_| !is_inside) else { continue };
+        let close = closing(text, open);
+        let end = close.unwrap_or(text.len());
+        let span = open..close.map_or(end, |it| it + 1);
+        found.push(Group { span, items: named(plan, text, &(list..end)), is_closed: close.is_some() });
+    }
+    found
+}
+
+/// Returns where the items begin, if the word behind a parenthesis is `depends`, `depends on` or `depends:`.
+fn list_start(folded: &str, from: usize) -> Option<usize> {
+    let rest = folded[from..].trim_start().strip_prefix("depends")?;
+    if rest.starts_with(|c: char| c.is_alphanumeric()) {
+        return None;
+    }
+    let rest = rest.trim_start_matches([' ', '\t', '-', '_']);
+    let on = rest.strip_prefix("on").filter(|it| !it.starts_with(|c: char| c.is_alphanumeric()));
+    let rest = on.unwrap_or(rest).trim_start();
+    Some(folded.len() - rest.strip_prefix(':').unwrap_or(rest).len())
+}
+
+/// Returns the parenthesis that closes the one at `open`.
+fn closing(text: &str, open: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, c) in text[open..].char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' if depth == 1 => return Some(open + at),
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+fn named(plan: &PlanId, text: &str, list: &Range<usize>) -> Vec<Named> {
+    let mut items = Vec::new();
+    let mut start = list.start;
+    let folded = text.to_ascii_lowercase();
+    let separators = folded[list.clone()].char_indices().filter_map(|(at, c)| {
+        let at = list.start + at;
+        let is_and = folded[at..list.end].starts_with(" and ");
+        matches!(c, ',' | ';' | '&').then_some((at, 1)).or(is_and.then_some((at, 5)))
+    });
+    for (at, len) in separators.chain([(list.end, 0)]) {
+        items.extend(item(plan, text, start.min(at)..at));
+        start = at + len;
+    }
+    items
+}
+
+/// Reads one item; an empty one and `none` name nothing and want nothing.
+fn item(plan: &PlanId, text: &str, range: Range<usize>) -> Option<Named> {
+    let outer = trimmed(text, range, char::is_whitespace);
+    let span = trimmed(text, outer.clone(), |c| c.is_whitespace() || matches!(c, '`' | '*' | '_'));
+    let it = &text[span.clone()];
+    let says_none = ["none", "nothing", "n/a", "-", "–", "—"].iter().any(|no| it.eq_ignore_ascii_case(no));
+    let step = read_named(plan, it);
+    (!it.is_empty() && !says_none).then_some(Named { outer, span, step })
+}
+
+fn trimmed(text: &str, range: Range<usize>, is_mark: impl Fn(char) -> bool) -> Range<usize> {
+    let it = text[range.clone()].trim_start_matches(&is_mark);
+    let start = range.end - it.len();
+    start..start + it.trim_end_matches(&is_mark).len()
+}
+
+/// Reads what [`read_item`] reads, and also `Step 1`, `step-1.md` and a link to a step's file.
+fn read_named(plan: &PlanId, text: &str) -> Option<StepId> {
+    if let Some((label, target)) = split_link(text) {
+        let number = read_target(target);
+        let file = number.map(|number| StepId { plan: plan.clone(), number });
+        return file.or_else(|| read_named(plan, label));
+    }
+    let word = text.get(..4).filter(|it| it.eq_ignore_ascii_case("step"));
+    let number = word.and_then(|_| text[4..].strip_prefix(['-', ' ']));
+    let own = number.and_then(|it| it.trim_start().trim_end_matches(".md").parse().ok());
+    own.map(|number| StepId { plan: plan.clone(), number }).or_else(|| read_item(plan, text))
+}
+
+fn split_link(text: &str) -> Option<(&str, &str)> {
+    text.strip_prefix('[')?.strip_suffix(')')?.split_once("](")
+}
+
+/// Names a step in the way in which `old` names one: `step-2`, `2`, `p:2`, `p/step-2`, `[step-2](step-2.md)`.
+pub(crate) fn respelled(own: &PlanId, old: &str, new: &StepId) -> String {
+    if let Some((label, target)) = split_link(old) {
+        if new.plan != *own {
+            return new.to_string();
+        }
+        let is_name = read_named(own, label).is_some();
+        let label = if is_name { respelled(own, label, new) } else { label.to_owned() };
+        return format!("[{label}]({})", respelled(own, target, new));
+    }
+    let bare = old.strip_suffix(".md").unwrap_or(old);
+    let head = bare.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let tail = &old[bare.len()..];
+    let number = &new.number;
+    match head.rfind([':', '/']).filter(|_| !head.starts_with('.')) {
+        None if new.plan != *own => new.to_string(),
+        Some(at) if PlanId::new(&head[..at]) != new.plan => {
+            format!("{}{}{number}{tail}", new.plan, &head[at..])
+        }
+        _ => format!("{head}{number}{tail}"),
+    }
 }
 
 #[cfg(test)]
@@ -144,17 +285,59 @@ mod tests {
     }
 
     #[test]
-    fn a_steps_line_ends_with_its_dependencies() {
-        let plan = PlanId::new("p");
-        assert_eq!(
-            split_depends(&plan, "A (b) (depends: step-0, 1.5)"),
-            ("A (b)", Some(vec![step("0"), step("1.5")]))
+    fn names_in_code_comments_and_addresses_do_not_count() {
+        check("`cp step-1.md x`, <!-- step-2 --> http://x/step-3 and <http://x/step-3>", &Section::Unclear);
+        check("```\nstep-1\n```\n", &Section::Unclear);
+        check("<!-- step-1 -->", &Section::None);
+        check("`step-1.md`, [the schema](step-2.md)", &Section::Steps(vec![step("1"), step("2")]));
+        check("- [step-1](./step-1.md)\n- http://x (y) step-2", &Section::Steps(vec![step("1"), step("2")]));
+    }
+
+    #[track_caller]
+    fn check_groups(line: &str, expected: &[Option<&str>]) {
+        let found = groups(&PlanId::new("p"), line);
+        let found: Vec<_> = found.into_iter().flat_map(|it| it.items).map(|it| it.step).collect();
+        assert_eq!(found, expected.iter().map(|it| it.map(step)).collect::<Vec<_>>(), "{line}");
+    }
+
+    #[test]
+    fn a_steps_line_says_its_dependencies() {
+        check_groups("A (b) (depends: step-0, 1.5)", &[Some("0"), Some("1.5")]);
+        check_groups("A (depends on step-1 and other:3) (optional)", &[Some("1"), Some("other:3")]);
+        check_groups(
+            "A (Depends: `step-1`; Step 2 & [step-3](step-3.md))",
+            &[Some("1"), Some("2"), Some("3")],
         );
-        assert_eq!(
-            split_depends(&plan, "A (depends on step-1 and other:3)"),
-            ("A", Some(vec![step("1"), step("other:3")]))
-        );
-        assert_eq!(split_depends(&plan, "A (depends: none)"), ("A", Some(Vec::new())));
-        assert_eq!(split_depends(&plan, "A (draft)"), ("A (draft)", None));
+        check_groups("A (depends: 1) (depends: 2)", &[Some("1"), Some("2")]);
+        check_groups("A (depends: none)", &[]);
+        check_groups("A (depends: )", &[]);
+        check_groups("A (draft) (dependsable: 1)", &[]);
+        for text in
+            ["stpe-1", "foo", "step-1..step-3", "step-1–step-3", "1-3", "step-1 (x)", "step 1 2", "on"]
+        {
+            check_groups(&format!("A (depends: {text})"), &[None]);
+        }
+        check_groups("A (depends: step-1, foo", &[Some("1"), None]);
+        assert!(!groups(&PlanId::new("p"), "A (depends: step-1")[0].is_closed);
+    }
+
+    #[test]
+    fn a_step_is_named_again_in_the_same_way() {
+        let own = PlanId::new("p");
+        for (old, new, expected) in [
+            ("2", "4", "4"),
+            ("step-2", "4.5", "step-4.5"),
+            ("p/step-2", "4", "p/step-4"),
+            ("p:2.5", "4", "p:4"),
+            ("step-2.md", "4", "step-4.md"),
+            ("[step-2](./step-2.md)", "4", "[step-4](./step-4.md)"),
+            ("[the schema](step-2.md)", "4", "[the schema](step-4.md)"),
+            ("q:2", "q:3", "q:3"),
+            ("q/step-2", "p:3", "p/step-3"),
+            ("step-2", "q:3", "q:3"),
+            ("[step-2](step-2.md)", "q:3", "q:3"),
+        ] {
+            assert_eq!(respelled(&own, old, &step(new)), expected, "{old}");
+        }
     }
 }

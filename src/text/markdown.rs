@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd};
 
 /// A heading that stands at the top level, not in a quotation or a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,11 +18,15 @@ pub struct Heading {
     pub span: Range<usize>,
 }
 
-/// An item of a top-level list.
+/// An item of a top-level list, or of a list directly below such an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
     /// From the list mark to the end of the item with its children.
     pub span: Range<usize>,
+    /// Whether it stands below another item.
+    pub is_nested: bool,
+    /// Where `text` begins.
+    pub at: usize,
     /// The source of the item's first line behind the list mark and a task box.
     pub text: String,
     /// The item's task box, if it has one: whether it is ticked.
@@ -95,12 +99,13 @@ struct Builder<'a> {
     depth: usize,
     heading: Option<(u8, Range<usize>, Option<Range<usize>>)>,
     paragraph: Option<String>,
-    item: Option<Item>,
+    /// The open items: their places in the outline, where they are kept there.
+    open: Vec<Option<usize>>,
 }
 
 impl<'a> Builder<'a> {
     fn new(body: &'a str) -> Self {
-        Self { body, outline: Outline::default(), depth: 0, heading: None, paragraph: None, item: None }
+        Self { body, outline: Outline::default(), depth: 0, heading: None, paragraph: None, open: Vec::new() }
     }
 
     fn take(&mut self, event: &Event<'_>, span: Range<usize>) {
@@ -126,11 +131,7 @@ impl<'a> Builder<'a> {
                 self.outline.code.push(span);
             }
             Tag::List(_) | Tag::BlockQuote(_) | Tag::Table(_) | Tag::HtmlBlock => self.depth += 1,
-            Tag::Item if self.depth == 1 => {
-                self.item =
-                    Some(Item { text: first_line_of_item(&self.body[span.clone()]), span, ticked: None });
-            }
-            Tag::Item => {}
+            Tag::Item => self.start_item(span),
             _ => self.inline("", span),
         }
     }
@@ -146,8 +147,18 @@ impl<'a> Builder<'a> {
             TagEnd::List(_) | TagEnd::BlockQuote(_) | TagEnd::Table | TagEnd::HtmlBlock => {
                 self.depth = self.depth.saturating_sub(1);
             }
-            TagEnd::Item if self.depth == 1 => self.outline.items.extend(self.item.take()),
+            TagEnd::Item => drop(self.open.pop()),
             _ => {}
+        }
+    }
+
+    /// Lists inside of quotations, and deeper ones, are text.
+    fn start_item(&mut self, span: Range<usize>) {
+        let is_kept = self.open.len() < 2 && self.depth == self.open.len() + 1;
+        self.open.push(is_kept.then_some(self.outline.items.len()));
+        if is_kept {
+            let is_nested = self.depth > 1;
+            self.outline.items.push(item(self.body, span, is_nested));
         }
     }
 
@@ -175,19 +186,74 @@ impl<'a> Builder<'a> {
 
     fn task(&mut self, at: usize, ticked: bool) {
         self.outline.tasks.push(TaskBox { at, ticked });
-        let Some(item) = &mut self.item else { return };
-        if item.ticked.is_none() && self.depth == 1 {
+        let Some(item) = self.open.last().copied().flatten().map(|it| &mut self.outline.items[it]) else {
+            return;
+        };
+        if item.ticked.is_none() {
             item.ticked = Some(ticked);
-            item.text = item.text.get(3..).unwrap_or_default().trim_start().to_owned();
+            let text = item.text.get(3..).unwrap_or_default().trim_start().to_owned();
+            item.at += item.text.len() - text.len();
+            item.text = text;
         }
     }
 }
 
-/// Returns the first line of an item's source behind its list mark.
-fn first_line_of_item(source: &str) -> String {
-    let line = source.lines().next().unwrap_or_default();
+/// The parser's span may begin with the blanks before the list mark.
+fn item(body: &str, span: Range<usize>, is_nested: bool) -> Item {
+    let source = &body[span.clone()];
+    let start = span.end - source.trim_start_matches([' ', '\t']).len();
+    let line = body[start..span.end].lines().next().unwrap_or_default();
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
-    line.get(digits + 1..).unwrap_or_default().trim().to_owned()
+    let behind = line.get(digits + 1..).unwrap_or_default();
+    let at = start + line.len() - behind.trim_start().len();
+    Item { span: start..span.end, is_nested, at, text: behind.trim().to_owned(), ticked: None }
+}
+
+/// Returns a text without what is not said in it: fenced code, code spans, comments and HTML, addresses.
+///
+/// `|` stands for a piece of code or an address, and nothing for a comment. A code span stays where `is_name` accepts
+/// its content, and a link with such a target is replaced by what `is_name` makes of it.
+pub fn prose(text: &str, name: impl Fn(&str) -> Option<String>) -> String {
+    let mut cuts: Vec<(Range<usize>, String)> = Vec::new();
+    for (event, span) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
+        let said = match event {
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) => Some("|".to_owned()),
+            Event::Code(code) => name(&code).is_none().then(|| "|".to_owned()),
+            Event::Html(_) | Event::InlineHtml(_) => Some(String::new()),
+            Event::Start(Tag::Link { dest_url, link_type, .. }) => match link_type {
+                LinkType::Autolink => Some("|".to_owned()),
+                _ => name(&dest_url),
+            },
+            _ => None,
+        };
+        let is_inside = cuts.last().is_some_and(|(cut, _)| span.start < cut.end);
+        cuts.extend(said.filter(|_| !is_inside).map(|it| (span, it)));
+    }
+    let mut said = String::new();
+    let mut from = 0;
+    for (span, it) in cuts {
+        said.push_str(&text[from..span.start]);
+        said.push_str(&it);
+        from = span.end;
+    }
+    said.push_str(&text[from..]);
+    without_addresses(&said)
+}
+
+fn without_addresses(text: &str) -> String {
+    let mut said = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let is_scheme = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+        let start = rest[..at].trim_end_matches(is_scheme).len();
+        let is_end = |c: char| c.is_whitespace() || matches!(c, ')' | '>' | '<' | '"');
+        let end = rest[at..].find(is_end).map_or(rest.len(), |it| at + it);
+        said.push_str(&rest[..start]);
+        said.push('|');
+        rest = &rest[end..];
+    }
+    said.push_str(rest);
+    said
 }
 
 fn level_of(level: HeadingLevel) -> u8 {
@@ -244,6 +310,25 @@ mod tests {
                 ("three".to_owned(), None)
             ]
         );
+    }
+
+    #[test]
+    fn indented_items_and_items_of_items_begin_at_their_marks() {
+        let text = "  - one\n  - [ ]  two\n    - three\n      - four\n> - quoted\n";
+        let items: Vec<_> = outline(text).items;
+        let found: Vec<_> =
+            items.iter().map(|it| (it.text.as_str(), it.is_nested, &text[it.at..it.at + 3])).collect();
+        assert_eq!(found, [("one", false, "one"), ("two", false, "two"), ("three", true, "thr")]);
+        assert!(items.iter().all(|it| text[it.span.start..].starts_with("- ")));
+    }
+
+    #[test]
+    fn prose_is_what_a_text_says() {
+        let name = |it: &str| it.trim_end_matches(".md").strip_prefix("step-").map(|n| format!("step-{n}"));
+        let said = prose("`step-1` `cp a` <!-- x\ny --> http://x/y, <http://z> [z](step-2.md)\n", name);
+        assert_eq!(said, "`step-1` |  | | step-2\n");
+        assert_eq!(prose("(see http://x/y) z", name), "(see |) z");
+        assert_eq!(prose("a\n\n```\ncode\n```\n\nb", name), "a\n\n|\n\nb");
     }
 
     #[test]

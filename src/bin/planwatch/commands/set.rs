@@ -76,7 +76,7 @@ fn operation(key: &str, value: Option<String>, unset: bool, yaml: bool) -> Resul
 pub(crate) fn renumber(session: &Session, args: Move) -> Result<u8, Failure> {
     change::check_fields(session)?;
     let Move { id, after, dry_run } = args;
-    let request = RenumberRequest { id, after, mode: dry_run.mode() };
+    let request = RenumberRequest { id, after, mode: dry_run.mode(), ..RenumberRequest::default() };
     change::print(session, &renumber::renumber(&session.context()?, &request)?)
 }
 

@@ -1,0 +1,248 @@
+//! Edits of a Steps list: lines that appear, move and go, as byte splices over the body.
+
+use std::ops::Range;
+
+use super::{Listed, line};
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::references::{self, Group, respelled};
+use crate::plan::step_number::StepNumber;
+
+/// A range of the body, and what stands there instead.
+pub(super) type Splice = (Range<usize>, String);
+
+/// Applies splices that do not overlap, in any order.
+pub(super) fn apply(body: &str, mut splices: Vec<Splice>) -> String {
+    splices.sort_by_key(|(range, _)| (range.start, range.end));
+    let mut text = String::with_capacity(body.len());
+    let mut from = 0;
+    for (range, new) in splices {
+        text.push_str(&body[from..range.start]);
+        text.push_str(&new);
+        from = range.end;
+    }
+    text.push_str(&body[from..]);
+    text
+}
+
+/// A line to be added.
+pub(super) struct NewLine<'a> {
+    pub(super) plan: &'a PlanId,
+    pub(super) number: &'a StepNumber,
+    pub(super) title: &'a str,
+    pub(super) depends: &'a [StepId],
+}
+
+/// Makes the list name a new step, in the style of the line before it; none if the body has no list.
+pub(super) fn insertion(body: &str, lines: &[Listed], new: &NewLine<'_>) -> Option<Splice> {
+    let before = place_of(lines, None, new.number);
+    let model = &lines[before.unwrap_or(0)..].first()?;
+    let indent = indent_before(body, model.span.start);
+    let mark = &body[model.span.start..model.at];
+    let text = format!("{indent}{}{}", next_mark(&unticked(mark), lines, body), restyled(model, new));
+    Some(placed(body, lines, before, &text))
+}
+
+/// Moves a step's line with its sub-items and gives it its new number; one that stands right already gets only that.
+pub(super) fn moving(body: &str, lines: &[Listed], from: &StepNumber, to: &StepNumber) -> Vec<Splice> {
+    let Some(nth) = lines.iter().position(|it| it.number == *from) else { return Vec::new() };
+    let line = &lines[nth];
+    let before = place_of(lines, Some(nth), to);
+    let numbers = numbers(line, to);
+    if before == nth.checked_sub(1) {
+        return numbers;
+    }
+    let block = block(body, line);
+    let start = block.start;
+    let shifted = numbers.into_iter().map(|(it, new)| (it.start - start..it.end - start, new));
+    let text = apply(&body[block], shifted.collect());
+    let neighbour = before.unwrap_or(0);
+    let own_indent = indent_before(body, line.span.start);
+    let text = reindented(&text, own_indent, indent_before(body, lines[neighbour].span.start));
+    vec![(deletion(body, lines, nth), String::new()), placed(body, lines, before, &text)]
+}
+
+/// Puts a new number wherever a line has its own.
+fn numbers(line: &Listed, to: &StepNumber) -> Vec<Splice> {
+    let absolute = |it: &Range<usize>| line.at + it.start..line.at + it.end;
+    line.line.numbers.iter().map(|it| (absolute(it), to.to_string())).collect()
+}
+
+/// Returns the line behind which a number belongs; none: before the first one.
+fn place_of(lines: &[Listed], without: Option<usize>, number: &StepNumber) -> Option<usize> {
+    let lower = lines.iter().enumerate().filter(|(nth, it)| Some(*nth) != without && it.number < *number);
+    lower.max_by(|(_, a), (_, b)| a.number.cmp(&b.number)).map(|(nth, _)| nth)
+}
+
+/// Puts a line behind another one, or before the first, with the blank lines that a loose list has.
+fn placed(body: &str, lines: &[Listed], before: Option<usize>, text: &str) -> Splice {
+    let neighbour = before.unwrap_or(0);
+    let own = block(body, &lines[neighbour]);
+    let eol = eol_of(body, own.end);
+    let gap = if is_loose(body, lines, neighbour) { eol } else { "" };
+    match before {
+        Some(_) => (own.end..own.end, format!("{eol}{gap}{text}")),
+        None => (own.start..own.start, format!("{text}{eol}{gap}")),
+    }
+}
+
+/// Returns a line with its indentation and children, without the line ending behind it.
+pub(super) fn block(body: &str, line: &Listed) -> Range<usize> {
+    let start = line.span.start - indent_before(body, line.span.start).len();
+    start..line.span.start + body[line.span.clone()].trim_end().len()
+}
+
+/// Returns the bytes that go with a line: its own ending, and one of the gaps of a loose list.
+pub(super) fn deletion(body: &str, lines: &[Listed], nth: usize) -> Range<usize> {
+    let own = block(body, &lines[nth]);
+    let end = own.end + eol_at(body, own.end).len();
+    if end == body.len() && !body.ends_with('\n') {
+        let start = body[..own.start].trim_end_matches(['\r', '\n']).len();
+        return start..end;
+    }
+    let before = nth.checked_sub(1).map(|it| block(body, &lines[it]).end);
+    if let Some(before) = before.filter(|it| is_gap(&body[*it..own.start])) {
+        return before + eol_at(body, before).len()..end;
+    }
+    let next = lines.get(nth + 1).map(|it| block(body, it).start);
+    match next.filter(|it| is_gap(&body[own.end..*it])) {
+        Some(next) => own.start..next,
+        None => own.start..end,
+    }
+}
+
+/// Whether blank lines, and nothing else, stand between two lines.
+fn is_gap(between: &str) -> bool {
+    between.trim().is_empty() && between.matches('\n').count() > 1
+}
+
+fn is_loose(body: &str, lines: &[Listed], nth: usize) -> bool {
+    let gap = |first: usize, second: usize| {
+        let (first, second) = (lines.get(first)?, lines.get(second)?);
+        let between = &body[block(body, first).end..block(body, second).start];
+        between.trim().is_empty().then(|| is_gap(between))
+    };
+    gap(nth, nth + 1).or_else(|| gap(nth.checked_sub(1)?, nth)).unwrap_or(false)
+}
+
+/// Returns the line ending at a place, empty at the end of the body.
+pub(super) fn eol_at(body: &str, at: usize) -> &str {
+    let end = body[at..].find('\n').map_or(body.len(), |it| at + it + 1);
+    &body[at..end]
+}
+
+/// Returns the ending that a line next to this place gets.
+fn eol_of(body: &str, at: usize) -> &'static str {
+    let own = body[at..].find('\n').map(|it| at + it).or_else(|| body[..at].rfind('\n'));
+    if own.is_some_and(|it| body[..it].ends_with('\r')) { "\r\n" } else { "\n" }
+}
+
+fn indent_before(body: &str, at: usize) -> &str {
+    let start = body[..at].rfind('\n').map_or(0, |it| it + 1);
+    let indent = &body[start..at];
+    // The first item of an item may stand on the same line.
+    if indent.trim().is_empty() { indent } else { "" }
+}
+
+fn reindented(block: &str, from: &str, to: &str) -> String {
+    if from == to {
+        return block.to_owned();
+    }
+    let line = |it: &str| match it.strip_prefix(from) {
+        Some(rest) if !it.trim().is_empty() => format!("{to}{rest}"),
+        _ => it.to_owned(),
+    };
+    block.split_inclusive('\n').map(line).collect()
+}
+
+/// Writes name and title as the model has them; where that would not be read back, in the plainest form.
+fn restyled(model: &Listed, new: &NewLine<'_>) -> String {
+    let title = new.title.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = &model.line;
+    let mut splices: Vec<_> = line.numbers.iter().map(|it| (it.clone(), new.number.to_string())).collect();
+    let has_title = !line.title_span.is_empty();
+    if has_title {
+        splices.push((line.title_span.clone(), title.clone()));
+    }
+    let mut head = apply(&model.text[..line.end], splices);
+    head.push_str(&line.unclosed);
+    if !has_title && !title.is_empty() {
+        head = format!("{}: {title}", head.trim_end());
+    }
+    let is_same = |it: &line::Line| it.number == *new.number && it.title == title;
+    if !line::read(&head).as_ref().is_some_and(is_same) {
+        head = format!("step-{}: {title}", new.number);
+    }
+    format!("{}{}", head.trim_end(), depends_text(new))
+}
+
+fn depends_text(new: &NewLine<'_>) -> String {
+    let name =
+        |it: &StepId| if it.plan == *new.plan { format!("step-{}", it.number) } else { it.to_string() };
+    let names = new.depends.iter().map(name).collect::<Vec<_>>();
+    if names.is_empty() { String::new() } else { format!(" (depends: {})", names.join(", ")) }
+}
+
+/// A list mark with an empty task box where it has a box.
+fn unticked(mark: &str) -> String {
+    mark.replace("[x]", "[ ]").replace("[X]", "[ ]")
+}
+
+/// An ordered list goes on with the next number, unless all its lines have the same one.
+fn next_mark(mark: &str, lines: &[Listed], body: &str) -> String {
+    let digits = |it: &str| it.bytes().take_while(u8::is_ascii_digit).count();
+    let of = |it: &Listed| body[it.span.start..].split_at(digits(&body[it.span.start..])).0;
+    let is_counting = lines.len() < 2 || lines.iter().any(|it| of(it) != of(&lines[0]));
+    match mark[..digits(mark)].parse::<u64>() {
+        Ok(n) if is_counting => format!("{}{}", n.saturating_add(1), &mark[digits(mark)..]),
+        _ => mark.to_owned(),
+    }
+}
+
+/// Makes a line wait for `heirs` where it waits for `old`; an emptied `(depends: )` goes as a whole.
+pub(super) fn repointing(plan: &PlanId, line: &Listed, old: &StepId, heirs: &[StepId]) -> Vec<Splice> {
+    let own = StepId { plan: plan.clone(), number: line.number.clone() };
+    let named: Vec<_> =
+        line.groups.iter().flat_map(|it| &it.items).filter_map(|it| it.step.as_ref()).collect();
+    let mut heirs: Vec<_> = heirs.iter().filter(|it| **it != own && !named.contains(it)).collect();
+    let mut splices = Vec::new();
+    for group in line.groups.iter().filter(|it| it.items.iter().any(|it| it.step.as_ref() == Some(old))) {
+        splices.extend(repointed_group(plan, line, group, old, &heirs));
+        // The first group that named it names the heirs; that is enough.
+        heirs.clear();
+    }
+    splices
+}
+
+fn repointed_group(
+    plan: &PlanId,
+    line: &Listed,
+    group: &Group,
+    old: &StepId,
+    heirs: &[&StepId],
+) -> Vec<Splice> {
+    let is_old = |it: &references::Named| it.step.as_ref() == Some(old);
+    let absolute = |it: Range<usize>| line.at + it.start..line.at + it.end;
+    let spelled = |it: &references::Named| {
+        heirs.iter().map(|new| respelled(plan, &line.text[it.span.clone()], new)).collect::<Vec<_>>()
+    };
+    let n_old = group.items.iter().filter(|it| is_old(it)).count();
+    if n_old == 1 && !heirs.is_empty() {
+        let item = group.items.iter().filter(|it| is_old(it));
+        return item.map(|it| (absolute(it.span.clone()), spelled(it).join(", "))).collect();
+    }
+    let mut is_first = true;
+    let mut kept = Vec::new();
+    for item in &group.items {
+        if !is_old(item) {
+            kept.push(line.text[item.outer.clone()].to_owned());
+        } else if std::mem::take(&mut is_first) {
+            kept.extend(spelled(item));
+        }
+    }
+    if kept.is_empty() {
+        let start = line.text[..group.span.start].trim_end().len();
+        return vec![(absolute(start..group.span.end), String::new())];
+    }
+    let ends = group.items.first().zip(group.items.last());
+    ends.map(|(a, b)| (absolute(a.outer.start..b.outer.end), kept.join(", "))).into_iter().collect()
+}

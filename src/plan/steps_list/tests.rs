@@ -1,0 +1,240 @@
+//! The forms of Steps lines, and what becomes of them.
+
+use super::*;
+
+fn plan() -> PlanId {
+    PlanId::new("p")
+}
+
+fn listed(body: &str) -> Vec<Listed> {
+    read(&plan(), &markdown::outline(body))
+}
+
+fn number(text: &str) -> StepNumber {
+    text.parse().expect("it is a number")
+}
+
+fn step(text: &str) -> StepId {
+    references::read_item(&plan(), text).expect("it is a step")
+}
+
+#[track_caller]
+fn check_read(lines: &str, expected: &[(&str, &str)]) {
+    let body = format!("# P\n\n## Steps\n{lines}\n## Else\n- step-9: not here\n");
+    let found: Vec<_> = listed(&body).into_iter().map(|it| (it.number.to_string(), it.title)).collect();
+    let expected: Vec<_> = expected.iter().map(|(n, it)| ((*n).to_owned(), (*it).to_owned())).collect();
+    assert_eq!(found, expected, "{lines}");
+}
+
+#[test]
+fn lines_are_read_in_all_their_forms() {
+    for (line, title) in [
+        ("- step-1: Set up", "Set up"),
+        ("- [x] step-1: Create (depends: step-0)", "Create"),
+        ("* [step-1](step-1.md): Link", "Link"),
+        ("* [Titled link](step-1.md)", "Titled link"),
+        ("* [step-1: Two](./step-1.md)", "Two"),
+        ("+ [Step 1: Two](step-1.md) (depends: 0)", "Two"),
+        ("1. **step-1** – Bold", "Bold"),
+        ("1) **step-1: Bold**", "Bold"),
+        ("- **step-1:** Bold", "Bold"),
+        ("- **step-1: Bold** and more", "Bold and more"),
+        ("- **[step-1](step-1.md)**: Link", "Link"),
+        ("- `step-1` Code", "Code"),
+        ("- `step-1` – Code", "Code"),
+        ("- step-1.md: File", "File"),
+        ("- Step 1: One", "One"),
+        ("- Step 1 - One", "One"),
+        ("- **Step 1**: One", "One"),
+        ("- STEP-1: One", "One"),
+        ("- step-1 One", "One"),
+        ("- step-1. One", "One"),
+        ("- step-1: .gitignore and **bold**", ".gitignore and **bold**"),
+        ("- step-1", ""),
+        ("- step-1: One (depends: step-0) (optional)", "One (optional)"),
+        ("- **step-1: One (depends: step-0)**", "One"),
+    ] {
+        check_read(&format!("{line}\n"), &[("1", title)]);
+    }
+    check_read("- a remark\n- step-x\n- Step 2 must be reviewed\n- step-3b: no\n- stepping 4\n", &[]);
+}
+
+#[test]
+fn indented_lists_and_lists_below_phases_count() {
+    check_read("\n  - step-1: A\n  - step-2: B\n", &[("1", "A"), ("2", "B")]);
+    check_read("   1. step-1: A\n   2. step-2: B\n", &[("1", "A"), ("2", "B")]);
+    check_read("- Phase A\n  - step-1: A\n- Phase B\n  - [ ] step-2: B\n", &[("1", "A"), ("2", "B")]);
+    check_read("- step-1: A\n  - step-0 must be done\n- step-2: B\n", &[("1", "A"), ("2", "B")]);
+    check_read("- a\n  - b\n    - step-1: too deep\n", &[]);
+}
+
+#[track_caller]
+fn check_problems(line: &str, expected: &[(u32, &str)]) {
+    let file = format!("---\nstatus: active\n---\n## Steps\n- step-0: A\n{line}\n");
+    let body = &file["---\nstatus: active\n---\n".len()..];
+    let mut line = listed(body).pop().expect("there is a line");
+    line.locate("p/plan.md", file.as_bytes(), file.len() - body.len());
+    let found: Vec<_> = line.problems.iter().map(|it| (it.column, it.message.as_str())).collect();
+    assert_eq!(found, expected);
+    assert!(line.problems.iter().all(|it| (it.line, it.path.as_str()) == (6, "p/plan.md")));
+}
+
+#[test]
+fn what_is_no_step_among_the_dependencies_is_a_problem() {
+    check_problems("- step-1: B (depends: step-0, `none`)", &[]);
+    check_problems(
+        "- step-1: B (depends: step-0, stpe-1)",
+        &[(31, "the dependency `stpe-1` of the Steps list is no step")],
+    );
+    check_problems(
+        "- [ ] step-4: B (depends: step-1..step-3) (optional)",
+        &[(27, "the dependency `step-1..step-3` of the Steps list is no step")],
+    );
+    check_problems(
+        "- step-1: B (depends: step-0",
+        &[(13, "the parenthesis of the dependencies is not closed on its line")],
+    );
+}
+
+#[track_caller]
+fn check_insert(list: &str, (n, title): (&str, &str), depends: &[&str], expected: &str) {
+    let depends: Vec<_> = depends.iter().map(|it| step(it)).collect();
+    let file = format!("## Steps\n{list}");
+    let after = with_step(&plan(), file.as_bytes(), &number(n), title, &depends);
+    assert_eq!(String::from_utf8_lossy(&after), format!("## Steps\n{expected}"));
+}
+
+#[test]
+fn a_line_is_added_in_its_neighbours_style() {
+    let added = |line: &str, expected: &str| {
+        check_insert(&format!("{line}\n\nend\n"), ("2", "B"), &[], &format!("{line}\n{expected}\n\nend\n"));
+    };
+    added("- step-1: A", "- step-2: B");
+    added("- step-1 - A", "- step-2 - B");
+    added("- step-1 – A (depends: step-0) (optional)", "- step-2 – B");
+    added("* [x] `step-1` — A", "* [ ] `step-2` — B");
+    added("- step-1.md: A", "- step-2.md: B");
+    added("- **step-1: A**", "- **step-2: B**");
+    added("- **step-1: A (depends: step-0)**", "- **step-2: B**");
+    added("- **step-1:** A", "- **step-2:** B");
+    added("- **step-1** A", "- **step-2** B");
+    added("- [step-1: A](./step-1.md)", "- [step-2: B](./step-2.md)");
+    added("- [Step 1: A](step-1.md)", "- [Step 2: B](step-2.md)");
+    added("- [A](step-1.md)", "- [B](step-2.md)");
+    added("- [step-1](step-1.md): A", "- [step-2](step-2.md): B");
+    added("- Step 1: A", "- Step 2: B");
+    added("- step-1", "- step-2: B");
+    added("  - step-1: A\n    more", "  - step-2: B");
+    added("- Phase\n  - step-1: A", "  - step-2: B");
+    added("1. step-1: A", "2. step-2: B");
+    added("1. step-0: Z\n1. step-1: A", "1. step-2: B");
+    added("- step-0: Z\n\n- step-1: A", "\n- step-2: B");
+}
+
+#[test]
+fn a_line_is_added_in_its_place() {
+    check_insert("- step-0: A\n- step-2: C\n", ("1", "B"), &[], "- step-0: A\n- step-1: B\n- step-2: C\n");
+    check_insert("- step-1: A\n", ("0", "Z"), &[], "- step-0: Z\n- step-1: A\n");
+    check_insert(
+        "- step-1: A\n\n- step-2: B\n",
+        ("0", "Z"),
+        &[],
+        "- step-0: Z\n\n- step-1: A\n\n- step-2: B\n",
+    );
+    check_insert("- [A](step-1.md)", ("2", "B"), &[], "- [A](step-1.md)\n- [B](step-2.md)");
+    check_insert("* [x] step-0: A\r\n", ("1", "B"), &[], "* [x] step-0: A\r\n* [ ] step-1: B\r\n");
+    check_insert("- step-1: A\n", ("1", "B"), &[], "- step-1: A\n");
+    check_insert(
+        "1. step-1: A\n",
+        ("2", "B"),
+        &["1", "q:3"],
+        "1. step-1: A\n2. step-2: B (depends: step-1, q:3)\n",
+    );
+    check_insert("- [A](step-1.md)\n", ("2", "B ](x"), &[], "- [A](step-1.md)\n- step-2: B ](x\n");
+    check_insert("no list\n", ("2", "B"), &[], "no list\n");
+}
+
+#[track_caller]
+fn check_move(list: &str, (from, to): (&str, &str), expected: &str) {
+    let file = format!("## Steps\n{list}");
+    let after = with_moved(&plan(), file.as_bytes(), &number(from), &number(to));
+    assert_eq!(String::from_utf8_lossy(&after), format!("## Steps\n{expected}"));
+}
+
+#[test]
+fn a_line_moves_as_a_whole_and_keeps_its_bytes() {
+    check_move(
+        "- step-1:  One,  as *written* (depends: step-0) (!)\n  - sub of step-1\n\n  more\n- step-2: B (depends: step-1)\n- x\n",
+        ("1", "3"),
+        "- step-2: B (depends: step-3)\n- step-3:  One,  as *written* (depends: step-0) (!)\n  - sub of step-1\n\n  more\n- x\n",
+    );
+    check_move(
+        "- [x] [step-1](./step-1.md): A\r\n- [ ] [step-2](step-2.md): B (depends: `step-1`, 0)\r\n",
+        ("1", "2.5"),
+        "- [ ] [step-2](step-2.md): B (depends: `step-2.5`, 0)\r\n- [x] [step-2.5](./step-2.5.md): A\r\n",
+    );
+    check_move(
+        "- step-1: A\n- step-2: B\n- step-3: C\n",
+        ("2", "2.5"),
+        "- step-1: A\n- step-2.5: B\n- step-3: C\n",
+    );
+    check_move("- step-1: A\n- step-2: B", ("2", "0"), "- step-0: B\n- step-1: A");
+    check_move("- step-1: A\n- step-2: B", ("1", "3"), "- step-2: B\n- step-3: A");
+    check_move("- step-1: A\n\n- step-2: B\n\nend\n", ("1", "3"), "- step-2: B\n\n- step-3: A\n\nend\n");
+    check_move(
+        "- Phase A\n  - step-1: A\n    - sub\n- Phase B\n  - step-2: B\n- step-3: C\n",
+        ("1", "4"),
+        "- Phase A\n- Phase B\n  - step-2: B\n- step-3: C\n- step-4: A\n  - sub\n",
+    );
+    check_move("- step-2: B (depends: step-1)\n", ("1", "5"), "- step-2: B (depends: step-5)\n");
+}
+
+#[track_caller]
+fn check_remove(list: &str, n: &str, heirs: &[&str], (expected, lost): (&str, &str)) {
+    let heirs: Vec<_> = heirs.iter().map(|it| step(it)).collect();
+    let file = format!("## Steps\n{list}");
+    let (after, removed) = without_step(&plan(), file.as_bytes(), &number(n), &heirs);
+    assert_eq!(String::from_utf8_lossy(&after), format!("## Steps\n{expected}"));
+    assert_eq!(removed, lost);
+}
+
+#[test]
+fn a_line_goes_with_its_end_alone_and_is_handed_back() {
+    check_remove("- step-0: A\n- step-1: B\n\nend\n", "1", &[], ("- step-0: A\n\nend\n", "- step-1: B\n"));
+    check_remove("- step-0: A\n- step-1: B", "1", &[], ("- step-0: A", "- step-1: B"));
+    check_remove(
+        "- step-0: A\r\n  more\r\n- step-1: B\r\n",
+        "0",
+        &[],
+        ("- step-1: B\r\n", "- step-0: A\r\n  more\r\n"),
+    );
+    check_remove(
+        "- step-0: A\n\n- step-1: B\n\n- step-2: C\n",
+        "0",
+        &[],
+        ("- step-1: B\n\n- step-2: C\n", "- step-0: A\n"),
+    );
+    check_remove("- step-0: A\n\n- step-1: B\n\nend\n", "1", &[], ("- step-0: A\n\nend\n", "- step-1: B\n"));
+}
+
+#[test]
+fn what_waited_for_a_removed_line_waits_for_its_heirs() {
+    let removed = |line: &str, heirs: &[&str], expected: &str| {
+        let (list, after) = (format!("- step-2: X\n{line}\n"), format!("{expected}\n"));
+        check_remove(&list, "2", heirs, (&after, "- step-2: X\n"));
+    };
+    removed("- step-3: A (depends: step-2)", &["1"], "- step-3: A (depends: step-1)");
+    removed("- step-3: A (depends: step-2) (optional)", &[], "- step-3: A (optional)");
+    removed("- step-3: A (depends: 1, `2`)", &["0", "1"], "- step-3: A (depends: 1, `0`)");
+    removed("- step-3: A (depends on step-1 and step-2)", &["1"], "- step-3: A (depends on step-1)");
+    removed("- step-3: A (depends: 2, 0)", &["3"], "- step-3: A (depends: 0)");
+    removed("- step-3: A (depends: p:2, foo)", &["q:4"], "- step-3: A (depends: q:4, foo)");
+    removed("- step-3: A (depends: 2) (depends: 2)", &["1"], "- step-3: A (depends: 1)");
+}
+
+#[test]
+fn lines_of_other_plans_follow_too() {
+    let file = "---\ntitle: x\n---\n## Steps\n- step-1: A (depends: q:2)\n- step-2: B (depends: 1)\n";
+    let after = repointed(&plan(), file.as_bytes(), &step("q:2"), &[step("q:2.5")]);
+    assert_eq!(String::from_utf8_lossy(&after), file.replace("q:2", "q:2.5"));
+}
