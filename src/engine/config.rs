@@ -75,14 +75,11 @@ impl Reader<'_> {
     }
 
     fn report(&mut self, at: usize, message: String, hint: String) {
-        self.problems.push(Problem::at_byte(
-            self.path,
-            self.text.as_bytes(),
-            at,
-            Code::WrongType,
-            message,
-            hint,
-        ));
+        self.report_as(Code::WrongType, at, message, hint);
+    }
+
+    fn report_as(&mut self, code: Code, at: usize, message: String, hint: String) {
+        self.problems.push(Problem::at_byte(self.path, self.text.as_bytes(), at, code, message, hint));
     }
 
     /// Where a key stands: the first line that begins with it.
@@ -106,7 +103,7 @@ impl Reader<'_> {
                 || format!("known keys: {}", KEYS.join(", ")),
                 |it| format!("did you mean `{it}`?"),
             );
-            self.report(self.place(&key), format!("the key `{key}` is not known"), hint);
+            self.report_as(Code::UnknownKey, self.place(&key), format!("the key `{key}` is not known"), hint);
         }
     }
 

@@ -14,7 +14,7 @@ use crate::plan::id::{self, PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::moves::Verb;
 use crate::plan::plans::Plans;
-use crate::plan::problem::{Problem, Severity};
+use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::read::{self, PLAN_KEYS, STEP_KEYS};
 use crate::plan::words::{PlanStatus, Status, StepStatus, nearest};
 use crate::text::header_edit::{Change, NewValue};
@@ -213,7 +213,11 @@ fn judged(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Result<
 
 fn refuse_new_problems(before: &[Problem], after: &[Problem]) -> Result<(), Error> {
     let is_new = |it: &&Problem| !before.iter().any(|old| old.code == it.code && old.message == it.message);
-    let Some(problem) = after.iter().filter(|it| it.severity() == Severity::Error).find(is_new) else {
+    let Some(problem) = after
+        .iter()
+        .filter(|it| it.severity() == Severity::Error || it.code == Code::UnknownWord)
+        .find(is_new)
+    else {
         return Ok(());
     };
     Err(Error::Failed {

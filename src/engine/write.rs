@@ -195,7 +195,8 @@ pub(crate) fn describe(root: &str, op: &FileOp) -> String {
         FileOp::Change { path, before, after } => diff::unified(&shown(path), Some(before), Some(after)),
         FileOp::Discard { path, before } => diff::unified(&shown(path), Some(before), None),
         FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => {
-            format!("rename from {}\nrename to {}\n", shown(from), shown(to))
+            let (from, to) = (shown(from), shown(to));
+            format!("diff --git a/{from} b/{to}\nsimilarity index 100%\nrename from {from}\nrename to {to}\n")
         }
     }
 }

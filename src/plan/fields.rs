@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use crate::plan::problem::{Code, Problem};
 use crate::plan::records::{Attempt, Claim, Confirmation, Note, NoteType, Priority, Verify};
 use crate::plan::time::Time;
+use crate::plan::words::nearest;
 use crate::text::line_index::{self, Place};
 use crate::text::yaml::{Budget, Kind, View};
 
@@ -64,23 +65,48 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// One of a closed set of words.
-    pub(crate) fn word<T>(&mut self, key: &str, read: impl Fn(&str) -> Option<T>, known: &str) -> Option<T> {
-        let value = self.get(key)?;
-        let read = value.text().and_then(read);
-        if read.is_none() {
-            let text = value.text().unwrap_or(kind_name(value));
-            self.wrong_type(
-                value,
-                format!("`{key}: {}` is not one of {known}", shorten(text)),
-                "use one of these words",
-            );
-        }
-        read
+    /// One of a closed set of words that decides what may be done.
+    pub(crate) fn word<T>(
+        &mut self,
+        key: &str,
+        read: impl Fn(&str) -> Option<T>,
+        known: &[&str],
+    ) -> Option<T> {
+        self.word_or(Code::WrongType, key, read, known)
     }
 
+    fn word_or<T>(
+        &mut self,
+        code: Code,
+        key: &str,
+        read: impl Fn(&str) -> Option<T>,
+        known: &[&str],
+    ) -> Option<T> {
+        let value = self.get(key)?;
+        let found = value.text().and_then(read);
+        if found.is_none() {
+            let text = value.text().unwrap_or(kind_name(value));
+            let message = format!("`{key}: {}` is not one of {}", shorten(text), known.join(", "));
+            let near = nearest(text, known.iter().copied());
+            let hint = near
+                .map_or_else(|| "use one of these words".to_owned(), |it| format!("did you mean `{it}`?"));
+            let code = if value.text().is_some() { code } else { Code::WrongType };
+            self.report(value, code, message, &hint);
+        }
+        found
+    }
+
+    /// Of an unknown word nothing depends: it is told, and the default holds.
     pub(crate) fn priority(&mut self) -> Option<Priority> {
-        self.word("priority", Priority::read, "low, medium, high, critical")
+        let known = Priority::ALL.map(Priority::word);
+        self.word_or(Code::UnknownWord, "priority", Priority::read, &known)
+    }
+
+    /// As for the priority.
+    pub(crate) fn category(&mut self, known: &[&str]) -> Option<String> {
+        let read =
+            |word: &str| known.iter().find(|it| it.eq_ignore_ascii_case(word)).map(|it| (*it).to_owned());
+        self.word_or(Code::UnknownWord, "category", read, known)
     }
 
     pub(crate) fn time(&mut self, key: &str) -> Option<Time> {

@@ -71,6 +71,8 @@ codes! {
     DecisionRewritten "decision-rewritten" Warning Allowed,
     TimeInFuture "time-in-future" Warning Allowed,
     TakenBack "taken-back" Warning Allowed,
+    UnknownKey "unknown-key" Warning Allowed,
+    UnknownWord "unknown-word" Warning Allowed,
 }
 
 impl Code {

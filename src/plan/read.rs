@@ -240,15 +240,15 @@ fn plan_of(id: &PlanId, fields: &mut Fields<'_>, outline: &Outline, words: &Word
         status: status(fields, PlanStatus::Active, words),
         title: fields.text("title").or_else(heading).unwrap_or_else(|| id.to_string()),
         description: fields.text("description").or_else(|| outline.description.clone()),
-        kind: fields.word("kind", kinds, "plan, program").unwrap_or_default(),
+        kind: fields.word("kind", kinds, &["plan", "program"]).unwrap_or_default(),
         program: fields.text("program").map(PlanId::new),
-        category: fields.word("category", category, &CATEGORIES.join(", ")),
+        category: fields.category(&CATEGORIES),
         priority: fields.priority().unwrap_or_default(),
         tags: fields.texts("tags").unwrap_or_default(),
         files: fields.texts("files").unwrap_or_default(),
         goals: fields.texts("goals").unwrap_or_default(),
         success_criteria: fields.texts("success_criteria").unwrap_or_default(),
-        order: fields.word("order", orders, "dependencies, sequential").unwrap_or_default(),
+        order: fields.word("order", orders, &["dependencies", "sequential"]).unwrap_or_default(),
         confirm_phases: fields.texts("confirm_phases").unwrap_or_default(),
         confirmations: fields.confirmations(),
         draft: match fields.mapping("draft") {
@@ -268,10 +268,6 @@ fn plan_of(id: &PlanId, fields: &mut Fields<'_>, outline: &Outline, words: &Word
 /// The categories that a plan can have.
 pub const CATEGORIES: [&str; 7] =
     ["feature", "bug", "change", "analysis", "debug", "refactor", "documentation"];
-
-fn category(word: &str) -> Option<String> {
-    CATEGORIES.iter().find(|it| it.eq_ignore_ascii_case(word)).map(|it| (*it).to_owned())
-}
 
 #[cfg(test)]
 mod tests;

@@ -89,7 +89,7 @@ fn step_of(
     let from_list = || listed.map(|it| it.title.clone()).filter(|it| !it.is_empty());
     let is_required = |it: &str| it.eq_ignore_ascii_case("required").then_some(());
     let kind = fields.text("type");
-    let confirm = fields.word("confirm", is_required, "required").is_some();
+    let confirm = fields.word("confirm", is_required, &["required"]).is_some();
     let tasks = ["tasks", "acceptance", "acceptance criteria"].iter().filter_map(|name| {
         outline
             .section(|it| it.trim_end_matches(':').eq_ignore_ascii_case(name))

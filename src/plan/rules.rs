@@ -217,11 +217,9 @@ pub fn next<'a>(plans: &'a Plans, plan: &'a Plan, now: Time) -> Next<'a> {
             Some(by) => format!("{} ({by})", it.id.number),
             None => it.id.number.to_string(),
         });
-        return answer(
-            State::Waiting,
-            None,
-            format!("in progress: {}", list("step", &names.collect::<Vec<_>>())),
-        );
+        let names: Vec<_> = names.collect();
+        let are = if names.len() == 1 { "is" } else { "are" };
+        return answer(State::Waiting, None, format!("{} {are} in progress", list("step", &names)));
     }
     answer(State::Blocked, None, why_blocked(plans, plan, now))
 }

@@ -14,11 +14,17 @@ pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> Strin
     let new = String::from_utf8_lossy(after.unwrap_or_default());
     let old_name = before.map_or_else(|| "/dev/null".to_owned(), |_| format!("a/{path}"));
     let new_name = after.map_or_else(|| "/dev/null".to_owned(), |_| format!("b/{path}"));
-    let diff = TextDiff::from_lines(old.as_ref(), new.as_ref());
+    let mode = match (before, after) {
+        (None, _) => "new file mode 100644\n",
+        (_, None) => "deleted file mode 100644\n",
+        _ => "",
+    };
+    let head = format!("diff --git a/{path} b/{path}\n{mode}");
     if old.is_empty() && new.is_empty() {
-        return format!("--- {old_name}\n+++ {new_name}\n");
+        return head;
     }
-    diff.unified_diff().context_radius(3).header(&old_name, &new_name).to_string()
+    let diff = TextDiff::from_lines(old.as_ref(), new.as_ref());
+    head + &diff.unified_diff().context_radius(3).header(&old_name, &new_name).to_string()
 }
 
 #[cfg(test)]
@@ -39,12 +45,15 @@ mod tests {
         );
         assert_eq!(
             diff,
-            "--- a/p/step-1.md\n+++ b/p/step-1.md\n@@ -1,3 +1,3 @@\n ---\n-status: pending\n+status: completed\n ---\n"
+            "diff --git a/p/step-1.md b/p/step-1.md\n--- a/p/step-1.md\n+++ b/p/step-1.md\n@@ -1,3 +1,3 @@\n ---\n-status: pending\n+status: completed\n ---\n"
         );
     }
 
     #[test]
     fn a_new_file_comes_from_nothing() {
-        assert!(unified("a.md", None, Some(b"x\n")).starts_with("--- /dev/null\n+++ b/a.md\n"));
+        assert!(
+            unified("a.md", None, Some(b"x\n"))
+                .starts_with("diff --git a/a.md b/a.md\nnew file mode 100644\n--- /dev/null\n+++ b/a.md\n")
+        );
     }
 }

@@ -77,9 +77,17 @@ fn every_problem_is_reported_with_its_place() {
     errors_in_doubt(&seen);
     warnings_of_names(&seen);
     warnings_of_contents(&seen);
+    warning_of_the_configuration(&seen);
     let all: BTreeSet<_> = Code::ALL.iter().copied().filter(|it| !LATER.contains(it)).collect();
     assert_eq!(*seen.codes.borrow(), all);
     assert!(seen.wrong.borrow().is_empty(), "{}", seen.wrong.borrow());
+}
+
+fn warning_of_the_configuration(seen: &Seen) {
+    seen.check(
+        &[PLAN, ("../planwatch.toml", "by = \"ann\"\nstale_day = 3\n")],
+        &["planwatch.toml:2:1: unknown-key"],
+    );
 }
 
 const PLAN: (&str, &str) = ("a/plan.md", "# A\n");
@@ -194,12 +202,12 @@ fn errors_in_doubt(seen: &Seen) {
     );
     seen.check(
         &[("a/plan.md", "---\ntags: [house]\npriority: 3\n---\n# A\n")],
-        &["plans/a/plan.md:3:11: wrong-type"],
+        &["plans/a/plan.md:3:11: unknown-word"],
     );
     // Two wrong keys are two problems.
     seen.check(
         &[PLAN, ("a/step-1.md", "---\ncreated_at: soon\npriority: urgent\n---\n")],
-        &["plans/a/step-1.md:2:13: wrong-type", "plans/a/step-1.md:3:11: wrong-type"],
+        &["plans/a/step-1.md:2:13: wrong-type", "plans/a/step-1.md:3:11: unknown-word"],
     );
 }
 

@@ -129,7 +129,7 @@ pub(crate) enum Verb {
     Unset(write::Unset),
     /// Move a step to another place in its plan
     Move(write::Move),
-    /// Remove steps or a plan; what is removed is kept in the archive
+    /// Remove steps or plans; `undo` takes it back
     #[command(alias = "delete", alias = "rm")]
     Remove(write::Remove),
     /// Take back the last change, if nothing has changed since
@@ -155,11 +155,57 @@ const VERB_HELP: &str = "\
 Options of every verb: planwatch help --all
 ";
 
+/// As [`VERB_HELP`], for verbs that have neither arguments nor options.
+const BARE_VERB_HELP: &str = "\
+{about-with-newline}
+{usage-heading} {usage}{after-help}
+
+Options of every verb: planwatch help --all
+";
+
 /// The whole command line, with the first help screen in place of clap's own.
 pub(crate) fn command() -> clap::Command {
     let command = Cli::command();
     let screen = help::first_screen(&command);
-    command.override_help(screen).mut_subcommands(|it| it.help_template(VERB_HELP))
+    command.override_help(screen).mut_subcommands(|it| {
+        let is_bare = it.get_arguments().next().is_none();
+        it.help_template(if is_bare { BARE_VERB_HELP } else { VERB_HELP })
+    })
+}
+
+/// The command line without what is only understood: for completions and manual pages.
+pub(crate) fn visible_command() -> clap::Command {
+    let whole = Cli::command();
+    let shown = |it: &clap::Command, own: clap::Command| {
+        let arguments = it.get_arguments().filter(|it| !it.is_hide_set());
+        let own = own.args(arguments.map(|it| it.clone().hide_short_help(false)));
+        own.about(it.get_about().cloned().unwrap_or_default())
+            .after_help(it.get_after_help().cloned().unwrap_or_default())
+    };
+    let root = clap::Command::new("planwatch")
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_subcommand(true)
+        .disable_help_flag(true);
+    let verbs = help::GROUPS.iter().flat_map(|(_, of)| of.iter().map(|(name, _)| *name));
+    let verbs = verbs.filter_map(|name| Some(shown(whole.find_subcommand(name)?, clap::Command::new(name))));
+    shown(&whole, root).subcommands(verbs)
+}
+
+/// The hidden verbs, each with the verb to name in its place.
+const INSTEAD: [(&str, &str); 3] = [("steps", "list"), ("stale", "list"), ("unset", "set")];
+
+/// What to name for a verb or an option that somebody may have meant: nothing that is hidden.
+pub(crate) fn visible(name: &str) -> Option<String> {
+    let command = Cli::command();
+    if let Some(option) = name.strip_prefix("--") {
+        let verbs = command.get_subcommands().flat_map(clap::Command::get_arguments);
+        let is_hidden = |it: &clap::Arg| it.get_long() == Some(option) && it.is_hide_set();
+        return (!command.get_arguments().chain(verbs).any(is_hidden)).then(|| name.to_owned());
+    }
+    // A value's name, as one of `--color`, is no verb and stays.
+    let verb = command.find_subcommand(name).map_or(name, clap::Command::get_name);
+    let instead = INSTEAD.iter().find(|(it, _)| *it == verb).map_or(verb, |(_, instead)| instead);
+    (!instead.is_empty()).then(|| instead.to_owned())
 }
 
 #[cfg(test)]
@@ -169,5 +215,21 @@ mod tests {
     #[test]
     fn the_definition_holds_together() {
         command().debug_assert();
+        visible_command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_hidden_is_not_offered() {
+        let hidden: Vec<_> =
+            Cli::command().get_subcommands().filter(|it| it.is_hide_set()).cloned().collect();
+        assert_eq!(hidden.len(), INSTEAD.len());
+        for verb in hidden {
+            let instead = visible(verb.get_name()).unwrap();
+            assert!(visible_command().find_subcommand(&instead).is_some(), "{instead}");
+            assert!(visible_command().find_subcommand(verb.get_name()).is_none());
+        }
+        assert_eq!(visible("--no-index"), None);
+        assert_eq!(visible("--status").as_deref(), Some("--status"));
+        assert_eq!(visible("rm").as_deref(), Some("remove"));
     }
 }

@@ -33,7 +33,9 @@ use crate::typed;
 /// Runs a command line and returns its exit code.
 pub(crate) fn run(words: &[OsString]) -> u8 {
     let mut command = args::command();
-    let cli = command.try_get_matches_from_mut(words).and_then(|it| Cli::from_arg_matches(&it));
+    let cli = command
+        .try_get_matches_from_mut(typed::with_texts_marked(words))
+        .and_then(|it| Cli::from_arg_matches(&it));
     let Cli { everywhere, verb } = match cli {
         Ok(cli) => cli,
         Err(error) => return not_understood(&error, words),

@@ -6,20 +6,23 @@
 
 mod git_user;
 
+use std::cell::Cell;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use etcetera::BaseStrategy;
-use planwatch::disk::{Disk, PlansDir, RealDisk};
+use planwatch::disk::{Disk, PlansDir, RealDisk, read_file};
+use planwatch::engine::config::CONFIG_FILE;
 use planwatch::engine::context::{Context, Here, Reading};
 use planwatch::engine::error::Error;
 use planwatch::engine::workspace::{self, Workspace, WorkspaceRequest};
 use planwatch::plan::time::Time;
+use planwatch::text::line_index::line_text;
 
 use crate::args::Everywhere;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::output::{Form, Loudness, Output};
 use crate::patience::Patience;
 use crate::typed::Typed;
@@ -31,6 +34,8 @@ pub(crate) struct Session {
     plans: Option<PathBuf>,
     reading: Reading,
     disk: Arc<dyn Disk>,
+    /// What is said once of the surroundings was said.
+    is_told: Cell<bool>,
 }
 
 impl Session {
@@ -38,26 +43,78 @@ impl Session {
     pub(crate) fn begin(everywhere: &Everywhere, output: Output) -> Result<Self, Failure> {
         if let Some(directory) = &everywhere.directory {
             env::set_current_dir(directory).map_err(|error| {
-                let message = format!("there is no directory `{}`: {error}", directory.display());
+                let why = failure::system(&error);
+                let message = format!("the directory `{}` cannot be entered: {why}", directory.display());
                 Failure::failed("not-found", message).with_exit(3)
             })?;
         }
         let directory = env::current_dir().map_err(|error| {
-            Failure::failed("not-found", format!("the working directory is gone: {error}")).with_exit(3)
+            Failure::failed(
+                "not-found",
+                format!("the working directory is gone: {}", failure::system(&error)),
+            )
+            .with_exit(3)
         })?;
         let reading = if everywhere.no_index { Reading::Files } else { Reading::Index };
         let plans = everywhere.plans.as_ref().map(|it| directory.join(it));
-        Ok(Self { output, directory, plans, reading, disk: Arc::new(RealDisk) })
+        Ok(Self { output, directory, plans, reading, disk: Arc::new(RealDisk), is_told: Cell::new(false) })
     }
 
-    /// Finds the plans directory and the configuration; what is wrong in the latter is told.
+    /// Finds the plans directory and the configuration; what is wrong in the latter is told once.
     pub(crate) fn workspace(&self) -> Result<Workspace, Failure> {
+        let found = self.find()?;
+        if !self.is_told.replace(true) {
+            found.problems.iter().for_each(|it| self.output.warning(it));
+            self.tell_surroundings(&found);
+        }
+        Ok(found)
+    }
+
+    /// As [`Self::workspace`], for the verb whose answer holds what is wrong in the configuration.
+    pub(crate) fn workspace_to_check(&self) -> Result<Workspace, Failure> {
+        let found = self.find()?;
+        self.tell_surroundings(&found);
+        Ok(found)
+    }
+
+    /// Says where the plans are, what is configured, what is read, and who asks.
+    fn tell_surroundings(&self, found: &Workspace) {
+        if self.output.loudness < Loudness::Verbose {
+            return;
+        }
+        let shown = |path: &Path| path.strip_prefix(&self.directory).unwrap_or(path).display().to_string();
+        let plans = found.plans_dir.as_deref().map_or_else(|| "none".to_owned(), shown);
+        let config = self.config_file(found).map_or_else(|| "none".to_owned(), |it| shown(&it));
+        let read = if self.reading == Reading::Index { "the index" } else { "the files themselves" };
+        let by = by(found);
+        let said = format!("plans: {plans}; configuration: {config}; read through {read}; you are {by}");
+        self.output.detail("surroundings", &said);
+    }
+
+    /// The configuration that is in force: the nearest one within the repository.
+    pub(crate) fn config_file(&self, found: &Workspace) -> Option<PathBuf> {
+        let end = found.repository.clone().or_else(home);
+        let mut above = Vec::new();
+        for directory in self.directory.ancestors() {
+            above.push(directory.join(CONFIG_FILE));
+            if end.as_deref() == Some(directory) {
+                break;
+            }
+        }
+        above.into_iter().find(|it| it.is_file())
+    }
+
+    /// The line of the configuration that a problem is about.
+    pub(crate) fn config_line(&self, found: &Workspace, line: u32) -> Option<String> {
+        let bytes = read_file(&*self.disk, &self.config_file(found)?).ok()?;
+        line_text(&bytes, line)
+    }
+
+    fn find(&self) -> Result<Workspace, Failure> {
         let env = variable("PLANS_DIR").map(|it| self.directory.join(it));
         let request =
             WorkspaceRequest { start: self.directory.clone(), plans: self.plans.clone(), env, home: home() };
-        let found = workspace::find(&self.disk, &request)?;
-        found.problems.iter().for_each(|it| self.output.warning(it));
-        Ok(found)
+        Ok(workspace::find(&self.disk, &request)?)
     }
 
     /// The surroundings of a verb that needs plans.
@@ -142,7 +199,10 @@ pub(crate) fn empty_plans_dir() -> Result<PathBuf, Failure> {
     let plans = env::temp_dir().join(format!("planwatch-{}", std::process::id())).join("plans");
     let made = std::fs::create_dir_all(&plans).map(|()| plans);
     made.map_err(|error| {
-        Failure::failed("io-error", format!("no temporary directory could be made: {error}"))
+        Failure::failed(
+            "io-error",
+            format!("no temporary directory could be made: {}", failure::system(&error)),
+        )
     })
 }
 

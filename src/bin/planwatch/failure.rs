@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use anstyle::{AnsiColor, Style};
 
+use crate::args;
 use crate::output::{escaped_lines, hint_line};
+use crate::screens::text::hanging;
 use crate::table::paint;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -53,10 +55,10 @@ impl Failure {
         }
     }
 
-    pub(crate) fn to_text(&self) -> String {
+    pub(crate) fn to_text(&self, width: Option<usize>) -> String {
         let head = paint(ERROR, &format!("error[{}]:", self.code));
-        let hint = self.hint.as_deref().map(hint_line).unwrap_or_default();
-        format!("{head} {}\n{hint}", escaped_lines(&self.message))
+        let hint = self.hint.as_deref().map(|it| hint_line(it, width)).unwrap_or_default();
+        hanging(&format!("{head} {}\n", escaped_lines(&self.message)), width, 2) + &hint
     }
 
     pub(crate) fn to_json(&self) -> Value {
@@ -73,13 +75,29 @@ impl From<Error> for Failure {
 
 /// The error's sentence, and behind it what the system said.
 fn message(error: &Error) -> String {
-    let mut message = error.to_string();
+    let mut message = plain_system(&error.to_string());
     let source = std::error::Error::source(error);
-    let system = source.map(|it| it.source().unwrap_or(it).to_string());
-    if let Some(system) = system.filter(|it| !message.contains(it.as_str())) {
-        message = format!("{message}: {system}");
+    if let Some(said) =
+        source.map(|it| system(it.source().unwrap_or(it))).filter(|it| !message.contains(it.as_str()))
+    {
+        message = format!("{message}: {said}");
     }
     message
+}
+
+/// A sentence without the number that a system puts behind its own words.
+fn plain_system(message: &str) -> String {
+    let Some((before, after)) = message.split_once(" (os error ") else { return message.to_owned() };
+    format!("{before}{}", after.split_once(')').map_or("", |(_, rest)| rest))
+}
+
+/// What the system said, as a part of a sentence and without its number.
+pub(crate) fn system(error: &dyn std::error::Error) -> String {
+    let said = error.to_string();
+    let said = said.split(" (os error ").next().unwrap_or_default();
+    let mut letters = said.chars();
+    let first = letters.next().filter(|_| !letters.as_str().starts_with(char::is_uppercase));
+    first.map_or_else(|| said.to_owned(), |it| it.to_lowercase().chain(letters).collect())
 }
 
 /// Says a wrong command line in the form of every other error.
@@ -87,7 +105,7 @@ pub(crate) fn of_command_line(error: &clap::Error) -> Failure {
     let named = |kind| error.get(kind).map(text).unwrap_or_default();
     let near = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
     let near = near.into_iter().find_map(|it| error.get(it)).map(nearest_of);
-    let near = near.filter(|it| !it.is_empty()).map(|it| format!("did you mean `{it}`?"));
+    let near = near.and_then(|it| args::visible(&it)).map(|it| format!("did you mean `{it}`?"));
     let (message, hint) = match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let verb = named(ContextKind::InvalidSubcommand);
@@ -110,6 +128,13 @@ pub(crate) fn of_command_line(error: &clap::Error) -> Failure {
             };
             let known = if valid.is_empty() { usage(error) } else { format!("one of {valid}") };
             (message, near.map_or(known.clone(), |it| format!("{it} {known}")))
+        }
+        ErrorKind::ValueValidation => {
+            let option = option_name(&named(ContextKind::InvalidArg));
+            (
+                format!("`{}` is no value of {option}", named(ContextKind::InvalidValue)),
+                format!("{option} takes a whole number, as in {option} 7"),
+            )
         }
         ErrorKind::ArgumentConflict => {
             let (one, other) = (named(ContextKind::InvalidArg), named(ContextKind::PriorArg));
@@ -217,7 +242,32 @@ mod tests {
         check("planwatch list --stat pending", "there is no option `--stat`", "did you mean `--status`?");
         check("planwatch new", "TITLE is missing", "usage: planwatch new TITLE [STEP]…");
         check("planwatch list --color pink", "`pink` is no value of --color", "one of auto, always, never");
+        check(
+            "planwatch list --nope",
+            "there is no option `--nope`",
+            "`planwatch list --help` names the options; a text that begins with `-` goes after `--`",
+        );
+        check("planwatch steps-x", "there is no verb `steps-x`", "did you mean `list`?");
+        check("planwatch complet", "there is no verb `complet`", "did you mean `done`?");
+        check(
+            "planwatch status --days x",
+            "`x` is no value of --days",
+            "--days takes a whole number, as in --days 7",
+        );
+        check(
+            "planwatch search a --limit -1",
+            "`-1` is no value of --limit",
+            "--limit takes a whole number, as in --limit 7",
+        );
         check("planwatch show a b", "`b` is one argument too many", "usage: planwatch show ID");
+    }
+
+    #[test]
+    fn the_numbers_of_a_system_are_not_shown() {
+        let error = std::io::Error::from_raw_os_error(2);
+        assert!(error.to_string().ends_with("(os error 2)"));
+        assert_eq!(system(&error), "no such file or directory");
+        assert_eq!(plain_system("`a`: No such file (os error 2); so"), "`a`: No such file; so");
     }
 
     #[test]

@@ -154,7 +154,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::args;
+    use crate::{args, typed};
 
     #[test]
     fn every_verb_is_in_one_group() {
@@ -193,7 +193,8 @@ mod tests {
                 let ends = [" | ", " > ", " < ", "   "].iter().filter_map(|it| line.find(it));
                 let line = &line[..ends.min().unwrap_or(line.len())];
                 let words = shell_words::split(line).unwrap();
-                let read = args::command().try_get_matches_from(words);
+                let words: Vec<_> = words.into_iter().map(std::ffi::OsString::from).collect();
+                let read = args::command().try_get_matches_from(typed::with_texts_marked(&words));
                 assert!(read.is_ok(), "{line}: {}", read.unwrap_err());
             }
         }

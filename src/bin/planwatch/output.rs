@@ -13,9 +13,10 @@ use planwatch::engine::shape;
 use planwatch::plan::problem::Problem;
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::fields;
 use crate::screens::DIM;
+use crate::screens::text::hanging;
 use crate::table::paint;
 
 /// How a verb's answer is written.
@@ -47,6 +48,8 @@ pub(crate) struct Output {
     pub(crate) loudness: Loudness,
     /// The terminal's width; none where nothing may be cut.
     pub(crate) width: Option<usize>,
+    /// As `width`, of what is said on stderr.
+    aside_width: Option<usize>,
     stdout: ColorChoice,
     stderr: ColorChoice,
 }
@@ -54,20 +57,21 @@ pub(crate) struct Output {
 impl Output {
     /// `columns` is what the environment says of the width, for terminals that do not tell.
     pub(crate) fn new(form: Form, loudness: Loudness, colour: ColorChoice, columns: Option<usize>) -> Self {
-        let stdout = io::stdout();
-        let told = || {
-            terminal_size::terminal_size_of(io::stdout())
-                .map(|(it, _)| usize::from(it.0))
-                .filter(|it| *it > 0)
+        let (stdout, stderr) = (io::stdout(), io::stderr());
+        let known = |told: Option<(terminal_size::Width, terminal_size::Height)>| {
+            let told = told.map(|(it, _)| usize::from(it.0)).filter(|it| *it > 0);
+            told.or(columns).unwrap_or(80)
         };
-        let width = stdout.is_terminal().then(|| told().or(columns).unwrap_or(80));
+        let width = stdout.is_terminal().then(|| known(terminal_size::terminal_size_of(&stdout)));
+        let aside_width = stderr.is_terminal().then(|| known(terminal_size::terminal_size_of(&stderr)));
         let choice = |auto: ColorChoice| if colour == ColorChoice::Auto { auto } else { colour };
         Self {
             form,
             loudness,
             width,
+            aside_width,
             stdout: choice(AutoStream::choice(&stdout)),
-            stderr: choice(AutoStream::choice(&io::stderr())),
+            stderr: choice(AutoStream::choice(&stderr)),
         }
     }
 
@@ -112,28 +116,42 @@ impl Output {
 
     /// Tells why a verb failed. Nobody can be told if this fails too.
     pub(crate) fn failure(&self, failure: &Failure) {
-        let said =
-            if self.is_json() { format!("{}\n", printable(&failure.to_json())) } else { failure.to_text() };
+        let said = if self.is_json() {
+            format!("{}\n", printable(&failure.to_json()))
+        } else {
+            failure.to_text(self.aside_width)
+        };
         self.aside(&said);
     }
 
     /// Says something beside the answer: what to do next, what was left out.
     pub(crate) fn hint(&self, hint: &str) {
         if self.loudness > Loudness::Quiet && !self.is_json() {
-            self.aside(&hint_line(hint));
+            self.aside(&hint_line(hint, self.aside_width));
         }
     }
 
     /// Tells what happened beside the answer, as it happens.
     pub(crate) fn notice(&self, notice: &Notice) {
         let (code, least, message) = sentence(notice);
-        if self.loudness < least {
-            return;
+        if self.loudness >= least {
+            self.note(code, &message);
         }
+    }
+
+    /// Says what only somebody who asks for more wants to know.
+    pub(crate) fn detail(&self, code: &str, message: &str) {
+        if self.loudness == Loudness::Verbose {
+            self.note(code, message);
+        }
+    }
+
+    fn note(&self, code: &str, message: &str) {
         if self.is_json() {
             self.aside(&format!("{}\n", printable(&json!({"notice": {"code": code, "message": message}}))));
         } else {
-            self.aside(&format!("{} {}\n", paint(NOTE, "note:"), escaped(&message)));
+            let line = format!("{} {}\n", paint(NOTE, "note:"), escaped(message));
+            self.aside(&hanging(&line, self.aside_width, 6));
         }
     }
 
@@ -144,10 +162,9 @@ impl Output {
         }
         let Problem { path, line, column, message, hint, .. } = problem;
         let head = paint(WARNING, "warning:");
-        self.aside(&format!("{head} {}:{line}:{column}: {}\n", escaped(path), escaped(message)));
-        if !hint.is_empty() {
-            self.aside(&hint_line(hint));
-        }
+        let hint = if hint.is_empty() { String::new() } else { format!("; {}", escaped(hint)) };
+        let line = format!("{head} {}:{line}:{column}: {}{hint}\n", escaped(path), escaped(message));
+        self.aside(&hanging(&line, self.aside_width, 2));
     }
 
     /// Says what a long-running verb is doing.
@@ -166,15 +183,18 @@ impl Output {
 const NOTE: Style = AnsiColor::Cyan.on_default();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 
-pub(crate) fn hint_line(hint: &str) -> String {
-    format!("{} {}\n", paint(NOTE, "hint:"), escaped(hint))
+pub(crate) fn hint_line(hint: &str, width: Option<usize>) -> String {
+    hanging(&format!("{} {}\n", paint(NOTE, "hint:"), escaped(hint)), width, 6)
 }
 
 fn delivered(written: io::Result<()>) -> Result<Reader, Failure> {
     match written {
         Ok(()) => Ok(Reader::There),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Gone),
-        Err(error) => Err(Failure::failed("output", format!("the answer could not be written: {error}"))),
+        Err(error) => Err(Failure::failed(
+            "output",
+            format!("the answer could not be written: {}", failure::system(&error)),
+        )),
     }
 }
 

@@ -49,9 +49,11 @@ pub(crate) fn colour(status: &str) -> Style {
 
 /// A step's status in one or two words: a pending one that waits for nothing is ready.
 pub(crate) fn state(step: &StepShape) -> Cell {
+    if step.status == "in_progress" && step.lapsed {
+        return styled(BUSY, "◐ in_progress (lapsed)").or_short("◐ lapsed");
+    }
     let (word, style) = match step.status.as_str() {
         "pending" if step.ready => ("ready".to_owned(), READY),
-        "in_progress" if step.lapsed => ("in_progress (lapsed)".to_owned(), BUSY),
         "?" => ("unreadable".to_owned(), BAD),
         status => (escaped(status).into_owned(), colour(status)),
     };
@@ -63,13 +65,13 @@ pub(crate) fn short_state(step: &StepShape) -> Cell {
     if step.lapsed { styled(BUSY, format!("{} lapsed", mark(&step.status))) } else { state(step) }
 }
 
-/// What to type for the step to do: one whose claim lapsed is somebody's until it is taken back.
+/// What to type for the step to do: one whose claim lapsed is somebody's until it is taken over.
 pub(crate) fn for_next(step: &StepShape) -> Vec<(String, &'static str)> {
     let id = typed(&step.id);
     let show = (format!("planwatch show {id}"), "to read it");
     let done = (format!("planwatch done {id}"), "to complete it");
     if step.lapsed {
-        return vec![show, (format!("planwatch set {id} status pending --force"), "to take it back")];
+        return vec![show, (format!("planwatch start {id} --force"), "to take it over")];
     }
     vec![show, (format!("planwatch start {id}"), "to begin it"), done]
 }

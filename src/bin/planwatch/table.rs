@@ -5,19 +5,23 @@
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::screens::text::fitted;
+
 /// Between two columns.
 const GAP: usize = 2;
 /// A text column is cut to this before columns go or names are cut.
 const TEXT_LEAST: usize = 24;
 /// A text column is cut to this before ordinary names are.
 const TEXT_SHORT: usize = 12;
-/// No column is cut further than this; narrower terminals wrap the lines.
+/// Where even this is too much, columns are left out.
 const LEAST: usize = 10;
 
 /// One place in a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
     text: String,
+    /// What stands for the text where there is little room; empty: nothing shorter.
+    short: String,
     style: Style,
 }
 
@@ -26,16 +30,32 @@ impl Cell {
     pub(crate) fn painted(&self) -> String {
         paint(self.style, &self.text)
     }
+
+    /// Says the same in fewer words, for tables that are short of room.
+    #[must_use]
+    pub(crate) fn or_short(self, short: impl Into<String>) -> Self {
+        Self { short: short.into(), ..self }
+    }
+
+    fn text(&self, words: Words) -> &str {
+        if words == Words::Short && !self.short.is_empty() { &self.short } else { &self.text }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Words {
+    Whole,
+    Short,
 }
 
 /// Makes a cell without colour.
 pub(crate) fn cell(text: impl Into<String>) -> Cell {
-    Cell { text: text.into(), style: Style::new() }
+    Cell { text: text.into(), ..Cell::default() }
 }
 
 /// Makes a cell in a style.
 pub(crate) fn styled(style: Style, text: impl Into<String>) -> Cell {
-    Cell { text: text.into(), style }
+    Cell { text: text.into(), style, ..Cell::default() }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,10 +69,14 @@ pub(crate) enum Align {
 pub(crate) enum Yields {
     /// Left out whole.
     Whole,
+    /// Cut before anything else is, and left out where even that is not enough.
+    Extra,
     /// Cut: free text.
     Text,
     /// Cut once the free text is short: names that people may want to copy.
     Name,
+    /// Left out where nothing else helps.
+    Last,
     Nothing,
 }
 
@@ -69,8 +93,8 @@ pub(crate) fn column(head: &'static str, yields: Yields) -> Column {
 }
 
 /// Makes a column of numbers.
-pub(crate) fn numbers(head: &'static str) -> Column {
-    Column { head, align: Align::Right, yields: Yields::Nothing }
+pub(crate) fn numbers(head: &'static str, yields: Yields) -> Column {
+    Column { head, align: Align::Right, yields }
 }
 
 #[derive(Debug, Clone)]
@@ -112,19 +136,18 @@ impl Table {
 
     /// Draws the table; no width: nothing is cut.
     pub(crate) fn draw(&self, width: Option<usize>) -> String {
-        let shown = self.shown_columns();
-        let widths = self.fitted(shown, width);
+        let (words, widths) = self.fitted(width);
         let mut drawn = String::new();
         if widths.iter().any(|(at, _)| !self.columns[*at].head.is_empty()) {
             let heads =
                 self.columns.iter().map(|it| styled(Style::new().dimmed(), it.head)).collect::<Vec<_>>();
-            self.draw_row(&mut drawn, &heads, &widths);
+            self.draw_row(&mut drawn, &heads, &widths, words);
         }
         for row in &self.rows {
             match row {
-                Row::Cells(cells) => self.draw_row(&mut drawn, cells, &widths),
+                Row::Cells(cells) => self.draw_row(&mut drawn, cells, &widths, words),
                 Row::Line(line) => {
-                    drawn.push_str(line);
+                    drawn.push_str(&fitted(line, width));
                     drawn.push('\n');
                 }
             }
@@ -140,38 +163,63 @@ impl Table {
     }
 
     /// The columns that hold anything, with the width that they would like.
-    fn shown_columns(&self) -> Vec<(usize, usize)> {
+    fn shown_columns(&self, words: Words) -> Vec<(usize, usize)> {
         let wanted = |at: usize| {
-            let most = self.cells().filter_map(|it| it.get(at)).map(|it| it.text.width()).max().unwrap_or(0);
+            let widths = self.cells().filter_map(|it| it.get(at)).map(|it| it.text(words).width());
+            let most = widths.max().unwrap_or(0);
             (most > 0).then(|| most.max(self.columns[at].head.width()))
         };
         (0..self.columns.len()).filter_map(|at| Some((at, wanted(at)?))).collect()
     }
 
-    fn fitted(&self, mut columns: Vec<(usize, usize)>, width: Option<usize>) -> Vec<(usize, usize)> {
-        let Some(width) = width.map(|it| it.saturating_sub(self.indent)) else { return columns };
-        let yields = |at: usize| self.columns[at].yields;
-        let spare = |columns: &[(usize, usize)], least: usize| -> usize {
-            columns
-                .iter()
-                .filter(|(at, _)| yields(*at) == Yields::Text)
-                .map(|(_, it)| it.saturating_sub(least))
-                .sum()
+    /// Shorter words first, then fewer columns, then cuts.
+    fn fitted(&self, width: Option<usize>) -> (Words, Vec<(usize, usize)>) {
+        let columns = self.shown_columns(Words::Whole);
+        let Some(width) = width.map(|it| it.saturating_sub(self.indent)) else {
+            return (Words::Whole, columns);
         };
-        while total(&columns) > width + spare(&columns, TEXT_LEAST) {
+        let yields = |at: usize| self.columns[at].yields;
+        let with_texts_cut = |columns: &[(usize, usize)]| {
+            let is_text = |at: usize| yields(at) == Yields::Text;
+            total(columns.iter().map(|(at, it)| if is_text(*at) { TEXT_LEAST.min(*it) } else { *it }))
+        };
+        let (words, mut columns) = if with_texts_cut(&columns) <= width {
+            (Words::Whole, columns)
+        } else {
+            (Words::Short, self.shown_columns(Words::Short))
+        };
+        while with_texts_cut(&columns) > width {
             let Some(at) = columns.iter().rposition(|(at, _)| yields(*at) == Yields::Whole) else { break };
             columns.remove(at);
         }
+        let with_all_cut = |columns: &[(usize, usize)]| {
+            let is_cut = |at: usize| matches!(yields(at), Yields::Extra | Yields::Text | Yields::Name);
+            total(columns.iter().map(|(at, it)| if is_cut(*at) { LEAST.min(*it) } else { *it }))
+        };
+        while with_all_cut(&columns) > width {
+            let last = |what: Yields| columns.iter().rposition(|(at, _)| yields(*at) == what);
+            let Some(at) = last(Yields::Extra).or_else(|| last(Yields::Last)) else { break };
+            columns.remove(at);
+        }
+        self.cut_columns(&mut columns, width);
+        (words, columns)
+    }
+
+    fn cut_columns(&self, columns: &mut [(usize, usize)], width: usize) {
         let rounds = [
-            (Yields::Text, TEXT_LEAST),
-            (Yields::Name, TEXT_LEAST),
-            (Yields::Text, TEXT_SHORT),
-            (Yields::Name, LEAST),
-            (Yields::Text, LEAST),
+            (Some(Yields::Extra), LEAST),
+            (Some(Yields::Text), TEXT_LEAST),
+            (Some(Yields::Name), TEXT_LEAST),
+            (Some(Yields::Text), TEXT_SHORT),
+            (Some(Yields::Name), LEAST),
+            (Some(Yields::Text), LEAST),
+            (None, 1),
         ];
         for (what, least) in rounds {
-            while total(&columns) > width {
-                let can_shrink = |(at, it): &&mut (usize, usize)| yields(*at) == what && *it > least;
+            while total(columns.iter().map(|(_, it)| *it)) > width {
+                let can_shrink = |(at, it): &&mut (usize, usize)| {
+                    what.is_none_or(|what| self.columns[*at].yields == what) && *it > least
+                };
                 let Some((_, widest)) = columns.iter_mut().filter(can_shrink).max_by_key(|(_, it)| *it)
                 else {
                     break;
@@ -179,16 +227,18 @@ impl Table {
                 *widest -= 1;
             }
         }
-        columns
     }
 
-    fn draw_row(&self, drawn: &mut String, cells: &[Cell], widths: &[(usize, usize)]) {
+    fn draw_row(&self, drawn: &mut String, cells: &[Cell], widths: &[(usize, usize)], words: Words) {
         let mut line = " ".repeat(self.indent);
         let mut owed = 0;
         let empty = Cell::default();
         for (at, width) in widths {
             let cell = cells.get(*at).unwrap_or(&empty);
-            let text = cut(&cell.text, *width);
+            let text = match self.columns[*at].yields {
+                Yields::Name => cut_name(cell.text(words), *width),
+                _ => cut(cell.text(words), *width),
+            };
             let pad = width.saturating_sub(text.width());
             if self.columns[*at].align == Align::Right {
                 owed += pad;
@@ -208,8 +258,8 @@ impl Table {
     }
 }
 
-fn total(columns: &[(usize, usize)]) -> usize {
-    columns.iter().map(|(_, width)| width + GAP).sum::<usize>().saturating_sub(GAP)
+fn total(widths: impl Iterator<Item = usize>) -> usize {
+    widths.map(|it| it + GAP).sum::<usize>().saturating_sub(GAP)
 }
 
 /// Puts the codes of a style around a text; what prints takes them out where there are no colours.
@@ -236,6 +286,16 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     kept
 }
 
+/// Cuts the id of a step so that its number stays: `ledger…:2.75`.
+fn cut_name(name: &str, width: usize) -> String {
+    let number = name.rfind(':').map_or("", |at| &name[at..]);
+    let room = width.saturating_sub(number.width());
+    if name.width() <= width || number.is_empty() || room < 3 {
+        return cut(name, width);
+    }
+    cut(&name[..name.len() - number.len()], room) + number
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,7 +303,7 @@ mod tests {
     fn table(rows: &[[&str; 4]]) -> Table {
         let mut table = Table::new([
             column("plan", Yields::Name),
-            numbers("n"),
+            numbers("n", Yields::Nothing),
             column("title", Yields::Text),
             column("last", Yields::Whole),
         ]);
@@ -310,9 +370,59 @@ mod tests {
     }
 
     #[test]
+    fn short_words_come_before_a_column_goes_or_a_title_is_cut() {
+        let title = "A title of more than 24 columns";
+        let mut table = Table::new([
+            column("status", Yields::Nothing),
+            column("title", Yields::Text),
+            column("at", Yields::Whole),
+        ]);
+        table.row([cell("in_progress (lapsed)").or_short("lapsed"), cell(title), cell("today")]);
+        let drawn = |width| plain(&table, Some(width));
+        assert!(drawn(80).contains("in_progress (lapsed)"));
+        assert_eq!(
+            drawn(50),
+            format!("status  title                            at\nlapsed  {title}  today\n")
+        );
+        assert_eq!(drawn(33), "status  title\nlapsed  A title of more than 24…\n");
+    }
+
+    #[test]
+    fn where_cuts_do_not_help_columns_go() {
+        let mut table = Table::new([
+            column("plan", Yields::Name),
+            column("progress", Yields::Last),
+            column("title", Yields::Text),
+            column("waits for", Yields::Extra),
+        ]);
+        table.row([
+            cell("a-long-plan-name"),
+            cell("███░░ 3/5"),
+            cell("A long title too"),
+            cell("1, 2, 3, 4, 5, 6"),
+        ]);
+        assert_eq!(
+            plain(&table, Some(34)),
+            "plan        progress   title\na-long-pl…  ███░░ 3/5  A long tit…\n"
+        );
+        for width in 1..80 {
+            let drawn = plain(&table, Some(width));
+            assert!(width < 16 || drawn.lines().all(|it| it.width() <= width), "{width}:\n{drawn}");
+        }
+    }
+
+    #[test]
     fn a_cut_never_splits_a_wide_character() {
         assert_eq!(cut("計画書", 4), "計…");
         assert_eq!(cut("計画書", 6), "計画書");
         assert_eq!(cut("abc def", 5), "abc…");
+    }
+
+    #[test]
+    fn the_id_of_a_step_keeps_its_number() {
+        assert_eq!(cut_name("ledger-migration:2.75", 12), "ledger…:2.75");
+        assert_eq!(cut_name("ledger-migration", 12), "ledger-migr…");
+        assert_eq!(cut_name("plan:2.75", 6), "plan:…");
+        assert_eq!(cut_name("plan:2.75", 9), "plan:2.75");
     }
 }

@@ -33,6 +33,57 @@ pub(crate) fn look(typed: &[OsString]) -> Typed {
     found
 }
 
+/// Stands before a word that begins with `-` and is no option; no argument of a process can hold it itself.
+pub(crate) const TEXT_MARK: char = '\0';
+
+/// Marks what `search` is to take as text, as `-token` for what must not be there.
+///
+/// Long words with `--` stay options, so that a slip in one is told.
+pub(crate) fn with_texts_marked(typed: &[OsString]) -> Vec<OsString> {
+    let mut words = typed.to_vec();
+    let Some(verb) = verb_at(typed).filter(|at| ["search", "recall"].iter().any(|it| typed[*at] == *it))
+    else {
+        return words;
+    };
+    let mut is_value = false;
+    for word in words.iter_mut().skip(verb + 1) {
+        let Some(text) = word.to_str() else { continue };
+        if text == "--" {
+            break;
+        }
+        if !is_value && is_text(text) {
+            *word = format!("{TEXT_MARK}{text}").into();
+            continue;
+        }
+        is_value = !is_value && takes_value(text);
+    }
+    words
+}
+
+fn verb_at(typed: &[OsString]) -> Option<usize> {
+    let mut is_value = false;
+    for (at, word) in typed.iter().enumerate().skip(1) {
+        let word = word.to_string_lossy();
+        if !is_value && !word.starts_with('-') {
+            return Some(at);
+        }
+        is_value = !is_value && takes_value(&word);
+    }
+    None
+}
+
+/// The options of `search` and of all verbs whose value is a word of its own.
+fn takes_value(word: &str) -> bool {
+    matches!(word, "--plans" | "--color" | "--limit" | "-C")
+}
+
+fn is_text(word: &str) -> bool {
+    let Some(letters) = word.strip_prefix('-').filter(|it| !it.is_empty() && !it.starts_with('-')) else {
+        return false;
+    };
+    !letters.starts_with('C') && !letters.chars().all(|it| "qvh".contains(it))
+}
+
 fn choice(word: &str) -> ColorChoice {
     match word {
         "always" => ColorChoice::Always,
@@ -60,5 +111,29 @@ mod tests {
             ColorChoice::Never,
         );
         check("planwatch --color=always new -- --json", Form::Text, ColorChoice::Always);
+    }
+
+    #[track_caller]
+    fn check_marks(line: &str, expected: &str) {
+        let words: Vec<_> = line.split(' ').map(OsString::from).collect();
+        let marked: Vec<_> =
+            with_texts_marked(&words).into_iter().map(|it| it.into_string().unwrap()).collect();
+        assert_eq!(marked.join(" ").replace(TEXT_MARK, "<text>"), expected);
+    }
+
+    #[test]
+    fn what_search_must_not_find_is_text_and_options_stay_options() {
+        check_marks("planwatch search hash -token", "planwatch search hash <text>-token");
+        check_marks(
+            "planwatch -q -C search recall -verbose -v",
+            "planwatch -q -C search recall <text>-verbose -v",
+        );
+        check_marks(
+            "planwatch search a --limit -1 -qv -query",
+            "planwatch search a --limit -1 -qv <text>-query",
+        );
+        check_marks("planwatch search a -Cdir --nope -- -b", "planwatch search a -Cdir --nope -- -b");
+        check_marks("planwatch list -token", "planwatch list -token");
+        check_marks("planwatch --json search - -x", "planwatch --json search - <text>-x");
     }
 }

@@ -73,7 +73,8 @@ fn what_is_wrong_is_named_with_its_place() {
     check_problems("---\nclaim: {id: h1234567}\n---\n", &[("stale-claim", 2, 8)]);
     check_problems("---\ndepends: [abc]\n---\n", &[("dependency-missing", 2, 11)]);
     check_problems("# A\n\n## Dependencies\nthe schema\n", &[("dependencies-unclear", 4, 1)]);
-    check_problems("---\npriority: urgent\n---\n", &[("wrong-type", 2, 11)]);
+    check_problems("---\npriority: urgent\n---\n", &[("unknown-word", 2, 11)]);
+    check_problems("---\npriority: [high]\n---\n", &[("wrong-type", 2, 11)]);
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn the_lowest_numbered_ready_step_is_next() {
     check("status: active", &["1 completed", "1.5 pending [1]", "2 pending"], State::Next, "1.5");
     check("status: active", &["1 skipped", "2 pending [1]"], State::Next, "2");
     check("order: sequential", &["1 pending", "2 pending"], State::Next, "1");
-    check("order: sequential", &["1 in_progress", "2 pending"], State::Waiting, "in progress: step 1");
+    check("order: sequential", &["1 in_progress", "2 pending"], State::Waiting, "step 1 is in progress");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_claim_lapses_after_a_day() {
         "status: active",
         &["1 in_progress claim: {id: h1234567, by: ann, at: 2026-11-21T11:00:00Z}"],
         State::Waiting,
-        "in progress: step 1 (ann)",
+        "step 1 (ann) is in progress",
     );
     check(
         "status: active",
@@ -118,7 +118,7 @@ fn a_claim_lapses_after_a_day() {
         State::Next,
         "1",
     );
-    check("status: active", &["1 in_progress"], State::Waiting, "in progress: step 1");
+    check("status: active", &["1 in_progress"], State::Waiting, "step 1 is in progress");
 }
 
 #[test]

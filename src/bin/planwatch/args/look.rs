@@ -10,7 +10,7 @@ use planwatch::engine::show::GraphForm;
   planwatch status --markdown > briefing.md")]
 pub(crate) struct Status {
     /// Call a step stale after N days, and tell what was finished since (default: 7)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) days: Option<u32>,
     /// Print Markdown
     #[arg(long, conflicts_with = "json")]
@@ -111,13 +111,14 @@ pub(crate) struct Next {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planwatch search token
+  planwatch search hash -token
   planwatch search '\"refresh token\" -draft'")]
 pub(crate) struct Search {
     /// Words to find; "…" for a phrase, -word for what must not be there
     #[arg(required = true, value_name = "QUERY")]
     pub(crate) query: Vec<String>,
     /// Print at most N results
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 20, allow_negative_numbers = true)]
     pub(crate) limit: usize,
 }
 

@@ -183,15 +183,17 @@ pub(crate) struct Move {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planwatch remove auth:3
-  planwatch remove auth --yes")]
+  planwatch remove auth --yes
+
+What is removed is kept in _archive; steps that waited for a removed one wait for what it waited for.")]
 pub(crate) struct Remove {
     /// Steps or plans (can be repeated)
     #[arg(required = true, value_name = "ID")]
     pub(crate) ids: Vec<String>,
-    /// Remove a plan without being asked
+    /// Remove plans as well; without it only steps are removed
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Remove it whatever stands against it
+    /// Remove also what is in progress, what others wait for, and unknown files
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]

@@ -8,7 +8,7 @@ use planwatch::engine::add::{self, AddRequest};
 
 use crate::args::write::Add;
 use crate::context::Session;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::screens::change;
 
 pub(crate) fn run(session: &Session, args: Add) -> Result<u8, Failure> {
@@ -43,6 +43,7 @@ fn read(path: &Path) -> Result<String, Failure> {
     done.map(|_| text).map_err(|error| {
         let exit = if error.kind() == io::ErrorKind::NotFound { 3 } else { 1 };
         let code = if exit == 3 { "not-found" } else { "unreadable" };
-        Failure::failed(code, format!("`{}` cannot be read: {error}", path.display())).with_exit(exit)
+        Failure::failed(code, format!("`{}` cannot be read: {}", path.display(), failure::system(&error)))
+            .with_exit(exit)
     })
 }

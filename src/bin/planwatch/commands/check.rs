@@ -1,60 +1,113 @@
 //! `check`: every problem with its place, its line and what to do about it.
 
 use planwatch::engine::check::{self, CheckReport, CheckRequest};
-use planwatch::engine::shape::shown_path;
+use planwatch::engine::context::Context;
+use planwatch::engine::error::Error;
+use planwatch::engine::shape::{self, shown_path};
+use planwatch::engine::workspace::Workspace;
 use planwatch::engine::write::{ChangeReport, Mode};
+use planwatch::plan::problem::{Problem, Severity};
+use serde_json::{Value, json};
 
 use crate::args::look::Check;
 use crate::context::Session;
 use crate::failure::Failure;
-use crate::screens::change;
-use crate::screens::{DIM, GOOD, problems, text};
+use crate::screens::{DIM, GOOD, count, problems, text};
 use crate::table::paint;
 
 pub(crate) fn run(session: &Session, args: &Check) -> Result<u8, Failure> {
-    let context = session.context()?;
+    let workspace = session.workspace_to_check()?;
+    let plans = workspace.plans_dir.clone().ok_or(Error::NoPlansDir)?;
+    let context = session.context_in(&workspace, &plans)?;
     let mode = if args.dry_run { Mode::DryRun } else { Mode::Write };
     let report = session.patiently(|| check::check(&context, &CheckRequest { fix: args.fix, mode }))?;
+    let found = Found::new(session, &workspace, &report);
     let output = &session.output;
     if output.is_json() {
-        output.json("problem-list", report.to_json())?;
-        return Ok(report.exit_code());
+        output.json("problem-list", found.to_json(&report))?;
+    } else {
+        let mendable = if report.problems.is_empty() { 0 } else { mendable(session, &context, args)? };
+        let fixed = report.fixed.as_ref().map(fixed).unwrap_or_default();
+        output.text(&format!("{fixed}{}", found.screen(mendable, output.width)))?;
     }
-    let fixed = report.fixed.as_ref().map(fixed).unwrap_or_default();
-    output.text(&format!("{fixed}{}", screen(&report)))?;
     for refused in report.fixed.iter().flat_map(|it| &it.refused) {
         output.failure(&Failure::of(&refused.error));
     }
-    Ok(report.exit_code())
+    Ok(if found.n_errors() > 0 { 6 } else { 0 })
 }
 
+/// How many files `--fix` would mend, or would have mended if it were not a dry run.
+fn mendable(session: &Session, context: &Context, args: &Check) -> Result<usize, Failure> {
+    if args.fix {
+        return Ok(0);
+    }
+    let trial = CheckRequest { fix: true, mode: Mode::DryRun };
+    let trial = session.patiently(|| check::check(context, &trial))?;
+    Ok(trial.fixed.as_ref().map_or(0, n_mended))
+}
+
+fn n_mended(report: &ChangeReport) -> usize {
+    report.changes.iter().filter(|it| it.was_written).count()
+}
+
+/// All problems, those of the configuration among them, by the path that is shown.
+struct Found(Vec<(String, Problem, Option<String>)>);
+
+impl Found {
+    fn new(session: &Session, workspace: &Workspace, report: &CheckReport) -> Self {
+        let of_files = report.problems.iter().zip(&report.lines);
+        let of_files =
+            of_files.map(|(it, line)| (shown_path(&report.root, &it.path), it.clone(), line.clone()));
+        let of_config = workspace
+            .problems
+            .iter()
+            .map(|it| (it.path.clone(), it.clone(), session.config_line(workspace, it.line)));
+        let mut all: Vec<_> = of_files.chain(of_config).collect();
+        all.sort_by(|(one, a, _), (other, b, _)| {
+            (one, a.line, a.column).cmp(&(other, b.line, b.column)).then_with(|| a.cmp(b))
+        });
+        Self(all)
+    }
+
+    fn n_errors(&self) -> usize {
+        self.0.iter().filter(|(_, it, _)| it.severity() == Severity::Error).count()
+    }
+
+    fn to_json(&self, report: &CheckReport) -> Value {
+        let shaped = |(path, it, _): &(String, Problem, Option<String>)| {
+            let shown = Problem { path: path.clone(), ..it.clone() };
+            shape::problem("", &shown)
+        };
+        let problems: Vec<_> = self.0.iter().map(shaped).collect();
+        let n_errors = self.n_errors();
+        let fixed = report.fixed.as_ref().map(ChangeReport::to_json);
+        json!({"problems": problems, "errors": n_errors, "warnings": self.0.len() - n_errors, "fixed": fixed})
+    }
+
+    fn screen(&self, mendable: usize, width: Option<usize>) -> String {
+        let mut said = String::new();
+        for (path, problem, source) in &self.0 {
+            said.push_str(&problems::problem(problem, path, source.as_deref(), width));
+            said.push('\n');
+        }
+        let sum = problems::sum(self.n_errors(), self.0.len() - self.n_errors());
+        if sum.is_empty() {
+            return format!("{}\n", paint(GOOD, "no problems"));
+        }
+        let fix = match mendable {
+            0 => String::new(),
+            n => format!("; `planwatch check --fix` mends {}", count(n, "file")),
+        };
+        format!("{said}{sum}{fix}\n")
+    }
+}
+
+/// What was mended, as a diff, so that nobody has to guess.
 fn fixed(report: &ChangeReport) -> String {
-    let said = if report.is_dry_run {
-        text::diff(&report.diff)
-    } else {
-        report.changes.iter().map(|it| change::line("fix", it)).collect()
-    };
-    if said.is_empty() { format!("{}\n\n", paint(DIM, "nothing to mend")) } else { format!("{said}\n") }
-}
-
-fn screen(report: &CheckReport) -> String {
-    let mut said = String::new();
-    for (problem, source) in report.problems.iter().zip(&report.lines) {
-        said.push_str(&problems::problem(
-            problem,
-            &shown_path(&report.root, &problem.path),
-            source.as_deref(),
-        ));
-        said.push('\n');
+    let n = n_mended(report);
+    if n == 0 {
+        return format!("{}\n\n", paint(DIM, "nothing to mend"));
     }
-    let sum = problems::sum(report.n_errors(), report.problems.len() - report.n_errors());
-    let fixable = report.problems.iter().filter(|it| it.is_fixable).count();
-    if sum.is_empty() {
-        return format!("{}\n", paint(GOOD, "no problems"));
-    }
-    let fix = match fixable {
-        0 => String::new(),
-        n => format!("; `planwatch check --fix` mends {n}"),
-    };
-    format!("{said}{sum}{fix}\n")
+    let said = if report.is_dry_run { "would mend" } else { "mended" };
+    format!("{}\n{said} {}\n\n", text::diff(&report.diff), count(n, "file"))
 }

@@ -1,36 +1,67 @@
 //! `edit`: the user's editor on a file, and what is wrong with it afterwards.
 
 use std::io::IsTerminal;
+use std::path::Path;
 
 use planwatch::agent::editor;
+use planwatch::engine::context::Context;
 use planwatch::engine::edit;
 use planwatch::engine::shape::shown_path;
-use planwatch::plan::problem::Severity;
+use planwatch::engine::show::{self, ShowReport, ShowRequest};
+use planwatch::plan::problem::{Problem, Severity};
+use planwatch::text::line_index::line_text;
 
 use crate::args::write::Edit;
 use crate::context::{self, Session};
-use crate::failure::Failure;
-use crate::screens::problems;
+use crate::failure::{self, Failure};
+use crate::output::escaped;
+use crate::screens::{BOLD, problems};
+use crate::table::paint;
 
 pub(crate) fn run(session: &Session, args: &Edit) -> Result<u8, Failure> {
     let context = session.context()?;
     let command = command()?;
     let file = edit::file(&context, &args.id)?;
+    let before = read(&context, &file);
     let name = command.first().cloned().unwrap_or_default();
     let failed =
         |what: String| Failure::failed("editor", what).with_hint("VISUAL or EDITOR names another one");
     let has_ended_well = editor::run(&command, &file)
-        .map_err(|error| failed(format!("`{name}` could not be started: {error}")))?;
+        .map_err(|error| failed(format!("`{name}` could not be started: {}", failure::system(&error))))?;
     if !has_ended_well {
         return Err(failed(format!("`{name}` ended with an error")));
     }
     let context = session.context()?;
+    let after = read(&context, &file);
     let found = edit::problems(&context, &args.id)?;
-    let root = context.root_name();
-    let said: String =
-        found.iter().map(|it| problems::problem(it, &shown_path(&root, &it.path), None)).collect();
-    session.output.text(&said)?;
+    let (root, width) = (context.root_name(), session.output.width);
+    let shown = |it: &Problem| {
+        let line = after.as_deref().filter(|_| it.line > 1 || it.column > 1);
+        let line = line.and_then(|bytes| line_text(bytes, it.line));
+        problems::problem(it, &shown_path(&root, &it.path), line.as_deref(), width)
+    };
+    if found.is_empty() {
+        let did = if after == before { "unchanged" } else { "edited" };
+        session.output.told(&format!("{did} {}\n", paint(BOLD, &escaped(&full_id(&context, &args.id)?))))?;
+    } else {
+        session.output.text(&found.iter().map(shown).collect::<String>())?;
+    }
     Ok(if found.iter().any(|it| it.severity() == Severity::Error) { 6 } else { 0 })
+}
+
+/// What the file holds; none where it cannot be read.
+fn read(context: &Context, file: &Path) -> Option<Vec<u8>> {
+    let relative = file.strip_prefix(context.plans.root()).ok()?;
+    context.plans.read(relative).ok().map(|it| it.bytes)
+}
+
+fn full_id(context: &Context, typed: &str) -> Result<String, Failure> {
+    let request = ShowRequest { id: typed.to_owned(), ..ShowRequest::default() };
+    Ok(match show::show(context, &request)? {
+        ShowReport::Step(it) => it.step.id,
+        ShowReport::Plan(it) => it.plan.id,
+        ShowReport::Graph { plan, .. } => plan,
+    })
 }
 
 /// The editor's words; without a terminal none is guessed.

@@ -7,6 +7,7 @@ use crate::args::setup::Help;
 use crate::context::Session;
 use crate::failure::Failure;
 use crate::help;
+use crate::screens::text::fitted;
 
 pub(crate) fn run(session: &Session, args: &Help) -> Result<u8, Failure> {
     let text = match &args.topic {
@@ -14,7 +15,7 @@ pub(crate) fn run(session: &Session, args: &Help) -> Result<u8, Failure> {
         None if args.all => help::whole_screen(&args::command()),
         None => help::first_screen(&args::command()).ansi().to_string(),
     };
-    session.output.text(&text)?;
+    session.output.text(&fitted(&text, session.output.width))?;
     Ok(0)
 }
 
@@ -27,7 +28,8 @@ fn about(topic: &str) -> Result<String, Failure> {
         (Some(verb), Some(topic)) => Ok(format!("{verb}\n{topic}")),
         (Some(text), None) | (None, Some(text)) => Ok(text),
         (None, None) => {
-            let verbs: Vec<_> = command.get_subcommands().map(clap::Command::get_name).collect();
+            let verbs = command.get_subcommands().filter(|it| !it.is_hide_set());
+            let verbs: Vec<_> = verbs.map(clap::Command::get_name).collect();
             let known = verbs.into_iter().chain(help::names().map(|(it, _)| it));
             let hint = nearest(topic, known).map(|it| format!("did you mean `{it}`?"));
             let hint = hint.unwrap_or_else(|| "`planwatch help --all` names the verbs and topics".to_owned());

@@ -3,12 +3,14 @@
 use planwatch::engine::context::Context;
 use planwatch::engine::list::{self, ListReport, ListRequest};
 use planwatch::engine::shape::{PlanShape, StepShape};
+use planwatch::plan::model::PlanKind;
 
 use crate::args::look::{List, Stale, Steps};
 use crate::commands::welcome;
 use crate::context::Session;
 use crate::failure::Failure;
 use crate::output::escaped;
+use crate::screens::text::fitted;
 use crate::screens::{DIM, bar_of, count, heading, plans, steps as step_table, to_type, typed};
 use crate::table::paint;
 
@@ -36,33 +38,63 @@ fn print(session: &Session, request: &ListRequest) -> Result<u8, Failure> {
     let width = session.output.width;
     let text = match &report {
         ListReport::Plans { plans, hidden } if plans.is_empty() => no_plans(request, *hidden),
-        ListReport::Plans { plans, hidden } => plans::table(plans, context.now).draw(width) + &more(*hidden),
+        ListReport::Plans { plans, hidden } => {
+            plans::table(plans, context.now).draw(width) + &more(request, *hidden) + &to_join(request, plans)
+        }
         ListReport::Steps { plan, steps } => steps_of(&context, request, (plan, steps), width)?,
     };
-    session.output.text(&text)?;
+    session.output.text(&fitted(&text, width))?;
     Ok(0)
 }
 
 /// How many plans `--all` would add.
-fn more(hidden: usize) -> String {
+fn more(request: &ListRequest, hidden: usize) -> String {
+    let program = request.plan.as_deref().map(|it| format!("{} ", typed(it))).unwrap_or_default();
     match hidden {
         0 => String::new(),
-        n => format!("\n{}\n", paint(DIM, &format!("{n} more: planwatch list --all"))),
+        n => format!("\n{}\n", paint(DIM, &format!("{n} more: planwatch list {program}--all"))),
     }
 }
 
+/// What to type for one more plan, where a program was asked for.
+fn to_join(request: &ListRequest, plans: &[PlanShape]) -> String {
+    let Some(asked) = &request.plan else { return String::new() };
+    let program = plans.iter().find(|it| it.kind == PlanKind::Program).map(|it| it.id.as_str());
+    let of_child = || plans.iter().find_map(|it| it.program.as_deref());
+    format!("\n{}", to_type(&[joining(program.or_else(of_child).unwrap_or(asked))]))
+}
+
+fn joining(program: &str) -> (String, &'static str) {
+    (format!("planwatch new TITLE --program {}", typed(program)), "to put a plan into it")
+}
+
 fn no_plans(request: &ListRequest, hidden: usize) -> String {
+    if let Some(program) = &request.plan {
+        return format!("No plan belongs to it yet.\n{}", to_type(&[joining(program)]));
+    }
     let is_filtered =
         !request.status.is_empty() || request.program.is_some() || request.tag.is_some() || request.stale;
     let open = ("planwatch list".to_owned(), "to list the open plans");
     let all = ("planwatch list --all".to_owned(), "to list every plan");
-    let new = ("planwatch new TITLE STEP…".to_owned(), "to make a plan");
     match (is_filtered, hidden) {
         (true, _) => format!("No plan is like that.\n{}", to_type(&[open, all])),
         (false, _) if request.archived => format!("No plan is archived.\n{}", to_type(&[open])),
         (false, 0) => welcome::screen(),
-        (false, n) => format!("No plan is open; {} closed or archived.\n{}", are(n), to_type(&[all, new])),
+        (false, n) => format!("{}{}", none_open(n), after_all()),
     }
+}
+
+/// That there are plans, but none to work on.
+pub(crate) fn none_open(n: usize) -> String {
+    format!("No plan is open; {} closed or archived.\n", are(n))
+}
+
+/// What to type when no plan is open.
+pub(crate) fn after_all() -> String {
+    to_type(&[
+        ("planwatch list --all".to_owned(), "to list every plan"),
+        ("planwatch new TITLE STEP…".to_owned(), "to make a plan"),
+    ])
 }
 
 fn are(n: usize) -> String {
@@ -80,6 +112,7 @@ fn steps_of(
     let id = typed(&plan.id);
     if steps.is_empty() {
         let (said, commands) = match plan.steps_total {
+            0 if plan.kind == PlanKind::Program => ("It has no steps of its own.", vec![joining(&plan.id)]),
             0 => ("It has no steps yet.", vec![(format!("planwatch add {id} TITLE"), "to add one")]),
             _ => ("No step is like that.", vec![(format!("planwatch list {id}"), "to list all of them")]),
         };

@@ -12,6 +12,7 @@ use planwatch::plan::moves::Verb;
 use crate::args::work::{Attempt, Move, Note};
 use crate::context::Session;
 use crate::failure::Failure;
+use crate::screens::text::hanging;
 use crate::screens::{change, typed};
 
 pub(crate) fn run(session: &Session, verb: Verb, args: Move) -> Result<u8, Failure> {
@@ -41,21 +42,28 @@ fn say_next(session: &Session, context: &Context, report: &ChangeReport) -> Resu
         Some(step) => format!("{} {}", step.id, step.title),
         None => next.why,
     };
-    session.output.told(&change::next_line(&said)).map(drop)
+    let line = hanging(&change::next_line(&said), session.output.width, 6);
+    session.output.told(&line).map(drop)
 }
 
 pub(crate) fn attempt(session: &Session, args: Attempt) -> Result<u8, Failure> {
     change::check_fields(session)?;
     let Attempt { id, outcome, notes, at, status, keep_status, by, claim, force, dry_run } = args;
+    not_empty(&outcome, "how did it go?", "name an outcome, as in planwatch attempt auth:2 'partly done'")?;
     let mode = dry_run.mode();
     let request =
         AttemptRequest { id, outcome, notes, by: by.by, at, status, keep_status, claim, force, mode };
     change::print(session, &update::attempt(&session.context()?, &request)?)
 }
 
+fn not_empty(text: &str, message: &str, hint: &str) -> Result<(), Failure> {
+    if text.trim().is_empty() { Err(Failure::usage(message, hint)) } else { Ok(()) }
+}
+
 pub(crate) fn note(session: &Session, args: Note) -> Result<u8, Failure> {
     change::check_fields(session)?;
     let Note { id, text, kind, by, dry_run } = args;
+    not_empty(&text, "the note is empty", "say something, as in planwatch note auth:2 'ask first'")?;
     let request = NoteRequest { id, text, kind, by: by.by, mode: dry_run.mode() };
     change::print(session, &note::note(&session.context()?, &request)?)
 }

@@ -2,6 +2,7 @@
 
 use planwatch::engine::create::{self, NewRequest};
 use planwatch::engine::write::{ChangeReport, Mode};
+use planwatch::plan::id;
 
 use crate::args::write::{Kind, New};
 use crate::context::{self, Session};
@@ -26,11 +27,21 @@ pub(crate) fn run(session: &Session, args: New) -> Result<u8, Failure> {
         by: args.by.by,
         mode,
     };
-    let report = match mode {
+    let mut report = match mode {
         Mode::Write => create::new(&session.context_to_make()?, &request)?,
         Mode::DryRun => looked_at(session, &request)?,
     };
-    change::print(session, &report)
+    if let Some(program) = report.changes.first().filter(|_| request.is_program && request.steps.is_empty()) {
+        report.hints = vec![format!("planwatch new TITLE --program {}", program.id)];
+    }
+    let code = change::print(session, &report)?;
+    if let Some(made) = report.changes.first() {
+        let name = id::slug(&made.title, &|_| false);
+        if name != made.id && !report.is_dry_run {
+            session.output.hint(&format!("the name `{name}` is taken, so this plan is `{}`", made.id));
+        }
+    }
+    Ok(code)
 }
 
 /// Says what would be made, also where the plans directory would have to be made first.

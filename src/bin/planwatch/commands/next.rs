@@ -10,6 +10,7 @@ use crate::args::look::Next;
 use crate::context::Session;
 use crate::failure::Failure;
 use crate::output::escaped;
+use crate::screens::text::fitted;
 use crate::screens::{BOLD, DIM, ago, for_next, heading, state, steps, to_type, typed};
 use crate::table::{Table, Yields, cell, column, paint, styled};
 
@@ -28,7 +29,7 @@ pub(crate) fn run(session: &Session, args: Next) -> Result<u8, Failure> {
 }
 
 fn screen(report: &NextReport, now: Time, width: Option<usize>) -> String {
-    let Some(step) = &report.step else { return nothing(report) };
+    let Some(step) = &report.step else { return fitted(&nothing(report), width) };
     let mut text = heading(&step.id, &step.title);
     let mut facts = vec![state(step).painted()];
     facts.extend(step.phase.as_deref().map(|it| format!("phase {}", escaped(it))));
@@ -39,7 +40,7 @@ fn screen(report: &NextReport, now: Time, width: Option<usize>) -> String {
     text.push_str(&to_type(&for_next(step)));
     let others = report.candidates.as_deref().unwrap_or_default();
     let others: Vec<_> = others.iter().filter(|it| it.step.id != step.id).collect();
-    text + &also(&others, now, width)
+    fitted(&text, width) + &also(&others, now, width)
 }
 
 /// The next steps of other plans.

@@ -10,12 +10,28 @@ use crate::args::look::Search;
 use crate::context::Session;
 use crate::failure::Failure;
 use crate::output::escaped;
+use crate::screens::text::{fitted, hanging};
 use crate::screens::{BOLD, DIM, PLAIN, READY, to_type};
 use crate::table::{cut, paint};
+use crate::typed::TEXT_MARK;
 
 pub(crate) fn run(session: &Session, args: &Search) -> Result<u8, Failure> {
+    let words: Vec<_> = args.query.iter().map(|it| it.strip_prefix(TEXT_MARK).unwrap_or(it)).collect();
+    let query = words.join(" ");
+    if query.trim().is_empty() {
+        return Err(Failure::usage(
+            "there is nothing to search for",
+            "name a word, as in planwatch search token",
+        ));
+    }
+    if args.limit == 0 {
+        return Err(Failure::usage(
+            "a search for no results finds nothing",
+            "--limit takes a whole number from 1 on",
+        ));
+    }
     let context = session.context()?;
-    let request = SearchRequest { query: args.query.join(" "), limit: args.limit };
+    let request = SearchRequest { query, limit: args.limit };
     let report = session.patiently(|| search::search(&context, &request))?;
     if session.output.is_json() {
         session.output.json("search", report.to_json())?;
@@ -28,11 +44,13 @@ pub(crate) fn run(session: &Session, args: &Search) -> Result<u8, Failure> {
 fn screen(report: &SearchReport, limit: usize, width: Option<usize>) -> String {
     if report.hits.is_empty() {
         let fewer = ("planwatch search WORD".to_owned(), "with fewer words, to find more");
-        return format!("Nothing was found for: {}\n{}", escaped(&report.query), to_type(&[fewer]));
+        let said = format!("Nothing was found for: {}\n{}", escaped(&report.query), to_type(&[fewer]));
+        return fitted(&said, width);
     }
     let mut said = String::new();
     for hit in &report.hits {
-        writeln!(said, "{}  {}", paint(BOLD, &escaped(&hit.id)), escaped(&hit.title)).ok();
+        let head = format!("{}  {}\n", paint(BOLD, &escaped(&hit.id)), escaped(&hit.title));
+        said.push_str(&hanging(&head, width, 4));
         let snippet = snippet(&hit.snippet, width.map_or(usize::MAX, |it| it.saturating_sub(4)));
         if hit.snippet != hit.title && !snippet.trim().is_empty() {
             writeln!(said, "    {snippet}").ok();

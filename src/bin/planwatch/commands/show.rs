@@ -11,9 +11,9 @@ use crate::args::look::Show;
 use crate::context::Session;
 use crate::failure::Failure;
 use crate::output::{escaped, escaped_lines};
-use crate::screens::text::{indented, markdown, wrapped};
+use crate::screens::text::{hanging, indented, markdown, without_steps_list};
 use crate::screens::{BOLD, DIM, ago, bar_of, heading, plans, problems, state, steps};
-use crate::table::{Table, Yields, cell, column, paint, styled};
+use crate::table::paint;
 
 pub(crate) fn run(session: &Session, args: Show) -> Result<u8, Failure> {
     let context = session.context()?;
@@ -42,24 +42,28 @@ fn plan(shown: &ShownPlan, now: Time, width: Option<usize>) -> String {
     facts.extend(plan.program.as_deref().map(|it| format!("part of {}", escaped(it))));
     facts.extend(tags(&plan.tags));
     facts.extend(plan.created_at.map(|it| format!("made {}", ago(now, Some(it)))));
-    let mut text = top(&heading(&plan.id, &plan.title), &facts, &plan.path);
+    let mut text = top(&heading(&plan.id, &plan.title), &facts, &plan.path, width);
     if let Some(description) = plan.description.as_deref().filter(|it| !repeats(&shown.body, it)) {
-        writeln!(text, "\n{}", wrapped(&escaped_lines(description.trim()), width)).ok();
+        writeln!(text, "\n{}", hanging(&escaped_lines(description.trim()), width, 0)).ok();
     }
-    text.push_str(&list("Goals", &plan.goals));
-    text.push_str(&list("Success criteria", &plan.success_criteria));
-    text.push_str(&body(&markdown(&shown.body, &plan.title)));
+    text.push_str(&list("Goals", &plan.goals, width));
+    text.push_str(&list("Success criteria", &plan.success_criteria, width));
+    // The table says more than a list of steps in the text, which only the whole text keeps.
+    let is_told_twice = shown.bodies.is_none() && !shown.steps.is_empty();
+    let own = if is_told_twice { without_steps_list(&shown.body) } else { shown.body.clone() };
+    text.push_str(&body(&markdown(&own, &plan.title)));
     if !shown.steps.is_empty() {
         let table = steps::table(&shown.steps, &shown.steps, now).indented(2);
         text.push_str(&section("Steps", &table.draw(width)));
     }
     text.push_str(&records(&[], &plan.notes, now, width));
-    text.push_str(&fields("Metadata", &plan.metadata));
-    text.push_str(&fields("Other fields", &plan.custom));
-    text.push_str(&problem_section(&shown.problems));
+    text.push_str(&fields("Metadata", &plan.metadata, width));
+    text.push_str(&fields("Other fields", &plan.custom, width));
+    text.push_str(&problem_section(&shown.problems, width));
     for (step, its) in shown.steps.iter().zip(shown.bodies.iter().flatten()) {
         let head = format!("{} {}", step.number, escaped(&step.title));
-        write!(text, "\n{}\n{}", paint(BOLD, &head), indented(&markdown(its, &step.title), 2)).ok();
+        let head = hanging(&paint(BOLD, &head), width, 2);
+        write!(text, "\n{head}\n{}", indented(&markdown(its, &step.title), 2)).ok();
     }
     text
 }
@@ -72,51 +76,54 @@ fn step(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     facts.extend(priority(step.priority));
     facts.extend(tags(&step.tags));
     facts.extend((step.tasks_total > 0).then(|| format!("tasks {}", steps::tasks(step))));
-    let mut text = top(&heading(&step.id, &step.title), &facts, &step.path);
-    let mut table = Table::new([column("", Yields::Nothing), column("", Yields::Nothing)]);
-    let mut fact = |name: &str, value: String| {
-        if !value.is_empty() {
-            table.row([styled(DIM, name), cell(value)]);
-        }
-    };
-    fact("waits for", escaped(&shown.waits_for.join(", ")).into_owned());
-    fact(
-        "depends on",
-        if shown.waits_for.is_empty() {
-            escaped(&step.depends.join(", ")).into_owned()
-        } else {
-            String::new()
-        },
-    );
-    fact("needed by", escaped(&shown.dependants.join(", ")).into_owned());
-    let claim = step.claim.as_ref().map(|it| {
-        let by = it.by.as_deref().unwrap_or("somebody");
-        format!("{}, {} (claim {})", escaped(by), ago(now, it.at), escaped(&it.id))
-    });
-    fact("claimed by", claim.unwrap_or_default());
-    fact("assignee", escaped(step.assignee.as_deref().unwrap_or_default()).into_owned());
-    fact(
-        "confirmed",
-        if step.confirm { if step.confirmed.is_some() { "yes" } else { "not yet" } } else { "" }.to_owned(),
-    );
-    let result = step
-        .result
-        .as_deref()
-        .filter(|_| step.attempts.last().and_then(|it| it.notes.as_deref()) != step.result.as_deref());
-    fact("result", result.map(|it| escaped(it.trim()).into_owned()).unwrap_or_default());
-    if !table.is_empty() {
-        write!(text, "\n{}", table.draw(None)).ok();
-    }
+    let mut text = top(&heading(&step.id, &step.title), &facts, &step.path, width);
+    text.push_str(&facts_below(shown, now, width));
     text.push_str(&body(&markdown(&shown.body, &step.title)));
     text.push_str(&records(&step.attempts, &step.notes, now, width));
-    text.push_str(&fields("Metadata", &step.metadata));
-    text.push_str(&fields("Other fields", &step.custom));
-    text + &problem_section(&shown.problems)
+    text.push_str(&fields("Metadata", &step.metadata, width));
+    text.push_str(&fields("Other fields", &step.custom, width));
+    text + &problem_section(&shown.problems, width)
 }
 
-/// Whether a text holds another one, however the lines are broken.
+/// What stands between a step and the others, and who has it: a name and a value on each line.
+fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
+    let step = &shown.step;
+    let depends = if shown.waits_for.is_empty() { step.depends.join(", ") } else { String::new() };
+    let claim = step.claim.as_ref().map(|it| {
+        let by = it.by.as_deref().unwrap_or("somebody");
+        format!("{by}, {} (claim {})", ago(now, it.at), it.id)
+    });
+    let confirmed = match (step.confirm, step.confirmed.is_some()) {
+        (false, _) => "",
+        (true, true) => "yes",
+        (true, false) => "not yet",
+    };
+    let last_notes = step.attempts.last().and_then(|it| it.notes.as_deref());
+    let result = step.result.as_deref().filter(|it| last_notes != Some(*it));
+    let facts = [
+        ("waits for", shown.waits_for.join(", ")),
+        ("depends on", depends),
+        ("needed by", shown.dependants.join(", ")),
+        ("claimed by", claim.unwrap_or_default()),
+        ("assignee", step.assignee.clone().unwrap_or_default()),
+        ("confirmed", confirmed.to_owned()),
+        ("result", result.unwrap_or_default().trim().to_owned()),
+    ];
+    let facts: Vec<_> = facts.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+    let widest = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let line = |(name, value): &(&str, String)| {
+        let line = format!("{}{}  {}\n", paint(DIM, name), " ".repeat(widest - name.len()), escaped(value));
+        hanging(&line, width, widest + 2)
+    };
+    body(&facts.iter().map(line).collect::<String>())
+}
+
+/// Whether a text holds another one, however the lines are broken and the words are marked.
 fn repeats(body: &str, description: &str) -> bool {
-    let words = |it: &str| it.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = |it: &str| {
+        let words = it.split(|c: char| !c.is_alphanumeric()).filter(|it| !it.is_empty());
+        words.fold(" ".to_owned(), |all, it| all + &it.to_lowercase() + " ")
+    };
     words(body).contains(&words(description))
 }
 
@@ -124,9 +131,9 @@ fn state_text(step: &planwatch::engine::shape::StepShape) -> String {
     state(step).painted()
 }
 
-fn top(heading: &str, facts: &[String], path: &str) -> String {
+fn top(heading: &str, facts: &[String], path: &str, width: Option<usize>) -> String {
     let facts = facts.join(&paint(DIM, " · "));
-    format!("{heading}{facts}\n{}\n", paint(DIM, &escaped(path)))
+    hanging(&format!("{heading}{facts}\n{}\n", paint(DIM, &escaped(path))), width, 2)
 }
 
 fn priority(priority: Priority) -> Option<String> {
@@ -146,8 +153,9 @@ fn body(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("\n{text}") }
 }
 
-fn list(name: &str, items: &[String]) -> String {
-    section(name, &items.iter().map(|it| format!("  - {}\n", escaped(it))).collect::<String>())
+fn list(name: &str, items: &[String], width: Option<usize>) -> String {
+    let items: String = items.iter().map(|it| format!("  - {}\n", escaped(it))).collect();
+    section(name, &hanging(&items, width, 4))
 }
 
 /// Attempts and notes, oldest first; every line of a text is shown.
@@ -171,25 +179,47 @@ fn entries<'a>(
         let head = paint(DIM, &head.join(", "));
         let word = escaped(word);
         let text = escaped_lines(text.trim());
-        let is_short =
-            !text.contains('\n') && width.is_none_or(|it| text.len() + word.len() + head.len() < it);
+        let short = format!("  {word}: {text}  {head}\n");
+        let is_short = !text.contains('\n') && hanging(&short, width, 0) == short;
         match (text.is_empty(), is_short) {
-            (true, _) => format!("  {word}  {head}\n"),
-            (false, true) => format!("  {word}: {text}  {head}\n"),
-            (false, false) => format!("  {word}  {head}\n{}", indented(&text, 4)),
+            (true, _) => hanging(&format!("  {word}  {head}\n"), width, 4),
+            (false, true) => short,
+            (false, false) => hanging(&format!("  {word}  {head}\n{}", indented(&text, 4)), width, 4),
         }
     };
     of.map(entry).collect()
 }
 
-fn fields(name: &str, of: &Map<String, Value>) -> String {
+fn fields(name: &str, of: &Map<String, Value>, width: Option<usize>) -> String {
     let line = |(key, value): (&String, &Value)| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         format!("  {}: {}\n", escaped(key), escaped(&value))
     };
-    section(name, &of.iter().map(line).collect::<String>())
+    section(name, &hanging(&of.iter().map(line).collect::<String>(), width, 4))
 }
 
-fn problem_section(problems: &[Value]) -> String {
-    section("Problems", &problems.iter().map(problems::listed).collect::<String>())
+fn problem_section(problems: &[Value], width: Option<usize>) -> String {
+    section("Problems", &problems.iter().map(|it| problems::listed(it, width)).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_that_the_text_holds_is_found_in_it() {
+        assert!(repeats("# A\n\nPort *the* data,\nthen stop.\n", "Port the data, then stop"));
+        assert!(!repeats("Report the data", "port the data"));
+    }
+
+    #[test]
+    fn a_long_attempt_stands_below_its_outcome() {
+        let entry = || [(None, Some("ann"), "failed", "one two three four")].into_iter();
+        let plain = |width| {
+            let said = entries(entry(), Time::from_nanoseconds(0), width);
+            anstream::adapter::strip_str(&said).to_string()
+        };
+        assert_eq!(plain(None), "  failed: one two three four  ann\n");
+        assert_eq!(plain(Some(14)), "  failed  ann\n    one two\n    three four\n");
+    }
 }

@@ -2,15 +2,19 @@
 
 use std::fmt::Write;
 
+use planwatch::engine::context::Context;
+use planwatch::engine::list::{self, ListReport, ListRequest};
 use planwatch::engine::shape::StepShape;
 use planwatch::engine::status::{self, Attention, Reason, StatusReport, StatusRequest};
 use planwatch::plan::time::Time;
 
 use crate::args::look::Status;
+use crate::commands::list::{after_all, none_open};
 use crate::commands::welcome;
 use crate::context::Session;
 use crate::failure::Failure;
 use crate::output::escaped;
+use crate::screens::text::fitted;
 use crate::screens::{
     BAD, BOLD, BUSY, DIM, PLAIN, STUCK, ago, bar, colour, count, for_next, mark, problems, short_state,
     steps, to_type, typed,
@@ -27,19 +31,32 @@ pub(crate) fn run(session: &Session, args: &Status) -> Result<u8, Failure> {
     if output.is_json() {
         output.json("status", report.to_json())?;
     } else if args.markdown {
-        output.text(&markdown(&report, context.now))?;
+        output.text(&markdown(&report))?;
     } else {
-        output.text(&screen(&report, context.now, output.width))?;
+        let closed = if report.plans.is_empty() { n_plans(&context)? } else { 0 };
+        output.text(&screen(&report, closed, context.now, output.width))?;
     }
     Ok(0)
 }
 
-fn screen(report: &StatusReport, now: Time, width: Option<usize>) -> String {
+/// How many plans there are, closed and archived ones among them.
+fn n_plans(context: &Context) -> Result<usize, Failure> {
+    let all = ListRequest { all: true, ..ListRequest::default() };
+    Ok(match list::list(context, &all)? {
+        ListReport::Plans { plans, .. } => plans.len(),
+        ListReport::Steps { .. } => 0,
+    })
+}
+
+fn screen(report: &StatusReport, closed: usize, now: Time, width: Option<usize>) -> String {
+    if report.plans.is_empty() && closed == 0 {
+        return fitted(&format!("{}{}", welcome::screen(), troubles(report)), width);
+    }
     let mut table = Table::new([
         column("", Yields::Nothing),
         column("", Yields::Name),
         column("", Yields::Text),
-        column("", Yields::Text),
+        column("", Yields::Extra),
         column("", Yields::Whole),
     ])
     .indented(2);
@@ -53,19 +70,16 @@ fn screen(report: &StatusReport, now: Time, width: Option<usize>) -> String {
         }
     }
     let parts = if table.is_empty() { String::new() } else { table.draw(width) };
-    format!("{}{parts}{}\n{}", sum(report), troubles(report), what_next(report))
+    let sum = if report.plans.is_empty() { none_open(closed) } else { sum(report) };
+    let below = format!("{}\n{}", troubles(report), what_next(report));
+    fitted(&sum, width) + &parts + &fitted(&below, width)
 }
 
 /// All open plans in one line.
 fn sum(report: &StatusReport) -> String {
     let total = report.plans.iter().map(|it| it.steps_total).sum();
     let closed = report.plans.iter().map(|it| it.steps_completed + it.steps_skipped).sum();
-    let plans = count(report.plans.len(), "open plan");
-    if report.plans.is_empty() {
-        "no open plans\n".to_owned()
-    } else {
-        format!("{plans}  {}\n", bar(closed, total))
-    }
+    format!("{}  {}\n", count(report.plans.len(), "open plan"), bar(closed, total))
 }
 
 type Part = (&'static str, Vec<Vec<Cell>>, &'static str);
@@ -141,9 +155,10 @@ fn troubles(report: &StatusReport) -> String {
 
 fn what_next(report: &StatusReport) -> String {
     if report.plans.is_empty() {
-        return welcome::commands();
+        return after_all();
     }
-    if let Some(step) = report.ready.iter().find(|it| !it.lapsed).or(report.ready.first()) {
+    // The one that `next` names.
+    if let Some(step) = report.ready.first() {
         return to_type(&for_next(step));
     }
     if let Some(step) = report.in_progress.first() {
@@ -161,9 +176,13 @@ fn what_next(report: &StatusReport) -> String {
     ])
 }
 
-fn markdown(report: &StatusReport, now: Time) -> String {
+/// Dates stand in it, because a text that is kept must not say `yesterday`.
+fn markdown(report: &StatusReport) -> String {
     let plain = |it: &str| escaped(it).into_owned();
     let mut text = "# Status\n".to_owned();
+    if report.plans.is_empty() {
+        text.push_str("\nNo plan is open.\n");
+    }
     let mut part = |name: &str, lines: Vec<String>| {
         if !lines.is_empty() {
             writeln!(text, "\n## {name}\n\n{}", lines.join("\n")).ok();
@@ -182,7 +201,8 @@ fn markdown(report: &StatusReport, now: Time) -> String {
         format!("- `{}` {}{}{more}", plain(&it.id), plain(&it.title), if more.is_empty() { "" } else { ": " })
     };
     let dated = |said: &str, at: Option<Time>| {
-        let parts = [plain(said), ago(now, at)];
+        let day = at.map(|it| it.to_string().chars().take(10).collect()).unwrap_or_default();
+        let parts = [plain(said), day];
         parts.into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(", ")
     };
     part("Plans", report.plans.iter().map(plan).collect());

@@ -37,7 +37,7 @@ fn screen(items: &[UndoItem], now: Time, width: Option<usize>) -> String {
     }
     let mut table = Table::new([
         column("change", Yields::Nothing),
-        column("when", Yields::Nothing),
+        column("when", Yields::Last),
         column("files", Yields::Text),
     ]);
     for item in items {

@@ -91,6 +91,7 @@ The same files give the same bytes: no field holds the time of the answer.
 ";
 
 const EXIT_CODES: &str = "\
+What the exit code says:
   0    done
   1    failed
   2    the command line is wrong
@@ -103,6 +104,7 @@ const EXIT_CODES: &str = "\
 ";
 
 const ENVIRONMENT: &str = "\
+Variables, which go before the configuration:
   PLANS_DIR         the plans directory; --plans goes before it
   PLANWATCH_BY      the name that is recorded; --by goes before it
   PLANWATCH_PLAN    the plan that a number alone belongs to
@@ -160,6 +162,7 @@ mod tests {
         for (name, _) in names() {
             let text = topic(name).unwrap();
             assert!(text.lines().all(|it| it.chars().count() <= 84), "{name}:\n{text}");
+            assert!(!text.starts_with(' ') && text.lines().next().unwrap().len() < 80, "{name}:\n{text}");
         }
         assert_eq!(topic("nothing"), None);
     }

@@ -19,6 +19,7 @@ pub(crate) fn print(session: &Session, report: &ChangeReport) -> Result<u8, Fail
     let output = &session.output;
     if output.is_json() {
         output.json("change", report.to_json())?;
+        report.refused.iter().for_each(|it| output.failure(&Failure::of(&it.error)));
         return Ok(report.exit_code());
     }
     if report.is_dry_run {
@@ -26,7 +27,8 @@ pub(crate) fn print(session: &Session, report: &ChangeReport) -> Result<u8, Fail
         let diff = if report.diff.is_empty() { nothing() } else { text::diff(&report.diff) };
         output.text(&diff)?;
     } else {
-        output.told(&report.changes.iter().map(|it| line(report.verb, it)).collect::<String>())?;
+        let lines: String = report.changes.iter().map(|it| line(report.verb, it)).collect();
+        output.told(&text::hanging(&lines, output.width, 4))?;
     }
     for refused in &report.refused {
         output.failure(&Failure::of(&refused.error));
@@ -34,7 +36,7 @@ pub(crate) fn print(session: &Session, report: &ChangeReport) -> Result<u8, Fail
     if !report.is_dry_run {
         for hint in &report.hints {
             match hint.strip_prefix("planwatch ") {
-                Some(_) => drop(output.told(&next_line(hint))?),
+                Some(_) => drop(output.told(&text::hanging(&next_line(hint), output.width, 6))?),
                 None => output.hint(hint),
             }
         }
@@ -63,7 +65,13 @@ pub(crate) fn line(verb: &str, change: &Changed) -> String {
         }
         ("undo", did) => format!("{} {name}", escaped(&did.replace(" taken back", ": took back"))),
         ("done", "completed") => format!("{} {name}{before}", paint(style, "done")),
-        ("new" | "move", did) => {
+        ("new", did) => {
+            let (word, rest) = did.split_once(' ').unwrap_or((did, ""));
+            let title = own_title(id, title);
+            let title = if title.is_empty() { String::new() } else { format!(" \"{}\"", escaped(title)) };
+            format!("{word} {}{title} {}", paint(BOLD, &escaped(id)), escaped(rest))
+        }
+        ("move", did) => {
             let (word, rest) = did.split_once(' ').unwrap_or((did, ""));
             format!("{word} {name} {}", escaped(rest))
         }
@@ -114,6 +122,6 @@ mod tests {
         );
         check("add", "added", ("", "pending"), "added auth:1 Schema");
         check("move", "moved from 3", ("auth:3", ""), "moved auth:1 Schema from 3");
-        check("new", "made with 4 files", ("", "active"), "made auth:1 Schema with 4 files");
+        check("new", "made with 4 files", ("", "active"), "made auth:1 \"Schema\" with 4 files");
     }
 }

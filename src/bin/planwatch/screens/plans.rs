@@ -8,31 +8,41 @@ use planwatch::plan::time::Time;
 
 use crate::output::escaped;
 use crate::screens::{BAD, BUSY, DIM, PLAIN, READY, STUCK, ago, bar_of, colour, own_title};
-use crate::table::{Table, Yields, cell, column, styled};
+use crate::table::{Cell, Table, Yields, cell, column, styled};
 
 /// Draws one line a plan; the children of a program stand below it.
 pub(crate) fn table(plans: &[PlanShape], now: Time) -> Table {
     let mut table = Table::new([
         column("plan", Yields::Name),
-        column("progress", Yields::Nothing),
-        column("now", Yields::Nothing),
+        column("progress", Yields::Last),
+        column("now", Yields::Last),
         column("priority", Yields::Whole),
         column("last change", Yields::Whole),
         column("title", Yields::Text),
     ]);
+    // A column of titles that all repeat the ids tells nothing.
+    let has_titles = plans.iter().any(|it| !own_title(&it.id, &it.title).is_empty());
     for (plan, is_child) in in_programs(plans) {
         let (now_text, style) = stand(plan);
+        // The first count is the one that matters most.
+        let short = now_text.split(',').next().unwrap_or_default().to_owned();
         let id = format!("{}{}", if is_child { "  " } else { "" }, escaped(&plan.id));
         table.row([
             cell(id),
             cell(bar_of(plan)),
-            styled(style, now_text),
+            styled(style, now_text).or_short(short),
             styled(if plan.priority == Priority::Critical { BAD } else { PLAIN }, priority(plan.priority)),
             styled(DIM, ago(now, plan.last_activity)),
-            cell(escaped(own_title(&plan.id, &plan.title))),
+            if has_titles { title(plan) } else { cell("") },
         ]);
     }
     table
+}
+
+/// A title that only repeats the id is there, but does not ask to be read.
+fn title(plan: &PlanShape) -> Cell {
+    let is_own = !own_title(&plan.id, &plan.title).is_empty();
+    styled(if is_own { PLAIN } else { DIM }, escaped(&plan.title))
 }
 
 /// Programs are followed by their children; all else keeps its order.

@@ -13,15 +13,15 @@ use crate::table::{Cell, Table, Yields, cell, column, numbers, styled};
 pub(crate) fn table(steps: &[StepShape], all: &[StepShape], now: Time) -> Table {
     let statuses: HashMap<_, _> = all.iter().map(|it| (it.id.as_str(), it.status.as_str())).collect();
     let mut table = Table::new([
-        numbers(""),
+        numbers("", Yields::Nothing),
         column("status", Yields::Nothing),
         column("title", Yields::Text),
         column("phase", Yields::Whole),
-        column("waits for", Yields::Name),
-        column("by", Yields::Name),
-        numbers("tasks"),
+        column("waits for", Yields::Extra),
+        column("by", Yields::Extra),
+        numbers("tasks", Yields::Last),
         column("last change", Yields::Whole),
-        column("", Yields::Name),
+        column("", Yields::Extra),
     ]);
     for step in steps {
         table.row([

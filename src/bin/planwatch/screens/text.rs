@@ -14,8 +14,7 @@ pub(crate) fn markdown(body: &str, title: &str) -> String {
     let mut is_code = false;
     let mut shown = String::new();
     for (nth, line) in body.lines().enumerate() {
-        let is_fence = line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~");
-        is_code ^= is_fence;
+        is_code ^= is_fence(line);
         let heading = line.trim_start_matches('#');
         let is_heading = !is_code && heading.len() < line.len() && heading.starts_with(' ');
         if nth == 0 && is_heading && heading.trim() == title {
@@ -31,17 +30,19 @@ pub(crate) fn markdown(body: &str, title: &str) -> String {
 /// Shows a unified diff in the colours that everybody knows.
 pub(crate) fn diff(diff: &str) -> String {
     let line = |line: &str| {
+        // A line end is no act on a terminal, and `git apply` wants the file's own.
+        let (line, end) = line.strip_suffix('\r').map_or((line, "\n"), |it| (it, "\r\n"));
         let shown = escaped_lines(line);
         let style = match line.as_bytes() {
             [b'-', b'-', b'-', ..] | [b'+', b'+', b'+', ..] => BOLD,
             [b'-', ..] => BAD,
             [b'+', ..] => GOOD,
             [b'@', ..] => READY,
-            [b'r', ..] => BOLD,
+            [b'd' | b'i' | b'n' | b'r' | b's', ..] => BOLD,
             [b'\\', ..] => DIM,
-            _ => return format!("{shown}\n"),
+            _ => return format!("{shown}{end}"),
         };
-        format!("{}\n", paint(style, &shown))
+        format!("{}{end}", paint(style, &shown))
     };
     diff.split_terminator('\n').map(line).collect()
 }
@@ -52,24 +53,109 @@ pub(crate) fn indented(text: &str, by: usize) -> String {
     text.lines().map(|it| if it.is_empty() { "\n".to_owned() } else { format!("{pad}{it}\n") }).collect()
 }
 
-/// Breaks long lines between words where a terminal would break them anywhere.
-pub(crate) fn wrapped(text: &str, width: Option<usize>) -> String {
+/// Breaks lines that are too long between words; what goes on stands below the line's last column.
+///
+/// No width: nothing is broken. A word that is longer than a line stays whole.
+pub(crate) fn fitted(text: &str, width: Option<usize>) -> String {
+    broken(text, width, |line, width| {
+        let line = anstream::adapter::strip_str(line).to_string();
+        let indent = line.width() - line.trim_start().width();
+        let column = line.rfind("  ").map_or(0, |at| line[..at + 2].width());
+        if column > indent && column <= width / 2 { column } else { indent + 2 }
+    })
+}
+
+/// As [`fitted`], with what goes on set in by `hang`.
+pub(crate) fn hanging(text: &str, width: Option<usize>, hang: usize) -> String {
+    broken(text, width, |_, _| hang)
+}
+
+fn broken(text: &str, width: Option<usize>, hang: impl Fn(&str, usize) -> usize) -> String {
     let Some(width) = width else { return text.to_owned() };
-    let wrap = |line: &str| {
-        let mut broken = String::new();
-        let mut used = 0;
-        for word in line.split(' ') {
-            if used > 0 {
-                let fits = used + 1 + word.width() <= width;
-                broken.push(if fits { ' ' } else { '\n' });
-                used = if fits { used + 1 } else { 0 };
-            }
-            broken.push_str(word);
-            used += word.width();
+    let wrap =
+        |line: &str| if seen(line) > width { wrap(line, width, hang(line, width)) } else { line.to_owned() };
+    text.split('\n').map(wrap).collect::<Vec<_>>().join("\n")
+}
+
+fn wrap(line: &str, width: usize, hang: usize) -> String {
+    let mut done = String::new();
+    let (mut used, mut gap, mut is_begun) = (0, 0, false);
+    for (nth, word) in line.split(' ').enumerate() {
+        gap += usize::from(nth > 0);
+        if word.is_empty() {
+            continue;
         }
-        broken
+        let is_full = is_begun && used + gap + seen(word) > width;
+        let before = if is_full { hang } else { gap };
+        if is_full {
+            done.push('\n');
+            used = 0;
+        }
+        done.push_str(&" ".repeat(before));
+        done.push_str(word);
+        used += before + seen(word);
+        (gap, is_begun) = (0, true);
+    }
+    done
+}
+
+/// The width of a text that may hold the codes of colours.
+fn seen(text: &str) -> usize {
+    anstream::adapter::strip_str(text).to_string().width()
+}
+
+/// Leaves out the sections of a body that are nothing but a list of its steps.
+pub(crate) fn without_steps_list(body: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut is_code = false;
+    let mut section: Option<(usize, usize)> = None;
+    for line in body.split_inclusive('\n') {
+        let level = if is_code { None } else { heading_level(line) };
+        if let (Some((start, own)), Some(level)) = (section, level)
+            && level <= own
+        {
+            leave_out(&mut kept, start);
+            section = None;
+        }
+        is_code ^= is_fence(line);
+        if let Some(level) = level.filter(|_| section.is_none() && is_steps(line)) {
+            section = Some((kept.len(), level));
+        }
+        kept.push(line);
+    }
+    if let Some((start, _)) = section {
+        leave_out(&mut kept, start);
+    }
+    kept.concat()
+}
+
+/// Takes a section away whose lines are items, what belongs to items, or empty.
+fn leave_out(kept: &mut Vec<&str>, start: usize) {
+    let is_list = |line: &&str| {
+        let text = line.trim_end();
+        let marked = text.trim_start_matches(|c: char| c.is_ascii_digit());
+        text.is_empty()
+            || text.starts_with([' ', '\t'])
+            || ["- ", "* ", "+ "].iter().any(|it| text.starts_with(it))
+            || (marked.len() < text.len() && (marked.starts_with(". ") || marked.starts_with(") ")))
     };
-    text.lines().map(wrap).collect::<Vec<_>>().join("\n")
+    let items = &kept[start + 1..];
+    if items.iter().all(is_list) && items.iter().any(|it| !it.trim().is_empty()) {
+        kept.truncate(start);
+    }
+}
+
+fn heading_level(line: &str) -> Option<usize> {
+    let level = line.len() - line.trim_start_matches('#').len();
+    ((1..=6).contains(&level) && line[level..].starts_with(' ')).then_some(level)
+}
+
+fn is_steps(line: &str) -> bool {
+    line.trim_matches(|c: char| c == '#' || c == ':' || c.is_whitespace()).eq_ignore_ascii_case("steps")
+}
+
+fn is_fence(line: &str) -> bool {
+    line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~")
 }
 
 #[cfg(test)]
@@ -77,10 +163,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_lines_break_between_words() {
-        assert_eq!(wrapped("one two three\nfour", Some(8)), "one two\nthree\nfour");
-        assert_eq!(wrapped("incomprehensibilities a", Some(8)), "incomprehensibilities\na");
-        assert_eq!(wrapped("one two three", None), "one two three");
+    fn long_lines_break_between_words_below_their_last_column() {
+        assert_eq!(hanging("one two three\nfour", Some(8), 0), "one two\nthree\nfour");
+        assert_eq!(hanging("one two three", Some(9), 2), "one two\n  three");
+        assert_eq!(hanging("incomprehensibilities a", Some(8), 0), "incomprehensibilities\na");
+        assert_eq!(fitted("one two three", None), "one two three");
+        assert_eq!(fitted("  done 1  to complete it", Some(21)), "  done 1  to complete\n          it");
+        assert_eq!(fitted("  - one two three\n", Some(12)), "  - one two\n    three\n");
+        let painted = format!("{} three four", paint(BAD, "one two"));
+        assert_eq!(fitted(&painted, Some(13)), format!("{} three\n  four", paint(BAD, "one two")));
+    }
+
+    #[test]
+    fn a_list_of_steps_is_left_out_and_any_other_text_stays() {
+        let without = |text: &str| without_steps_list(text);
+        assert_eq!(without("# A\n\n## Steps\n\n1. One\n   more\n- Two\n\n## End\nx\n"), "# A\n\n## End\nx\n");
+        for whole in [
+            "## Steps\n\nRead this.\n\n1. One\n",
+            "```\n## Steps\n- a\n```\n",
+            "## Steps\n",
+            "## Footsteps\n- a\n",
+        ] {
+            assert_eq!(without(whole), whole);
+        }
     }
 
     #[track_caller]
