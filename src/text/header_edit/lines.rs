@@ -64,11 +64,11 @@ impl<'a> Lines<'a> {
         self.text_end(from) >= to
     }
 
-    /// The column of the `#` of a line that holds nothing but a comment.
+    /// How far a line that holds nothing but a comment is indented; tabs do not count.
     pub(super) fn comment_column(&self, line: usize) -> Option<usize> {
         let text = &self.text[line..self.text_end(line)];
-        let indented = text.trim_start_matches([' ', '\t']);
-        indented.starts_with('#').then(|| text.len() - indented.len())
+        let is_comment = text.trim_start_matches([' ', '\t']).starts_with('#');
+        is_comment.then(|| text.len() - text.trim_start_matches(' ').len())
     }
 
     /// Skips lines of comments that stand deeper than a column.

@@ -63,12 +63,17 @@ struct Greedy {
 
 impl Greedy {
     fn new(sheet: &Sheet<'_>, scalar: View<'_>, parent: usize) -> Self {
-        let header = sheet.text()[scalar.span()].split([' ', '\t', '\r', '\n']).next().unwrap_or_default();
+        let header =
+            sheet.text()[scalar.span()].split([' ', '\t', '\r', '\n', '#']).next().unwrap_or_default();
         let step = header.chars().find_map(|it| it.to_digit(10)).unwrap_or(1) as usize;
         let text_column = scalar.text_column();
         let column = text_column.unwrap_or(sheet.lines.column(parent) + step);
         let is_blank = text_column.is_none() && scalar.text().is_some_and(|it| it.contains([' ', '\t']));
-        Self { keeps_blanks: is_blank || header.contains('+'), text_column, column }
+        Self {
+            keeps_blanks: header.contains('+'),
+            text_column: text_column.or(is_blank.then_some(column)),
+            column,
+        }
     }
 
     /// Where the lines from `at` on are not taken in any more.

@@ -49,8 +49,7 @@ pub(super) fn item(
     let is_last_on_line = sheet.lines.after_blanks(end) == line_end;
     let mut render = sheet.renderer(sheet.lines.eol_of(dash), sheet.lines.end(end));
     render.has_literals &= is_last_on_line;
-    let (column, gap) =
-        if old.is_unwritten() { (slot.column + 2, " ") } else { (sheet.lines.column(start), "") };
+    let (column, gap) = if start == end { (slot.column + 2, " ") } else { (sheet.lines.column(start), "") };
     let text = format!("{gap}{}", render.block(value, column));
     Ok(vec![Splice { range: start..if is_last_on_line { line_end } else { end }, text }])
 }

@@ -248,6 +248,11 @@ fn items_are_replaced_and_removed() {
         set_item("a", 1, attempt()),
         "---\na:\n- x # c\n- at: 2026-11-21T09:14:03Z\n  notes: |-\n    a\n    b\n---\n",
     );
+    check(
+        "---\na:\n- !t\n---\n",
+        set_item("a", 0, attempt()),
+        "---\na:\n- at: 2026-11-21T09:14:03Z\n  notes: |-\n    a\n    b\n---\n",
+    );
     check("---\na: [x, {k: v}]\n---\n", set_item("a", 1, text("z")), "---\na: [x, z]\n---\n");
     check("---\na:\n- x # c\n\n- z\n---\n", remove_item("a", 0), "---\na:\n\n- z\n---\n");
     check("---\na: # c\n- x # d\nb: 1\n---\n", remove_item("a", 0), "---\na: [] # c\nb: 1\n---\n");

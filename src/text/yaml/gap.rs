@@ -45,17 +45,17 @@ impl<'a> Gap<'a> {
     }
 
     /// Skips an anchor, if there is one, and the tag that the scanner saw at `tag`, in either order.
-    pub(super) fn skip_properties(&mut self, mut anchor: bool, tag: &Range<usize>, in_flow: bool) {
+    pub(super) fn skip_properties(&mut self, mut anchor: bool, tag: &Range<usize>) {
         let mut has_tag = !tag.is_empty();
         while anchor || has_tag {
             let at = self.peek();
             match self.bytes.get(at) {
                 Some(b'!') if has_tag => {
-                    self.at = if at == tag.start { tag.end } else { self.end_of_word(at, in_flow) };
+                    self.at = if at == tag.start { tag.end } else { self.end_of_word(at) };
                     has_tag = false;
                 }
                 Some(b'&') if anchor => {
-                    self.at = self.end_of_word(at, in_flow);
+                    self.at = self.end_of_word(at);
                     anchor = false;
                 }
                 _ => return,
@@ -104,14 +104,10 @@ impl<'a> Gap<'a> {
         from + line.iter().rposition(|it| !matches!(it, b' ' | b'\t')).map_or(0, |it| it + 1)
     }
 
-    fn end_of_word(&self, from: usize, in_flow: bool) -> usize {
+    fn end_of_word(&self, from: usize) -> usize {
         let rest = &self.bytes[from + 1..];
-        let stops = |it: &u8| match it {
-            b' ' | b'\t' | b'\r' | b'\n' => true,
-            b',' | b'[' | b']' | b'{' | b'}' => in_flow,
-            _ => false,
-        };
-        from + 1 + rest.iter().position(stops).unwrap_or(rest.len())
+        let stop = rest.iter().position(|it| b" \t\r\n,[]{}".contains(it));
+        from + 1 + stop.unwrap_or(rest.len())
     }
 
     /// Where the line ending begins.

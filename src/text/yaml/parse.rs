@@ -292,7 +292,7 @@ impl<'a> Builder<'a> {
             Some(_) => self.gap.take(b':'),
         };
         let outer = self.gap.peek();
-        self.gap.skip_properties(props.anchor != 0, &props.span, in_flow);
+        self.gap.skip_properties(props.anchor != 0, &props.span);
         // A key that is not written stands where its colon does, anything else behind what comes before it.
         let is_bare_key = is_key && lead.is_none() && props.is_empty();
         let at = if is_unwritten && !is_bare_key { self.gap.at } else { self.gap.peek() };

@@ -7,7 +7,7 @@
 use super::{NONE, Tree, YamlError};
 
 /// Every repair reads the text again; together they may read this much.
-const MAX_READ: usize = 4 << 20;
+const MAX_READ: usize = 2 << 20;
 
 /// More than any enclosing block is indented; leading blanks of a continuation line mean nothing.
 const INDENT: usize = 128;

@@ -36,6 +36,7 @@ fn spans_are_exact() {
     check("? a\n? b\n: c\n", &["<? a\n? b\n: c>", "?<a>", "<>", "?<b>", ":<c>"]);
     check("a: &x !!str b\nc: *x\n", &["<a: &x !!str b\nc: *x>", "<a>", ":&x !!str <b>", "<c>", ":<*x>"]);
     check("a: !t\nb: &y # c\n", &["<a: !t\nb: &y>", "<a>", ":!t<>", "<b>", ":&y<>"]);
+    check("a: &x{b: c}\n", &["<a: &x{b: c}>", "<a>", ":&x<{b: c}>", "<b>", ":<c>"]);
     check("&r !!map\n&k a: 1\n", &["&r !!map\n<&k a: 1>", "&k <a>", ":<1>"]);
 }
 
