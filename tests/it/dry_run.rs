@@ -20,7 +20,7 @@ const COMMANDS: &[&str] = &[
     "add switch-energy-provider Celebrate",
     "set ledger-migration tags+=finance",
     "set fence-repair:4 assignee --unset",
-    "move ledger-migration:2.75 --after 4.5",
+    "move ledger-migration:2.75 --after 4.5 --by codex",
     "move switch-energy-provider:1 --after 2",
     "remove ledger-migration:4.5",
     "remove feature-auth --yes",
