@@ -10,15 +10,15 @@ use crate::plan::step_number::StepNumber;
 /// A range of the body, and what stands there instead.
 pub(super) type Splice = (Range<usize>, String);
 
-/// Applies splices that do not overlap, in any order.
+/// Applies splices in any order; of two deletions that meet in one gap, each takes its part.
 pub(super) fn apply(body: &str, mut splices: Vec<Splice>) -> String {
     splices.sort_by_key(|(range, _)| (range.start, range.end));
     let mut text = String::with_capacity(body.len());
     let mut from = 0;
     for (range, new) in splices {
-        text.push_str(&body[from..range.start]);
+        text.push_str(&body[from..range.start.max(from)]);
         text.push_str(&new);
-        from = range.end;
+        from = range.end.max(from);
     }
     text.push_str(&body[from..]);
     text

@@ -1,5 +1,7 @@
 //! The forms of Steps lines, and what becomes of them.
 
+use proptest::prelude::*;
+
 use super::*;
 
 fn plan() -> PlanId {
@@ -237,4 +239,66 @@ fn lines_of_other_plans_follow_too() {
     let file = "---\ntitle: x\n---\n## Steps\n- step-1: A (depends: q:2)\n- step-2: B (depends: 1)\n";
     let after = repointed(&plan(), file.as_bytes(), &step("q:2"), &[step("q:2.5")]);
     assert_eq!(String::from_utf8_lossy(&after), file.replace("q:2", "q:2.5"));
+}
+
+fn any_list() -> impl Strategy<Value = String> {
+    let pieces = [
+        "- ",
+        "1. ",
+        "[x] ",
+        "step-1",
+        "step-2",
+        "Step 3",
+        "](step-2.md)",
+        "[",
+        "]",
+        "(",
+        ")",
+        "**",
+        "`",
+        ": ",
+        " – ",
+        "(depends: ",
+        "(depends on ",
+        ", ",
+        " and ",
+        "none",
+        "é",
+        "\n",
+        "\n\n",
+        "\r\n",
+        "  ",
+        "    ",
+        "q:1",
+        "x",
+    ];
+    prop::collection::vec(prop::sample::select(pieces.to_vec()), 0..40).prop_map(|it| it.concat())
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_list_holds_only_its_own_lines_go(list in any_list()) {
+        let file = format!("## Steps\n{list}");
+        let names = |text: &str| -> Vec<_> { listed(text).into_iter().map(|it| (it.number, it.title)).collect() };
+        let (after, removed) = without_step(&plan(), file.as_bytes(), &number("1"), &[]);
+        let (mut kept, found) = (names(&file), names(&String::from_utf8_lossy(&after)));
+        kept.retain(|(it, _)| *it != number("1"));
+        prop_assert_eq!(removed.is_empty(), kept.len() == names(&file).len());
+        prop_assert_eq!(found, kept);
+    }
+
+    #[test]
+    fn a_line_that_is_moved_or_added_is_read_back(list in any_list()) {
+        let file = format!("## Steps\n- step-0: first\n{list}");
+        let titles = |file: &[u8], n: &str| -> Vec<String> {
+            let lines = listed(&String::from_utf8_lossy(file));
+            lines.into_iter().filter(|it| it.number == number(n)).map(|it| it.title).collect()
+        };
+        let added = with_step(&plan(), file.as_bytes(), &number("0.5"), "Between", &[]);
+        prop_assert_eq!(titles(&added, "0.5"), ["Between"]);
+        let before = titles(file.as_bytes(), "2");
+        let moved = with_moved(&plan(), file.as_bytes(), &number("2"), &number("0.5"));
+        let after = titles(&moved, "0.5");
+        prop_assert_eq!(after.first(), before.first());
+    }
 }
