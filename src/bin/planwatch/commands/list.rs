@@ -41,7 +41,7 @@ fn print(session: &Session, request: &ListRequest) -> Result<u8, Failure> {
         ListReport::Plans { plans, hidden } => {
             plans::table(plans, context.now).draw(width) + &more(request, *hidden) + &to_join(request, plans)
         }
-        ListReport::Steps { plan, steps } => steps_of(&context, request, (plan, steps), width)?,
+        ListReport::Steps { plan, steps } => steps_of(&context, (plan, steps), width)?,
     };
     session.output.text(&fitted(&text, width))?;
     Ok(0)
@@ -103,7 +103,6 @@ fn are(n: usize) -> String {
 
 fn steps_of(
     context: &Context,
-    request: &ListRequest,
     (plan, steps): (&PlanShape, &[StepShape]),
     width: Option<usize>,
 ) -> Result<String, Failure> {
@@ -118,20 +117,10 @@ fn steps_of(
         };
         return Ok(format!("{head}{said}\n{}", to_type(&commands)));
     }
-    let is_whole = request.status.is_empty() && request.tag.is_none() && !request.stale;
-    let all = if is_whole {
-        None
-    } else {
-        Some(list::list(context, &ListRequest { plan: request.plan.clone(), ..ListRequest::default() })?)
-    };
-    let all = match &all {
-        Some(ListReport::Steps { steps, .. }) => steps,
-        _ => steps,
-    };
     let rest = plan.steps_total.saturating_sub(steps.len());
     let rest = match rest {
         0 => String::new(),
         n => format!("\n{}\n", paint(DIM, &format!("{n} more: planwatch list {}", escaped(&id)))),
     };
-    Ok(head + &step_table::table(steps, all, context.now).draw(width) + &rest)
+    Ok(head + &step_table::table(steps, context.now).draw(width) + &rest)
 }

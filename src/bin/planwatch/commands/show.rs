@@ -53,7 +53,7 @@ fn plan(shown: &ShownPlan, now: Time, width: Option<usize>) -> String {
     let own = if is_told_twice { without_steps_list(&shown.body) } else { shown.body.clone() };
     text.push_str(&body(&markdown(&own, &plan.title)));
     if !shown.steps.is_empty() {
-        let table = steps::table(&shown.steps, &shown.steps, now).indented(2);
+        let table = steps::table(&shown.steps, now).indented(2);
         text.push_str(&section("Steps", &table.draw(width)));
     }
     text.push_str(&records(&[], &plan.notes, now, width));

@@ -1,7 +1,5 @@
 //! The table of one plan's steps.
 
-use std::collections::HashMap;
-
 use planwatch::engine::shape::StepShape;
 use planwatch::plan::time::Time;
 
@@ -9,9 +7,8 @@ use crate::output::escaped;
 use crate::screens::{BAD, DIM, ago, state};
 use crate::table::{Cell, Table, Yields, cell, column, numbers, styled};
 
-/// Draws one line a step; `all` tells which of its dependencies are still open.
-pub(crate) fn table(steps: &[StepShape], all: &[StepShape], now: Time) -> Table {
-    let statuses: HashMap<_, _> = all.iter().map(|it| (it.id.as_str(), it.status.as_str())).collect();
+/// Draws one line a step.
+pub(crate) fn table(steps: &[StepShape], now: Time) -> Table {
     let mut table = Table::new([
         numbers("", Yields::Nothing),
         column("status", Yields::Nothing),
@@ -29,7 +26,7 @@ pub(crate) fn table(steps: &[StepShape], all: &[StepShape], now: Time) -> Table 
             state(step),
             title(step),
             styled(DIM, escaped(step.phase.as_deref().unwrap_or_default())),
-            cell(waits_for(step, &statuses)),
+            cell(waits_for(step)),
             cell(escaped(worker(step))),
             cell(tasks(step)),
             styled(DIM, ago(now, step.last_activity)),
@@ -53,17 +50,9 @@ pub(crate) fn tasks(step: &StepShape) -> String {
     if step.tasks_total == 0 { String::new() } else { format!("{}/{}", step.tasks_done, step.tasks_total) }
 }
 
-/// The dependencies of an open step that are not closed, those of its own plan by their number alone.
-fn waits_for(step: &StepShape, statuses: &HashMap<&str, &str>) -> String {
-    if step.ready || matches!(step.status.as_str(), "completed" | "skipped") {
-        return String::new();
-    }
-    let is_open = |id: &&String| !matches!(statuses.get(id.as_str()), Some(&"completed" | &"skipped"));
+/// What an open step waits for, steps of its own plan by their number alone.
+fn waits_for(step: &StepShape) -> String {
     let own = format!("{}:", step.plan);
     let short = |id: &String| escaped(id.strip_prefix(&own).unwrap_or(id)).into_owned();
-    let mut waits: Vec<_> = step.depends.iter().filter(is_open).map(short).collect();
-    if step.confirm && step.confirmed.is_none() {
-        waits.push("confirmation".to_owned());
-    }
-    waits.join(", ")
+    step.waits_for.iter().map(short).collect::<Vec<_>>().join(", ")
 }
