@@ -329,6 +329,15 @@ impl Run<'_> {
             .insert(format!("{}: {fault}\n    {how}; {:?}; {answer:?}; {left}", self.case.name, self.script));
     }
 
+    /// A write in place can be torn by a power cut; then the text before it is kept and told.
+    fn is_recoverable(&self, after: &After, old: &[Option<String>], new: &[Option<String>]) -> bool {
+        let is_forced = self.script.fault.is_some_and(|(_, error)| error == Errno::XDEV);
+        let is_kept = |text: &Option<String>| text.as_ref().is_some_and(|it| after.kept.contains(it));
+        let files = after.texts.iter().zip(old.iter().zip(new));
+        let is_there = files.into_iter().all(|(text, (old, new))| text == old || text == new || is_kept(old));
+        (self.case.in_place || is_forced) && is_there
+    }
+
     fn fault(&self, after: &After, alive: bool) -> Result<(), &'static str> {
         let saved = self.disk.world().saved.clone();
         let has = |text: &str, line: &str| text.lines().any(|it| it == line);
@@ -352,8 +361,7 @@ impl Run<'_> {
         let old: Vec<_> = self.case.files.iter().map(|(_, old, _)| old.map(str::to_string)).collect();
         let new: Vec<_> = self.case.files.iter().map(|(.., new)| new.map(str::to_string)).collect();
         let whole = after.texts == old || after.texts == new;
-        let kept_old = self.case.in_place && after.kept.iter().any(|text| text == OLD);
-        if !whole && !kept_old {
+        if !whole && !self.is_recoverable(after, &old, &new) {
             return Err("neither old nor new");
         }
         let certain = !matches!(self.answer, Err(DiskError::Uncertain { .. }));
