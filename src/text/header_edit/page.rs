@@ -25,6 +25,15 @@ pub(super) struct Sheet<'a> {
     pub(super) lines: Lines<'a>,
     pub(super) tree: &'a Tree,
     pub(super) render: Renderer<'a>,
+    pub(super) reach: Reach,
+}
+
+/// How much goes with what is removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    Narrow,
+    /// Also what would become text of a block scalar above; tried when the narrow edit changes the data.
+    Wide,
 }
 
 impl Page {
@@ -70,25 +79,30 @@ impl Page {
     /// Applies one change; the page that comes back has been verified.
     pub(super) fn apply(self, change: &Change, order: &[&str]) -> Result<Self, EditError> {
         check_values(change)?;
+        let edited = match self.attempt(change, order, Reach::Narrow) {
+            Err(error) if error.code == BUG => self.attempt(change, order, Reach::Wide),
+            edited => edited,
+        };
+        Ok(edited?.unwrap_or(self))
+    }
+
+    /// The verified page after a change, or nothing if it changes nothing.
+    fn attempt(&self, change: &Change, order: &[&str], reach: Reach) -> Result<Option<Self>, EditError> {
         let bytes = match &self.header {
             None => create(&self.bytes, change)?,
             Some((range, tree)) => {
-                let sheet = Sheet::new(&self.bytes, range, tree);
+                let sheet = Sheet::new(&self.bytes, range, tree, reach);
                 let splices = plan(&sheet, change, order).map_err(|it| it.shifted(range.start))?;
                 if splices.is_empty() { None } else { Some(spliced(&self.bytes, range.start, splices)?) }
             }
         };
-        let Some(bytes) = bytes else { return Ok(self) };
-        let after = Self::open(within_limits(bytes)?).map_err(|it| match it.code {
-            "too-large" => it,
-            _ => EditError::new(
-                BUG,
-                it.at,
-                format!("the edit would have broken the front matter: {}", it.reason),
-            ),
+        let Some(bytes) = bytes else { return Ok(None) };
+        let after = Self::open(within_limits(bytes)?).map_err(|it| {
+            let reason = format!("the edit would have broken the front matter: {}", it.reason);
+            if it.code == "too-large" { it } else { EditError::new(BUG, it.at, reason) }
         })?;
-        verify::check(&self, &after, change)?;
-        Ok(after)
+        verify::check(self, &after, change)?;
+        Ok(Some(after))
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
@@ -103,11 +117,11 @@ impl Page {
 }
 
 impl<'a> Sheet<'a> {
-    fn new(bytes: &'a [u8], range: &Range<usize>, tree: &'a Tree) -> Self {
+    fn new(bytes: &'a [u8], range: &Range<usize>, tree: &'a Tree, reach: Reach) -> Self {
         let first_eol = if bytes[..range.start].ends_with(b"\r\n") { "\r\n" } else { "\n" };
         let lines = Lines { text: tree.source(), first_eol };
         let render = Renderer { eol: first_eol, dash_step: dash_step(&lines, tree), has_literals: true };
-        Self { lines, tree, render }
+        Self { lines, tree, render, reach }
     }
 
     pub(super) fn text(&self) -> &'a str {

@@ -2,7 +2,7 @@
 
 use super::EditError;
 use super::insert::{entry_end, entry_start, is_merged};
-use super::page::{Sheet, Splice};
+use super::page::{Reach, Sheet, Splice};
 use super::refusal::{ALIAS, LAYOUT};
 use crate::text::yaml::{Kind, Style, View};
 use std::ops::Range;
@@ -35,8 +35,8 @@ pub(super) fn key(sheet: &Sheet<'_>, key: &str) -> Result<Vec<Splice>, EditError
 
 /// The lines of an entry or item; `before` is the value that ends above them, with the place of its key or dash.
 ///
-/// Below a block scalar also what follows goes that would become its content: deeper comments, and blank lines
-/// if it keeps them.
+/// With a wide reach also what follows goes that would become text of a block scalar above: deeper comments,
+/// and blank lines if it keeps them.
 pub(super) fn lines(
     sheet: &Sheet<'_>,
     span: Range<usize>,
@@ -46,7 +46,8 @@ pub(super) fn lines(
     let start = lines.start(span.start);
     let end = lines.end(span.end);
     let is_above = |it: &(View<'_>, usize)| sheet.text()[it.0.span().end..span.start].trim().is_empty();
-    match before.filter(is_above).and_then(|it| last_block_scalar(it.0, it.1)) {
+    let before = before.filter(|it| sheet.reach == Reach::Wide && is_above(it));
+    match before.and_then(|it| last_block_scalar(it.0, it.1)) {
         Some((scalar, parent)) => start..Greedy::new(sheet, scalar, parent).end_of_content(sheet, end),
         None => start..end,
     }
@@ -85,10 +86,10 @@ impl Greedy {
             let blanks = &sheet.text()[line..lines.text_end(line)];
             let spaces = blanks.len() - blanks.trim_start_matches(' ').len();
             let is_blank = lines.after_blanks(line) == lines.text_end(line);
-            let takes_blank =
-                self.keeps_blanks || self.text_column.is_some_and(|it| spaces >= it && blanks.len() > it);
+            let is_kept = self.keeps_blanks && spaces == blanks.len();
+            let is_text = self.text_column.is_some_and(|it| spaces >= it && blanks.len() > it);
             let takes_comment = lines.comment_column(line).is_some_and(|it| it >= self.column);
-            if is_blank && takes_blank || takes_comment {
+            if is_blank && (is_kept || is_text) || takes_comment {
                 end = lines.end(line);
             } else if !is_blank {
                 break;
