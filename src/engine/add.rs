@@ -119,10 +119,20 @@ fn number(plan: &Plan, request: &AddRequest) -> Result<StepNumber, Error> {
 
 /// Reads a number that is meant within a plan: `2.5`, `step-2.5`, or with the plan's own name before it.
 pub(crate) fn own_number(plan: &Plan, text: &str) -> Result<StepNumber, Error> {
-    let own = id::read_step_id(text).filter(|it| it.plan == plan.id).map(|it| it.number);
+    let own = typed_step(plan, text).filter(|it| it.plan == plan.id).map(|it| it.number);
     let not =
         || Error::usage(format!("`{text}` is not a step number of `{}`", plan.id), "write it as 2 or 2.5");
-    id::read_number(text).or(own).ok_or_else(not)
+    own.ok_or_else(not)
+}
+
+/// Reads a step as people refer to one, where a bare number is one of this plan's.
+fn typed_step(plan: &Plan, text: &str) -> Option<StepId> {
+    let own = |number| StepId { plan: plan.id.clone(), number };
+    let path = || {
+        let (of, number) = id::read_step_path(text)?;
+        Some(StepId { plan: of.unwrap_or_else(|| plan.id.clone()), number })
+    };
+    id::read_number(text).map(own).or_else(path).or_else(|| id::read_step_id(text))
 }
 
 fn free(plan: &Plan, number: StepNumber) -> Result<StepNumber, Error> {
@@ -155,8 +165,7 @@ pub(crate) fn dependencies(context: &Context, plan: &Plan, texts: &[String]) -> 
     let parts = texts.iter().flat_map(|it| it.split(',')).map(str::trim).filter(|it| !it.is_empty());
     let mut found = Vec::new();
     for text in parts {
-        let own = id::read_number(text).map(|number| StepId { plan: plan.id.clone(), number });
-        let Some(step) = own.or_else(|| id::read_step_id(text)) else {
+        let Some(step) = typed_step(plan, text) else {
             return Err(Error::usage(
                 format!("`{text}` is no step"),
                 "write a step number, or <plan>:<number>",

@@ -8,6 +8,7 @@ use std::hash::{Hash, Hasher};
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
+use crate::plan::file_name::{self, FileName};
 use crate::plan::step_number::StepNumber;
 
 /// A plan's id: the name of its directory, as it is on disk.
@@ -109,6 +110,16 @@ pub fn read_step_id(text: &str) -> Option<StepId> {
     let (plan, number) = text.rsplit_once([':', '/'])?;
     let number = read_number(number)?;
     (!plan.is_empty()).then(|| StepId { plan: PlanId::new(plan), number })
+}
+
+/// Reads the path of a step's file, `plans/auth/step-2.md`: its number, and the name of the directory it is in.
+///
+/// Without a directory, as in `step-2.md` and `./step-2.md`, only the number is known.
+pub fn read_step_path(text: &str) -> Option<(Option<PlanId>, StepNumber)> {
+    let (directory, name) = text.rsplit_once('/').map_or((None, text), |(it, name)| (Some(it), name));
+    let FileName::Step(number) = file_name::classify(name) else { return None };
+    let plan = directory.and_then(|it| it.rsplit('/').next()).filter(|it| PlanId::is_plan_name(it));
+    Some((plan.map(PlanId::new), number))
 }
 
 /// Reads `2.5` or `step-2.5`.
@@ -213,6 +224,16 @@ mod tests {
         for (text, meaning) in cases {
             assert_eq!(read_reference(text), meaning, "{text}");
         }
+    }
+
+    #[test]
+    fn a_path_names_a_step() {
+        let of =
+            |text: &str| read_step_path(text).map(|(plan, number)| (plan.map(|it| it.0), number.to_string()));
+        assert_eq!(of("./plans/auth/step-2.md"), Some((Some("auth".to_owned()), "2".to_owned())));
+        assert_eq!(of("auth/step-02.50.md"), Some((Some("auth".to_owned()), "2.5".to_owned())));
+        assert_eq!(of("./step-3.md"), Some((None, "3".to_owned())));
+        assert_eq!(of("auth/plan.md"), None);
     }
 
     #[test]
