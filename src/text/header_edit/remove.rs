@@ -128,7 +128,11 @@ pub(super) fn member(sheet: &Sheet<'_>, members: &[Range<usize>], nth: usize) ->
         return own.start..if has_comment(gap) { behind_comma(sheet, own.end) } else { next.start };
     }
     match nth.checked_sub(1).map(|it| members[it].end) {
-        Some(end) if !has_comment(end..own.start) => end..own.end,
+        Some(end) if !has_comment(end..own.start) => {
+            // A comma behind the last member stays a habit of the author's.
+            let own_end = behind_comma(sheet, own.end);
+            if own_end > own.end { behind_comma(sheet, end)..own_end } else { end..own.end }
+        }
         // The comma of the member before may stay as the last one.
         _ => {
             let end = behind_comma(sheet, own.end);

@@ -226,6 +226,10 @@ fn token_at(old: View<'_>, range: Range<usize>, new: &str, value: &NewValue) -> 
     if range.is_empty() {
         text.insert(0, ' ');
     }
+    // A comment may touch a quote, a bracket and a `|`, but not a plain scalar.
+    if old.source()[range.end..].starts_with('#') {
+        text.push(' ');
+    }
     splices.push(Splice { range, text });
     splices
 }

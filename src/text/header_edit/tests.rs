@@ -113,6 +113,7 @@ fn what_stands_around_a_value_stays() {
         set("status", word("y")),
         "---\na: &s x\nstatus: y # c\n---\n",
     );
+    check("---\nn: 'x'# c\n---\n", set("n", word("5")), "---\nn: 5 # c\n---\n");
     check("---\n? status\n: x\n---\n", set("status", word("y")), "---\n? status\n: y\n---\n");
 }
 

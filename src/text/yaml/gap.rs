@@ -33,11 +33,14 @@ impl<'a> Gap<'a> {
         if self.bytes.get(at) != Some(&indicator) {
             return None;
         }
-        if indicator == b'?' && !matches!(self.bytes.get(at + 1), None | Some(b' ' | b'\t' | b'\r' | b'\n')) {
-            return None;
-        }
         self.at = at + 1;
         Some(at)
+    }
+
+    /// Takes an indicator that is no indicator unless a blank follows.
+    pub(super) fn take_word(&mut self, indicator: u8) -> Option<usize> {
+        let next = self.bytes.get(self.peek() + 1);
+        matches!(next, None | Some(b' ' | b'\t' | b'\r' | b'\n')).then(|| self.take(indicator))?
     }
 
     pub(super) fn skip_commas(&mut self) {

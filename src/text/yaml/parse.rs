@@ -288,8 +288,9 @@ impl<'a> Builder<'a> {
             None => None,
             Some(_) if is_list && in_flow => None,
             Some(_) if is_list => self.gap.take(b'-'),
-            Some(_) if is_key => self.gap.take(b'?'),
-            Some(_) => self.gap.take(b':'),
+            Some(_) if is_key => self.gap.take_word(b'?'),
+            Some(_) if in_flow => self.gap.take(b':'),
+            Some(_) => self.gap.take_word(b':'),
         };
         let outer = self.gap.peek();
         self.gap.skip_properties(props.anchor != 0, &props.span);

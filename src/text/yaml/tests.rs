@@ -34,6 +34,7 @@ fn spans_are_exact() {
     );
     check("a:  # c\n# d\nb: ~\n", &["<a:  # c\n# d\nb: ~>", "<a>", ":<>", "<b>", ":<~>"]);
     check("? a\n? b\n: c\n", &["<? a\n? b\n: c>", "?<a>", "<>", "?<b>", ":<c>"]);
+    check("? a\n:: c\n", &["<? a\n:: c>", "?<a>", "<>", "<:>", ":<c>"]);
     check("a: &x !!str b\nc: *x\n", &["<a: &x !!str b\nc: *x>", "<a>", ":&x !!str <b>", "<c>", ":<*x>"]);
     check("a: !t\nb: &y # c\n", &["<a: !t\nb: &y>", "<a>", ":!t<>", "<b>", ":&y<>"]);
     check("a: &x{b: c}\n", &["<a: &x{b: c}>", "<a>", ":&x<{b: c}>", "<b>", ":<c>"]);
