@@ -1,5 +1,7 @@
 //! A change of one step, from the file as it is now to the file as it should be.
 
+use std::borrow::Cow;
+
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::load;
@@ -150,19 +152,19 @@ fn refuse_doubles(plan: &Plan, id: &StepId) -> Result<(), Error> {
 }
 
 /// The step as its file says it at the moment of the write, in the plan as it was loaded.
-fn as_it_is(
+fn as_it_is<'a>(
     context: &Context,
-    plans: &Plans,
+    plans: &'a Plans,
     plan: &Plan,
     step: &Step,
     bytes: &[u8],
-) -> Result<(Plans, Step), Error> {
+) -> Result<(Cow<'a, Plans>, Step), Error> {
     if step.etag.as_deref() == Some(load::etag(bytes).as_str()) {
-        return Ok((plans.clone(), step.clone()));
+        return Ok((Cow::Borrowed(plans), step.clone()));
     }
     let now = read_again(context, plan, step, bytes);
     write::check_writable(context, &now.problems)?;
-    Ok((with_step(plans, plan, &now), now))
+    Ok((Cow::Owned(with_step(plans, plan, &now)), now))
 }
 
 fn read_again(context: &Context, plan: &Plan, step: &Step, bytes: &[u8]) -> Step {
