@@ -35,7 +35,7 @@ pub(crate) struct Place {
 impl Place {
     pub(crate) fn new() -> Self {
         let place = Self { directory: tempfile::tempdir().expect("a temporary directory") };
-        for below in ["home", "work"] {
+        for below in ["home", "project"] {
             std::fs::create_dir(place.directory.path().join(below)).expect("it is new");
         }
         place
@@ -56,7 +56,7 @@ impl Place {
 
     /// The working directory; it holds `plans/`.
     pub(crate) fn work(&self) -> PathBuf {
-        self.top().join("work")
+        self.top().join("project")
     }
 
     /// Gives every file the time of a fixture.
