@@ -20,8 +20,8 @@ mod welcome;
 
 use std::ffi::OsString;
 
-use clap::FromArgMatches;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches};
 use planwatch::plan::moves::Verb as Move;
 
 use crate::args::{self, Cli, Verb};
@@ -32,10 +32,12 @@ use crate::typed;
 
 /// Runs a command line and returns its exit code.
 pub(crate) fn run(words: &[OsString]) -> u8 {
-    let mut command = args::command();
-    let cli = command
-        .try_get_matches_from_mut(typed::with_texts_marked(words))
-        .and_then(|it| Cli::from_arg_matches(&it));
+    let marked = typed::with_texts_marked(words);
+    let parse = |command: clap::Command| {
+        command.try_get_matches_from(&marked).and_then(|it| Cli::from_arg_matches(&it))
+    };
+    // Its screens are made only for who is to see one: most command lines are right.
+    let cli = parse(Cli::command()).or_else(|_| parse(args::command()));
     let Cli { everywhere, verb } = match cli {
         Ok(cli) => cli,
         Err(error) => return not_understood(&error, words),
