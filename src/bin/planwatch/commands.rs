@@ -20,8 +20,8 @@ mod welcome;
 
 use std::ffi::OsString;
 
+use clap::FromArgMatches;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches};
 use planwatch::plan::moves::Verb as Move;
 
 use crate::args::{self, Cli, Verb};
@@ -36,8 +36,9 @@ pub(crate) fn run(words: &[OsString]) -> u8 {
     let parse = |command: clap::Command| {
         command.try_get_matches_from(&marked).and_then(|it| Cli::from_arg_matches(&it))
     };
-    // Its screens are made only for who is to see one: most command lines are right.
-    let cli = parse(Cli::command()).or_else(|_| parse(args::command()));
+    // All verbs and their screens are made only for who needs them: most command lines are right.
+    let quick = typed::verb(words).and_then(|it| args::command_of(&it));
+    let cli = quick.and_then(|it| parse(it).ok()).map_or_else(|| parse(args::command()), Ok);
     let Cli { everywhere, verb } = match cli {
         Ok(cli) => cli,
         Err(error) => return not_understood(&error, words),
