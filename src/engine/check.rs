@@ -6,11 +6,12 @@ use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::load;
 use crate::engine::plan_file::{self, PlanUpdate};
+use crate::engine::resolve::NamedStep;
 use crate::engine::shape;
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::write::{ChangeReport, Changed, Mode, Refused, Writing};
 use crate::plan::change::set_text;
-use crate::plan::id::{PlanId, StepId};
+use crate::plan::id::PlanId;
 use crate::plan::model::Step;
 use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::time::Time;
@@ -106,7 +107,7 @@ fn fix(context: &Context, mode: Mode) -> Result<ChangeReport, Error> {
             take(&mut report, &plan.id.to_string(), fix_plan(context, &mut writing, &plan.id));
         }
         for step in plan.steps.iter().filter(|it| is_fixable(it)) {
-            take(&mut report, &step.id.to_string(), fix_step(context, &mut writing, &step.id));
+            take(&mut report, &step.id.to_string(), fix_step(context, &mut writing, step));
         }
     }
     report.diff = writing.diff;
@@ -137,8 +138,8 @@ fn fix_plan(context: &Context, writing: &mut Writing<'_>, id: &PlanId) -> Result
     })
 }
 
-fn fix_step(context: &Context, writing: &mut Writing<'_>, id: &StepId) -> Result<Changed, Error> {
-    step_file::update(context, writing, id, &|_, _, step| {
+fn fix_step(context: &Context, writing: &mut Writing<'_>, step: &Step) -> Result<Changed, Error> {
+    step_file::update(context, writing, &NamedStep::of(step), &|_, _, step| {
         let has = |code: Code| step.problems.iter().any(|it| it.code == code);
         let keys = if has(Code::IdDiffers) { vec![set_text("id", &step.id.to_string())] } else { Vec::new() };
         Ok(StepUpdate { keys, did: "mended".to_owned(), ..StepUpdate::default() })

@@ -93,8 +93,13 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
                 plan_file::update(context, writing, &plan, &|now| set_in_plan(context, request, now))
             }
             Target::Step(step) => {
-                let who =
-                    Who::of(context, &step, request.by.as_deref(), request.claim.as_deref(), request.force);
+                let who = Who::of(
+                    context,
+                    &step.id,
+                    request.by.as_deref(),
+                    request.claim.as_deref(),
+                    request.force,
+                );
                 step_file::update(context, writing, &step, &|plans, plan, now| {
                     set_in_step(context, request, &who, (plans, plan, now))
                 })
@@ -205,10 +210,12 @@ fn judged(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Result<
         it.problems.retain(|it| !Plans::is_between_files(it));
     }
     let own = all.iter_mut().filter(|it| it.path == plan.path).flat_map(|it| &mut it.steps);
-    for it in own.filter(|it| it.id == step.id) {
+    for it in own.filter(|it| it.path == step.path) {
         *it = step.clone();
     }
-    Ok(Plans::judged(all).step(&step.id).map(|it| it.problems.clone()).unwrap_or_default())
+    let judged = Plans::judged(all);
+    let mut steps = judged.iter().flat_map(|it| &it.steps);
+    Ok(steps.find(|it| it.path == step.path).map(|it| it.problems.clone()).unwrap_or_default())
 }
 
 fn refuse_new_problems(before: &[Problem], after: &[Problem]) -> Result<(), Error> {

@@ -5,13 +5,14 @@ use std::borrow::Cow;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::load;
-use crate::engine::resolve;
+use crate::engine::resolve::{self, NamedStep};
 use crate::engine::shape::{Shaper, shown_path, value};
 use crate::engine::write::{self, Changed, Writing};
 use crate::plan::change::{self, NewAttempt, NewNote, NewStep};
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
+use crate::plan::problem::Code;
 use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::words::StepStatus;
 use crate::text::header_edit::Change;
@@ -63,20 +64,21 @@ impl StepUpdate {
 pub(crate) fn update(
     context: &Context,
     writing: &mut Writing<'_>,
-    id: &StepId,
+    named: &NamedStep,
     decide: &dyn Fn(&Plans, &Plan, &Step) -> Result<StepUpdate, Error>,
 ) -> Result<Changed, Error> {
-    let plans = load::plan_with_dependencies(context, &id.plan)?;
-    let (plan, step) = resolve::find_step(&plans, id)?;
+    let id = &named.id.plan;
+    let plans = load::plan_with_dependencies(context, id)?;
+    let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     write::check_live(plan)?;
+    let step = resolve::one_step(context, plan, named)?;
     write::check_writable(context, &step.problems)?;
-    refuse_doubles(plan, id)?;
     let mut outcome =
         Outcome { was: step.status.word().to_owned(), did: String::new(), refusal: None, after: Vec::new() };
     let was_written = if step.has_file() {
         writing.change(&step.path, &mut |bytes| {
             let (plans, now) = as_it_is(context, &plans, plan, step, bytes)?;
-            let (plan, _) = resolve::find_step(&plans, id)?;
+            let plan = plans.get(id).unwrap_or(plan);
             outcome.edit(&now, decide(&plans, plan, &now)?, bytes)
         })?
     } else {
@@ -140,17 +142,6 @@ impl Outcome {
     }
 }
 
-/// Two files of one number: which one is meant cannot be known.
-fn refuse_doubles(plan: &Plan, id: &StepId) -> Result<(), Error> {
-    let same: Vec<_> =
-        plan.steps.iter().filter(|it| it.id == *id).map(|it| format!("`{}`", it.path)).collect();
-    if same.len() < 2 {
-        return Ok(());
-    }
-    let message = format!("{} have the same number", same.join(" and "));
-    Err(Error::Failed { code: "duplicate-step-number", message, hint: "rename one of the files".to_owned() })
-}
-
 /// The step as its file says it at the moment of the write, in the plan as it was loaded.
 fn as_it_is<'a>(
     context: &Context,
@@ -169,13 +160,16 @@ fn as_it_is<'a>(
 
 fn read_again(context: &Context, plan: &Plan, step: &Step, bytes: &[u8]) -> Step {
     let content = read::Content { bytes: bytes.to_vec(), etag: load::etag(bytes), modified: context.now };
-    read::read_step_of(plan, &step.id, &step.path, content, &context.config.words)
+    let mut now = read::read_step_of(plan, &step.id, &step.path, content, &context.config.words);
+    let doubles = step.problems.iter().filter(|it| it.code == Code::DuplicateStepNumber);
+    now.problems.extend(doubles.cloned());
+    now
 }
 
 fn with_step(plans: &Plans, plan: &Plan, step: &Step) -> Plans {
     let mut all = plans.clone().into_vec();
     let own = all.iter_mut().find(|it| it.path == plan.path);
-    for it in own.into_iter().flat_map(|it| &mut it.steps).filter(|it| it.id == step.id) {
+    for it in own.into_iter().flat_map(|it| &mut it.steps).filter(|it| it.path == step.path) {
         *it = step.clone();
     }
     Plans::new(all)

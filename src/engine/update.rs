@@ -4,13 +4,12 @@ use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::owner::{self, Owner, Who};
 use crate::engine::plan_status;
-use crate::engine::resolve::{self, Target};
+use crate::engine::resolve::{self, NamedStep, Target};
 use crate::engine::shape::shown_path;
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::write::{ChangeReport, Changed, Mode, Refused, Writing};
 use crate::engine::{list, show};
 use crate::plan::change::NewAttempt;
-use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::moves::{self, Verb};
 use crate::plan::plans::Plans;
@@ -46,7 +45,7 @@ pub fn move_steps(context: &Context, request: &MoveRequest) -> Result<ChangeRepo
             Target::Step(step) => {
                 let changed = move_step(context, writing, &step, request)?;
                 if request.verb == Verb::Reopen {
-                    hints.extend(plan_status::hint_for_closed(context, &step.plan));
+                    hints.extend(plan_status::hint_for_closed(context, &step.id.plan));
                 }
                 Ok(changed)
             }
@@ -84,13 +83,13 @@ pub(crate) fn each(
 fn move_step(
     context: &Context,
     writing: &mut Writing<'_>,
-    id: &StepId,
+    step: &NamedStep,
     request: &MoveRequest,
 ) -> Result<Changed, Error> {
-    let who = Who::of(context, id, request.by.as_deref(), request.claim.as_deref(), request.force);
+    let who = Who::of(context, &step.id, request.by.as_deref(), request.claim.as_deref(), request.force);
     let decide =
         |plans: &Plans, plan: &Plan, step: &Step| decide_move(context, plans, plan, step, request, &who);
-    step_file::update(context, writing, id, &decide)
+    step_file::update(context, writing, step, &decide)
 }
 
 fn decide_move(
@@ -218,12 +217,12 @@ pub fn attempt(context: &Context, request: &AttemptRequest) -> Result<ChangeRepo
         .map(|it| list::read_word::<StepStatus>(&context.config.words, it))
         .transpose()?;
     each(context, "attempt", std::slice::from_ref(&request.id), request.mode, |writing, id| {
-        let id = resolve::step(context, id)?;
-        let who = Who::of(context, &id, request.by.as_deref(), request.claim.as_deref(), request.force);
+        let named = resolve::step(context, id)?;
+        let who = Who::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), request.force);
         let decide = |plans: &Plans, plan: &Plan, step: &Step| {
             decide_attempt(context, (plans, plan, step), request, (at, wanted), &who)
         };
-        step_file::update(context, writing, &id, &decide)
+        step_file::update(context, writing, &named, &decide)
     })
 }
 

@@ -121,6 +121,11 @@ impl Plan {
         self.steps.get(at).filter(|it| it.id.number == id.number)
     }
 
+    /// Returns whether another file has the step's number too.
+    pub fn is_doubled(&self, step: &Step) -> bool {
+        self.steps.iter().any(|it| it.id.number == step.id.number && it.path != step.path)
+    }
+
     /// Returns whether something in `plan.md` itself is in doubt, so that nothing is handed out.
     pub fn is_faulty(&self) -> bool {
         self.problems.iter().any(|it| it.path == self.path && it.severity() == Severity::Error)

@@ -197,6 +197,11 @@ pub(crate) struct Remove {
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
+    pub(crate) by: By,
+    /// Claim that this update belongs to
+    #[arg(long, value_name = "CLAIM")]
+    pub(crate) claim: Option<String>,
+    #[command(flatten)]
     pub(crate) dry_run: DryRun,
 }
 

@@ -82,8 +82,8 @@ pub(crate) fn renumber(session: &Session, args: Move) -> Result<u8, Failure> {
 
 pub(crate) fn remove(session: &Session, args: Remove) -> Result<u8, Failure> {
     change::check_fields(session)?;
-    let Remove { ids, yes, force, dry_run } = args;
-    let request = RemoveRequest { ids, is_confirmed: yes, force, mode: dry_run.mode() };
+    let Remove { ids, yes, force, by, claim, dry_run } = args;
+    let request = RemoveRequest { ids, is_confirmed: yes, by: by.by, claim, force, mode: dry_run.mode() };
     let report = remove::remove(&session.context()?, &request)?;
     let code = change::print(session, &report)?;
     if !report.is_dry_run && !report.changes.is_empty() {
