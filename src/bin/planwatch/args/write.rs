@@ -117,6 +117,7 @@ pub(crate) struct Edit {
   planwatch set auth:2 depends-=1
   planwatch set auth:2 assignee --unset
   planwatch set auth:2 metadata '{rows: 40}' --yaml
+  planwatch set auth:2 'verify+={run: make, dir: web}' --yaml
 
 VALUE is text, whatever it looks like; --yaml takes it as YAML.")]
 pub(crate) struct Set {

@@ -41,16 +41,18 @@ fn meant(key: &str) -> Option<String> {
 
 /// What `KEY`, `KEY+=V`, `KEY-=V`, a value and the options mean together.
 fn operation(key: &str, value: Option<String>, unset: bool, yaml: bool) -> Result<(String, SetOp), Failure> {
-    let joined = [("+=", SetOp::Add as fn(String) -> SetOp), ("-=", SetOp::Take)];
+    let (add, take): (fn(String) -> SetOp, fn(String) -> SetOp) =
+        if yaml { (SetOp::AddYaml, SetOp::TakeYaml) } else { (SetOp::Add, SetOp::Take) };
+    let joined = [("+=", add), ("-=", take)];
     let joined = joined.into_iter().filter_map(|(sign, op)| {
         let (key, behind) = key.split_once(sign)?;
         Some((key.to_owned(), behind.to_owned(), op))
     });
     let joined = joined.min_by_key(|(key, _, _)| key.len());
     match (joined, value) {
-        (Some((key, _, _)), _) if unset || yaml => Err(Failure::usage(
-            format!("`{key}` is added to or taken from; --unset and --yaml are for whole values"),
-            "leave them out",
+        (Some((key, _, _)), _) if unset => Err(Failure::usage(
+            format!("`{key}` is added to or taken from; --unset removes the whole field"),
+            "leave it out",
         )),
         (Some((key, behind, op)), None) => Ok((key, op(behind))),
         // `tags+= web` is what a shell makes of a slip of the finger.
@@ -118,5 +120,8 @@ mod tests {
         assert!(operation("tags+=a", Some("b".to_owned()), false, false).is_err());
         assert!(operation("tags+=a", None, true, false).is_err());
         assert_eq!(operation("tags", None, true, false).unwrap().1, SetOp::Unset);
+        let yaml = |key| operation(key, None, false, true).unwrap().1;
+        assert_eq!(yaml("verify+={run: a}"), SetOp::AddYaml("{run: a}".to_owned()));
+        assert_eq!(yaml("verify-={run: a}"), SetOp::TakeYaml("{run: a}".to_owned()));
     }
 }
