@@ -8,7 +8,7 @@ use crate::engine::error::Error;
 use crate::engine::owner::{self, Owner, Who};
 use crate::engine::repoint::{self, Repointed};
 use crate::engine::shape::{Shaper, value};
-use crate::engine::write::{self, ChangeReport, Changed, Mode, Writing};
+use crate::engine::write::{self, ChangeReport, Changed, Mode, Refused, Writing};
 use crate::engine::{add, load, resolve, step_file, steps_line};
 use crate::plan::change::{NewAttempt, set_text};
 use crate::plan::file_name;
@@ -64,7 +64,16 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     if owner == Owner::Late {
         let late =
             |_: &Plans, _: &Plan, step: &Step| Ok(owner::late_result(context, step, &who, "move", None));
-        return step_file::update(context, &mut writing, &named, &late).map(|_| report);
+        let error = match step_file::update(context, &mut writing, &named, &late) {
+            Err(error) => error,
+            Ok(_) => return Ok(report),
+        };
+        if request.mode == Mode::Write || writing.diff.is_empty() {
+            return Err(error);
+        }
+        report.refused.push(Refused { id: id.to_string(), error });
+        report.diff = writing.diff;
+        return Ok(report);
     }
     let forced = (owner == Owner::Forced).then(|| forced(context, &who, &id, &new));
     let (plan, hints) = move_files(context, &mut writing, &plans, (&own, step), &new, forced)?;

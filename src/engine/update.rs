@@ -70,9 +70,12 @@ pub(crate) fn each(
     let mut report = ChangeReport::new(verb, mode);
     let mut writing = Writing::begin(context, verb, mode)?;
     for id in ids {
-        match change(&mut writing, id).map_err(|it| it.below(&root)) {
+        let done = change(&mut writing, id).map_err(|it| it.below(&root));
+        // What a refusal would write, as the note of a late result, is shown with it.
+        let is_shown = mode == Mode::DryRun && !writing.diff.is_empty();
+        match done {
             Ok(changed) => report.changes.push(changed),
-            Err(error) if ids.len() == 1 => return Err(error),
+            Err(error) if ids.len() == 1 && !is_shown => return Err(error),
             Err(error) => report.refused.push(Refused { id: id.clone(), error }),
         }
     }
