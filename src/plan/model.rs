@@ -27,6 +27,9 @@ pub struct Plan {
     pub description: Option<String>,
     pub kind: PlanKind,
     pub program: Option<PlanId>,
+    /// Where the front matter names the program.
+    #[serde(skip)]
+    pub program_at: Option<Place>,
     pub category: Option<String>,
     pub priority: Priority,
     pub tags: Vec<String>,

@@ -122,8 +122,9 @@ impl Plans {
             };
             Some((
                 at,
-                Problem::of_file(
+                Problem::at(
                     &plan.path,
+                    plan.program_at.unwrap_or(Place::START),
                     Code::ProgramMissing,
                     problem,
                     "name a plan with `kind: program`",

@@ -10,6 +10,7 @@ use crate::plan::problem::{Code, Problem};
 use crate::plan::references::{self, Group};
 use crate::plan::step_number::StepNumber;
 use crate::text::front_matter;
+use crate::text::line_index::{self, Place};
 use crate::text::markdown::{self, Item, Outline};
 
 use edit::{Splice, apply};
@@ -24,6 +25,8 @@ pub(crate) struct Listed {
     pub(crate) depends: Option<Vec<StepId>>,
     /// What stands among its dependencies and names no step; filled by [`Listed::locate`].
     pub(crate) problems: Vec<Problem>,
+    /// Where its text begins in the file; filled by [`Listed::locate`].
+    pub(crate) place: Place,
     /// The item in the body, from its list mark to the end of its children.
     span: Range<usize>,
     /// The text behind list mark and task box, and where it begins in the body.
@@ -54,6 +57,7 @@ impl Listed {
             }
         }
         self.problems = problems;
+        self.place = line_index::place(file, body_at + self.at);
     }
 }
 
@@ -160,6 +164,7 @@ fn read_item(plan: &PlanId, item: &Item) -> Option<Listed> {
         title: title(&item.text, &line, &groups),
         depends: (!groups.is_empty()).then_some(depends),
         problems: Vec::new(),
+        place: Place::START,
         span: item.span.clone(),
         text: item.text.clone(),
         at: item.at,
