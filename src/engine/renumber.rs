@@ -64,10 +64,7 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     if owner == Owner::Late {
         let late =
             |_: &Plans, _: &Plan, step: &Step| Ok(owner::late_result(context, step, &who, "move", None));
-        let error = match step_file::update(context, &mut writing, &named, &late) {
-            Err(error) => error,
-            Ok(_) => return Ok(report),
-        };
+        let Err(error) = step_file::update(context, &mut writing, &named, &late) else { return Ok(report) };
         if request.mode == Mode::Write || writing.diff.is_empty() {
             return Err(error);
         }

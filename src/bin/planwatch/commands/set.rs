@@ -39,10 +39,13 @@ fn meant(key: &str) -> Option<String> {
     if known().any(|it| it == key) { None } else { nearest(key, known()) }
 }
 
+/// What is done with the text behind a sign.
+type Op = fn(String) -> SetOp;
+
 /// What `KEY`, `KEY+=V`, `KEY-=V`, a value and the options mean together.
 fn operation(key: &str, value: Option<String>, unset: bool, yaml: bool) -> Result<(String, SetOp), Failure> {
-    let (add, take): (fn(String) -> SetOp, fn(String) -> SetOp) =
-        if yaml { (SetOp::AddYaml, SetOp::TakeYaml) } else { (SetOp::Add, SetOp::Take) };
+    let add = if yaml { SetOp::AddYaml } else { SetOp::Add as Op };
+    let take = if yaml { SetOp::TakeYaml } else { SetOp::Take as Op };
     let joined = [("+=", add), ("-=", take)];
     let joined = joined.into_iter().filter_map(|(sign, op)| {
         let (key, behind) = key.split_once(sign)?;
