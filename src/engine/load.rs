@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::disk::{self, DiskError, FileKind, ScanEntry};
 use crate::engine::context::{Context, Notice, Reading};
 use crate::engine::error::Error;
+use crate::engine::resolve::Side;
 use crate::index::freshness::{self, Freshness, Stamp};
 use crate::index::{FileRow, Index, IndexError, Opened, Place, Snapshot};
 use crate::plan::file_name::{self, FileName};
@@ -320,9 +321,14 @@ fn with_named(context: &Context, plan: Plan) -> Result<Plans, Error> {
     Ok(Plans::judged(plans))
 }
 
-/// Reads one plan directory; none if there is no such plan.
+/// Reads one plan directory, live before archived; none if there is no such plan.
 pub(crate) fn one_plan(context: &Context, id: &PlanId) -> Result<Option<Plan>, Error> {
-    let Some((directory, is_archived)) = directory_of(context, id) else { return Ok(None) };
+    plan_at(context, id, Side::LiveFirst)
+}
+
+/// As [`one_plan`], of the side that was named.
+pub(crate) fn plan_at(context: &Context, id: &PlanId, side: Side) -> Result<Option<Plan>, Error> {
+    let Some((directory, is_archived)) = directory_of(context, id, side) else { return Ok(None) };
     let name = directory.file_name().and_then(|it| it.to_str()).unwrap_or(id.as_str()).to_owned();
     let mut sources = PlanSources::default();
     for found in found_in(context, &context.plans.scan_plan(&directory)) {
@@ -335,11 +341,12 @@ pub(crate) fn one_plan(context: &Context, id: &PlanId) -> Result<Option<Plan>, E
 }
 
 /// Finds a plan's directory, live before archived, also where its name is spelled in another normal form.
-fn directory_of(context: &Context, id: &PlanId) -> Option<(PathBuf, bool)> {
+fn directory_of(context: &Context, id: &PlanId, side: Side) -> Option<(PathBuf, bool)> {
     if !PlanId::is_plan_name(id.as_str()) {
         return None;
     }
-    for (parent, is_archived) in [("", false), ("_archive", true)] {
+    let is_asked = |it: &(&str, bool)| side == Side::LiveFirst || it.1;
+    for (parent, is_archived) in [("", false), ("_archive", true)].into_iter().filter(is_asked) {
         let exact = Path::new(parent).join(id.as_str());
         if context.plans.is_dir(&exact) {
             return Some((exact, is_archived));
@@ -357,12 +364,17 @@ fn directory_of(context: &Context, id: &PlanId) -> Option<(PathBuf, bool)> {
 
 /// Returns whether there is a directory that can be the plan; nothing in it is read.
 pub(crate) fn exists(context: &Context, id: &PlanId) -> bool {
-    directory_of(context, id).is_some()
+    exists_at(context, id, Side::LiveFirst)
+}
+
+/// As [`exists`], of the side that was named.
+pub(crate) fn exists_at(context: &Context, id: &PlanId, side: Side) -> bool {
+    directory_of(context, id, side).is_some()
 }
 
 /// Returns whether the id means a live plan.
 pub(crate) fn is_live(context: &Context, id: &PlanId) -> bool {
-    directory_of(context, id).is_some_and(|(_, is_archived)| !is_archived)
+    directory_of(context, id, Side::LiveFirst).is_some_and(|(_, is_archived)| !is_archived)
 }
 
 /// The error for a plan that is not there, with the nearest name.

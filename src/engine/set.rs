@@ -29,8 +29,12 @@ pub enum SetOp {
     Yaml(String),
     /// One more item of a list, unless it is in it.
     Add(String),
+    /// As [`SetOp::Add`], the item given as YAML.
+    AddYaml(String),
     /// One item of a list less.
     Take(String),
+    /// As [`SetOp::Take`], the item given as YAML.
+    TakeYaml(String),
     Unset,
 }
 
@@ -93,8 +97,13 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
                 plan_file::update(context, writing, &plan, &|now| set_in_plan(context, request, now))
             }
             Target::Step(step) => {
-                let who =
-                    Who::of(context, &step, request.by.as_deref(), request.claim.as_deref(), request.force);
+                let who = Who::of(
+                    context,
+                    &step.id,
+                    request.by.as_deref(),
+                    request.claim.as_deref(),
+                    request.force,
+                );
                 step_file::update(context, writing, &step, &|_, _, now| {
                     set_in_step(context, request, &who, now)
                 })
@@ -152,12 +161,17 @@ fn set_in_step(context: &Context, request: &SetRequest, who: &Who, step: &Step) 
         (SetOp::Add(text), "depends") => {
             update.keys = add_dependency(context, step, text)?;
         }
+        (SetOp::AddYaml(yaml), "depends") => {
+            let value = yaml::parse_node(yaml).ok();
+            let text = value.as_ref().and_then(|it| it.root().text()).unwrap_or(yaml);
+            update.keys = add_dependency(context, step, text)?;
+        }
         _ => update.keys = changes(request, &bytes, &step.id.plan)?,
     }
     let after = write::edit(&step.path, &bytes, &update.keys, STEP_KEYS)?;
     // A dependency may be missing, or close a circle, which only the steps that it leads to can tell.
     let plans = load::around(context, &step.id, Some(Own { path: &step.path, bytes: &after }))?;
-    let (_, again) = resolve::find_step(&plans, &step.id)?;
+    let (_, again) = resolve::same_file(&plans, step)?;
     refuse_new_problems(&step.problems, &again.problems)?;
     Ok(update)
 }
@@ -208,8 +222,8 @@ fn refuse_new_problems(before: &[Problem], after: &[Problem]) -> Result<(), Erro
 fn did(request: &SetRequest) -> String {
     match &request.op {
         SetOp::Unset => format!("{} removed", request.key),
-        SetOp::Add(value) => format!("{} += {value}", request.key),
-        SetOp::Take(value) => format!("{} -= {value}", request.key),
+        SetOp::Add(value) | SetOp::AddYaml(value) => format!("{} += {value}", request.key),
+        SetOp::Take(value) | SetOp::TakeYaml(value) => format!("{} -= {value}", request.key),
         SetOp::Text(value) => format!("{} = {}", request.key, value.lines().next().unwrap_or_default()),
         SetOp::Yaml(_) => format!("{} set", request.key),
     }
@@ -231,8 +245,31 @@ fn changes(request: &SetRequest, bytes: &[u8], plan: &PlanId) -> Result<Vec<Chan
             Change::Append { key, item: NewValue::Text(text.clone()) }
         }
         SetOp::Take(text) => Change::RemoveItem { index: index_of(bytes, &key, text, plan)?, key },
+        SetOp::AddYaml(text) => {
+            if place_of(bytes, &key, text)?.is_some() {
+                return Ok(Vec::new());
+            }
+            Change::Append { key, item: NewValue::Yaml(text.clone()) }
+        }
+        SetOp::TakeYaml(text) => {
+            let index = place_of(bytes, &key, text)?.ok_or_else(|| Error::NotFound {
+                what: "item",
+                name: format!("{text}` in `{key}"),
+                nearest: None,
+            })?;
+            Change::RemoveItem { index, key }
+        }
     };
     Ok(vec![change])
+}
+
+/// Finds an item by what it means; the text has to be one YAML value.
+fn place_of(bytes: &[u8], key: &str, text: &str) -> Result<Option<usize>, Error> {
+    let wanted = yaml::parse_node(text)
+        .map_err(|it| Error::usage(format!("`{text}` is no YAML value: {it}"), "put texts in quotes"))?;
+    let Some(tree) = root(bytes) else { return Ok(None) };
+    let Some(list) = tree.root().get(key) else { return Ok(None) };
+    Ok(list.items().position(|it| yaml::same(it, wanted.root())))
 }
 
 fn add_dependency(context: &Context, step: &Step, text: &str) -> Result<Vec<Change>, Error> {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::load::{self, Own};
-use crate::engine::resolve;
+use crate::engine::resolve::{self, NamedStep};
 use crate::engine::shape::{Shaper, shown_path, value};
 use crate::engine::write::{self, Changed, Writing};
 use crate::plan::change::{self, NewAttempt, NewNote, NewStep};
@@ -64,20 +64,21 @@ impl StepUpdate {
 pub(crate) fn update(
     context: &Context,
     writing: &mut Writing<'_>,
-    id: &StepId,
+    named: &NamedStep,
     decide: &dyn Fn(&Plans, &Plan, &Step) -> Result<StepUpdate, Error>,
 ) -> Result<Changed, Error> {
-    let plans = load::around(context, id, None)?;
-    let (plan, step) = resolve::find_step(&plans, id)?;
+    let id = &named.id.plan;
+    let plans = load::around(context, &named.id, None)?;
+    let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     write::check_live(plan)?;
+    let step = resolve::one_step(context, plan, named)?;
     write::check_writable(context, &step.problems)?;
-    refuse_doubles(plan, id)?;
     let mut outcome =
         Outcome { was: step.status.word().to_owned(), did: String::new(), refusal: None, after: Vec::new() };
     let was_written = if step.has_file() {
         writing.change(&step.path, &mut |bytes| {
             let plans = as_it_is(context, &plans, step, bytes)?;
-            let (plan, now) = resolve::find_step(&plans, id)?;
+            let (plan, now) = resolve::same_file(&plans, step)?;
             outcome.edit(now, decide(&plans, plan, now)?, bytes)
         })?
     } else {
@@ -123,7 +124,7 @@ impl Outcome {
         was_written: bool,
     ) -> Result<Changed, Error> {
         let plans = as_it_is(context, plans, step, &self.after)?;
-        let (plan, now) = resolve::find_step(&plans, &step.id)?;
+        let (plan, now) = resolve::same_file(&plans, step)?;
         let root = context.root_name();
         let shaper = Shaper { plans: &plans, now: context.now, root: &root };
         Ok(Changed {
@@ -139,17 +140,6 @@ impl Outcome {
     }
 }
 
-/// Two files of one number: which one is meant cannot be known.
-fn refuse_doubles(plan: &Plan, id: &StepId) -> Result<(), Error> {
-    let same: Vec<_> =
-        plan.steps.iter().filter(|it| it.id == *id).map(|it| format!("`{}`", it.path)).collect();
-    if same.len() < 2 {
-        return Ok(());
-    }
-    let message = format!("{} have the same number", same.join(" and "));
-    Err(Error::Failed { code: "duplicate-step-number", message, hint: "rename one of the files".to_owned() })
-}
-
 /// The plans as they were loaded, but with these bytes in the step's file.
 fn as_it_is<'a>(
     context: &Context,
@@ -161,7 +151,7 @@ fn as_it_is<'a>(
     if step.etag.as_deref() == Some(etag.as_str()) {
         return Ok(Cow::Borrowed(plans));
     }
-    let (plan, _) = resolve::find_step(plans, &step.id)?;
+    let (plan, _) = resolve::same_file(plans, step)?;
     let content = read::Content { bytes: bytes.to_vec(), etag, modified: context.now };
     let mut now = read::read_step_of(plan, &step.id, &step.path, content, &context.config.words);
     write::check_writable(context, &now.problems)?;

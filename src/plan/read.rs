@@ -289,6 +289,7 @@ fn plan_of(id: &PlanId, fields: &mut Fields<'_>, outline: &Outline, words: &Word
         description: fields.text("description").or_else(|| outline.description.clone()),
         kind: fields.word("kind", kinds, &["plan", "program"]).unwrap_or_default(),
         program: fields.text("program").map(PlanId::new),
+        program_at: fields.get("program").map(|it| fields.place(it)),
         category: fields.category(&CATEGORIES),
         priority: fields.priority().unwrap_or_default(),
         tags: fields.texts("tags").unwrap_or_default(),

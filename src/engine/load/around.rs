@@ -9,6 +9,7 @@ use super::{
 };
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::resolve::Side;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::plans::Plans;
 use crate::plan::read::{self, Content, PlanSources, Source};
@@ -28,7 +29,7 @@ pub(crate) struct Own<'a> {
 /// such step, the whole plan comes.
 pub(crate) fn around(context: &Context, id: &StepId, own: Option<Own<'_>>) -> Result<Plans, Error> {
     let (directory, is_archived) =
-        directory_of(context, &id.plan).ok_or_else(|| missing(context, &id.plan))?;
+        directory_of(context, &id.plan, Side::LiveFirst).ok_or_else(|| missing(context, &id.plan))?;
     let plan_id = PlanId::new(directory.file_name().and_then(|it| it.to_str()).unwrap_or(id.plan.as_str()));
     let mut sources = PlanSources::default();
     let mut files: BTreeMap<StepNumber, Vec<String>> = BTreeMap::new();
