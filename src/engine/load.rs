@@ -57,6 +57,13 @@ pub(crate) fn ask<T>(
     }
 }
 
+/// The plans as the index was left, whatever the files say now.
+pub(crate) fn kept(context: &Context) -> Vec<Plan> {
+    let directory = context.plans.runtime_dir();
+    let index = directory.and_then(|it| Index::open(Place::Directory(&it)).ok());
+    index.and_then(|(it, _)| it.load().ok()).unwrap_or_default()
+}
+
 fn ask_memory<T>(context: &Context, question: Question<'_, T>) -> Result<T, IndexError> {
     let (mut index, _) = Index::open(Place::Memory)?;
     fill(context, &mut index)?;
