@@ -4,6 +4,7 @@ mod around;
 mod files;
 mod parallel;
 mod refresh;
+mod some;
 mod text;
 
 use std::collections::BTreeSet;
@@ -24,6 +25,7 @@ use crate::plan::time::Time;
 
 pub(crate) use around::{Own, around};
 pub(crate) use refresh::{Fresh, Wanted, fresh, fresh_of};
+pub(crate) use some::some;
 pub(crate) use text::search;
 
 /// Loads all plans as they are now, live and archived, with every problem between them.
@@ -41,9 +43,7 @@ pub(crate) fn all_and_problems(context: &Context) -> (Plans, Vec<Problem>) {
 
 /// A content hash as files and surfaces show it.
 pub(crate) fn etag(bytes: &[u8]) -> String {
-    let mut hash = blake3::hash(bytes).to_hex().to_string();
-    hash.truncate(32);
-    hash
+    blake3::hash(bytes).to_hex()[..32].to_owned()
 }
 
 /// A path that says something about a plan: a file of one, a near miss, a nested plan.

@@ -328,7 +328,14 @@ impl<T: Stored> Stored for Vec<T> {
 
     fn take(from: &mut Input<'_>) -> Option<Self> {
         let len = from.len()?;
-        from.deeper(|from| (0..len).map(|_| T::take(from)).collect())
+        from.deeper(|from| {
+            // Exact room, but for lengths that cannot be true.
+            let mut all = Self::with_capacity(len.min(from.rest.len()).min(1024));
+            for _ in 0..len {
+                all.push(T::take(from)?);
+            }
+            Some(all)
+        })
     }
 }
 

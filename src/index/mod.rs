@@ -38,9 +38,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 pub use error::IndexError;
 pub use freshness::{FileRow, Stamp};
 pub use row::{Change, Head, Key, Packed, stamps};
-pub use search::{
-    Document, Kind, MATCH_END, MATCH_START, Match, Query, Scope, Texts, Unsearched, snippets,
-};
+pub use search::{Document, Kind, MATCH_END, MATCH_START, Match, Query, Scope, Texts, Unsearched, snippets};
 pub use snapshot::Snapshot;
 pub use sql::{Table, sql};
 

@@ -56,7 +56,10 @@ impl Packed {
     pub fn new(key: Key, reader: u64, files: &[FileRow], plan: &Plan) -> Self {
         let data = data::encode(plan);
         let version = half(&blake3::hash(&data));
-        Self { head: Head::new(key, u32::try_from(plan.steps.len()).unwrap_or(u32::MAX), reader, files, version), data }
+        Self {
+            head: Head::new(key, u32::try_from(plan.steps.len()).unwrap_or(u32::MAX), reader, files, version),
+            data,
+        }
     }
 }
 

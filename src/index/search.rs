@@ -87,31 +87,30 @@ pub struct Document {
 }
 
 impl Document {
-/// What is searched of a plan itself; it comes with its body.
-pub fn of_plan(plan: &Plan) -> Self {
-    let lists = [&plan.tags, &plan.goals, &plan.success_criteria].into_iter().flatten();
-    let records = plan.description.iter().chain(lists).map(String::as_str).chain(note_texts(&plan.notes));
-    Self {
-        name: plain(plan.id.as_str()),
-        title: plain(&plan.title),
-        body: plain(&plan.body),
-        records: plain(&records.collect::<Vec<_>>().join("\n")),
+    /// What is searched of a plan itself; it comes with its body.
+    pub fn of_plan(plan: &Plan) -> Self {
+        let lists = [&plan.tags, &plan.goals, &plan.success_criteria].into_iter().flatten();
+        let records = plan.description.iter().chain(lists).map(String::as_str).chain(note_texts(&plan.notes));
+        Self {
+            name: plain(plan.id.as_str()),
+            title: plain(&plan.title),
+            body: plain(&plan.body),
+            records: plain(&records.collect::<Vec<_>>().join("\n")),
+        }
     }
-}
 
-/// What is searched of a step; it comes with its body.
-pub fn of_step(step: &Step) -> Self {
-    let attempts = step.attempts.iter().flat_map(|it| it.outcome.iter().chain(&it.notes));
-    let own = step.tags.iter().chain(&step.phase).chain(&step.result).chain(attempts);
-    let records = own.map(String::as_str).chain(note_texts(&step.notes));
-    Self {
-        name: String::new(),
-        title: plain(&step.title),
-        body: plain(&step.body),
-        records: plain(&records.collect::<Vec<_>>().join("\n")),
+    /// What is searched of a step; it comes with its body.
+    pub fn of_step(step: &Step) -> Self {
+        let attempts = step.attempts.iter().flat_map(|it| it.outcome.iter().chain(&it.notes));
+        let own = step.tags.iter().chain(&step.phase).chain(&step.result).chain(attempts);
+        let records = own.map(String::as_str).chain(note_texts(&step.notes));
+        Self {
+            name: String::new(),
+            title: plain(&step.title),
+            body: plain(&step.body),
+            records: plain(&records.collect::<Vec<_>>().join("\n")),
+        }
     }
-}
-
 }
 
 fn note_texts(notes: &[Note]) -> impl Iterator<Item = &str> {
@@ -142,15 +141,13 @@ impl Texts {
 }
 
 /// Puts texts in the place of those of the same plans, and takes those out whose plans are gone.
-pub(super) fn put(
-    connection: &Connection,
-    texts: &mut dyn Iterator<Item = Texts>,
-) -> Result<(), IndexError> {
+pub(super) fn put(connection: &Connection, texts: &mut dyn Iterator<Item = Texts>) -> Result<(), IndexError> {
     sums::check_full_text(connection)?;
     let last = "SELECT coalesce(max(abs(first) + n), 1) FROM searched";
     let mut next: i64 = connection.query_row(last, [], |row| row.get(0))?;
-    let mut insert =
-        connection.prepare_cached("INSERT INTO search (rowid, name, title, body, records) VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO search (rowid, name, title, body, records) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
     let mut note = connection.prepare_cached("INSERT INTO searched VALUES (?1, ?2, ?3, ?4, ?5)")?;
     for Texts { key, version, documents } in texts {
         take_out(connection, &key)?;
@@ -229,14 +226,16 @@ pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Match
         "SELECT rowid, bm25(search, 8.0, 8.0, 1.0, 1.0) FROM search WHERE search MATCH ?1 AND (?2 OR rowid > 0) {kind}"
     );
     let mut all = connection.prepare_cached(&all)?;
-    let all = all.query_map(params![wanted, query.scope == Scope::All], |row| Ok((row.get(1)?, row.get(0)?)))?;
+    let all =
+        all.query_map(params![wanted, query.scope == Scope::All], |row| Ok((row.get(1)?, row.get(0)?)))?;
     let mut all = all.collect::<Result<Vec<(f64, i64)>, _>>()?;
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     // Of equal ranks the numbers say nothing, so all of the last rank are looked at.
     if let Some((last, _)) = all.get(query.limit - 1).copied() {
         all.truncate(all.partition_point(|(rank, _)| *rank <= last));
     }
-    let mut found = all.into_iter().map(|(rank, id)| found(connection, rank, id)).collect::<Result<Vec<_>, _>>()?;
+    let mut found =
+        all.into_iter().map(|(rank, id)| found(connection, rank, id)).collect::<Result<Vec<_>, _>>()?;
     found.sort_by(|a, b| a.rank.total_cmp(&b.rank).then_with(|| (&a.key, a.place).cmp(&(&b.key, b.place))));
     found.truncate(query.limit);
     Ok(found)
@@ -262,8 +261,9 @@ pub fn snippets(query: &Query, documents: &[Document]) -> Result<Vec<Option<Stri
             name, title, body, records, tokenize = 'unicode61 remove_diacritics 2'
         )",
     )?;
-    let mut insert =
-        connection.prepare_cached("INSERT INTO shown (rowid, name, title, body, records) VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO shown (rowid, name, title, body, records) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
     for (id, it) in (0_i64..).zip(documents) {
         insert.execute(params![id, it.name, it.title, it.body, it.records])?;
     }

@@ -37,7 +37,8 @@ fn restamp(connection: &Connection, head: &Head) -> Result<(), IndexError> {
     let mut rows = old.query([head.id])?;
     let Some(row) = rows.next()? else { return Ok(()) };
     let key = Key { is_archived: row.get(0)?, name: row.get(1)? };
-    let old = Head::proved(head.id, key, row.get(2)?, row.get_ref(3)?.as_blob().map_err(rusqlite::Error::from)?)?;
+    let old =
+        Head::proved(head.id, key, row.get(2)?, row.get_ref(3)?.as_blob().map_err(rusqlite::Error::from)?)?;
     drop(rows);
     if old.key == head.key && old.is_of_the_same_plan(head) {
         let mut update = connection.prepare_cached("UPDATE plan SET head = ?2 WHERE id = ?1")?;

@@ -119,6 +119,16 @@ pub(super) fn read_whole(how: How<'_>, key: &Key) -> Option<(Packed, Plan)> {
     Some((Packed::new(key.clone(), how.reader, &files, &plan), plan))
 }
 
+/// Reads a plan; none if there is none in the directory.
+pub(super) fn read_plan(context: &Context, key: &Key, bodies: Bodies) -> Option<Plan> {
+    let walked = walk_named(context, key)?;
+    let mut sources = PlanSources::default();
+    for it in &walked.found {
+        take(context, it, &mut sources);
+    }
+    Some(plan_of(context, key, &sources, bodies))
+}
+
 fn read_sources(how: How<'_>, walked: &Walked) -> (PlanSources, Vec<FileRow>) {
     let names = directory(&walked.key).len() + 1;
     let read_at = how.read_at();

@@ -56,7 +56,11 @@ fn fill(context: &Context, index: &mut Index, missing: &[Key]) -> Result<(), Ind
 }
 
 /// Finds what a match is of; none if it has gone since. The text comes from the file.
-fn shown(context: &Context, snapshot: &Snapshot<'_>, found: Match) -> Result<Option<(Hit, Document)>, IndexError> {
+fn shown(
+    context: &Context,
+    snapshot: &Snapshot<'_>,
+    found: Match,
+) -> Result<Option<(Hit, Document)>, IndexError> {
     let heads = snapshot.heads_named(&found.key.name)?;
     let Some(head) = heads.iter().find(|it| it.key == found.key) else { return Ok(None) };
     let mut plan = snapshot.plan(head)?;

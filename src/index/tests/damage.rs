@@ -11,7 +11,8 @@ use tempfile::TempDir;
 
 use super::arbitrary;
 use crate::index::{
-    Change, FileRow, Head, Index, IndexError, Key, Match, Opened, Packed, Place, Query, Scope, Stamp, Texts, Unsearched,
+    Change, FileRow, Head, Index, IndexError, Key, Match, Opened, Packed, Place, Query, Scope, Stamp, Texts,
+    Unsearched,
 };
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;

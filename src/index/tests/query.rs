@@ -5,9 +5,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
 use super::sample;
-use crate::index::{
-    Change, Document, Index, Kind, MATCH_END, MATCH_START, Place, Query, Scope, snippets,
-};
+use crate::index::{Change, Document, Index, Kind, MATCH_END, MATCH_START, Place, Query, Scope, snippets};
 
 fn ids(query: &Query) -> Vec<String> {
     sample::ids(&mut sample::index(), &sample::plans(), query)
@@ -90,7 +88,8 @@ fn kind_scope_and_limit_are_kept() {
 fn snippets_are_one_line_with_every_match_marked() {
     let step = sample::plans()[0].steps[1].clone();
     let query = Query::new("password");
-    let found = snippets(&query, &[Document::of_step(&step), Document::default()]).expect("any text is a query");
+    let found =
+        snippets(&query, &[Document::of_step(&step), Document::default()]).expect("any text is a query");
     let snippet = found[0].as_ref().expect("it matches").replace(MATCH_START, "[").replace(MATCH_END, "]");
     assert_eq!(snippet, "# Build the login page Users sign in with a [password]; OAuth comes later.");
     assert_eq!(found[1], None);
@@ -310,8 +309,8 @@ fn every_example_of_the_page_is_a_query() {
 
 #[test]
 fn the_page_names_every_column_of_every_view() {
-    let views =
-        sample::sql("SELECT name FROM sqlite_schema WHERE type = 'view' ORDER BY name").expect("it is a query");
+    let views = sample::sql("SELECT name FROM sqlite_schema WHERE type = 'view' ORDER BY name")
+        .expect("it is a query");
     let sections = PAGE.split("\n### `").skip(1).filter_map(|it| it.split_once("`\n"));
     let mut documented = Vec::new();
     for (view, section) in sections {

@@ -51,8 +51,7 @@ pub(super) fn sql(query: &str) -> Result<Table, IndexError> {
 pub(super) fn ids(index: &mut Index, plans: &[Plan], query: &Query) -> Vec<String> {
     let found = index.snapshot().expect("it is readable").search(query).expect("any text is a query");
     let id = |it: &Match| {
-        let is_it =
-            |plan: &&Plan| plan.id.as_str() == it.key.name && plan.is_archived == it.key.is_archived;
+        let is_it = |plan: &&Plan| plan.id.as_str() == it.key.name && plan.is_archived == it.key.is_archived;
         let plan = plans.iter().find(is_it).expect("it is a plan");
         it.place.map_or(plan.id.to_string(), |at| plan.steps[at].id.to_string())
     };
