@@ -99,7 +99,11 @@ fn insert(object: &mut Value, key: &str, value: Value) {
 
 pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Error> {
     let (target, side) = resolve::for_reading(context, &request.id)?;
-    let plans = load::all(context)?;
+    let plans = match &target {
+        Target::Plan(id) => load::some(context, id)?,
+        // Any plan may have a step that waits for this one.
+        Target::Step(_) => load::all(context)?,
+    };
     let plan =
         resolve::plan_at(&plans, target.plan(), side).ok_or_else(|| load::missing(context, target.plan()))?;
     if let Some(form) = request.graph {
