@@ -8,6 +8,7 @@
 mod batch;
 mod calls;
 mod change;
+mod daemon;
 mod displaced;
 mod error;
 mod fallback;
@@ -26,6 +27,7 @@ mod undo;
 pub use batch::{Outcome, Recovered};
 pub use calls::{Disk, DiskFile, FileKind, Open, Rename, Stat};
 pub use change::Edit;
+pub use daemon::{DaemonLock, Directories};
 pub use displaced::{Kept, KeptWhy};
 pub use error::{ChangeError, DiskError};
 pub use journal::FileOp;
@@ -34,7 +36,7 @@ pub use look::{make_plans_dir, read_file};
 pub use plans_dir::{FILE_LIMIT, PlansDir, Snapshot};
 pub use real::RealDisk;
 pub use scan::{Scan, ScanEntry, Trouble};
-pub use undo::{UndoEntry, UndoError, Undone};
+pub use undo::{OwnWrite, UndoEntry, UndoError, Undone};
 
 #[cfg(test)]
 mod model;

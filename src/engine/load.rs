@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::disk::{self, DiskError, FileKind, ScanEntry};
-use crate::engine::context::{Context, Notice, Reading};
+use crate::engine::context::{Context, Fresh, Notice, Reading};
 use crate::engine::error::Error;
 use crate::index::freshness::{self, Freshness, Stamp};
 use crate::index::{FileRow, Index, IndexError, Opened, Place, Snapshot};
@@ -64,6 +64,9 @@ fn ask_kept<T>(context: &Context, directory: &Path, question: Question<'_, T>) -
     if let Opened::Rebuilt { why } = opened {
         (context.tell)(Notice::IndexRebuilt { why });
     }
+    if let Some(answer) = ask_known(context, &mut index, question) {
+        return Ok(answer);
+    }
     match ask_fresh(context, &mut index, question) {
         Ok(Some((answer, settled))) => {
             // The contents are the same, so the next look need not read them again; if it cannot be said, it will.
@@ -81,6 +84,22 @@ fn ask_kept<T>(context: &Context, directory: &Path, question: Question<'_, T>) -
 fn fill(context: &Context, index: &mut Index) -> Result<(), IndexError> {
     let loaded = from_files(context, Bodies::Keep);
     index.replace(&loaded.rows, &loaded.plans.into_vec())
+}
+
+/// Answers from the index if somebody knows that this very commit speaks of the files as they are.
+///
+/// Whatever goes wrong here is found again by looking at the files.
+fn ask_known<T>(context: &Context, index: &mut Index, question: Question<'_, T>) -> Option<T> {
+    let Fresh::KnownBy(ask) = &context.freshness else { return None };
+    let known = ask()?;
+    let snapshot = index.snapshot().ok()?;
+    if snapshot.generation().ok()? != Some(known) {
+        return None;
+    }
+    // Words of another configuration would read the same files otherwise.
+    let (words, stamp) = words_row(context);
+    let is_read_so = snapshot.file(&words).ok()?.is_some_and(|it| it.len == stamp.len);
+    if is_read_so { question(&snapshot).ok() } else { None }
 }
 
 /// Answers from the index if it speaks of the files as they are; contents are read only where a stamp leaves a doubt.

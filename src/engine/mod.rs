@@ -13,6 +13,7 @@ pub mod error;
 pub mod list;
 pub mod next;
 pub mod note;
+pub(crate) mod outline;
 pub mod remove;
 pub mod renumber;
 pub mod search;

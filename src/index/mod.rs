@@ -15,6 +15,7 @@ mod data;
 mod error;
 mod file;
 pub mod freshness;
+mod generation;
 mod schema;
 mod search;
 mod snapshot;
@@ -35,6 +36,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 pub use error::IndexError;
 pub use freshness::{FileRow, Freshness, Stamp};
+pub use generation::Generation;
 pub use search::{Hit, Kind, MATCH_END, MATCH_START, Query, Scope};
 pub use snapshot::Snapshot;
 pub use sql::Table;
@@ -234,6 +236,7 @@ impl Index {
     ) -> Result<(), IndexError> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         put(&transaction)?;
+        generation::raise(&transaction)?;
         Ok(transaction.commit()?)
     }
 

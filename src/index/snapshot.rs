@@ -9,6 +9,7 @@ use crate::index::freshness::FileRow;
 use crate::index::search::{self, Hit, Query};
 use crate::index::sql::{self, Table};
 use crate::index::sums::{self, Sum};
+use crate::index::generation::{self, Generation};
 use crate::index::{data, schema};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
@@ -39,6 +40,23 @@ impl<'a> Snapshot<'a> {
     /// Exactly those: with the problems between files if the given ones had been judged.
     pub fn load(&self) -> Result<Vec<Plan>, IndexError> {
         self.noted(load(&self.transaction))
+    }
+
+    /// Gives the plans one by one, as they were given to `replace`, in no order.
+    ///
+    /// What was given counts only if this succeeds: that the rows are sound shows at the end.
+    pub fn each_plan(&self, take: &mut dyn FnMut(Plan)) -> Result<(), IndexError> {
+        self.noted(each_plan(&self.transaction, take))
+    }
+
+    /// Returns the commit that this is a look at; none if nothing was ever put in.
+    pub fn generation(&self) -> Result<Option<Generation>, IndexError> {
+        self.noted(generation::read(&self.transaction))
+    }
+
+    /// Returns what is known of one file.
+    pub fn file(&self, path: &str) -> Result<Option<FileRow>, IndexError> {
+        self.noted(file(&self.transaction, path))
     }
 
     /// Returns the plan of this name, spelled in any normal form of Unicode; a live one wins over an archived one.
@@ -84,15 +102,25 @@ fn files(connection: &Connection) -> Result<Vec<FileRow>, IndexError> {
 }
 
 fn load(connection: &Connection) -> Result<Vec<Plan>, IndexError> {
+    let mut plans = Vec::new();
+    each_plan(connection, &mut |it| plans.push(it))?;
+    Ok(Plans::new(plans).into_vec())
+}
+
+fn each_plan(connection: &Connection, take: &mut dyn FnMut(Plan)) -> Result<(), IndexError> {
     let mut statement = connection.prepare_cached("SELECT * FROM plan_data")?;
     let mut rows = statement.query([])?;
-    let (mut plans, mut sum) = (Vec::new(), Sum::default());
+    let mut sum = Sum::default();
     while let Some(row) = rows.next()? {
         sum.add(&[row.get_ref(0)?, row.get_ref(1)?, row.get_ref(2)?]);
-        plans.push(plan(row)?);
+        take(plan(row)?);
     }
-    sums::check(connection, "plan_data", sum)?;
-    Ok(Plans::new(plans).into_vec())
+    sums::check(connection, "plan_data", sum)
+}
+
+fn file(connection: &Connection, path: &str) -> Result<Option<FileRow>, IndexError> {
+    let mut statement = connection.prepare_cached("SELECT * FROM file_row WHERE path = ?1")?;
+    Ok(statement.query_row([path], file_row).optional()?)
 }
 
 fn load_plan(connection: &Connection, id: &PlanId) -> Result<Option<Plan>, IndexError> {

@@ -158,6 +158,7 @@ impl Session {
             by: by(workspace),
             config: workspace.config.clone(),
             reading: self.reading,
+            freshness: planwatch::engine::context::Fresh::Unknown,
             here: Here {
                 directory: self.directory.clone(),
                 plan: text("PLANWATCH_PLAN"),
