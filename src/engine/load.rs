@@ -1,5 +1,7 @@
 //! Plans into memory: all of them, through the index or from the files, or the few that a write needs.
 
+mod around;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -16,6 +18,8 @@ use crate::plan::problem::{Code, Problem};
 use crate::plan::read::{self, Bodies, Content, PlanSources, Source, Unread};
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
+
+pub(crate) use around::{Own, around};
 
 /// Loads all plans as they are now, live and archived, with every problem between them.
 ///
@@ -51,6 +55,13 @@ pub(crate) fn ask<T>(
         }
         answer => Ok(answer?),
     }
+}
+
+/// The plans as the index was left, whatever the files say now.
+pub(crate) fn kept(context: &Context) -> Vec<Plan> {
+    let directory = context.plans.runtime_dir();
+    let index = directory.and_then(|it| Index::open(Place::Directory(&it)).ok());
+    index.and_then(|(it, _)| it.load().ok()).unwrap_or_default()
 }
 
 fn ask_memory<T>(context: &Context, question: Question<'_, T>) -> Result<T, IndexError> {
@@ -289,17 +300,17 @@ fn take(context: &Context, found: &Found, sources: &mut PlanSources) -> String {
 }
 
 fn source(context: &Context, found: &Found) -> (Source, String) {
-    let path = Path::new(&found.path);
-    let read = || match found.kind {
-        FileKind::File | FileKind::Symlink => context.plans.read(path),
-        kind => Err(DiskError::NotAFile { path: path.to_path_buf(), kind }),
-    };
-    let content = match &found.trouble {
-        Some(trouble) => Err(trouble.clone()),
-        None => read().map(content).map_err(|error| unread(context, &error)),
+    let content = match (&found.trouble, found.kind) {
+        (Some(trouble), _) => Err(trouble.clone()),
+        (None, FileKind::File | FileKind::Symlink) => read_source(context, &found.path),
+        (None, kind) => Err(unread(context, &DiskError::NotAFile { path: PathBuf::from(&found.path), kind })),
     };
     let hash = content.as_ref().map(|it| it.etag.clone()).unwrap_or_default();
     (Source { path: found.path.clone(), content }, hash)
+}
+
+fn read_source(context: &Context, path: &str) -> Result<Content, Unread> {
+    context.plans.read(Path::new(path)).map(content).map_err(|error| unread(context, &error))
 }
 
 fn content(read: disk::Snapshot) -> Content {
@@ -319,10 +330,15 @@ fn unread(context: &Context, error: &DiskError) -> Unread {
 /// A live plan wins over an archived one. Problems that only all plans together show are left out.
 pub(crate) fn plan_with_dependencies(context: &Context, id: &PlanId) -> Result<Plans, Error> {
     let plan = one_plan(context, id)?.ok_or_else(|| missing(context, id))?;
+    with_named(context, plan)
+}
+
+/// Adds the plans that a plan's steps and its program line name.
+fn with_named(context: &Context, plan: Plan) -> Result<Plans, Error> {
     let mut wanted: BTreeSet<PlanId> =
         plan.steps.iter().flat_map(|it| &it.depends).map(|it| it.plan.clone()).collect();
     wanted.extend(plan.program.clone());
-    wanted.remove(id);
+    wanted.remove(&plan.id);
     let mut plans = vec![plan];
     for id in wanted {
         plans.extend(one_plan(context, &id)?);

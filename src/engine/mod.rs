@@ -14,6 +14,7 @@ pub mod list;
 pub mod next;
 pub mod note;
 pub(crate) mod outline;
+pub mod refresh;
 pub mod remove;
 pub mod renumber;
 pub mod search;

@@ -3,17 +3,17 @@
 use crate::engine::add;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::load::{self, Own};
 use crate::engine::owner::{self, Owner, Who};
 use crate::engine::plan_file::{self, PlanUpdate};
 use crate::engine::resolve::{self, Target};
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::write::{self, ChangeReport, Mode};
-use crate::engine::{list, load, update};
+use crate::engine::{list, update};
 use crate::plan::change::{NewAttempt, dependency_item};
 use crate::plan::id::{self, PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::moves::Verb;
-use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::read::{self, PLAN_KEYS, STEP_KEYS};
 use crate::plan::words::{PlanStatus, Status, StepStatus, nearest};
@@ -95,8 +95,8 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
             Target::Step(step) => {
                 let who =
                     Who::of(context, &step, request.by.as_deref(), request.claim.as_deref(), request.force);
-                step_file::update(context, writing, &step, &|plans, plan, now| {
-                    set_in_step(context, request, &who, (plans, plan, now))
+                step_file::update(context, writing, &step, &|_, _, now| {
+                    set_in_step(context, request, &who, now)
                 })
             }
         }
@@ -134,12 +134,7 @@ fn set_in_plan(context: &Context, request: &SetRequest, plan: &Plan) -> Result<P
     Ok(update)
 }
 
-fn set_in_step(
-    context: &Context,
-    request: &SetRequest,
-    who: &Who,
-    (plans, plan, step): (&Plans, &Plan, &Step),
-) -> Result<StepUpdate, Error> {
+fn set_in_step(context: &Context, request: &SetRequest, who: &Who, step: &Step) -> Result<StepUpdate, Error> {
     let mut update = StepUpdate { did: did(request), ..StepUpdate::default() };
     if !FREE.contains(&request.key.as_str()) && owner::check(step, who)? == Owner::Late {
         return Ok(owner::late_result(context, step, who, &format!("set {}", request.key), None));
@@ -155,14 +150,15 @@ fn set_in_step(
             return Ok(status_update(context, step, who, status, update));
         }
         (SetOp::Add(text), "depends") => {
-            update.keys = add_dependency(context, plan, step, text)?;
+            update.keys = add_dependency(context, step, text)?;
         }
         _ => update.keys = changes(request, &bytes, &step.id.plan)?,
     }
     let after = write::edit(&step.path, &bytes, &update.keys, STEP_KEYS)?;
-    let content = read::Content { etag: load::etag(&after), bytes: after, modified: context.now };
-    let again = read::read_step_of(plan, &step.id, &step.path, content, &context.config.words);
-    refuse_new_problems(&step.problems, &judged(context, plans, plan, &again)?)?;
+    // A dependency may be missing, or close a circle, which only the steps that it leads to can tell.
+    let plans = load::around(context, &step.id, Some(Own { path: &step.path, bytes: &after }))?;
+    let (_, again) = resolve::find_step(&plans, &step.id)?;
+    refuse_new_problems(&step.problems, &again.problems)?;
     Ok(update)
 }
 
@@ -191,24 +187,6 @@ fn status_update(
 
 fn read_bytes(context: &Context, path: &str, exists: bool) -> Result<Vec<u8>, Error> {
     if exists { Ok(context.plans.read(std::path::Path::new(path))?.bytes) } else { Ok(Vec::new()) }
-}
-
-/// The step's problems among its own plan and those that it names: a dependency may be missing, or close a circle.
-fn judged(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Result<Vec<Problem>, Error> {
-    let mut all = plans.clone().into_vec();
-    for id in step.depends.iter().map(|it| &it.plan) {
-        if all.iter().all(|it| it.id != *id) {
-            all.extend(load::one_plan(context, id)?);
-        }
-    }
-    for it in all.iter_mut().flat_map(|it| &mut it.steps) {
-        it.problems.retain(|it| !Plans::is_between_files(it));
-    }
-    let own = all.iter_mut().filter(|it| it.path == plan.path).flat_map(|it| &mut it.steps);
-    for it in own.filter(|it| it.id == step.id) {
-        *it = step.clone();
-    }
-    Ok(Plans::judged(all).step(&step.id).map(|it| it.problems.clone()).unwrap_or_default())
 }
 
 fn refuse_new_problems(before: &[Problem], after: &[Problem]) -> Result<(), Error> {
@@ -257,10 +235,11 @@ fn changes(request: &SetRequest, bytes: &[u8], plan: &PlanId) -> Result<Vec<Chan
     Ok(vec![change])
 }
 
-fn add_dependency(context: &Context, plan: &Plan, step: &Step, text: &str) -> Result<Vec<Change>, Error> {
-    let new = add::dependencies(context, plan, &[text.to_owned()])?;
-    let append =
-        |it: &StepId| Change::Append { key: "depends".to_owned(), item: dependency_item(&plan.id, it) };
+fn add_dependency(context: &Context, step: &Step, text: &str) -> Result<Vec<Change>, Error> {
+    let plan = &step.id.plan;
+    let whole = load::one_plan(context, plan)?.ok_or_else(|| load::missing(context, plan))?;
+    let new = add::dependencies(context, &whole, &[text.to_owned()])?;
+    let append = |it: &StepId| Change::Append { key: "depends".to_owned(), item: dependency_item(plan, it) };
     let file = read_bytes(context, &step.path, step.has_file())?;
     let is_written = root(&file).is_some_and(|it| it.root().get("depends").is_some());
     if is_written {
@@ -268,7 +247,7 @@ fn add_dependency(context: &Context, plan: &Plan, step: &Step, text: &str) -> Re
     }
     // From here on the key is the whole truth, so it has to hold what the text said.
     let all: Vec<_> = step.depends.iter().chain(new.iter().filter(|it| !step.depends.contains(it))).collect();
-    let items = all.into_iter().map(|it| dependency_item(&plan.id, it)).collect();
+    let items = all.into_iter().map(|it| dependency_item(plan, it)).collect();
     Ok(vec![Change::Set { key: "depends".to_owned(), value: NewValue::List(items) }])
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
-use crate::engine::load;
+use crate::engine::load::{self, Own};
 use crate::engine::resolve;
 use crate::engine::shape::{Shaper, shown_path, value};
 use crate::engine::write::{self, Changed, Writing};
@@ -12,6 +12,7 @@ use crate::plan::change::{self, NewAttempt, NewNote, NewStep};
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
+use crate::plan::problem::{Code, Problem};
 use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::words::StepStatus;
 use crate::text::header_edit::Change;
@@ -66,7 +67,7 @@ pub(crate) fn update(
     id: &StepId,
     decide: &dyn Fn(&Plans, &Plan, &Step) -> Result<StepUpdate, Error>,
 ) -> Result<Changed, Error> {
-    let plans = load::plan_with_dependencies(context, &id.plan)?;
+    let plans = load::around(context, id, None)?;
     let (plan, step) = resolve::find_step(&plans, id)?;
     write::check_live(plan)?;
     write::check_writable(context, &step.problems)?;
@@ -75,9 +76,9 @@ pub(crate) fn update(
         Outcome { was: step.status.word().to_owned(), did: String::new(), refusal: None, after: Vec::new() };
     let was_written = if step.has_file() {
         writing.change(&step.path, &mut |bytes| {
-            let (plans, now) = as_it_is(context, &plans, plan, step, bytes)?;
-            let (plan, _) = resolve::find_step(&plans, id)?;
-            outcome.edit(&now, decide(&plans, plan, &now)?, bytes)
+            let plans = as_it_is(context, &plans, step, bytes)?;
+            let (plan, now) = resolve::find_step(&plans, id)?;
+            outcome.edit(now, decide(&plans, plan, now)?, bytes)
         })?
     } else {
         let file = missing_file(step, context);
@@ -87,7 +88,7 @@ pub(crate) fn update(
     };
     match outcome.refusal.take() {
         Some(error) => Err(error),
-        None => Ok(outcome.changed(context, &plans, plan, step, was_written)),
+        None => outcome.changed(context, &plans, step, was_written),
     }
 }
 
@@ -118,16 +119,14 @@ impl Outcome {
         self,
         context: &Context,
         plans: &Plans,
-        plan: &Plan,
         step: &Step,
         was_written: bool,
-    ) -> Changed {
-        let now = read_again(context, plan, step, &self.after);
-        let plans = with_step(plans, plan, &now);
+    ) -> Result<Changed, Error> {
+        let plans = as_it_is(context, plans, step, &self.after)?;
+        let (plan, now) = resolve::find_step(&plans, &step.id)?;
         let root = context.root_name();
         let shaper = Shaper { plans: &plans, now: context.now, root: &root };
-        let plan = plans.get(&step.id.plan).unwrap_or(plan);
-        Changed {
+        Ok(Changed {
             id: step.id.to_string(),
             title: now.title.clone(),
             path: shown_path(&root, &step.path),
@@ -135,8 +134,8 @@ impl Outcome {
             was: Some(self.was),
             status: Some(now.status.word().to_owned()),
             did: self.did,
-            now: value(&shaper.step(plan, &now)),
-        }
+            now: value(&shaper.step(plan, now)),
+        })
     }
 }
 
@@ -151,34 +150,31 @@ fn refuse_doubles(plan: &Plan, id: &StepId) -> Result<(), Error> {
     Err(Error::Failed { code: "duplicate-step-number", message, hint: "rename one of the files".to_owned() })
 }
 
-/// The step as its file says it at the moment of the write, in the plan as it was loaded.
+/// The plans as they were loaded, but with these bytes in the step's file.
 fn as_it_is<'a>(
     context: &Context,
     plans: &'a Plans,
-    plan: &Plan,
     step: &Step,
     bytes: &[u8],
-) -> Result<(Cow<'a, Plans>, Step), Error> {
-    if step.etag.as_deref() == Some(load::etag(bytes).as_str()) {
-        return Ok((Cow::Borrowed(plans), step.clone()));
+) -> Result<Cow<'a, Plans>, Error> {
+    let etag = load::etag(bytes);
+    if step.etag.as_deref() == Some(etag.as_str()) {
+        return Ok(Cow::Borrowed(plans));
     }
-    let now = read_again(context, plan, step, bytes);
+    let (plan, _) = resolve::find_step(plans, &step.id)?;
+    let content = read::Content { bytes: bytes.to_vec(), etag, modified: context.now };
+    let mut now = read::read_step_of(plan, &step.id, &step.path, content, &context.config.words);
     write::check_writable(context, &now.problems)?;
-    Ok((Cow::Owned(with_step(plans, plan, &now)), now))
-}
-
-fn read_again(context: &Context, plan: &Plan, step: &Step, bytes: &[u8]) -> Step {
-    let content = read::Content { bytes: bytes.to_vec(), etag: load::etag(bytes), modified: context.now };
-    read::read_step_of(plan, &step.id, &step.path, content, &context.config.words)
-}
-
-fn with_step(plans: &Plans, plan: &Plan, step: &Step) -> Plans {
-    let mut all = plans.clone().into_vec();
-    let own = all.iter_mut().find(|it| it.path == plan.path);
-    for it in own.into_iter().flat_map(|it| &mut it.steps).filter(|it| it.id == step.id) {
-        *it = step.clone();
+    if now.depends != step.depends {
+        return load::around(context, &step.id, Some(Own { path: &step.path, bytes })).map(Cow::Owned);
     }
-    Plans::new(all)
+    // What only several files together show has not changed with this one.
+    let is_shared = |it: &&Problem| Plans::is_between_files(it) || it.code == Code::DuplicateStepNumber;
+    now.problems.extend(step.problems.iter().filter(is_shared).cloned());
+    let mut all = plans.clone().into_vec();
+    let own = all.iter_mut().flat_map(|it| &mut it.steps).filter(|it| it.path == step.path);
+    own.for_each(|it| it.clone_from(&now));
+    Ok(Cow::Owned(Plans::new(all)))
 }
 
 /// The file of a step that stands only in the Steps list.

@@ -1,5 +1,7 @@
 //! `start`, `done`, `fail`, `block`, `skip`, `reopen` on steps and plans, and `attempt`.
 
+use std::cell::RefCell;
+
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::owner::{self, Owner, Who};
@@ -44,10 +46,8 @@ pub fn move_steps(context: &Context, request: &MoveRequest) -> Result<ChangeRepo
         )? {
             Target::Plan(plan) => plan_status::move_plan(context, writing, &plan, request),
             Target::Step(step) => {
-                let changed = move_step(context, writing, &step, request)?;
-                if request.verb == Verb::Reopen {
-                    hints.extend(plan_status::hint_for_closed(context, &step.plan));
-                }
+                let (changed, hint) = move_step(context, writing, &step, request)?;
+                hints.extend(hint.filter(|_| request.verb == Verb::Reopen));
                 Ok(changed)
             }
         })?;
@@ -86,11 +86,15 @@ fn move_step(
     writing: &mut Writing<'_>,
     id: &StepId,
     request: &MoveRequest,
-) -> Result<Changed, Error> {
+) -> Result<(Changed, Option<String>), Error> {
     let who = Who::of(context, id, request.by.as_deref(), request.claim.as_deref(), request.force);
-    let decide =
-        |plans: &Plans, plan: &Plan, step: &Step| decide_move(context, plans, plan, step, request, &who);
-    step_file::update(context, writing, id, &decide)
+    let hint = RefCell::new(None);
+    let decide = |plans: &Plans, plan: &Plan, step: &Step| {
+        hint.replace(plan_status::hint_for_closed(plan));
+        decide_move(context, plans, plan, step, request, &who)
+    };
+    let changed = step_file::update(context, writing, id, &decide)?;
+    Ok((changed, hint.into_inner()))
 }
 
 fn decide_move(

@@ -15,7 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use etcetera::BaseStrategy;
 use planwatch::disk::{Disk, PlansDir, RealDisk, read_file};
 use planwatch::engine::config::CONFIG_FILE;
-use planwatch::engine::context::{Context, Here, Reading};
+use planwatch::engine::context::{Context, Fresh, Here, Reading};
 use planwatch::engine::error::Error;
 use planwatch::engine::workspace::{self, Workspace, WorkspaceRequest};
 use planwatch::plan::time::Time;
@@ -158,7 +158,7 @@ impl Session {
             by: by(workspace),
             config: workspace.config.clone(),
             reading: self.reading,
-            freshness: planwatch::engine::context::Fresh::Unknown,
+            freshness: Fresh::Unknown,
             here: Here {
                 directory: self.directory.clone(),
                 plan: text("PLANWATCH_PLAN"),
