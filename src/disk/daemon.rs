@@ -43,7 +43,8 @@ impl PlansDir {
     /// Takes the daemon's lock; none if another process has it.
     pub fn daemon_lock(&self) -> Result<Option<DaemonLock>, DiskError> {
         let path = self.own(LOCK);
-        let taken = self.disk.lock(&path, Duration::ZERO).map_err(|error| DiskError::writing(&path, error))?;
+        let taken =
+            self.disk.lock(&path, Duration::ZERO).map_err(|error| DiskError::writing(&path, error))?;
         Ok(taken.map(|handle| DaemonLock { handle }))
     }
 
@@ -65,6 +66,11 @@ impl PlansDir {
             self.disk.remove(&dir.join(name)).ok();
         }
         Ok(dir)
+    }
+
+    /// Returns whether the directory of the cookies is there.
+    pub fn is_cookies_there(&self) -> bool {
+        self.disk.lstat(&self.own(COOKIES)).is_ok_and(|it| it.kind == FileKind::Dir)
     }
 
     pub fn make_cookie(&self, name: &str) -> Result<(), DiskError> {

@@ -88,7 +88,8 @@ impl<'a> Locked<'a> {
         lock: &Stat,
         trust: Trust,
     ) -> Result<Self, DiskError> {
-        let mut locked = Self { plans, handle, trust, news: Vec::new(), recovered: None, unit: None, by: String::new() };
+        let mut locked =
+            Self { plans, handle, trust, news: Vec::new(), recovered: None, unit: None, by: String::new() };
         locked.recover()?;
         locked.sweep(lock);
         Ok(locked)

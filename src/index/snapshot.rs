@@ -6,10 +6,10 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 
 use crate::index::error::IndexError;
 use crate::index::freshness::FileRow;
+use crate::index::generation::{self, Generation};
 use crate::index::search::{self, Hit, Query};
 use crate::index::sql::{self, Table};
 use crate::index::sums::{self, Sum};
-use crate::index::generation::{self, Generation};
 use crate::index::{data, schema};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;

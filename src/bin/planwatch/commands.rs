@@ -91,7 +91,7 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Move(args) => set::renumber(session, args),
         Verb::Remove(args) => set::remove(session, args),
         Verb::Undo(args) => undo::run(session, &args),
-        Verb::Watch(_) => watch::run(session),
+        Verb::Watch(args) => watch::run(session, &args),
         Verb::Sql(args) => sql::run(session, &args),
         Verb::Completions(args) => setup::completions(session, &args),
         Verb::Man(args) => setup::man(session, &args),

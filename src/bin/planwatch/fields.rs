@@ -11,8 +11,11 @@ use crate::failure::Failure;
 pub(crate) const CHANGE: [&str; 5] = ["verb", "dry_run", "changes", "refused", "diff"];
 
 /// The fields of all events together; one event has not all of them.
-pub(crate) const EVENT: [&str; 11] =
-    ["event", "of", "id", "plan", "title", "path", "at", "source", "old", "new", "attempt"];
+pub(crate) const EVENT: [&str; 13] =
+    ["event", "of", "id", "plan", "title", "path", "at", "source", "verb", "by", "old", "new", "attempt"];
+
+/// The fields of what `watch --detach` and `--stop` answer.
+pub(crate) const DAEMON: [&str; 6] = ["state", "pid", "release", "since", "plans", "steps"];
 
 const ENVELOPE: [&str; 2] = ["schema_version", "kind"];
 
