@@ -42,6 +42,17 @@ pub(super) struct Raw {
     name: Option<String>,
 }
 
+#[cfg(test)]
+impl Raw {
+    pub(super) fn overflow() -> Self {
+        Self { watch: -1, flags: ReadFlags::QUEUE_OVERFLOW, name: None }
+    }
+
+    pub(super) fn is_of(&self, name: &str) -> bool {
+        self.name.as_deref() == Some(name)
+    }
+}
+
 const OWN: &str = ".planwatch";
 const COOKIES: &str = ".planwatch/cookies";
 const ARCHIVE: &str = "_archive";
