@@ -127,6 +127,18 @@ impl PlansDir {
         found
     }
 
+    /// Counts the directories that a watcher watches: plans, those in them, and those above.
+    pub fn n_directories(&self) -> usize {
+        let below = |at: &str| self.directories(Path::new(at)).names;
+        let nested = |at: &str| below(at).len();
+        let tops = below("");
+        let inside = |top: &String| match top.as_str() {
+            "_archive" => below(top).iter().map(|it| 1 + nested(&format!("{top}/{it}"))).sum(),
+            _ => nested(top),
+        };
+        1 + tops.iter().map(|it| 1 + inside(it)).sum::<usize>()
+    }
+
     /// Returns the directory whose events tell of what a link leads to; none outside the plans directory.
     pub fn directory_behind(&self, link: &Path) -> Option<PathBuf> {
         let real = self.root.join(self.resolve(link).ok()?);

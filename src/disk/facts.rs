@@ -48,6 +48,15 @@ const NAMES: [(u32, &str, bool); 19] = [
     (0x5346_414F, "afs", true),
 ];
 
+/// How many directories a user's processes may watch together; none where no such limit is told.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a file of the kernel's, which is read in one piece or not at all"
+)]
+pub fn watch_limit() -> Option<usize> {
+    std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches").ok()?.trim().parse().ok()
+}
+
 impl PlansDir {
     #[cfg(target_os = "linux")]
     pub fn file_system(&self) -> FileSystem {

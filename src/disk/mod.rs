@@ -31,7 +31,7 @@ pub use change::Edit;
 pub use daemon::{DaemonLock, Directories};
 pub use displaced::{Kept, KeptWhy};
 pub use error::{ChangeError, DiskError};
-pub use facts::{Abilities, FileSystem};
+pub use facts::{Abilities, FileSystem, watch_limit};
 pub use journal::FileOp;
 pub use locked::{Done, Locked, Written};
 pub use look::{make_plans_dir, read_file};

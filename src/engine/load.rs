@@ -64,6 +64,44 @@ pub(crate) fn kept(context: &Context) -> Vec<Plan> {
     index.and_then(|(it, _)| it.load().ok()).unwrap_or_default()
 }
 
+/// Makes the kept index anew from the files; in memory there is none to make.
+pub(crate) fn reindex(context: &Context) -> Result<(), Error> {
+    let Some(directory) = context.plans.runtime_dir() else { return Ok(()) };
+    let (mut index, _) = Index::open(Place::Directory(&directory))?;
+    Ok(fill(context, &mut index)?)
+}
+
+/// How the kept index stands to the files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum IndexState {
+    Current,
+    Behind,
+    Missing,
+    /// What was there is out of the way.
+    Replaced {
+        why: String,
+    },
+    Unusable {
+        why: String,
+    },
+}
+
+/// Looks at the kept index and its length, without bringing it up to date.
+pub(crate) fn index_state(context: &Context) -> (IndexState, Option<u64>) {
+    let Some(directory) = context.plans.runtime_dir() else { return (IndexState::Missing, None) };
+    let Some(len) = Index::len_in(&directory) else { return (IndexState::Missing, None) };
+    let state = match Index::open(Place::Directory(&directory)) {
+        Err(error) => IndexState::Unusable { why: error.to_string() },
+        Ok((_, Opened::Rebuilt { why })) => IndexState::Replaced { why },
+        Ok((mut index, _)) => match ask_fresh(context, &mut index, &|_| Ok(())) {
+            Ok(Some(_)) => IndexState::Current,
+            Ok(None) => IndexState::Behind,
+            Err(error) => IndexState::Unusable { why: error.to_string() },
+        },
+    };
+    (state, Some(len))
+}
+
 fn ask_memory<T>(context: &Context, question: Question<'_, T>) -> Result<T, IndexError> {
     let (mut index, _) = Index::open(Place::Memory)?;
     fill(context, &mut index)?;

@@ -8,6 +8,7 @@ pub mod check;
 pub mod config;
 pub mod context;
 pub mod create;
+pub mod doctor;
 pub mod edit;
 pub mod error;
 pub mod list;

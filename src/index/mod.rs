@@ -37,6 +37,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 pub use error::IndexError;
 pub use freshness::{FileRow, Freshness, Stamp};
 pub use generation::Generation;
+pub use schema::VERSION;
 pub use search::{Hit, Kind, MATCH_END, MATCH_START, Query, Scope};
 pub use snapshot::Snapshot;
 pub use sql::Table;
@@ -93,6 +94,11 @@ impl Index {
             Err(error) => Err(error),
         };
         opened.map_err(|error| error.in_dir(dir))
+    }
+
+    /// The length of the index's file in a directory; none if there is no such file.
+    pub fn len_in(dir: &Path) -> Option<u64> {
+        std::fs::symlink_metadata(IndexFile::in_dir(dir).path()).ok().map(|it| it.len())
     }
 
     fn in_memory() -> Result<Self, IndexError> {

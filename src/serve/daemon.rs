@@ -54,6 +54,8 @@ pub(super) struct Daemon<'a> {
     n_cookies: u64,
     followers: Vec<Asked>,
     polling: Option<Polling>,
+    /// When to make again what somebody deleted.
+    mending: Option<Instant>,
 }
 
 /// What has to be looked at again.
@@ -101,6 +103,7 @@ impl<'a> Daemon<'a> {
             n_cookies: 0,
             followers: Vec::new(),
             polling: None,
+            mending: None,
         };
         // The watches are on before the first look, so that nothing falls between them.
         daemon.open_eyes(&now);
@@ -161,7 +164,11 @@ impl<'a> Daemon<'a> {
         if end.is_continue() && self.polling.as_ref().is_some_and(|it| it.next <= Instant::now()) {
             end = self.look_at_everything();
         }
-        if end.is_break() {
+        if end.is_continue() && self.mending.is_some_and(|it| it <= Instant::now()) {
+            end = self.mend_own(&(self.context)()?);
+        }
+        // Indexing would make what somebody is just deleting.
+        if end.is_break() || self.mending.is_some() {
             return Ok(end);
         }
         self.index()?;
@@ -170,9 +177,12 @@ impl<'a> Daemon<'a> {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
+        if self.mending.is_some() {
+            return self.mending;
+        }
         let untold = self.untold.values().map(Untold::due);
         let waiting = self.waiting.iter().map(|it| it.deadline);
-        untold.chain(waiting).chain(self.polling.as_ref().map(|it| it.next)).min()
+        untold.chain(waiting).chain(self.polling.as_ref().map(|it| it.next)).chain(self.mending).min()
     }
 
     fn take_all(&mut self, first: Option<Message>) -> Flow {
@@ -191,9 +201,8 @@ impl<'a> Daemon<'a> {
             Message::Seen(batch) => {
                 let Ok(now) = (self.context)() else { return Flow::Break(End::Gone) };
                 for raw in &batch {
-                    if let Some(look) = self.eyes.as_mut().and_then(|it| it.see(&now.plans, raw)) {
-                        self.look(&now, look)?;
-                    }
+                    let look = self.eyes.as_mut().and_then(|it| it.see(&now.plans, raw));
+                    look.map_or(Flow::Continue(()), |it| self.look(&now, it))?;
                 }
                 self.look_for_blindness();
                 Flow::Continue(())
@@ -206,7 +215,7 @@ impl<'a> Daemon<'a> {
             Look::Plan(name) => drop(self.dirty.plans.insert(name)),
             Look::Everything => self.dirty.is_everything = true,
             Look::Cookie(name) => self.cookie_came(&name),
-            Look::Own => return self.mend_own(now),
+            Look::Own => self.mend_soon(now),
             Look::Gone => return Flow::Break(End::Gone),
         }
         Flow::Continue(())

@@ -136,6 +136,8 @@ pub(crate) enum Verb {
     Undo(write::Undo),
     /// Print what changes, as it happens
     Watch(setup::Watch),
+    /// Tell how planwatch stands here: index, locks, file system, watching
+    Doctor(setup::Doctor),
     /// Ask the index with a SQL query that only reads
     Sql(setup::Sql),
     /// Print the completions of a shell

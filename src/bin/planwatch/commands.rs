@@ -2,6 +2,7 @@
 
 mod add;
 mod check;
+mod doctor;
 mod edit;
 mod help;
 mod list;
@@ -92,6 +93,7 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Remove(args) => set::remove(session, args),
         Verb::Undo(args) => undo::run(session, &args),
         Verb::Watch(args) => watch::run(session, &args),
+        Verb::Doctor(args) => doctor::run(session, &args),
         Verb::Sql(args) => sql::run(session, &args),
         Verb::Completions(args) => setup::completions(session, &args),
         Verb::Man(args) => setup::man(session, &args),

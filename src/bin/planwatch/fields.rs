@@ -17,6 +17,9 @@ pub(crate) const EVENT: [&str; 13] =
 /// The fields of what `watch --detach` and `--stop` answer.
 pub(crate) const DAEMON: [&str; 6] = ["state", "pid", "release", "since", "plans", "steps"];
 
+/// The fields of each thing that `doctor` looks at.
+pub(crate) const CHECK: [&str; 4] = ["name", "state", "value", "hint"];
+
 const ENVELOPE: [&str; 2] = ["schema_version", "kind"];
 
 /// The key whose items are meant in a list of this kind.
@@ -26,6 +29,7 @@ fn list_key(kind: &str) -> Option<&'static str> {
         "step-list" => "steps",
         "problem-list" => "problems",
         "undo-list" => "changes",
+        "doctor" => "checks",
         "search" => "hits",
         "table" => "rows",
         _ => return None,

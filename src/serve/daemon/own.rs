@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::{Daemon, Flow};
 use crate::disk::{DaemonLock, PlansDir};
@@ -10,6 +11,9 @@ use crate::engine::error::Error;
 use crate::serve::door::Door;
 use crate::serve::place;
 use crate::serve::watch::{End, Message};
+
+/// How long a deletion may take.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 pub(super) struct Own {
@@ -55,19 +59,31 @@ impl Daemon<'_> {
         own.door = open(&path, move |asked| sender.send(Message::Asked(asked)).is_ok());
     }
 
+    /// Whoever deletes `.planwatch` is not disturbed while at it.
+    pub(super) fn mend_soon(&mut self, now: &Context) {
+        if now.plans.identity() == self.identity && self.is_whole(now) {
+            return;
+        }
+        self.sure = None;
+        self.mending.get_or_insert(Instant::now() + PATIENCE);
+    }
+
+    fn is_whole(&self, now: &Context) -> bool {
+        self.own.as_ref().is_some_and(|it| it.is_whole(&now.plans)) && now.plans.is_cookies_there()
+    }
+
     /// Looks after lock, socket and cookies; what was deleted is made again, and then nothing else is sure either.
     pub(super) fn mend_own(&mut self, now: &Context) -> Flow {
         if now.plans.identity() != self.identity {
             return Flow::Break(End::Gone);
         }
-        let is_whole = self.own.as_ref().is_some_and(|it| it.is_whole(&now.plans));
-        let has_cookies = now.plans.is_cookies_there();
-        if is_whole && has_cookies {
+        self.mending = None;
+        if self.is_whole(now) {
             return Flow::Continue(());
         }
         self.refuse_waiting();
         self.dirty.is_everything = true;
-        if is_whole {
+        if self.own.as_ref().is_some_and(|it| it.is_whole(&now.plans)) {
             now.plans.clear_cookies().ok();
         } else {
             self.own = None;

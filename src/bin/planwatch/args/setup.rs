@@ -27,6 +27,19 @@ pub(crate) struct Watch {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  planwatch doctor
+  planwatch -q doctor
+  planwatch doctor --reindex
+
+Exit code 6 means that there are problems.")]
+pub(crate) struct Doctor {
+    /// Make the index anew from the files first
+    #[arg(long)]
+    pub(crate) reindex: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
   planwatch sql \"select id, title from steps where status = 'failed'\"
   planwatch sql \"select plan, count(*) from steps where status = 'pending' group by plan\"")]
 pub(crate) struct Sql {
