@@ -16,7 +16,7 @@ pub struct Context {
     pub by: String,
     pub config: Config,
     pub reading: Reading,
-    pub freshness: Fresh,
+    pub freshness: Freshness,
     pub here: Here,
     /// Told at once what happens beside the answer.
     pub tell: Box<dyn Fn(Notice) + Send + Sync>,
@@ -30,7 +30,7 @@ pub enum Reading {
 }
 
 /// Whether somebody else knows that the index speaks of the files as they are, so that they need not be looked at.
-pub enum Fresh {
+pub enum Freshness {
     /// Nobody: the files are looked at.
     Unknown,
     /// Whoever is asked here, at most once an answer: the commit of the index that is known to be right, or none.

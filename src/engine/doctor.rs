@@ -183,19 +183,14 @@ fn index(context: &Context) -> Check {
     let version = crate::index::VERSION;
     match state {
         IndexState::Current => ok(name, format!("version {version}{size}, current")),
-        IndexState::Behind => {
-            let value = format!("version {version}{size}, behind the files");
-            check(name, State::Ok, value, "the next question brings it up to date")
+        IndexState::Behind { n_plans } => {
+            let value = format!("version {version}{size}, was behind the files of {n_plans} plans");
+            check(name, State::Ok, value, "it is brought up to date now")
         }
-        IndexState::Missing => check(name, State::Ok, "none yet", "the next question makes it"),
-        IndexState::Replaced { why } => check(
-            name,
-            State::Note,
-            format!("was no good and is made anew: {why}"),
-            "the old one is kept as .bad",
-        ),
-        IndexState::Unusable { why } => {
-            check(name, State::Problem, format!("cannot be used: {why}"), "every question reads all files")
+        IndexState::Missing => ok(name, format!("version {version}, made just now")),
+        IndexState::Unusable => {
+            let hint = "every question reads all files; `planwatch -v check` says why";
+            check(name, State::Problem, "cannot be used", hint)
         }
     }
 }

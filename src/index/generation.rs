@@ -17,9 +17,10 @@ pub struct Generation {
 }
 
 impl Generation {
-    /// Returns whether this process alone wrote since `before`, and at most once.
-    pub fn follows(self, before: Self) -> bool {
-        self == before || (self.number == before.number.wrapping_add(1) && self.writer == writer())
+    /// Returns whether this process alone wrote since `before`, and at most once; none is an index without a commit.
+    pub fn follows(self, before: Option<Self>) -> bool {
+        let next = before.map_or(0, |it| it.number.wrapping_add(1));
+        before == Some(self) || (self.number == next && self.writer == writer())
     }
 }
 
@@ -73,7 +74,7 @@ mod tests {
     #[track_caller]
     fn check(now: &str, before: &str, expected: bool) {
         let read = |it: &str| it.replace("me", &format!("{:016x}", writer())).parse::<Generation>().unwrap();
-        assert_eq!(read(now).follows(read(before)), expected, "{now} after {before}");
+        assert_eq!(read(now).follows(Some(read(before))), expected, "{now} after {before}");
     }
 
     #[test]
@@ -85,5 +86,7 @@ mod tests {
         check("9.me", "7.me", false);
         check("7.me", "7.00000000000000aa", false);
         check("0.me", "7.me", false);
+        let first = Generation { number: 0, writer: writer() };
+        assert!(first.follows(None));
     }
 }

@@ -16,7 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use etcetera::BaseStrategy;
 use planwatch::disk::{Disk, PlansDir, RealDisk, read_file};
 use planwatch::engine::config::CONFIG_FILE;
-use planwatch::engine::context::{Context, Fresh, Here, Reading};
+use planwatch::engine::context::{Context, Freshness, Here, Reading};
 use planwatch::engine::error::Error;
 use planwatch::engine::workspace::{self, Workspace, WorkspaceRequest};
 use planwatch::plan::time::Time;
@@ -165,7 +165,7 @@ impl Session {
 
     /// For the one who looks again and again: with the configuration as it is then, asking no other process.
     pub(crate) fn look_again(&self, plans: &Path) -> Result<Context, Error> {
-        Ok(Context { freshness: Fresh::Unknown, ..self.look(&self.find()?, plans)? })
+        Ok(Context { freshness: Freshness::Unknown, ..self.look(&self.find()?, plans)? })
     }
 
     fn look(&self, workspace: &Workspace, plans: &Path) -> Result<Context, Error> {
@@ -173,7 +173,7 @@ impl Session {
         let plans = PlansDir::open(Arc::clone(&self.disk), plans, state.as_deref())?;
         let output = self.output.clone();
         let root = plans.root().to_path_buf();
-        let freshness = Fresh::KnownBy(Box::new(move || client::fresh(&root, &homes())));
+        let freshness = Freshness::KnownBy(Box::new(move || client::fresh(&root, &homes())));
         Ok(Context {
             plans,
             now: now(),

@@ -1,7 +1,7 @@
 //! Brings the index up to what events point to, at once, and notes which plans have something to tell.
 
 use super::Daemon;
-use crate::engine::context::{Context, Fresh, Reading};
+use crate::engine::context::{Context, Freshness, Reading};
 use crate::engine::error::Error;
 use crate::engine::{outline, refresh};
 use crate::index::Generation;
@@ -56,7 +56,7 @@ impl Daemon<'_> {
     fn knowing(&self) -> Result<Context, Error> {
         let sure = self.sure;
         let context = (self.context)()?;
-        Ok(Context { freshness: Fresh::KnownBy(Box::new(move || sure)), ..context })
+        Ok(Context { freshness: Freshness::KnownBy(Box::new(move || sure)), ..context })
     }
 }
 
@@ -75,7 +75,7 @@ fn bring_up(
     if let (Some(names), Some(sure)) = (names, sure) {
         refresh::refresh_plans(now, names)?;
         let after = outline::generation(now);
-        if after.is_some_and(|it| it.follows(sure)) {
+        if after.is_some_and(|it| it.follows(Some(sure))) {
             return Ok(after);
         }
     }
@@ -83,10 +83,8 @@ fn bring_up(
         let before = outline::generation(now);
         refresh::refresh(now)?;
         let after = outline::generation(now);
-        if let (Some(before), Some(after)) = (before, after)
-            && after.follows(before)
-        {
-            return Ok(Some(after));
+        if after.is_some_and(|it| it.follows(before)) {
+            return Ok(after);
         }
     }
     Ok(None)

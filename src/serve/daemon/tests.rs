@@ -7,9 +7,9 @@ use std::sync::mpsc::{self, Receiver, Sender, sync_channel};
 use super::*;
 use crate::disk::{PlansDir, RealDisk};
 use crate::engine::config::Config;
-use crate::engine::context::{Fresh, Here, Reading};
+use crate::engine::context::{Freshness, Here, Reading};
 use crate::engine::load;
-use crate::index::{Index, Place};
+use crate::index::{Change, Index, Place};
 use crate::serve::changes::Event;
 use crate::serve::eyes::Raw;
 
@@ -24,7 +24,7 @@ fn context(home: &Path) -> Result<Context, Error> {
         by: "ann".to_owned(),
         config: Config::default(),
         reading: Reading::Index,
-        freshness: Fresh::Unknown,
+        freshness: Freshness::Unknown,
         here: Here::default(),
         tell: Box::new(|_| {}),
     })
@@ -261,8 +261,9 @@ fn what_others_put_into_the_index_is_not_believed() {
         let directory = (rig.daemon.context)().unwrap().plans.runtime_dir().unwrap();
         let (mut index, _) = Index::open(Place::Directory(&directory)).unwrap();
         // As a command that looked long ago and was slow.
+        let key = index.snapshot().unwrap().heads().unwrap()[0].key.clone();
         for _ in 0..2 {
-            index.replace(&[], &[]).unwrap();
+            index.write(&mut [Change::Remove(key.clone())].into_iter()).unwrap();
         }
         let (answer, _done) = rig.ask();
         rig.let_through_all();
@@ -304,11 +305,11 @@ fn a_commit_that_is_known_saves_the_walk() {
         let mut context = (rig.daemon.context)().unwrap();
         let status =
             |it: &Context| load::all(it).unwrap().iter().next().unwrap().steps[0].status.word().to_owned();
-        context.freshness = Fresh::KnownBy(Box::new(move || sure));
+        context.freshness = Freshness::KnownBy(Box::new(move || sure));
         assert_eq!(status(&context), "pending");
-        context.freshness = Fresh::KnownBy(Box::new(|| "7.1".parse().ok()));
+        context.freshness = Freshness::KnownBy(Box::new(|| "7.1".parse().ok()));
         assert_eq!(status(&context), "completed", "another commit is no answer");
-        context.freshness = Fresh::KnownBy(Box::new(|| None));
+        context.freshness = Freshness::KnownBy(Box::new(|| None));
         assert_eq!(status(&context), "completed");
     });
 }
