@@ -6,6 +6,7 @@ mod own;
 mod telling;
 
 #[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +20,9 @@ use crate::index::Generation;
 use crate::plan::id::PlanId;
 use crate::plan::time::Time;
 use crate::serve::door::Asked;
-use crate::serve::eyes::{Eyes, Look};
+use crate::serve::eyes::Eyes;
 use crate::serve::known::KnownPlan;
+use crate::serve::look::Look;
 use crate::serve::place::Homes;
 use crate::serve::watch::{End, Inbox, Listener, Message};
 use crate::serve::wire::{Answer, Ask, Status};
@@ -287,18 +289,6 @@ impl<'a> Daemon<'a> {
         }
         if let (Some(own), Ok(now)) = (self.own.take(), (self.context)()) {
             own.leave(&now.plans);
-        }
-    }
-}
-
-impl End {
-    fn why(&self) -> &'static str {
-        match self {
-            Self::BrokenOff => "nobody reads what it prints",
-            Self::Asked => "it was told to stop",
-            Self::Stopped => "it was stopped by a signal",
-            Self::Another => "another process took over",
-            Self::Gone => "the plans directory is gone",
         }
     }
 }

@@ -18,21 +18,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 
 use crate::disk::PlansDir;
-use crate::plan::id::PlanId;
-
-/// Where to look, and what else the events mean.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Look {
-    /// At a plan, by its directory's name, live and archived.
-    Plan(String),
-    /// At all of it: events were lost, or what changed is no plan.
-    Everything,
-    Cookie(String),
-    /// At planwatch's own directory, which somebody deleted or replaced, or something in it.
-    Own,
-    /// The plans directory itself is gone or elsewhere.
-    Gone,
-}
+use crate::serve::look::{COOKIES, Look, OWN, is_needed, look_at};
 
 /// One event as the system tells it.
 #[derive(Debug, Clone)]
@@ -52,10 +38,6 @@ impl Raw {
         self.name.as_deref() == Some(name)
     }
 }
-
-const OWN: &str = ".planwatch";
-const COOKIES: &str = ".planwatch/cookies";
-const ARCHIVE: &str = "_archive";
 
 /// Everything that can change a name or a content; reading, opening and closing what was read can not.
 const CHANGES: WatchFlags = WatchFlags::CREATE
@@ -263,7 +245,7 @@ impl Eyes {
         let name = event.name.as_deref()?;
         match &*dir {
             COOKIES => return Some(Look::Cookie(name.to_owned())),
-            OWN => return matches!(name, "cookies" | "daemon.sock" | "daemon.lock").then_some(Look::Own),
+            OWN => return is_needed(name).then_some(Look::Own),
             "" if name == OWN => return event.flags.intersects(GONE | COME).then_some(Look::Own),
             "" if name.starts_with('.') => return None,
             _ => {}
@@ -287,13 +269,6 @@ impl Eyes {
         let is_beside = dir.is_empty() && !is_dir && !flags.intersects(COME | GONE);
         (!is_beside).then(|| look_at(&path))
     }
-}
-
-/// The plan that a path belongs to.
-fn look_at(path: &str) -> Look {
-    let inside = path.strip_prefix(ARCHIVE).and_then(|it| it.strip_prefix('/')).unwrap_or(path);
-    let name = inside.split('/').next().unwrap_or_default();
-    if PlanId::is_plan_name(name) { Look::Plan(name.to_owned()) } else { Look::Everything }
 }
 
 fn join(dir: &str, name: &str) -> String {

@@ -4,12 +4,17 @@ pub mod changes;
 pub mod client;
 mod daemon;
 mod door;
-#[cfg_attr(not(target_os = "linux"), path = "eyes_elsewhere.rs")]
+#[cfg(target_os = "linux")]
 mod eyes;
+#[cfg(any(test, not(target_os = "linux")))]
+mod eyes_elsewhere;
 mod known;
+mod look;
 mod place;
 pub mod watch;
 mod wire;
 
+#[cfg(not(target_os = "linux"))]
+use eyes_elsewhere as eyes;
 pub use place::Homes;
 pub use wire::Status;

@@ -39,6 +39,19 @@ pub enum End {
     Gone,
 }
 
+impl End {
+    /// Says it as a part of a sentence.
+    pub fn why(&self) -> &'static str {
+        match self {
+            Self::BrokenOff => "nobody reads what it prints",
+            Self::Asked => "it was told to stop",
+            Self::Stopped => "it was stopped by a signal",
+            Self::Another => "another process took over",
+            Self::Gone => "the plans directory is gone",
+        }
+    }
+}
+
 /// What reaches the one thread that decides.
 pub(super) enum Message {
     Seen(Vec<Raw>),

@@ -99,7 +99,7 @@ pub(super) fn run(session: &Session, plans: &Path) -> Result<u8, Failure> {
     match end {
         End::Another => Err(no_answer()),
         end => {
-            log.line(&format!("ended: {end:?}"));
+            log.line(&format!("ended: {}", end.why()));
             ended(&end, signals.map_or(0, |it| it.exit_code()))
         }
     }
