@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use planwatch::disk::{PlansDir, RealDisk};
 use planwatch::engine::config::Config;
-use planwatch::engine::context::{Context, Here, Reading};
+use planwatch::engine::context::{Context, Freshness, Here, Reading};
 use planwatch::engine::update::{MoveRequest, move_steps};
 use planwatch::engine::write::Mode;
 use planwatch::plan::moves::Verb;
@@ -115,6 +115,7 @@ fn resident_write(root: &Path, place: &Path, plan: usize) -> f64 {
         by: "bench".to_owned(),
         config: Config::default(),
         reading: Reading::Files,
+        freshness: Freshness::Unknown,
         here: Here::default(),
         tell: Box::new(|_| {}),
     };

@@ -8,8 +8,10 @@
 mod batch;
 mod calls;
 mod change;
+mod daemon;
 mod displaced;
 mod error;
+mod facts;
 mod fallback;
 mod journal;
 mod locked;
@@ -26,15 +28,17 @@ mod undo;
 pub use batch::{Outcome, Recovered};
 pub use calls::{Disk, DiskFile, FileKind, Open, Rename, Stat};
 pub use change::Edit;
+pub use daemon::{DaemonLock, Directories};
 pub use displaced::{Kept, KeptWhy};
 pub use error::{ChangeError, DiskError};
+pub use facts::{Abilities, FileSystem, watch_limit};
 pub use journal::FileOp;
 pub use locked::{Done, Locked, Written};
 pub use look::{make_plans_dir, read_file};
 pub use plans_dir::{FILE_LIMIT, PlansDir, Snapshot};
 pub use real::RealDisk;
 pub use scan::{PlanDir, Scan, ScanEntry, Trouble};
-pub use undo::{UndoEntry, UndoError, Undone};
+pub use undo::{OwnWrite, UndoEntry, UndoError, Undone};
 
 #[cfg(test)]
 mod model;

@@ -25,7 +25,7 @@ use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
 
 pub(crate) use around::{Own, around};
-pub(crate) use refresh::{Fresh, Wanted, fresh, fresh_of};
+pub(crate) use refresh::{Fresh, IndexState, Wanted, fresh, fresh_of, index_state, looked, reindex};
 pub(crate) use some::some;
 pub(crate) use text::search;
 
@@ -33,12 +33,12 @@ pub(crate) use text::search;
 ///
 /// What the index holds of files that have not changed since is taken from it.
 pub(crate) fn all(context: &Context) -> Result<Plans, Error> {
-    Ok(all_and_problems(context).0)
+    Ok(Plans::judged(fresh(context, Wanted::Plans).plans))
 }
 
 /// As [`all`], and with it what no plan could be made of: broken links, unreadable directories, special files.
 pub(crate) fn all_and_problems(context: &Context) -> (Plans, Vec<Problem>) {
-    let Fresh { plans, problems, .. } = fresh(context, Wanted::Plans);
+    let Fresh { plans, problems, .. } = looked(context, Wanted::Plans);
     (Plans::judged(plans), problems)
 }
 

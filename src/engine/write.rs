@@ -222,6 +222,7 @@ fn lock<'a>(context: &Context, plans: &'a PlansDir, verb: &str) -> Result<Locked
             what: format!("`{}` of {} {done}", recovered.verb, recovered.at),
         });
     }
+    locked.sign(&context.by);
     locked.begin(verb, &context.now.to_string());
     Ok(locked)
 }

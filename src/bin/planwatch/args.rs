@@ -136,6 +136,8 @@ pub(crate) enum Verb {
     Undo(write::Undo),
     /// Print what changes, as it happens
     Watch(setup::Watch),
+    /// Tell how planwatch stands here: index, locks, file system, watching
+    Doctor(setup::Doctor),
     /// Ask the index with a SQL query that only reads
     Sql(setup::Sql),
     /// Print the completions of a shell
@@ -203,6 +205,7 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
         "remove" | "delete" | "rm" => (&["remove", "delete", "rm"], write::Remove::augment_args),
         "undo" => (&["undo"], write::Undo::augment_args),
         "watch" => (&["watch"], setup::Watch::augment_args),
+        "doctor" => (&["doctor"], setup::Doctor::augment_args),
         "sql" => (&["sql"], setup::Sql::augment_args),
         "completions" => (&["completions"], setup::Completions::augment_args),
         "man" => (&["man"], setup::Man::augment_args),

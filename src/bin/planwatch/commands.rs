@@ -2,6 +2,7 @@
 
 mod add;
 mod check;
+mod doctor;
 mod edit;
 mod help;
 mod list;
@@ -94,7 +95,8 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Move(args) => set::renumber(session, args),
         Verb::Remove(args) => set::remove(session, args),
         Verb::Undo(args) => undo::run(session, &args),
-        Verb::Watch(_) => watch::run(session),
+        Verb::Watch(args) => watch::run(session, &args),
+        Verb::Doctor(args) => doctor::run(session, &args),
         Verb::Sql(args) => sql::run(session, &args),
         Verb::Completions(args) => setup::completions(session, &args),
         Verb::Man(args) => setup::man(session, &args),

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 pub(crate) const CHANGE: [&str; 5] = ["verb", "dry_run", "changes", "refused", "diff"];
 
 /// The fields of all events together; one event has not all of them.
-pub(crate) const EVENT: [&str; 13] = [
+pub(crate) const EVENT: [&str; 15] = [
     "event",
     "of",
     "id",
@@ -20,6 +20,8 @@ pub(crate) const EVENT: [&str; 13] = [
     "path",
     "at",
     "source",
+    "verb",
+    "by",
     "old",
     "new",
     "attempt",
@@ -30,6 +32,12 @@ pub(crate) const EVENT: [&str; 13] = [
 /// Objects of a stream, which need not have every field that was asked for.
 const STREAMED: [&str; 2] = ["event", "ready"];
 
+/// The fields of what `watch --detach` and `--stop` answer.
+pub(crate) const DAEMON: [&str; 6] = ["state", "pid", "release", "since", "plans", "steps"];
+
+/// The fields of each thing that `doctor` looks at.
+pub(crate) const CHECK: [&str; 4] = ["name", "state", "value", "hint"];
+
 const ENVELOPE: [&str; 2] = ["schema_version", "kind"];
 
 /// The key whose items are meant in a list of this kind.
@@ -39,6 +47,7 @@ fn list_key(kind: &str) -> Option<&'static str> {
         "step-list" => "steps",
         "problem-list" => "problems",
         "undo-list" => "changes",
+        "doctor" => "checks",
         "search" => "hits",
         "table" => "rows",
         _ => return None,

@@ -52,7 +52,7 @@ pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 5] = [
         ],
     ),
     ("Serve", &[("watch", false)]),
-    ("Set up", &[("sql", false), ("completions", false), ("man", false), ("help", false)]),
+    ("Set up", &[("doctor", false), ("sql", false), ("completions", false), ("man", false), ("help", false)]),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
