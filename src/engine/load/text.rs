@@ -39,7 +39,7 @@ fn ask(context: &Context, index: &mut Index, query: &Query) -> Result<Vec<Hit>, 
     let snapshot = index.snapshot()?;
     let mut found = Vec::new();
     for it in snapshot.search(query)? {
-        found.extend(shown(context, &snapshot, it)?);
+        found.extend(shown(context, &snapshot, &it)?);
     }
     let (mut hits, documents): (Vec<Hit>, Vec<Document>) = found.into_iter().unzip();
     for (hit, snippet) in hits.iter_mut().zip(snippets(query, &documents)?) {
@@ -59,7 +59,7 @@ fn fill(context: &Context, index: &mut Index, missing: &[Key]) -> Result<(), Ind
 fn shown(
     context: &Context,
     snapshot: &Snapshot<'_>,
-    found: Match,
+    found: &Match,
 ) -> Result<Option<(Hit, Document)>, IndexError> {
     let heads = snapshot.heads_named(&found.key.name)?;
     let Some(head) = heads.iter().find(|it| it.key == found.key) else { return Ok(None) };
