@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::disk::{self, DiskError, FileKind, ScanEntry};
 use crate::engine::context::{Context, Notice, Reading};
 use crate::engine::error::Error;
+use crate::engine::leases::Leases;
 use crate::index::freshness::{self, Freshness, Stamp};
 use crate::index::{FileRow, Index, IndexError, Opened, Place, Snapshot};
 use crate::plan::file_name::{self, FileName};
@@ -21,11 +22,16 @@ use crate::plan::time::Time;
 ///
 /// The index answers if no file changed since it was made; if anything differs it is made anew first.
 pub(crate) fn all(context: &Context) -> Result<Plans, Error> {
+    Ok(Leases::of(context).tell(as_filed(context)))
+}
+
+/// All plans, as the files alone say them.
+fn as_filed(context: &Context) -> Plans {
     match context.reading {
-        Reading::Files => Ok(from_files(context, Bodies::Drop).plans),
+        Reading::Files => from_files(context, Bodies::Drop).plans,
         // Whatever the index cannot hold, the files still say.
-        Reading::Index => Ok(ask(context, |index| index.load())
-            .map_or_else(|_| from_files(context, Bodies::Drop).plans, Plans::new)),
+        Reading::Index => ask(context, |index| index.load())
+            .map_or_else(|_| from_files(context, Bodies::Drop).plans, Plans::new),
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod add;
 pub mod check;
+pub mod claim;
 pub mod config;
 pub mod context;
 pub mod create;
@@ -13,6 +14,7 @@ pub mod error;
 pub mod list;
 pub mod next;
 pub mod note;
+pub mod release;
 pub mod remove;
 pub mod renumber;
 pub mod search;
@@ -27,6 +29,7 @@ pub mod write;
 
 mod attention;
 mod graph;
+mod leases;
 pub(crate) mod load;
 mod owner;
 mod plan_file;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::leases::{self, Leases};
 use crate::engine::load;
 use crate::engine::resolve;
 use crate::engine::shape::{Shaper, shown_path, value};
@@ -26,6 +27,10 @@ pub(crate) struct StepUpdate {
     pub(crate) keys: Vec<Change>,
     pub(crate) notes: Vec<NewNote>,
     pub(crate) attempts: Vec<NewAttempt>,
+    /// It is the claim's own update, so the lease holds on.
+    pub(crate) renews: bool,
+    /// The claim that is recorded beside the file ends; the file knows nothing of it.
+    pub(crate) ends_record: bool,
     /// Reported once the rest is written.
     pub(crate) refusal: Option<Error>,
     /// In the past tense, for people.
@@ -59,20 +64,49 @@ impl StepUpdate {
 
 /// Decides on the file as it is, edits it, and tells the step as it is then.
 ///
-/// `decide` may run more than once: when somebody saves in between, on what they saved.
+/// `decide` may run more than once: when somebody saves in between, on what they saved. What became of the step's
+/// claim is remembered.
 pub(crate) fn update(
     context: &Context,
     writing: &mut Writing<'_>,
     id: &StepId,
     decide: &dyn Fn(&Plans, &Plan, &Step) -> Result<StepUpdate, Error>,
 ) -> Result<Changed, Error> {
-    let plans = load::plan_with_dependencies(context, &id.plan)?;
+    let done = update_under(context, writing, id, &|plans| Leases::of(context).tell(plans), decide)?;
+    if writing.is_dry_run() {
+        return Ok(done.changed);
+    }
+    if done.ends_record {
+        leases::forget(context, id);
+    } else {
+        leases::changed(context, &done.before, &done.after, done.renews);
+    }
+    Ok(done.changed)
+}
+
+/// An update that was made.
+pub(crate) struct Done {
+    pub(crate) changed: Changed,
+    pub(crate) before: Step,
+    pub(crate) after: Step,
+    renews: bool,
+    ends_record: bool,
+}
+
+/// As [`update`], for whoever holds the records of claims; `tell` tells the plans of them.
+pub(crate) fn update_under(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    id: &StepId,
+    tell: &dyn Fn(Plans) -> Plans,
+    decide: &dyn Fn(&Plans, &Plan, &Step) -> Result<StepUpdate, Error>,
+) -> Result<Done, Error> {
+    let plans = tell(load::plan_with_dependencies(context, &id.plan)?);
     let (plan, step) = resolve::find_step(&plans, id)?;
     write::check_live(plan)?;
     write::check_writable(context, &step.problems)?;
     refuse_doubles(plan, id)?;
-    let mut outcome =
-        Outcome { was: step.status.word().to_owned(), did: String::new(), refusal: None, after: Vec::new() };
+    let mut outcome = Outcome::before(step);
     let was_written = if step.has_file() {
         writing.change(&step.path, &mut |bytes| {
             let (plans, now) = as_it_is(context, &plans, plan, step, bytes)?;
@@ -92,13 +126,20 @@ pub(crate) fn update(
 }
 
 struct Outcome {
-    was: String,
+    before: Step,
     did: String,
+    renews: bool,
+    ends_record: bool,
     refusal: Option<Error>,
     after: Vec<u8>,
 }
 
 impl Outcome {
+    fn before(step: &Step) -> Self {
+        let (did, after) = (String::new(), Vec::new());
+        Self { before: step.clone(), did, renews: false, ends_record: false, refusal: None, after }
+    }
+
     fn edit(&mut self, step: &Step, update: StepUpdate, bytes: &[u8]) -> Result<Vec<u8>, Error> {
         let edited = write::edit(&step.path, bytes, &update.changes(step), STEP_KEYS);
         self.after = match edited {
@@ -108,7 +149,8 @@ impl Outcome {
             }
             edited => edited?,
         };
-        step.status.word().clone_into(&mut self.was);
+        self.before = step.clone();
+        (self.renews, self.ends_record) = (update.renews, update.ends_record);
         self.refusal = update.refusal;
         self.did = update.did;
         Ok(self.after.clone())
@@ -121,22 +163,23 @@ impl Outcome {
         plan: &Plan,
         step: &Step,
         was_written: bool,
-    ) -> Changed {
+    ) -> Done {
         let now = read_again(context, plan, step, &self.after);
         let plans = with_step(plans, plan, &now);
         let root = context.root_name();
         let shaper = Shaper { plans: &plans, now: context.now, root: &root };
         let plan = plans.get(&step.id.plan).unwrap_or(plan);
-        Changed {
+        let changed = Changed {
             id: step.id.to_string(),
             title: now.title.clone(),
             path: shown_path(&root, &step.path),
             was_written,
-            was: Some(self.was),
+            was: Some(self.before.status.word().to_owned()),
             status: Some(now.status.word().to_owned()),
             did: self.did,
             now: value(&shaper.step(plan, &now)),
-        }
+        };
+        Done { changed, before: self.before, renews: self.renews, ends_record: self.ends_record, after: now }
     }
 }
 
@@ -178,7 +221,7 @@ fn with_step(plans: &Plans, plan: &Plan, step: &Step) -> Plans {
     for it in own.into_iter().flat_map(|it| &mut it.steps).filter(|it| it.id == step.id) {
         *it = step.clone();
     }
-    Plans::new(all)
+    Plans::new(all).with_claims(plans.claims().clone())
 }
 
 /// The file of a step that stands only in the Steps list.

@@ -119,7 +119,10 @@ fn decide_move(
         StepUpdate { status: Some(verb.target()), did: verb.outcome().to_owned(), ..StepUpdate::default() };
     // Who starts a claimed step by force takes it over, and has no claim of their own.
     update.removes_claim = step.claim.is_some() && (verb != Verb::Start || is_forced);
-    let wants_attempt = request.message.is_some() || ends.is_some() || is_forced;
+    // Only a recorded `reopened` lets workers begin to count anew.
+    let is_given_up = verb == Verb::Reopen && step.tries() >= context.config.max_attempts() as usize;
+    let wants_attempt = request.message.is_some() || ends.is_some() || is_forced || is_given_up && !is_same;
+    update.renews = owner::is_owner(step, who);
     if wants_attempt {
         let outcome = if is_forced { "forced" } else { verb.outcome() };
         let notes = forced_notes(verb, is_forced, request.message.as_deref());
@@ -147,13 +150,13 @@ fn forced_notes(verb: Verb, is_forced: bool, message: Option<&str>) -> Option<St
 }
 
 /// Why a move may not be made without force.
-fn refusal(context: &Context, (plans, plan, step): (&Plans, &Plan, &Step), verb: Verb) -> Option<Error> {
+pub(crate) fn refusal(context: &Context, (plans, plan, step): (&Plans, &Plan, &Step), verb: Verb) -> Option<Error> {
     let id = step.id.to_string();
     let from = step.status.known();
     if !moves::is_allowed(from, verb) {
         let message = format!("`{id}` is {}; `{}` does not go from there", step.status.word(), verb.word());
         let hint = match (from, verb) {
-            (Some(StepStatus::InProgress), _) => format!("`planwatch set {id} status pending` puts it back"),
+            (Some(StepStatus::InProgress), _) => format!("`planwatch release {id}` puts it back"),
             _ => format!("`planwatch reopen {id}` first, or use --force, which is recorded"),
         };
         return Some(Error::Conflict { code: "not-allowed", message, hint });
@@ -265,6 +268,7 @@ fn decide_attempt(
         status,
         attempts,
         removes_claim,
+        renews: owner::is_owner(step, who),
         did: "attempt recorded".to_owned(),
         ..StepUpdate::default()
     })

@@ -99,6 +99,10 @@ pub(crate) enum Verb {
     Search(look::Search),
     /// Report what is wrong in the files, and where
     Check(look::Check),
+    /// Take a step that nobody else gets
+    Claim(work::Claim),
+    /// Give steps back unfinished
+    Release(work::Release),
     /// Begin steps, or activate a draft plan
     Start(work::Start),
     /// Complete steps, or a plan
