@@ -36,13 +36,13 @@ pub use journal::FileOp;
 pub use locked::{Done, Locked, Written};
 pub use look::{make_plans_dir, read_file};
 pub use plans_dir::{FILE_LIMIT, PlansDir, Snapshot};
-pub use process::{Process, ProcessState};
+pub use process::{Process, ProcessState, boot};
 pub use real::RealDisk;
 pub use records::{LockedRecords, Records};
 pub use scan::{Scan, ScanEntry, Trouble};
 pub use undo::{UndoEntry, UndoError, Undone};
 
 #[cfg(test)]
-mod model;
+pub(crate) mod model;
 #[cfg(test)]
 mod tests;

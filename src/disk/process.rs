@@ -87,7 +87,8 @@ fn look(disk: &dyn Disk, pid: u32) -> Look {
     }
 }
 
-fn boot(disk: &dyn Disk) -> Option<String> {
+/// Which boot of the machine this is; none where the system does not tell.
+pub fn boot(disk: &dyn Disk) -> Option<String> {
     let file = disk.open(Path::new("/proc/sys/kernel/random/boot_id"), Open::Read).ok()?;
     let text = String::from_utf8(file.read(64, 37).ok()?).ok()?;
     let text = text.trim();

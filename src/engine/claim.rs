@@ -238,7 +238,7 @@ fn claim_step(ask: &Ask<'_>, id: &StepId, request: &ClaimRequest) -> Result<Clai
 
 /// Lists the steps that are ready, in the order in which they are handed out.
 fn candidates(context: &Context, plan: Option<&PlanId>) -> Result<Vec<StepId>, Error> {
-    let plans = load::all(context)?;
+    let plans = Leases::of(context).tell_hopefully(load::as_filed(context));
     let ready = |plan: &Plan| {
         let ready = plan.steps.iter().filter(|it| rules::is_ready(&plans, plan, it, context.now));
         ready.map(|it| it.id.clone()).collect::<Vec<_>>()
@@ -383,13 +383,13 @@ fn against(context: &Context, (plans, plan, step): (&Plans, &Plan, &Step), obsta
 }
 
 /// Who has the step: by its file, or by what is recorded beside it.
-fn held(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
+pub(crate) fn held(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
     let id = step.id.to_string();
     let by = by.map(str::to_owned);
     match plans.claims().holder(step).map(|it| &it.holding) {
         Some(Holding::Elsewhere { worktree }) => {
             let by = by.unwrap_or_else(|| "somebody".to_owned());
-            Error::Claimed { id, by: format!("{by} in the working tree {worktree}") }
+            Error::Held { id, by: format!("{by} in the working tree {worktree}") }
         }
         Some(Holding::Closed { branch }) => {
             let branch = branch.as_deref().map_or("another branch", |it| it.trim_start_matches("refs/heads/"));
@@ -404,7 +404,7 @@ fn held(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
         }
         _ => {
             let claim = step.claim.as_ref().map(|it| format!("the claim {}", it.id));
-            Error::Claimed { id, by: by.or(claim).unwrap_or_else(|| "somebody".to_owned()) }
+            Error::Held { id, by: by.or(claim).unwrap_or_else(|| "somebody".to_owned()) }
         }
     }
 }
@@ -460,3 +460,6 @@ fn claimed_step(context: &Context, claim: &str) -> Result<Option<StepId>, Error>
     let found = steps.find(|it| it.claim.as_ref().is_some_and(|it| it.id == claim));
     Ok(found.map(|it| it.id.clone()))
 }
+
+#[cfg(test)]
+mod tests;

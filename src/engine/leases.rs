@@ -11,8 +11,8 @@
 //! 3. `<key>.new` becomes `<key>`; only then is the claim handed out.
 //!
 //! Killed before 2: no file names the claim, and a `.new` alone holds nothing. Killed before 3: the file has a claim
-//! that nobody was told. Whoever holds the locks next sees its `.new`, knows that its maker is dead, and takes the step over at
-//! once; readers without the lock show it as held until then. Killed after 3: the claim holds until it lapses.
+//! that nobody was told. Whoever holds the locks next sees its `.new`, knows that its maker is dead (it is of this boot), and
+//! takes the step over at once; readers without the lock show it as held until then. Killed after 3: the claim holds until it lapses.
 //!
 //! An end of work writes the step's file first, then the record. Killed in between the record outlives the claim: where
 //! the file says closed that holds nobody up; another working tree looks at that file before it takes the step over. A
@@ -58,6 +58,8 @@ pub(crate) struct Record {
     /// How long a renewal holds, in seconds.
     pub(crate) lease: i64,
     pub(crate) process: Option<Process>,
+    /// The boot of the machine in which it was made.
+    boot: Option<String>,
     /// The step's file, relative to the plans directory.
     file: String,
     #[serde(flatten)]
@@ -113,11 +115,20 @@ impl<'a> Leases<'a> {
 
     /// Tells plans what is known of claims on their steps.
     pub(crate) fn tell(&self, plans: Plans) -> Plans {
-        let claims = self.claims(&plans, None);
-        if claims.steps().next().is_none() { plans } else { plans.with_claims(claims) }
+        self.tell_as(plans, Unfinished::Held)
     }
 
-    fn claims(&self, plans: &Plans, locked: Option<&Locked<'_>>) -> Claims {
+    /// As [`Self::tell`], where claims that may be unfinished are worth a look under the lock.
+    pub(crate) fn tell_hopefully(&self, plans: Plans) -> Plans {
+        self.tell_as(plans, Unfinished::Interrupted)
+    }
+
+    fn tell_as(&self, plans: Plans, unfinished: Unfinished) -> Plans {
+        let claims = self.claims(&plans, unfinished);
+        if claims.is_empty() { plans } else { plans.with_claims(claims) }
+    }
+
+    fn claims(&self, plans: &Plans, unfinished: Unfinished) -> Claims {
         let mut claims = Claims::default();
         let mut branches = HashMap::new();
         for records in [&self.shared, &self.own].into_iter().flatten() {
@@ -127,14 +138,14 @@ impl<'a> Leases<'a> {
                         self.add_closed(&mut claims, plans, closed, &mut branches);
                     }
                 } else if let Ok(record) = serde_json::from_slice::<Record>(&bytes) {
-                    self.add_live(&mut claims, plans, &name, &record, locked);
+                    self.add_live(&mut claims, plans, &name, &record, unfinished);
                 }
             }
         }
         claims
     }
 
-    fn add_live(&self, claims: &mut Claims, plans: &Plans, name: &str, record: &Record, locked: Option<&Locked<'_>>) {
+    fn add_live(&self, claims: &mut Claims, plans: &Plans, name: &str, record: &Record, unfinished: Unfinished) {
         let Some(id) = read_step_id(&record.step).filter(|_| record.place.plans == self.place.plans) else { return };
         let is_new = name.ends_with(".new");
         let is_in_file = || plans.step(&id).and_then(|it| it.claim.as_ref()).is_some_and(|it| it.id == record.claim);
@@ -143,7 +154,10 @@ impl<'a> Leases<'a> {
             return;
         }
         let is_here = record.place.worktree == self.place.worktree;
-        let mut lapse = if is_new && locked.is_some() { Some(Lapse::Interrupted) } else { self.lapse(record) };
+        let mut lapse = match unfinished {
+            Unfinished::Interrupted if is_new && self.is_of_this_boot(record) => Some(Lapse::Interrupted),
+            _ => self.lapse(record),
+        };
         let mut holding = match is_here {
             true => Holding::Here,
             false => Holding::Elsewhere { worktree: record.place.worktree.display().to_string() },
@@ -192,6 +206,11 @@ impl<'a> Leases<'a> {
         }
     }
 
+    /// A power cut may turn a claim that was told into an unfinished one; a killed process cannot.
+    fn is_of_this_boot(&self, record: &Record) -> bool {
+        record.boot.is_some() && record.boot == disk::boot(self.context.plans.disk())
+    }
+
     /// Whether another working tree's own file shows the step closed, though nobody told the records.
     fn is_closed_there(&self, plans: &Plans, id: &StepId, record: &Record) -> bool {
         let Some(plan) = plans.get(&id.plan) else { return false };
@@ -217,6 +236,15 @@ impl<'a> Leases<'a> {
         hash.truncate(16);
         hash
     }
+}
+
+/// What a claim counts for that was not made to the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unfinished {
+    /// It may be under way this moment.
+    Held,
+    /// Nobody else holds the locks, so who made it is dead.
+    Interrupted,
 }
 
 /// The records while nobody else writes them.
@@ -268,8 +296,8 @@ impl<'a> Locked<'a> {
 
     /// As [`Leases::tell`], with the locks held: who made an unfinished claim is dead.
     pub(crate) fn tell(&self, plans: Plans) -> Plans {
-        let claims = self.leases.claims(&plans, self.records.as_ref().map(|_| self));
-        plans.with_claims(claims)
+        let is_alone = self.records.is_some();
+        self.leases.tell_as(plans, if is_alone { Unfinished::Interrupted } else { Unfinished::Held })
     }
 
     /// Writes the record of a claim that is about to be made; see the module's first lines.
@@ -283,6 +311,7 @@ impl<'a> Locked<'a> {
             until: new.at.plus_seconds(new.lease),
             lease: new.lease,
             process: new.process.cloned(),
+            boot: disk::boot(self.leases.context.plans.disk()),
             file: new.step.path.clone(),
             place: self.leases.place.clone(),
         };

@@ -26,7 +26,7 @@ pub(crate) fn all(context: &Context) -> Result<Plans, Error> {
 }
 
 /// All plans, as the files alone say them.
-fn as_filed(context: &Context) -> Plans {
+pub(crate) fn as_filed(context: &Context) -> Plans {
     match context.reading {
         Reading::Files => from_files(context, Bodies::Drop).plans,
         // Whatever the index cannot hold, the files still say.

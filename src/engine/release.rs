@@ -92,7 +92,7 @@ fn decide(
             let by = held.by.clone().unwrap_or_else(|| format!("the claim {}", held.claim));
             return Err(Error::Claimed { id: step.id.to_string(), by });
         }
-        return Ok(StepUpdate { ends_record: true, did: "released".to_owned(), ..StepUpdate::default() });
+        return Ok(StepUpdate { ends_record: true, did: "claim ended".to_owned(), ..StepUpdate::default() });
     }
     let owner = owner::check(step, who)?;
     if owner == Owner::Late {

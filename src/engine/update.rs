@@ -1,5 +1,6 @@
 //! `start`, `done`, `fail`, `block`, `skip`, `reopen` on steps and plans, and `attempt`.
 
+use crate::engine::claim;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::owner::{self, Owner, Who};
@@ -108,7 +109,7 @@ fn decide_move(
         }
         owner => owner,
     };
-    let refusal = refusal(context, (plans, plan, step), verb);
+    let refusal = refusal(context, (plans, plan, step), verb).or_else(|| held_by_other(plans, step, verb, who));
     let is_forced = match refusal {
         Some(error) if !who.force => return Err(error),
         refusal => refusal.is_some() || owner == Owner::Forced,
@@ -138,6 +139,16 @@ fn decide_move(
         update.did = format!("already {}", verb.target());
     }
     Ok(update)
+}
+
+/// A claim that the file does not show still keeps others from beginning the step.
+fn held_by_other(plans: &Plans, step: &Step, verb: Verb, who: &Who) -> Option<Error> {
+    let held = plans.claims().holder(step).filter(|_| verb == Verb::Start)?;
+    let is_own = match &who.claim {
+        Some(id) => *id == held.claim,
+        None => held.by.as_deref() == Some(who.by.as_str()),
+    };
+    (!is_own).then(|| claim::held(plans, step, held.by.as_deref()))
 }
 
 /// A forced move says what it was, as its outcome no longer does.
