@@ -273,7 +273,7 @@ impl<'a> Locked<'a> {
         let why = match shared.lock() {
             Ok(Some(records)) => return Ok(Self { leases, records: Some(records) }),
             Ok(None) => "another process holds its lock".to_owned(),
-            Err(error) => error.to_string(),
+            Err(error) => said(&error),
         };
         let path = shared.dir().display().to_string();
         if sharing == Sharing::Wanted && context.plans.count_worktrees(worktree) > 1 {
@@ -338,7 +338,7 @@ impl<'a> Locked<'a> {
 
     fn failed(&self, error: &std::io::Error) -> Error {
         let dir = self.records.as_ref().map(|it| it.records().dir().display().to_string()).unwrap_or_default();
-        let message = format!("`{dir}` cannot be written: {error}");
+        let message = format!("`{dir}` cannot be written: {}", said(error));
         Error::Failed { code: "io-error", message, hint: "the step was left to the next claim".to_owned() }
     }
 
@@ -491,6 +491,12 @@ pub(crate) fn forget(context: &Context, step: &StepId) {
     {
         locked.forget(step);
     }
+}
+
+/// What the system said, without its number.
+fn said(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error ").next().unwrap_or_default().to_owned()
 }
 
 fn lines(bytes: &[u8]) -> impl Iterator<Item = Closed> {
