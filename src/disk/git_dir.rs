@@ -111,7 +111,8 @@ impl Worktree {
 }
 
 fn head(disk: &dyn Disk, own: &Path) -> Head {
-    let branch = line(disk, &own.join("HEAD")).and_then(|it| it.strip_prefix("ref:").map(|it| it.trim().to_owned()));
+    let branch =
+        line(disk, &own.join("HEAD")).and_then(|it| it.strip_prefix("ref:").map(|it| it.trim().to_owned()));
     // With a reftable the file says only that the branch is not in it.
     branch.filter(|it| is_ref_name(it) && it != "refs/heads/.invalid").map_or(Head::Detached, Head::Branch)
 }
@@ -131,7 +132,9 @@ fn is_packed(disk: &dyn Disk, common: &Path, branch: &str) -> bool {
 fn is_bare(disk: &dyn Disk, common: &Path) -> bool {
     let Ok(bytes) = read_file(disk, &common.join("config")) else { return false };
     let text = String::from_utf8_lossy(&bytes).to_lowercase();
-    text.lines().any(|it| it.split_once('=').is_some_and(|(key, value)| key.trim() == "bare" && value.trim() == "true"))
+    text.lines().any(|it| {
+        it.split_once('=').is_some_and(|(key, value)| key.trim() == "bare" && value.trim() == "true")
+    })
 }
 
 /// The first line of a small file.

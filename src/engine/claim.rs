@@ -12,14 +12,14 @@ use crate::disk::Process;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::leases::{Leases, Locked, NewRecord, Sharing};
+use crate::engine::load;
 use crate::engine::next::{self, NextRequest};
 use crate::engine::owner;
 use crate::engine::resolve::{self, Target};
+use crate::engine::shape::{Shaper, shown_path, value};
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::update;
 use crate::engine::write::{Mode, Writing};
-use crate::engine::shape::{Shaper, shown_path, value};
-use crate::engine::load;
 use crate::plan::change::{self, NewAttempt};
 use crate::plan::claims::{Holding, Lapse};
 use crate::plan::id::{PlanId, StepId, read_step_id};
@@ -70,7 +70,8 @@ pub struct Granted {
 
 impl ClaimReport {
     pub fn to_json(&self) -> Value {
-        let claim = self.claim.as_ref().map(|it| json!({"id": it.id, "until": it.until.map(Time::whole_seconds)}));
+        let claim =
+            self.claim.as_ref().map(|it| json!({"id": it.id, "until": it.until.map(Time::whole_seconds)}));
         json!({
             "state": self.state, "step": self.step, "why": self.why, "claim": claim,
             "dry_run": self.is_dry_run, "diff": self.diff,
@@ -95,7 +96,10 @@ struct Ask<'a> {
 
 /// What became of one candidate.
 enum Taken {
-    Granted { step: Value, why: String },
+    Granted {
+        step: Value,
+        why: String,
+    },
     /// Workers failed on it too often; it is failed now.
     Failed,
     /// Somebody else was faster, or its file changed.
@@ -230,7 +234,8 @@ fn claim_step(ask: &Ask<'_>, id: &StepId, request: &ClaimRequest) -> Result<Clai
         Taken::Failed | Taken::Gone => {
             let tries = ask.context.config.max_attempts();
             let message = format!("`{id}` is failed now: {tries} workers began it and did not end it");
-            let hint = format!("`planwatch show {id}` tells of them; `planwatch reopen {id}` lets others try");
+            let hint =
+                format!("`planwatch show {id}` tells of them; `planwatch reopen {id}` lets others try");
             Err(Error::Conflict { code: "too-many-attempts", message, hint })
         }
     }
@@ -359,7 +364,8 @@ fn against(context: &Context, (plans, plan, step): (&Plans, &Plan, &Step), obsta
         let path = shown_path(&context.root_name(), &it.path);
         Error::File { problem: Box::new(Problem { path, ..it.clone() }) }
     };
-    let first_error = |all: &[Problem]| all.iter().find(|it| it.severity() == Severity::Error).map(of_problem);
+    let first_error =
+        |all: &[Problem]| all.iter().find(|it| it.severity() == Severity::Error).map(of_problem);
     let conflict = |message: String, hint: String| Error::Conflict { code: "not-allowed", message, hint };
     let told = obstacles.iter().find_map(|it| match it {
         Obstacle::Claimed { by } => Some(held(plans, step, by.as_deref())),
@@ -392,7 +398,8 @@ pub(crate) fn held(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
             Error::Held { id, by: format!("{by} in the working tree {worktree}") }
         }
         Some(Holding::Closed { branch }) => {
-            let branch = branch.as_deref().map_or("another branch", |it| it.trim_start_matches("refs/heads/"));
+            let branch =
+                branch.as_deref().map_or("another branch", |it| it.trim_start_matches("refs/heads/"));
             let message = format!("`{id}` was closed on {branch}, which is not merged here");
             let hint = "merge it, or use --force, which is recorded".to_owned();
             Error::Conflict { code: "claimed", message, hint }
@@ -430,7 +437,8 @@ pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, E
     let (_writing, locked) = begin(context, "renew", request.mode, Sharing::Waived)?;
     let plans = locked.tell(load::plan_with_dependencies(context, &step.plan).map_err(|_| gone())?);
     let (plan, step) = resolve::find_step(&plans, &step).map_err(|_| gone())?;
-    let claim = step.claim.as_ref().filter(|it| it.id == request.claim && step.status.is(StepStatus::InProgress));
+    let claim =
+        step.claim.as_ref().filter(|it| it.id == request.claim && step.status.is(StepStatus::InProgress));
     let claim = claim.ok_or_else(gone)?;
     let lease = request.lease.unwrap_or(context.config.lease());
     let renewed = locked.renew(&step.id, &claim.id, request.lease);

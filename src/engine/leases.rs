@@ -145,10 +145,20 @@ impl<'a> Leases<'a> {
         claims
     }
 
-    fn add_live(&self, claims: &mut Claims, plans: &Plans, name: &str, record: &Record, unfinished: Unfinished) {
-        let Some(id) = read_step_id(&record.step).filter(|_| record.place.plans == self.place.plans) else { return };
+    fn add_live(
+        &self,
+        claims: &mut Claims,
+        plans: &Plans,
+        name: &str,
+        record: &Record,
+        unfinished: Unfinished,
+    ) {
+        let Some(id) = read_step_id(&record.step).filter(|_| record.place.plans == self.place.plans) else {
+            return;
+        };
         let is_new = name.ends_with(".new");
-        let is_in_file = || plans.step(&id).and_then(|it| it.claim.as_ref()).is_some_and(|it| it.id == record.claim);
+        let is_in_file =
+            || plans.step(&id).and_then(|it| it.claim.as_ref()).is_some_and(|it| it.id == record.claim);
         // One that never became a record is a claim only where the file has it.
         if is_new && !is_in_file() {
             return;
@@ -185,7 +195,8 @@ impl<'a> Leases<'a> {
         }
         let Place { branch, worktree, .. } = closed.place;
         let key = (branch.clone(), worktree);
-        let is_there = *branches.entry(key).or_insert_with_key(|(branch, root)| self.is_there(branch.as_deref(), root));
+        let is_there =
+            *branches.entry(key).or_insert_with_key(|(branch, root)| self.is_there(branch.as_deref(), root));
         if is_there {
             let holding = Holding::Closed { branch };
             claims.add(id, Held { claim: closed.claim, by: closed.by, at: None, lapse: None, holding });
@@ -337,7 +348,8 @@ impl<'a> Locked<'a> {
     }
 
     fn failed(&self, error: &std::io::Error) -> Error {
-        let dir = self.records.as_ref().map(|it| it.records().dir().display().to_string()).unwrap_or_default();
+        let dir =
+            self.records.as_ref().map(|it| it.records().dir().display().to_string()).unwrap_or_default();
         let message = format!("`{dir}` cannot be written: {}", said(error));
         Error::Failed { code: "io-error", message, hint: "the step was left to the next claim".to_owned() }
     }
@@ -345,7 +357,8 @@ impl<'a> Locked<'a> {
     /// Lets the claim hold for its lease from now on; returns until when.
     pub(crate) fn renew(&self, step: &StepId, claim: &str, lease: Option<i64>) -> Option<Time> {
         let key = self.leases.key(step);
-        let (records, mut record) = self.records.as_ref().zip(self.get(&key).filter(|it| it.claim == claim))?;
+        let (records, mut record) =
+            self.records.as_ref().zip(self.get(&key).filter(|it| it.claim == claim))?;
         record.lease = lease.unwrap_or(record.lease);
         record.until = self.leases.context.now.plus_seconds(record.lease);
         // A lease that could not be made longer holds as long as before.
@@ -381,7 +394,8 @@ impl<'a> Locked<'a> {
             }
             return;
         }
-        let is_ours = had == Some(record.claim.as_str()) || record.place.worktree == self.leases.place.worktree;
+        let is_ours =
+            had == Some(record.claim.as_str()) || record.place.worktree == self.leases.place.worktree;
         if !is_ours || (before.status == after.status && had == has) {
             return;
         }
@@ -395,7 +409,8 @@ impl<'a> Locked<'a> {
     pub(crate) fn forget(&self, step: &StepId) {
         let key = self.leases.key(step);
         let is_ours = |it: &Record| it.place.worktree == self.leases.place.worktree;
-        if let Some(records) = self.records.as_ref().filter(|_| self.get(&key).is_some_and(|it| is_ours(&it))) {
+        if let Some(records) = self.records.as_ref().filter(|_| self.get(&key).is_some_and(|it| is_ours(&it)))
+        {
             records.remove(&key).ok();
         }
     }

@@ -8,7 +8,7 @@ use crate::engine::error::Error;
 use crate::engine::owner::{self, Owner, Who};
 use crate::engine::shape::{Shaper, value};
 use crate::engine::write::{self, ChangeReport, Changed, Mode, Writing};
-use crate::engine::{leases, add, load, repoint, resolve, step_file, steps_line};
+use crate::engine::{add, leases, load, repoint, resolve, step_file, steps_line};
 use crate::plan::change::{NewAttempt, set_text};
 use crate::plan::file_name;
 use crate::plan::id::StepId;

@@ -140,7 +140,8 @@ fn set_in_step(
     who: &Who,
     (plans, plan, step): (&Plans, &Plan, &Step),
 ) -> Result<StepUpdate, Error> {
-    let mut update = StepUpdate { did: did(request), renews: owner::is_owner(step, who), ..StepUpdate::default() };
+    let mut update =
+        StepUpdate { did: did(request), renews: owner::is_owner(step, who), ..StepUpdate::default() };
     if !FREE.contains(&request.key.as_str()) && owner::check(step, who)? == Owner::Late {
         return Ok(owner::late_result(context, step, who, &format!("set {}", request.key), None));
     }

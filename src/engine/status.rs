@@ -94,7 +94,8 @@ pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
     let days = request.days.unwrap_or(context.config.stale_days());
     let active: Vec<_> = plans.live().filter(|it| it.status.is(PlanStatus::Active)).collect();
-    let working = |it: &Step| it.status.is(StepStatus::InProgress) && !rules::is_lapsed(&plans, it, context.now);
+    let working =
+        |it: &Step| it.status.is(StepStatus::InProgress) && !rules::is_lapsed(&plans, it, context.now);
     let (n_errors, n_warnings) = count_problems(context, &plans);
     Ok(StatusReport {
         plans: plans.live().filter(|it| is_open(it)).map(|it| shaper.plan(it)).collect(),

@@ -156,14 +156,7 @@ impl Outcome {
         Ok(self.after.clone())
     }
 
-    fn changed(
-        self,
-        context: &Context,
-        plans: &Plans,
-        plan: &Plan,
-        step: &Step,
-        was_written: bool,
-    ) -> Done {
+    fn changed(self, context: &Context, plans: &Plans, plan: &Plan, step: &Step, was_written: bool) -> Done {
         let now = read_again(context, plan, step, &self.after);
         let plans = with_step(plans, plan, &now);
         let root = context.root_name();

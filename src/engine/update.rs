@@ -109,7 +109,8 @@ fn decide_move(
         }
         owner => owner,
     };
-    let refusal = refusal(context, (plans, plan, step), verb).or_else(|| held_by_other(plans, step, verb, who));
+    let refusal =
+        refusal(context, (plans, plan, step), verb).or_else(|| held_by_other(plans, step, verb, who));
     let is_forced = match refusal {
         Some(error) if !who.force => return Err(error),
         refusal => refusal.is_some() || owner == Owner::Forced,
@@ -161,7 +162,11 @@ fn forced_notes(verb: Verb, is_forced: bool, message: Option<&str>) -> Option<St
 }
 
 /// Why a move may not be made without force.
-pub(crate) fn refusal(context: &Context, (plans, plan, step): (&Plans, &Plan, &Step), verb: Verb) -> Option<Error> {
+pub(crate) fn refusal(
+    context: &Context,
+    (plans, plan, step): (&Plans, &Plan, &Step),
+    verb: Verb,
+) -> Option<Error> {
     let id = step.id.to_string();
     let from = step.status.known();
     if !moves::is_allowed(from, verb) {

@@ -66,7 +66,8 @@ impl Plans {
             step.problems.retain(|it| it.code != Code::TakenBack);
             let Some(held) = claims.taken_back(step) else { continue };
             let by = held.by.as_deref().unwrap_or("somebody");
-            let message = format!("the claim `{}` of {by} is no longer in the file, and still holds", held.claim);
+            let message =
+                format!("the claim `{}` of {by} is no longer in the file, and still holds", held.claim);
             let hint = format!("`planwatch release {}` ends it", step.id);
             let problem = Problem::of_file(&step.path, Code::TakenBack, message, hint);
             step.problems.push(problem);

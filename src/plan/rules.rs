@@ -225,7 +225,9 @@ pub fn next<'a>(plans: &'a Plans, plan: &'a Plan, now: Time) -> Next<'a> {
 /// The number of a step that somebody works on, and who.
 fn worked_on(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Option<String> {
     let by = match plans.claims().holder(step) {
-        Some(held) if obstacles(plans, plan, step, now).iter().all(|it| matches!(it, Obstacle::Claimed { .. })) => {
+        Some(held)
+            if obstacles(plans, plan, step, now).iter().all(|it| matches!(it, Obstacle::Claimed { .. })) =>
+        {
             held.by.as_deref()
         }
         _ if step.status.is(StepStatus::InProgress) => step.claim.as_ref().and_then(|it| it.by.as_deref()),

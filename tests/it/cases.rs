@@ -144,7 +144,8 @@ impl Case {
             }
             place.date_changes();
         }
-        let known = tree(&self.directory).into_iter().filter(|(path, _)| path == "cmd" || path.starts_with("in/"));
+        let known =
+            tree(&self.directory).into_iter().filter(|(path, _)| path == "cmd" || path.starts_with("in/"));
         let known: Vec<_> = known.map(|(_, bytes)| bytes).chain(before.values().cloned()).collect();
         Outcome::of(&ran, &before, &tree(&place.work())).with_claims_named(&known)
     }

@@ -56,7 +56,9 @@ fn each_death(step: &str, judge: impl Fn(&Machine, Option<&Granted>)) {
 }
 
 fn holds(machine: &Machine, granted: &Granted) -> bool {
-    machine.text("/plans/p/step-1.md").is_some_and(|it| it.contains(&format!("claim: {{id: \"{}\"", granted.id)))
+    machine
+        .text("/plans/p/step-1.md")
+        .is_some_and(|it| it.contains(&format!("claim: {{id: \"{}\"", granted.id)))
 }
 
 /// Whether the claim got so far that nobody can tell it from one that was told.
@@ -78,7 +80,11 @@ fn dies(step: &str) {
                 assert_eq!(claim_at(&after, "bob", 1).unwrap().claim, None);
                 assert!(claim_at(&after, "bob", LEASE + 1).unwrap().claim.is_some());
             }
-            None => assert!(claim_at(&after, "bob", 1).unwrap().claim.is_some(), "{:?}", after.text("/plans/p/step-1.md")),
+            None => assert!(
+                claim_at(&after, "bob", 1).unwrap().claim.is_some(),
+                "{:?}",
+                after.text("/plans/p/step-1.md")
+            ),
         }
     });
 }
@@ -109,16 +115,30 @@ fn a_claim_that_was_told_survives_a_power_cut_and_every_other_is_free_after_a_da
 /// What workers, people and time do.
 #[derive(Debug, Clone)]
 enum Act {
-    Claim { by: usize },
+    Claim {
+        by: usize,
+    },
     /// A worker ends what it last got, whether it still has it or not.
-    Done { by: usize },
-    Release { by: usize },
-    Renew { by: usize },
+    Done {
+        by: usize,
+    },
+    Release {
+        by: usize,
+    },
+    Renew {
+        by: usize,
+    },
     /// The worker forgets everything.
-    Kill { by: usize },
-    Wait { seconds: i64 },
+    Kill {
+        by: usize,
+    },
+    Wait {
+        seconds: i64,
+    },
     /// Somebody takes the claim out of the file and makes it pending.
-    Checkout { step: usize },
+    Checkout {
+        step: usize,
+    },
     ReleaseExpired,
 }
 
@@ -188,7 +208,10 @@ impl Play {
     fn claim(&mut self, by: usize) {
         let report = claim(&self.context(by), &ClaimRequest::default()).unwrap();
         let is_free = |it: &String| self.model.held.get(it).is_none_or(|(_, until)| *until <= self.now);
-        let open = ["p:1", "p:2", "p:3"].map(str::to_owned).into_iter().filter(|it| !self.model.done.contains_key(it));
+        let open = ["p:1", "p:2", "p:3"]
+            .map(str::to_owned)
+            .into_iter()
+            .filter(|it| !self.model.done.contains_key(it));
         let free: Vec<_> = open.filter(is_free).collect();
         let Some(granted) = report.claim else {
             assert!(free.is_empty(), "{free:?} are free and were not handed out");
@@ -238,10 +261,13 @@ impl Play {
     }
 
     fn release(&mut self, by: usize) {
-        let Some((step, id)) = self.model.hands.get(&by).cloned().filter(|(step, id)| self.is_in_file(step, id)) else {
+        let Some((step, id)) =
+            self.model.hands.get(&by).cloned().filter(|(step, id)| self.is_in_file(step, id))
+        else {
             return;
         };
-        let request = ReleaseRequest { ids: vec![step.clone()], claim: Some(id), ..ReleaseRequest::default() };
+        let request =
+            ReleaseRequest { ids: vec![step.clone()], claim: Some(id), ..ReleaseRequest::default() };
         crate::engine::release::release(&self.context(by), &request).unwrap();
         self.model.held.remove(&step);
         self.model.hands.remove(&by);
@@ -280,7 +306,11 @@ impl Play {
     fn check_results(&self) {
         for (step, result) in &self.model.results {
             let text = self.machine.text(&format!("/plans/p/step-{}.md", &step[2..])).unwrap();
-            assert_eq!(text.matches(&format!("{result}\n")).count() + text.matches(&format!("{result}\"")).count(), 1, "{result}: {text}");
+            assert_eq!(
+                text.matches(&format!("{result}\n")).count() + text.matches(&format!("{result}\"")).count(),
+                1,
+                "{result}: {text}"
+            );
         }
     }
 }

@@ -69,7 +69,8 @@ fn granted(report: &ClaimReport, claim: &Granted, step: &Value) -> String {
         Some(until) => format!("until {until}"),
         None => "while its process runs".to_owned(),
     };
-    let mut text = format!("{} {} {}", paint(BUSY, "claimed"), paint(BOLD, &escaped(id)), escaped(own_title(id, title)));
+    let mut text =
+        format!("{} {} {}", paint(BUSY, "claimed"), paint(BOLD, &escaped(id)), escaped(own_title(id, title)));
     text.truncate(text.trim_end().len());
     writeln!(text, " as {} {until}", paint(BOLD, &claim.id)).ok();
     writeln!(text, "{}", paint(DIM, &escaped(field("path")))).ok();
