@@ -3,6 +3,9 @@
 //! What is next is asked before the lock; under it each candidate is decided on anew, on the files, and one that is gone
 //! gives way to the next. The order of the writes is told in [`crate::engine::leases`].
 
+mod refusal;
+mod renew;
+
 use std::cell::Cell;
 use std::collections::HashSet;
 
@@ -16,20 +19,19 @@ use crate::engine::load;
 use crate::engine::next::{self, NextRequest};
 use crate::engine::owner;
 use crate::engine::resolve::{self, Target};
-use crate::engine::shape::{Shaper, shown_path, value};
 use crate::engine::step_file::{self, StepUpdate};
-use crate::engine::update;
 use crate::engine::write::{Mode, Writing};
 use crate::plan::change::{self, NewAttempt};
-use crate::plan::claims::{Holding, Lapse};
-use crate::plan::id::{PlanId, StepId, read_step_id};
+use crate::plan::claims::Lapse;
+use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, PlanKind, Step};
-use crate::plan::moves::Verb;
 use crate::plan::plans::Plans;
-use crate::plan::problem::{Problem, Severity};
-use crate::plan::rules::{self, Obstacle};
+use crate::plan::rules;
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
+
+pub(crate) use refusal::held;
+pub use renew::{RenewRequest, renew};
 
 #[derive(Debug, Clone, Default)]
 pub struct ClaimRequest {
@@ -281,7 +283,7 @@ fn take(
         is_gone.set(!obstacles.is_empty());
         let is_forced = wish == Wish::Named && ask.force;
         if !obstacles.is_empty() && !is_forced {
-            return Err(against(ask.context, (plans, plan, step), &obstacles));
+            return Err(refusal::against(ask.context, (plans, plan, step), &obstacles));
         }
         let update = update_for(ask, plans, step, !obstacles.is_empty());
         is_failed.set(update.status == Some(StepStatus::Failed));
@@ -355,118 +357,6 @@ pub(crate) fn lapsed_attempt(context: &Context, step: &Step, lapse: Lapse, by: &
 /// Whether one more lapsed claim is one too many.
 pub(crate) fn is_at_limit(context: &Context, step: &Step) -> bool {
     step.tries() + 1 >= context.config.max_attempts() as usize
-}
-
-/// Says what stands against a step, as the first thing to be done about it.
-fn against(context: &Context, (plans, plan, step): (&Plans, &Plan, &Step), obstacles: &[Obstacle]) -> Error {
-    let id = step.id.to_string();
-    let of_problem = |it: &Problem| {
-        let path = shown_path(&context.root_name(), &it.path);
-        Error::File { problem: Box::new(Problem { path, ..it.clone() }) }
-    };
-    let first_error =
-        |all: &[Problem]| all.iter().find(|it| it.severity() == Severity::Error).map(of_problem);
-    let conflict = |message: String, hint: String| Error::Conflict { code: "not-allowed", message, hint };
-    let told = obstacles.iter().find_map(|it| match it {
-        Obstacle::Claimed { by } => Some(held(plans, step, by.as_deref())),
-        Obstacle::PlanClosed => {
-            let message = format!("`{}` is {}; it hands out nothing", plan.id, plan.status.word());
-            Some(conflict(message, format!("`planwatch start {}` makes it active", plan.id)))
-        }
-        Obstacle::PlanFaulty => first_error(&plan.problems),
-        Obstacle::Faulty { .. } => first_error(&step.problems),
-        Obstacle::Status(word) => {
-            let hint = format!("`planwatch reopen {id}` makes it pending again");
-            Some(conflict(format!("`{id}` is {word}; `claim` takes pending steps"), hint))
-        }
-        _ => None,
-    });
-    let told = told.or_else(|| update::refusal(context, (plans, plan, step), Verb::Start));
-    told.unwrap_or_else(|| {
-        let hint = format!("`planwatch show {id}` tells of it");
-        conflict(format!("`{id}` has no file of its own, or is not ready"), hint)
-    })
-}
-
-/// Who has the step: by its file, or by what is recorded beside it.
-pub(crate) fn held(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
-    let id = step.id.to_string();
-    let by = by.map(str::to_owned);
-    match plans.claims().holder(step).map(|it| &it.holding) {
-        Some(Holding::Elsewhere { worktree }) => {
-            let by = by.unwrap_or_else(|| "somebody".to_owned());
-            Error::Held { id, by: format!("{by} in the working tree {worktree}") }
-        }
-        Some(Holding::Closed { branch }) => {
-            let branch =
-                branch.as_deref().map_or("another branch", |it| it.trim_start_matches("refs/heads/"));
-            let message = format!("`{id}` was closed on {branch}, which is not merged here");
-            let hint = "merge it, or use --force, which is recorded".to_owned();
-            Error::Conflict { code: "claimed", message, hint }
-        }
-        _ if step.claim.is_none() && step.status.is(StepStatus::InProgress) => {
-            let message = format!("`{id}` is in progress without a claim: somebody started it");
-            let hint = format!("`planwatch release {id}` puts it back");
-            Error::Conflict { code: "claimed", message, hint }
-        }
-        _ => {
-            let claim = step.claim.as_ref().map(|it| format!("the claim {}", it.id));
-            Error::Held { id, by: by.or(claim).unwrap_or_else(|| "somebody".to_owned()) }
-        }
-    }
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct RenewRequest {
-    /// The claim's id.
-    pub claim: String,
-    /// Seconds from now on; none: as long as before.
-    pub lease: Option<i64>,
-    pub mode: Mode,
-}
-
-/// Lets a claim hold for its lease from now on; nothing is written to the step's file.
-///
-/// One that has lapsed is still its owner's, until somebody else takes the step.
-pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, Error> {
-    let gone = || Error::ClaimGone { claim: request.claim.clone() };
-    let step = match Leases::of(context).find(&request.claim) {
-        Some(record) => read_step_id(&record.step).ok_or_else(gone)?,
-        None => claimed_step(context, &request.claim)?.ok_or_else(gone)?,
-    };
-    let (_writing, locked) = begin(context, "renew", request.mode, Sharing::Waived)?;
-    let plans = locked.tell(load::plan_with_dependencies(context, &step.plan).map_err(|_| gone())?);
-    let (plan, step) = resolve::find_step(&plans, &step).map_err(|_| gone())?;
-    let claim =
-        step.claim.as_ref().filter(|it| it.id == request.claim && step.status.is(StepStatus::InProgress));
-    let claim = claim.ok_or_else(gone)?;
-    let lease = request.lease.unwrap_or(context.config.lease());
-    let renewed = locked.renew(&step.id, &claim.id, request.lease);
-    if renewed.is_none() && request.mode == Mode::Write {
-        let (by, at) = (claim.by.as_deref().unwrap_or(&context.by), context.now);
-        locked.adopt(&NewRecord { step, claim: &claim.id, by, at, lease, process: None })?;
-    }
-    let root = context.root_name();
-    let plans = locked.tell(plans.clone());
-    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
-    let until = renewed.unwrap_or_else(|| context.now.plus_seconds(lease));
-    Ok(ClaimReport {
-        state: "next",
-        step: Some(value(&shaper.step(plan, step))),
-        why: "the claim is renewed".to_owned(),
-        claim: Some(Granted { id: claim.id.clone(), until: Some(until) }),
-        plan: Some(plan.id.to_string()),
-        is_dry_run: request.mode == Mode::DryRun,
-        diff: String::new(),
-    })
-}
-
-/// Finds the step whose file has the claim; only needed where this machine remembers nothing of it.
-fn claimed_step(context: &Context, claim: &str) -> Result<Option<StepId>, Error> {
-    let plans = load::all(context)?;
-    let mut steps = plans.live().flat_map(|it| &it.steps);
-    let found = steps.find(|it| it.claim.as_ref().is_some_and(|it| it.id == claim));
-    Ok(found.map(|it| it.id.clone()))
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use crate::disk::model::Machine;
 use crate::engine::config::Config;
 use crate::engine::context::{Here, Reading};
 use crate::engine::release::ReleaseRequest;
-use crate::engine::update::MoveRequest;
+use crate::engine::update::{self, MoveRequest};
+use crate::plan::moves::Verb;
 
 const LEASE: i64 = 600;
 const DAY: i64 = 86_400;
