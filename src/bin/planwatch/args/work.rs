@@ -72,7 +72,7 @@ moves! {
 #[command(after_help = "Examples:
   planwatch claim
   planwatch claim auth --lease 2h
-  planwatch claim auth:2 --pid $$
+  planwatch claim auth:2 --pid 4711
   planwatch claim --renew h4f09a21
 
 Exit code 7 means that nothing was handed out. Give the claim's id to the commands that end the work, with --claim.

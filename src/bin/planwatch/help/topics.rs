@@ -73,7 +73,7 @@ can add a project's own under [words].
 ";
 
 const CLAIMS: &str = "\
-`planwatch claim` hands a step to one asker and to nobody else, however many ask.
+`planwatch claim` hands a step to one asker and to nobody else.
 The answer names the claim's id, which the end of the work gives:
   planwatch done auth:2 --claim h4f09a21 -m 'merged'
 
