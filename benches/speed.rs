@@ -33,13 +33,15 @@ fn main() {
     let root = place.path().join("plans");
     corpus(&root, n_plans);
     println!("corpus: {n_plans} plans, {} files; {ROUNDS} rounds of {PER_ROUND}", n_plans * 11);
-    let (mut resident, mut cli) = (Vec::new(), Vec::new());
+    let (mut resident, mut durable, mut cli) = (Vec::new(), Vec::new(), Vec::new());
     let mut floors = Vec::new();
     for round in 0..ROUNDS {
-        let floor_f = median(PER_ROUND, |n| floor_write(place.path(), n));
+        let floor_f = median(PER_ROUND, |n| floor_write(place.path(), n, Name::MayBeLost));
+        let floor_d = median(PER_ROUND, |n| floor_write(place.path(), n, Name::Synced));
         let write =
             median(PER_ROUND, |n| resident_write(&root, place.path(), (round * PER_ROUND + n) % n_plans));
         resident.push(write / floor_f);
+        durable.push(write / floor_d);
         if let (Some(hello), Some(binary)) = (program("PLANWATCH_HELLO"), program("PLANWATCH_BIN")) {
             let floor_p = median(PER_ROUND, |_| start(&hello, &["done", "x"], place.path()));
             let verb = |n: usize| if n.is_multiple_of(2) { "done" } else { "reopen" };
@@ -50,6 +52,7 @@ fn main() {
         }
     }
     println!("T6 {:5.2} x F   (must 3, goal 1.3)   rounds {}", middle(&resident), shown(&resident));
+    println!("   {:5.2} x F with its directory synced too", middle(&durable));
     if !cli.is_empty() {
         println!("T7 {:5.2} x P+F (must 4, goal 1.8)   rounds {}", middle(&cli), shown(&cli));
         let (p, f, write) = floors[floors.len() / 2];
@@ -78,8 +81,15 @@ fn corpus(root: &Path, n_plans: usize) {
     }
 }
 
-/// F: what any durable replacement of a file costs.
-fn floor_write(place: &Path, n: usize) -> f64 {
+#[derive(Clone, Copy, PartialEq)]
+enum Name {
+    /// A power cut may bring the old file back.
+    MayBeLost,
+    Synced,
+}
+
+/// F: what any replacement of a file costs whose bytes are safe.
+fn floor_write(place: &Path, n: usize, name: Name) -> f64 {
     let (path, temporary) = (place.join("floor"), place.join(format!("floor-{n}")));
     let bytes = vec![b'x'; 1500];
     let started = Instant::now();
@@ -87,6 +97,9 @@ fn floor_write(place: &Path, n: usize) -> f64 {
     file.write_all(&bytes).expect("it can be written");
     file.sync_all().expect("it can be synced");
     fs::rename(&temporary, &path).expect("it can be renamed");
+    if name == Name::Synced {
+        File::open(place).and_then(|it| it.sync_all()).expect("it can be synced");
+    }
     started.elapsed().as_secs_f64()
 }
 

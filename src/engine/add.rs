@@ -74,7 +74,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     let mut report = ChangeReport::new("add", request.mode);
     report.changes.push(changed(context, &plans, plan, &step));
     report.diff = writing.diff;
-    report.hints.extend(plan_status::hint_for_closed(context, &plan_id));
+    report.hints.extend(plan_status::hint_for_closed(plan));
     Ok(report)
 }
 

@@ -1,20 +1,25 @@
 //! `check`: every problem of every file, and `--fix` for those that can be mended without losing anything.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::load;
 use crate::engine::plan_file::{self, PlanUpdate};
+use crate::engine::resolve::NamedStep;
 use crate::engine::shape;
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::write::{ChangeReport, Changed, Mode, Refused, Writing};
 use crate::plan::change::set_text;
-use crate::plan::id::{PlanId, StepId};
+use crate::plan::id::PlanId;
 use crate::plan::model::Step;
 use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::time::Time;
+use crate::text::front_matter::{self, Header};
 use crate::text::line_index;
+use crate::text::yaml::{self, View};
 
 #[derive(Debug, Clone, Default)]
 pub struct CheckRequest {
@@ -65,7 +70,7 @@ fn problems(context: &Context) -> Result<Vec<Problem>, Error> {
         found.extend(plan.problems.iter().cloned());
         for step in &plan.steps {
             found.extend(step.problems.iter().cloned());
-            found.extend(future_time(step, context.now));
+            found.extend(future_time(context, step));
         }
     }
     found.sort();
@@ -76,22 +81,31 @@ fn problems(context: &Context) -> Result<Vec<Problem>, Error> {
 /// Clocks differ; five minutes are nobody's mistake.
 const TOLERATED_SECONDS: i64 = 300;
 
-fn future_time(step: &Step, now: Time) -> Option<Problem> {
+fn future_time(context: &Context, step: &Step) -> Option<Problem> {
     let attempts = step.attempts.iter().filter_map(|it| it.at);
     let claim = step.claim.iter().filter_map(|it| it.at);
-    let latest = attempts.chain(claim).max().filter(|at| at.seconds_since(now) > TOLERATED_SECONDS)?;
+    let latest =
+        attempts.chain(claim).max().filter(|at| at.seconds_since(context.now) > TOLERATED_SECONDS)?;
     let message = format!("{latest} is in the future");
-    Some(Problem::of_file(
-        &step.path,
-        Code::TimeInFuture,
-        message,
-        "correct the time, or the clock of the machine that wrote it",
-    ))
+    let hint = "correct the time, or the clock of the machine that wrote it";
+    let file = context.plans.read(Path::new(&step.path)).map(|it| it.bytes).unwrap_or_default();
+    let at = place_of_time(&file, latest).unwrap_or(0);
+    Some(Problem::at_byte(&step.path, &file, at, Code::TimeInFuture, message, hint))
+}
+
+/// Returns where an attempt's or the claim's `at` says a time.
+fn place_of_time(file: &[u8], time: Time) -> Option<usize> {
+    let Header::Present { yaml: range, .. } = front_matter::split(file).header else { return None };
+    let tree = yaml::parse(std::str::from_utf8(&file[range.clone()]).ok()?).ok()?;
+    let attempts = tree.root().get("attempts").into_iter().flat_map(View::items);
+    let times = tree.root().get("claim").into_iter().chain(attempts).filter_map(|it| it.get("at"));
+    let is_it = |it: &View<'_>| it.text().and_then(|it| it.parse().ok()) == Some(time);
+    times.into_iter().find(is_it).map(|it| range.start + it.span().start)
 }
 
 fn source_line(context: &Context, problem: &Problem) -> Option<String> {
     let is_at_line = problem.line > 1 || problem.column > 1;
-    let bytes = is_at_line.then(|| context.plans.read(std::path::Path::new(&problem.path)).ok())??.bytes;
+    let bytes = is_at_line.then(|| context.plans.read(Path::new(&problem.path)).ok())??.bytes;
     line_index::line_text(&bytes, problem.line)
 }
 
@@ -106,7 +120,7 @@ fn fix(context: &Context, mode: Mode) -> Result<ChangeReport, Error> {
             take(&mut report, &plan.id.to_string(), fix_plan(context, &mut writing, &plan.id));
         }
         for step in plan.steps.iter().filter(|it| is_fixable(it)) {
-            take(&mut report, &step.id.to_string(), fix_step(context, &mut writing, &step.id));
+            take(&mut report, &step.id.to_string(), fix_step(context, &mut writing, step));
         }
     }
     report.diff = writing.diff;
@@ -137,8 +151,8 @@ fn fix_plan(context: &Context, writing: &mut Writing<'_>, id: &PlanId) -> Result
     })
 }
 
-fn fix_step(context: &Context, writing: &mut Writing<'_>, id: &StepId) -> Result<Changed, Error> {
-    step_file::update(context, writing, id, &|_, _, step| {
+fn fix_step(context: &Context, writing: &mut Writing<'_>, step: &Step) -> Result<Changed, Error> {
+    step_file::update(context, writing, &NamedStep::of(step), &|_, _, step| {
         let has = |code: Code| step.problems.iter().any(|it| it.code == code);
         let keys = if has(Code::IdDiffers) { vec![set_text("id", &step.id.to_string())] } else { Vec::new() };
         Ok(StepUpdate { keys, did: "mended".to_owned(), ..StepUpdate::default() })

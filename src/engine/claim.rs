@@ -18,12 +18,12 @@ use crate::engine::leases::{Leases, Locked, NewRecord, Sharing};
 use crate::engine::load;
 use crate::engine::next::{self, NextRequest};
 use crate::engine::owner;
-use crate::engine::resolve::{self, Target};
+use crate::engine::resolve::{self, NamedStep, Target};
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::write::{Mode, Writing};
 use crate::plan::change::{self, NewAttempt};
 use crate::plan::claims::Lapse;
-use crate::plan::id::{PlanId, StepId};
+use crate::plan::id::PlanId;
 use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::plans::Plans;
 use crate::plan::rules;
@@ -191,11 +191,11 @@ fn claim_next(ask: &Ask<'_>, plan: Option<PlanId>, request: &ClaimRequest) -> Re
                     Ok(Taken::Failed | Taken::Gone) | Err(Error::File { .. } | Error::Edit { .. }) => {}
                     Err(error) => return Err(error),
                 }
-                tried.insert(id);
+                tried.insert(id.id);
             }
             // What was done meanwhile may have made others ready.
             wanted = candidates(context, plan.as_ref())?;
-            wanted.retain(|it| !tried.contains(it));
+            wanted.retain(|it| !tried.contains(&it.id));
         }
     }
     let report = next::next(context, &NextRequest { plan: plan.map(|it| it.to_string()) })?;
@@ -229,9 +229,10 @@ fn granted(
     }
 }
 
-fn claim_step(ask: &Ask<'_>, id: &StepId, request: &ClaimRequest) -> Result<ClaimReport, Error> {
+fn claim_step(ask: &Ask<'_>, named: &NamedStep, request: &ClaimRequest) -> Result<ClaimReport, Error> {
+    let id = &named.id;
     let (mut writing, locked) = begin(ask.context, "claim", request.mode, sharing(request))?;
-    match take(ask, &mut writing, &locked, id, Wish::Named)? {
+    match take(ask, &mut writing, &locked, named, Wish::Named)? {
         Taken::Granted { step, why } => Ok(granted(ask, Some(id.plan.clone()), step, why, &mut writing)),
         Taken::Failed | Taken::Gone => {
             let tries = ask.context.config.max_attempts();
@@ -244,11 +245,11 @@ fn claim_step(ask: &Ask<'_>, id: &StepId, request: &ClaimRequest) -> Result<Clai
 }
 
 /// Lists the steps that are ready, in the order in which they are handed out.
-fn candidates(context: &Context, plan: Option<&PlanId>) -> Result<Vec<StepId>, Error> {
+fn candidates(context: &Context, plan: Option<&PlanId>) -> Result<Vec<NamedStep>, Error> {
     let plans = Leases::of(context).tell_hopefully(load::as_filed(context));
     let ready = |plan: &Plan| {
         let ready = plan.steps.iter().filter(|it| rules::is_ready(&plans, plan, it, context.now));
-        ready.map(|it| it.id.clone()).collect::<Vec<_>>()
+        ready.map(NamedStep::of).collect::<Vec<_>>()
     };
     let Some(id) = plan else {
         return Ok(rules::candidates(&plans, context.now).iter().flat_map(|it| ready(it.plan)).collect());
@@ -273,9 +274,10 @@ fn take(
     ask: &Ask<'_>,
     writing: &mut Writing<'_>,
     locked: &Locked<'_>,
-    id: &StepId,
+    named: &NamedStep,
     wish: Wish,
 ) -> Result<Taken, Error> {
+    let id = &named.id;
     let (is_gone, is_failed) = (Cell::new(false), Cell::new(false));
     let why = Cell::new(String::new());
     let decide = |plans: &Plans, plan: &Plan, step: &Step| {
@@ -295,7 +297,7 @@ fn take(
         }
         Ok(update)
     };
-    let done = step_file::update_under(ask.context, writing, id, &|plans| locked.tell(plans), &decide);
+    let done = step_file::update_under(ask.context, writing, named, &|plans| locked.tell(plans), &decide);
     let done = match done {
         Ok(done) => done,
         Err(error) => {

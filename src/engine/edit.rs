@@ -25,15 +25,11 @@ pub fn file(context: &Context, id: &str) -> Result<PathBuf, Error> {
             }
             plan.path
         }
-        Target::Step(id) => {
-            let step = plan.find(id).ok_or_else(|| Error::NotFound {
-                what: "step",
-                name: id.to_string(),
-                nearest: None,
-            })?;
+        Target::Step(named) => {
+            let step = resolve::one_step(context, &plan, named)?;
             if !step.has_file() {
                 let mut writing = Writing::begin(context, "edit", Mode::Write)?;
-                step_file::update(context, &mut writing, id, &|_, _, _| Ok(StepUpdate::default()))?;
+                step_file::update(context, &mut writing, named, &|_, _, _| Ok(StepUpdate::default()))?;
             }
             step.path.clone()
         }
@@ -48,6 +44,6 @@ pub fn problems(context: &Context, id: &str) -> Result<Vec<Problem>, Error> {
     let plan = plans.get(target.plan()).ok_or_else(|| load::missing(context, target.plan()))?;
     match &target {
         Target::Plan(_) => Ok(plan.problems.clone()),
-        Target::Step(id) => Ok(plan.find(id).map(|it| it.problems.clone()).unwrap_or_default()),
+        Target::Step(named) => Ok(resolve::one_step(context, plan, named)?.problems.clone()),
     }
 }

@@ -42,7 +42,7 @@ pub enum Error {
     #[error("the claim `{claim}` is gone")]
     ClaimGone { claim: String },
     /// The claim that the update names is no longer the step's.
-    #[error("the claim `{claim}` of `{id}` is gone; the result was kept as a note")]
+    #[error("the claim `{claim}` of `{id}` is gone; the result is kept as a note")]
     ClaimLost { id: String, claim: String },
     /// The file cannot be written safely.
     #[error("{}:{}:{}: {}", problem.path, problem.line, problem.column, problem.message)]

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use crate::engine::attention;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::load;
+use crate::engine::resolve::{self, Side};
 use crate::engine::shape::{PlanShape, Shaper, StepShape, value};
-use crate::engine::{load, resolve};
 use crate::plan::id::PlanId;
 use crate::plan::model::{Plan, PlanKind};
 use crate::plan::plans::Plans;
@@ -58,7 +59,7 @@ impl ListReport {
 /// Lists active and draft plans unless something else is asked for; a plan's steps are always all listed.
 pub fn list(context: &Context, request: &ListRequest) -> Result<ListReport, Error> {
     match &request.plan {
-        Some(plan) => steps(context, request, &resolve::plan(context, plan)?),
+        Some(plan) => steps(context, request, &resolve::plan_for_reading(context, plan)?),
         None => plans(context, request),
     }
 }
@@ -108,10 +109,10 @@ fn is_shown(plan: &Plan, request: &ListRequest, statuses: &[PlanStatus]) -> bool
     }
 }
 
-fn steps(context: &Context, request: &ListRequest, id: &PlanId) -> Result<ListReport, Error> {
+fn steps(context: &Context, request: &ListRequest, (id, side): &(PlanId, Side)) -> Result<ListReport, Error> {
     let statuses = read_words::<StepStatus>(&context.config.words, &request.status)?;
     let plans = load::all(context)?;
-    let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
+    let plan = resolve::plan_at(&plans, id, *side).ok_or_else(|| load::missing(context, id))?;
     if plan.kind == PlanKind::Program && plan.steps.is_empty() {
         return children(context, request, &plans, plan);
     }

@@ -1,5 +1,7 @@
 //! Plans into memory: all of them, through the index or from the files, or the few that a write needs.
 
+mod around;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -7,6 +9,7 @@ use crate::disk::{self, DiskError, FileKind, ScanEntry};
 use crate::engine::context::{Context, Notice, Reading};
 use crate::engine::error::Error;
 use crate::engine::leases::Leases;
+use crate::engine::resolve::Side;
 use crate::index::freshness::{self, Freshness, Stamp};
 use crate::index::{FileRow, Index, IndexError, Opened, Place, Snapshot};
 use crate::plan::file_name::{self, FileName};
@@ -17,6 +20,8 @@ use crate::plan::problem::{Code, Problem};
 use crate::plan::read::{self, Bodies, Content, PlanSources, Source, Unread};
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
+
+pub(crate) use around::{Own, around};
 
 /// Loads all plans as they are now, live and archived, with every problem between them.
 ///
@@ -276,17 +281,17 @@ fn take(context: &Context, found: &Found, sources: &mut PlanSources) -> String {
 }
 
 fn source(context: &Context, found: &Found) -> (Source, String) {
-    let path = Path::new(&found.path);
-    let read = || match found.kind {
-        FileKind::File | FileKind::Symlink => context.plans.read(path),
-        kind => Err(DiskError::NotAFile { path: path.to_path_buf(), kind }),
-    };
-    let content = match &found.trouble {
-        Some(trouble) => Err(trouble.clone()),
-        None => read().map(content).map_err(|error| unread(context, &error)),
+    let content = match (&found.trouble, found.kind) {
+        (Some(trouble), _) => Err(trouble.clone()),
+        (None, FileKind::File | FileKind::Symlink) => read_source(context, &found.path),
+        (None, kind) => Err(unread(context, &DiskError::NotAFile { path: PathBuf::from(&found.path), kind })),
     };
     let hash = content.as_ref().map(|it| it.etag.clone()).unwrap_or_default();
     (Source { path: found.path.clone(), content }, hash)
+}
+
+fn read_source(context: &Context, path: &str) -> Result<Content, Unread> {
+    context.plans.read(Path::new(path)).map(content).map_err(|error| unread(context, &error))
 }
 
 fn content(read: disk::Snapshot) -> Content {
@@ -306,10 +311,15 @@ fn unread(context: &Context, error: &DiskError) -> Unread {
 /// A live plan wins over an archived one. Problems that only all plans together show are left out.
 pub(crate) fn plan_with_dependencies(context: &Context, id: &PlanId) -> Result<Plans, Error> {
     let plan = one_plan(context, id)?.ok_or_else(|| missing(context, id))?;
+    with_named(context, plan)
+}
+
+/// Adds the plans that a plan's steps and its program line name.
+fn with_named(context: &Context, plan: Plan) -> Result<Plans, Error> {
     let mut wanted: BTreeSet<PlanId> =
         plan.steps.iter().flat_map(|it| &it.depends).map(|it| it.plan.clone()).collect();
     wanted.extend(plan.program.clone());
-    wanted.remove(id);
+    wanted.remove(&plan.id);
     let mut plans = vec![plan];
     for id in wanted {
         plans.extend(one_plan(context, &id)?);
@@ -317,9 +327,14 @@ pub(crate) fn plan_with_dependencies(context: &Context, id: &PlanId) -> Result<P
     Ok(Plans::judged(plans))
 }
 
-/// Reads one plan directory; none if there is no such plan.
+/// Reads one plan directory, live before archived; none if there is no such plan.
 pub(crate) fn one_plan(context: &Context, id: &PlanId) -> Result<Option<Plan>, Error> {
-    let Some((directory, is_archived)) = directory_of(context, id) else { return Ok(None) };
+    plan_at(context, id, Side::LiveFirst)
+}
+
+/// As [`one_plan`], of the side that was named.
+pub(crate) fn plan_at(context: &Context, id: &PlanId, side: Side) -> Result<Option<Plan>, Error> {
+    let Some((directory, is_archived)) = directory_of(context, id, side) else { return Ok(None) };
     let name = directory.file_name().and_then(|it| it.to_str()).unwrap_or(id.as_str()).to_owned();
     let mut sources = PlanSources::default();
     for found in found_in(context, &context.plans.scan_plan(&directory)) {
@@ -332,11 +347,12 @@ pub(crate) fn one_plan(context: &Context, id: &PlanId) -> Result<Option<Plan>, E
 }
 
 /// Finds a plan's directory, live before archived, also where its name is spelled in another normal form.
-fn directory_of(context: &Context, id: &PlanId) -> Option<(PathBuf, bool)> {
+fn directory_of(context: &Context, id: &PlanId, side: Side) -> Option<(PathBuf, bool)> {
     if !PlanId::is_plan_name(id.as_str()) {
         return None;
     }
-    for (parent, is_archived) in [("", false), ("_archive", true)] {
+    let is_asked = |it: &(&str, bool)| side == Side::LiveFirst || it.1;
+    for (parent, is_archived) in [("", false), ("_archive", true)].into_iter().filter(is_asked) {
         let exact = Path::new(parent).join(id.as_str());
         if context.plans.is_dir(&exact) {
             return Some((exact, is_archived));
@@ -354,12 +370,17 @@ fn directory_of(context: &Context, id: &PlanId) -> Option<(PathBuf, bool)> {
 
 /// Returns whether there is a directory that can be the plan; nothing in it is read.
 pub(crate) fn exists(context: &Context, id: &PlanId) -> bool {
-    directory_of(context, id).is_some()
+    exists_at(context, id, Side::LiveFirst)
+}
+
+/// As [`exists`], of the side that was named.
+pub(crate) fn exists_at(context: &Context, id: &PlanId, side: Side) -> bool {
+    directory_of(context, id, side).is_some()
 }
 
 /// Returns whether the id means a live plan.
 pub(crate) fn is_live(context: &Context, id: &PlanId) -> bool {
-    directory_of(context, id).is_some_and(|(_, is_archived)| !is_archived)
+    directory_of(context, id, Side::LiveFirst).is_some_and(|(_, is_archived)| !is_archived)
 }
 
 /// The error for a plan that is not there, with the nearest name.

@@ -83,7 +83,10 @@ fn among(shaper: &Shaper<'_>, asked: &[&Plan], found: &[Next<'_>]) -> NextReport
         .filter_map(|it| Some(Candidate { step: shaper.step(it.plan, it.step?), why: it.why.clone() }))
         .collect();
     let (state, why) = match candidates.first() {
-        Some(first) => (State::Next, first.why.clone()),
+        Some(first) => {
+            let parts = [Some(first.why.clone()), rules::why_first(shaper.plans, found)];
+            (State::Next, parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
+        }
         None => why_none(shaper.plans, asked, shaper.now),
     };
     let step = candidates.first().map(|it| it.step.clone());

@@ -35,7 +35,7 @@ pub fn note(context: &Context, request: &NoteRequest) -> Result<ChangeReport, Er
                 Ok(PlanUpdate { notes: vec![note.clone()], did: did(), ..PlanUpdate::default() })
             }),
             Target::Step(step) => {
-                let who = Who::of(context, &step, request.by.as_deref(), None, false);
+                let who = Who::of(context, &step.id, request.by.as_deref(), None, false);
                 step_file::update(context, writing, &step, &|_, _, now| {
                     let renews = owner::is_owner(now, &who);
                     Ok(StepUpdate { notes: vec![note.clone()], renews, did: did(), ..StepUpdate::default() })

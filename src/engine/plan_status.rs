@@ -118,8 +118,8 @@ fn check_move(plan: &Plan, verb: Verb, open: &[String]) -> Result<(), Error> {
 }
 
 /// Says how to hand out steps of a plan whose file says that it is over.
-pub(crate) fn hint_for_closed(context: &Context, id: &PlanId) -> Option<String> {
-    let plan = load::one_plan(context, id).ok()??;
+pub(crate) fn hint_for_closed(plan: &Plan) -> Option<String> {
+    let id = &plan.id;
     let is_over = matches!(plan.status.known(), Some(PlanStatus::Completed | PlanStatus::Abandoned));
     is_over
         .then(|| format!("`{id}` is {}; `planwatch reopen {id}` makes it active again", plan.status.word()))

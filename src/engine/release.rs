@@ -5,12 +5,11 @@ use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::load;
 use crate::engine::owner::{self, Owner, Who};
-use crate::engine::resolve;
+use crate::engine::resolve::{self, NamedStep};
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::update;
 use crate::engine::write::{ChangeReport, Mode, Writing};
 use crate::plan::change::NewAttempt;
-use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::moves;
 use crate::plan::plans::Plans;
@@ -43,11 +42,11 @@ pub fn release(context: &Context, request: &ReleaseRequest) -> Result<ChangeRepo
 fn release_one(
     context: &Context,
     writing: &mut Writing<'_>,
-    id: &StepId,
+    named: &NamedStep,
     request: &ReleaseRequest,
 ) -> Result<crate::engine::write::Changed, Error> {
-    let who = Who::of(context, id, request.by.as_deref(), request.claim.as_deref(), request.force);
-    step_file::update(context, writing, id, &|plans, _: &Plan, step| match request.expired {
+    let who = Who::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), request.force);
+    step_file::update(context, writing, named, &|plans, _: &Plan, step| match request.expired {
         true => decide_expired(context, plans, step, &who),
         false => decide(context, plans, step, &who, request.message.as_deref()),
     })
@@ -57,7 +56,7 @@ fn release_one(
 fn release_all_expired(context: &Context, request: &ReleaseRequest) -> Result<ChangeReport, Error> {
     let plans = load::all(context)?;
     let lapsed = |it: &&Step| plans.claims().lapse(it, context.now).is_some();
-    let ids: Vec<_> = plans.live().flat_map(|it| &it.steps).filter(lapsed).map(|it| it.id.clone()).collect();
+    let ids: Vec<_> = plans.live().flat_map(|it| &it.steps).filter(lapsed).map(NamedStep::of).collect();
     let mut report = ChangeReport::new("release", request.mode);
     if ids.is_empty() {
         return Ok(report);
@@ -67,7 +66,7 @@ fn release_all_expired(context: &Context, request: &ReleaseRequest) -> Result<Ch
     for id in ids {
         match release_one(context, &mut writing, &id, request).map_err(|it| it.below(&root)) {
             Ok(changed) => report.changes.push(changed),
-            Err(error) => report.refused.push(crate::engine::write::Refused { id: id.to_string(), error }),
+            Err(error) => report.refused.push(crate::engine::write::Refused { id: id.id.to_string(), error }),
         }
     }
     report.diff = std::mem::take(&mut writing.diff);

@@ -7,15 +7,18 @@ use serde_json::Value;
 use crate::disk::FileOp;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::owner::{self, Owner, Who};
 use crate::engine::repoint;
-use crate::engine::resolve::{self, Target};
+use crate::engine::resolve::{self, NamedStep, Target};
 use crate::engine::shape::shown_path;
 use crate::engine::write::{self, ChangeReport, Changed, Mode, Writing};
-use crate::engine::{leases, load, steps_line, update};
+use crate::engine::{leases, load, step_file, steps_line, update};
+use crate::plan::change::NewAttempt;
 use crate::plan::file_name::{self, FileName};
-use crate::plan::id::{PlanId, StepId};
-use crate::plan::model::Step;
+use crate::plan::id::PlanId;
+use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
+use crate::plan::read::STEP_KEYS;
 use crate::plan::words::StepStatus;
 
 #[derive(Debug, Clone, Default)]
@@ -23,6 +26,9 @@ pub struct RemoveRequest {
     pub ids: Vec<String>,
     /// A plan is removed only then.
     pub is_confirmed: bool,
+    pub by: Option<String>,
+    /// The claim that this update belongs to.
+    pub claim: Option<String>,
     pub force: bool,
     pub mode: Mode,
 }
@@ -51,27 +57,33 @@ fn removed_dir(context: &Context, plan: &PlanId) -> PathBuf {
 fn remove_step(
     context: &Context,
     writing: &mut Writing<'_>,
-    id: &StepId,
+    named: &NamedStep,
     request: &RemoveRequest,
 ) -> Result<(Changed, Vec<String>), Error> {
+    let id = &named.id;
     let plans = load::all(context)?;
     let own = load::one_plan(context, &id.plan)?.ok_or_else(|| load::missing(context, &id.plan))?;
     write::check_live(&own)?;
-    let (_, step) = resolve::find_step(&plans, id)?;
-    if step.status.is(StepStatus::InProgress) && !request.force {
-        let message = format!("`{id}` is in progress");
-        return Err(Error::Conflict {
-            code: "claimed",
-            message,
-            hint: "end the work first, or use --force".to_owned(),
-        });
+    let step = resolve::one_step(context, &own, named)?;
+    let who = Who::of(context, id, request.by.as_deref(), request.claim.as_deref(), request.force);
+    let owner = refuse_worked_on(step, &who)?;
+    if owner == Owner::Late {
+        let late =
+            |_: &Plans, _: &Plan, now: &Step| Ok(owner::late_result(context, now, &who, "remove", None));
+        return step_file::update(context, writing, named, &late).map(|it| (it, Vec::new()));
     }
     write::check_writable(context, &own.problems)?;
     let directory = removed_dir(context, &id.plan);
     let mut ops = Vec::new();
     if step.has_file() {
+        ops.extend((owner == Owner::Forced).then(|| forced(context, &who, step)).transpose()?);
         let to = free_name(context, &directory, &file_name::step_file(&id.number));
         ops.push(FileOp::Rename { from: PathBuf::from(&step.path), to });
+    }
+    if own.is_doubled(step) {
+        // Another file has the number: its line and what waits for it stay.
+        writing.batch("remove", ops)?;
+        return Ok((changed(context, step.id.to_string(), &step.title, &step.path), Vec::new()));
     }
     let heirs: Vec<_> = step.depends.iter().filter(|it| *it != id).cloned().collect();
     let (line, removed) = steps_line::taken_out(context, &own, &id.number, &heirs)?;
@@ -87,6 +99,29 @@ fn remove_step(
         leases::forget(context, id);
     }
     Ok((changed(context, step.id.to_string(), &step.title, &step.path), repointed.hints))
+}
+
+/// Work of somebody else stops a removal, and so does work that nobody owns; who owns it may end it so.
+fn refuse_worked_on(step: &Step, who: &Who) -> Result<Owner, Error> {
+    let owner = owner::check(step, who)?;
+    if owner == Owner::Free && step.claim.is_none() && step.status.is(StepStatus::InProgress) && !who.force {
+        return Err(Error::Conflict {
+            code: "claimed",
+            message: format!("`{}` is in progress", step.id),
+            hint: "end the work first, or use --force".to_owned(),
+        });
+    }
+    Ok(owner)
+}
+
+/// The file that is kept says that it was taken away from somebody's work.
+fn forced(context: &Context, who: &Who, step: &Step) -> Result<FileOp, Error> {
+    let path = PathBuf::from(&step.path);
+    let before = context.plans.read(&path)?.bytes;
+    let (at, by, outcome) = (context.now, who.by.clone(), "forced".to_owned());
+    let attempt = NewAttempt { at, by, outcome, notes: Some("removed".to_owned()), claim: None };
+    let after = write::edit(&step.path, &before, &[attempt.change()], STEP_KEYS)?;
+    Ok(FileOp::Change { path, before, after })
 }
 
 fn changed(context: &Context, id: String, title: &str, path: &str) -> Changed {
@@ -123,10 +158,14 @@ fn remove_plan(
         let message = format!("`{id}` has {} steps; say --yes to remove all of it", plan.steps.len());
         return Err(Error::usage(message, format!("`planwatch remove {id} --yes` moves it below _archive/")));
     }
-    let working = |it: &&Step| it.status.is(StepStatus::InProgress) && it.claim.is_some();
-    if let Some(step) = plan.steps.iter().find(working).filter(|_| !request.force) {
-        let by = step.claim.as_ref().and_then(|it| it.by.clone()).unwrap_or_default();
-        return Err(Error::Claimed { id: step.id.to_string(), by });
+    for step in &plan.steps {
+        let who = Who::of(context, &step.id, request.by.as_deref(), request.claim.as_deref(), request.force);
+        // A claim that is named is one step's; the others are still somebody's.
+        let others = Who { claim: None, ..who.clone() };
+        owner::check(step, &who).and_then(|it| match it {
+            Owner::Late => owner::check(step, &others),
+            other => Ok(other),
+        })?;
     }
     let directory = PathBuf::from(plan.path.trim_end_matches(file_name::PLAN_FILE).trim_end_matches('/'));
     let is_unknown = |it: &String| !matches!(file_name::classify(it), FileName::Plan | FileName::Step(_));

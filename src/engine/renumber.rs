@@ -6,9 +6,10 @@ use crate::disk::FileOp;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::owner::{self, Owner, Who};
+use crate::engine::repoint::{self, Repointed};
 use crate::engine::shape::{Shaper, value};
-use crate::engine::write::{self, ChangeReport, Changed, Mode, Writing};
-use crate::engine::{add, leases, load, repoint, resolve, step_file, steps_line};
+use crate::engine::write::{self, ChangeReport, Changed, Mode, Refused, Writing};
+use crate::engine::{add, leases, load, resolve, step_file, steps_line};
 use crate::plan::change::{NewAttempt, set_text};
 use crate::plan::file_name;
 use crate::plan::id::StepId;
@@ -32,13 +33,15 @@ pub struct RenumberRequest {
 
 /// Renames a step's file, corrects its `id` and its line in the Steps list, and re-points dependants.
 pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeReport, Error> {
-    let id = resolve::step(context, &request.id)?;
+    let named = resolve::step(context, &request.id)?;
+    let id = named.id.clone();
     let mut writing = Writing::begin(context, "move", request.mode)?;
     let plans = load::all(context)?;
     let own = load::one_plan(context, &id.plan)?.ok_or_else(|| load::missing(context, &id.plan))?;
-    let (_, step) = resolve::find_step(&plans, &id)?;
+    let step = resolve::one_step(context, &own, &named)?;
+    let is_doubled = own.is_doubled(step);
     let after = add::own_number(&own, &request.after)?;
-    if after == id.number {
+    if after == id.number && !is_doubled {
         return Err(Error::usage("a step cannot go behind itself", "name another step"));
     }
     write::check_live(&own)?;
@@ -49,10 +52,10 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
         message: format!("there is no room behind {after}"),
         hint: "move it elsewhere first".to_owned(),
     };
-    let number = add::behind(&own, &after, Some(&id.number))?.map_err(no_room)?;
+    let number = add::behind(&own, &after, Some(&id.number).filter(|_| !is_doubled))?.map_err(no_room)?;
     let new = StepId { plan: own.id.clone(), number };
     let mut report = ChangeReport::new("move", request.mode);
-    if is_in_place(&own, &id, &after) {
+    if is_in_place(&own, &id, &after) && !is_doubled {
         report.changes.push(changed(context, &plans, &own, step, &id, "already there"));
         return Ok(report);
     }
@@ -61,7 +64,13 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     if owner == Owner::Late {
         let late =
             |_: &Plans, _: &Plan, step: &Step| Ok(owner::late_result(context, step, &who, "move", None));
-        return step_file::update(context, &mut writing, &id, &late).map(|_| report);
+        let Err(error) = step_file::update(context, &mut writing, &named, &late) else { return Ok(report) };
+        if request.mode == Mode::Write || writing.diff.is_empty() {
+            return Err(error);
+        }
+        report.refused.push(Refused { id: id.to_string(), error });
+        report.diff = writing.diff;
+        return Ok(report);
     }
     let forced = (owner == Owner::Forced).then(|| forced(context, &who, &id, &new));
     let (plan, hints) = move_files(context, &mut writing, &plans, (&own, step), &new, forced)?;
@@ -92,7 +101,11 @@ fn move_files(
     new: &StepId,
     more: Option<Change>,
 ) -> Result<(Plan, Vec<String>), Error> {
-    let line = steps_line::moved(context, plan, &step.id.number, &new.number)?;
+    let is_doubled = plan.is_doubled(step);
+    let line = match is_doubled {
+        true => steps_line::added(context, plan, step, &new.number)?,
+        false => steps_line::moved(context, plan, &step.id.number, &new.number)?,
+    };
     let path = Path::new(&step.path).with_file_name(file_name::step_file(&new.number));
     let path = path.to_string_lossy().into_owned();
     let mut ops = Vec::new();
@@ -111,7 +124,11 @@ fn move_files(
         ops.push(FileOp::Rename { from, to });
     }
     ops.extend(line.op);
-    let repointed = repoint::dependants(context, plans, &line.plan, &step.id, std::slice::from_ref(new))?;
+    // What depends on a number that two files had goes on with the one that keeps it.
+    let repointed = match is_doubled {
+        true => Repointed::default(),
+        false => repoint::dependants(context, plans, &line.plan, &step.id, std::slice::from_ref(new))?,
+    };
     ops.extend(repointed.ops);
     writing.batch("move", ops)?;
     if !writing.is_dry_run() {

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::load;
+use crate::engine::shape::shown_path;
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::{PlanId, Reference, StepId, read_reference};
 use crate::plan::model::{Plan, Step};
@@ -16,45 +17,77 @@ use crate::plan::words::PlanStatus;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     Plan(PlanId),
-    Step(StepId),
+    Step(NamedStep),
+}
+
+/// A step as somebody named it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NamedStep {
+    pub(crate) id: StepId,
+    /// The name of its file where a path named it; of two files with one number that one is meant.
+    file: Option<String>,
+}
+
+/// Which of two plans with one name is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The live one, else the archived one.
+    LiveFirst,
+    /// A path leads into the archive.
+    Archived,
+}
+
+impl NamedStep {
+    /// A step that planwatch itself names.
+    pub(crate) fn of(step: &Step) -> Self {
+        Self { id: step.id.clone(), file: step.path.rsplit('/').next().map(str::to_owned) }
+    }
 }
 
 impl Target {
     pub(crate) fn plan(&self) -> &PlanId {
         match self {
             Self::Plan(plan) => plan,
-            Self::Step(step) => &step.plan,
+            Self::Step(step) => &step.id.plan,
         }
+    }
+
+    fn step(id: StepId) -> Self {
+        Self::Step(NamedStep { id, file: None })
     }
 }
 
 /// Finds out what a reference means, looking at the plan that it names and no other, if it names one.
 ///
-/// An existing plan of the whole name wins over a step. A step need not exist.
+/// An existing plan of the whole name wins over a step. A step need not exist. An archived plan that a live one hides
+/// is refused; see [`for_reading`].
 pub(crate) fn target(context: &Context, text: &str) -> Result<Target, Error> {
-    match read_reference(text) {
-        Reference::Number(_) if load::exists(context, &PlanId::new(text)) => {
-            Ok(Target::Plan(PlanId::new(text)))
-        }
-        Reference::Number(number) => {
-            Ok(Target::Step(StepId { plan: present_plan(context, &number)?, number }))
-        }
-        Reference::Path(path) => path_target(context, &path),
-        Reference::Name { whole, step } => {
-            if load::exists(context, &whole) {
-                return Ok(Target::Plan(whole));
-            }
-            match step {
-                Some(step) if load::exists(context, &step.plan) => Ok(Target::Step(step)),
-                Some(step) => Err(load::missing(context, &step.plan)),
-                None => Err(load::missing(context, &whole)),
-            }
-        }
+    let (target, side) = for_reading(context, text)?;
+    if side == Side::Archived && load::is_live(context, target.plan()) {
+        let message = format!("`{text}` is archived, and a live plan has its name");
+        let hint =
+            format!("`{}` means the live one; archived plans answer and stay as they are", target.plan());
+        return Err(Error::Conflict { code: "archived", message, hint });
     }
+    Ok(target)
+}
+
+/// As [`target`], where a path into the archive means the archived plan also if a live one has its name.
+pub(crate) fn for_reading(context: &Context, text: &str) -> Result<(Target, Side), Error> {
+    let target = match read_reference(text) {
+        Reference::Number(_) if load::exists(context, &PlanId::new(text)) => Target::Plan(PlanId::new(text)),
+        Reference::Number(number) => Target::step(StepId { plan: present_plan(context, &number)?, number }),
+        Reference::Path(path) => return path_target(context, &path),
+        Reference::Name { whole, .. } if load::exists(context, &whole) => Target::Plan(whole),
+        Reference::Name { step: Some(step), .. } if load::exists(context, &step.plan) => Target::step(step),
+        Reference::Name { step: Some(step), .. } => return Err(load::missing(context, &step.plan)),
+        Reference::Name { whole, .. } => return Err(load::missing(context, &whole)),
+    };
+    Ok((target, Side::LiveFirst))
 }
 
 /// As [`target`], where only a step will do.
-pub(crate) fn step(context: &Context, text: &str) -> Result<StepId, Error> {
+pub(crate) fn step(context: &Context, text: &str) -> Result<NamedStep, Error> {
     match target(context, text)? {
         Target::Step(step) => Ok(step),
         Target::Plan(plan) => {
@@ -66,11 +99,21 @@ pub(crate) fn step(context: &Context, text: &str) -> Result<StepId, Error> {
 
 /// As [`target`], where only a plan will do; a step's id means its plan nowhere.
 pub(crate) fn plan(context: &Context, text: &str) -> Result<PlanId, Error> {
-    match target(context, text)? {
+    only_plan(target(context, text)?)
+}
+
+/// As [`for_reading`], where only a plan will do.
+pub(crate) fn plan_for_reading(context: &Context, text: &str) -> Result<(PlanId, Side), Error> {
+    let (target, side) = for_reading(context, text)?;
+    Ok((only_plan(target)?, side))
+}
+
+fn only_plan(target: Target) -> Result<PlanId, Error> {
+    match target {
         Target::Plan(plan) => Ok(plan),
-        Target::Step(step) => {
-            let message = format!("`{step}` is a step; a plan is wanted here");
-            Err(Error::usage(message, format!("its plan is `{}`", step.plan)))
+        Target::Step(NamedStep { id, .. }) => {
+            let message = format!("`{id}` is a step; a plan is wanted here");
+            Err(Error::usage(message, format!("its plan is `{}`", id.plan)))
         }
     }
 }
@@ -110,7 +153,7 @@ fn only_active_plan(context: &Context, number: &StepNumber) -> Result<PlanId, Er
 }
 
 /// A path names a plan's directory, its `plan.md`, or a step's file.
-fn path_target(context: &Context, path: &str) -> Result<Target, Error> {
+fn path_target(context: &Context, path: &str) -> Result<(Target, Side), Error> {
     let not_found = || Error::NotFound { what: "plan or step", name: path.to_owned(), nearest: None };
     let absolute = normalize(&context.here.directory.join(path));
     let root = context.plans.root();
@@ -121,24 +164,22 @@ fn path_target(context: &Context, path: &str) -> Result<Target, Error> {
         .or_else(|| Path::new(path).is_relative().then(|| normalize(Path::new(path))));
     let relative = relative.ok_or_else(not_found)?;
     let inside = relative.strip_prefix("_archive");
-    let is_archived = inside.is_ok();
+    let side = if inside.is_ok() { Side::Archived } else { Side::LiveFirst };
     let relative = inside.unwrap_or(&relative);
     let mut names = relative.components().filter_map(|it| it.as_os_str().to_str());
     let (plan, file) = (names.next().ok_or_else(not_found)?, names.next());
     let plan = PlanId::new(plan);
-    if !load::exists(context, &plan) {
+    if !load::exists_at(context, &plan, side) {
         return Err(load::missing(context, &plan));
     }
-    if is_archived && load::is_live(context, &plan) {
-        let message = format!("`{path}` is archived, and a live plan has its name");
-        let hint = format!("`{plan}` means the live one; rename one of the directories to tell them apart");
-        return Err(Error::Conflict { code: "archived", message, hint });
-    }
-    match file.map(file_name::classify) {
-        None | Some(FileName::Plan) => Ok(Target::Plan(plan)),
-        Some(FileName::Step(number)) => Ok(Target::Step(StepId { plan, number })),
-        Some(_) => Err(not_found()),
-    }
+    let target = match (file, file.map(file_name::classify)) {
+        (_, None | Some(FileName::Plan)) => Target::Plan(plan),
+        (Some(name), Some(FileName::Step(number))) => {
+            Target::Step(NamedStep { id: StepId { plan, number }, file: Some(name.to_owned()) })
+        }
+        _ => return Err(not_found()),
+    };
+    Ok((target, side))
 }
 
 /// Takes `.` and `..` out of a path by its letters alone.
@@ -154,6 +195,56 @@ fn normalize(path: &Path) -> PathBuf {
         }
     }
     normal
+}
+
+/// Finds the plan that was named in loaded plans.
+pub(crate) fn plan_at<'a>(plans: &'a Plans, id: &PlanId, side: Side) -> Option<&'a Plan> {
+    match side {
+        Side::LiveFirst => plans.get(id),
+        Side::Archived => plans.archived(id),
+    }
+}
+
+/// Finds the step that was named; the first of two files with its number, whose problem it is that there is another.
+pub(crate) fn shown_step<'a>(plan: &'a Plan, named: &NamedStep) -> Result<&'a Step, Error> {
+    let step = named_step(plan, named)?.or_else(|| plan.find(&named.id));
+    step.ok_or_else(|| missing_step(plan, &named.id.number))
+}
+
+/// None: two files have its number, and no path says which is meant.
+fn named_step<'a>(plan: &'a Plan, named: &NamedStep) -> Result<Option<&'a Step>, Error> {
+    let same = same_number(plan, named);
+    let is_named = |it: &&&Step| named.file.as_deref() == it.path.rsplit('/').next();
+    match (same.iter().find(is_named), same.as_slice()) {
+        (Some(step), _) | (None, [step]) => Ok(Some(*step)),
+        (None, []) => Err(missing_step(plan, &named.id.number)),
+        (None, _) => Ok(None),
+    }
+}
+
+/// As [`shown_step`], where it has to be known which file is meant.
+pub(crate) fn one_step<'a>(context: &Context, plan: &'a Plan, named: &NamedStep) -> Result<&'a Step, Error> {
+    named_step(plan, named)?.ok_or_else(|| {
+        let root = context.root_name();
+        let same = same_number(plan, named);
+        let paths: Vec<_> = same.iter().map(|it| format!("`{}`", shown_path(&root, &it.path))).collect();
+        let message = format!("{} have the same number", paths.join(" and "));
+        let hint = format!("say which one by its path: {}", paths.join(" or "));
+        Error::Failed { code: "duplicate-step-number", message, hint }
+    })
+}
+
+fn same_number<'a>(plan: &'a Plan, named: &NamedStep) -> Vec<&'a Step> {
+    plan.steps.iter().filter(|it| it.id.number == named.id.number).collect()
+}
+
+/// Finds the step that the same file holds in plans that were loaded otherwise.
+pub(crate) fn same_file<'a>(plans: &'a Plans, step: &Step) -> Result<(&'a Plan, &'a Step), Error> {
+    let in_plan = |plan: &'a Plan| plan.steps.iter().find(|it| it.path == step.path).map(|it| (plan, it));
+    plans
+        .iter()
+        .find_map(in_plan)
+        .ok_or_else(|| Error::NoSuchStep { name: step.id.to_string(), steps: Vec::new() })
 }
 
 /// Finds a step in loaded plans, or says which steps there are.

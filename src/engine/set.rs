@@ -3,17 +3,17 @@
 use crate::engine::add;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::load::{self, Own};
 use crate::engine::owner::{self, Owner, Who};
 use crate::engine::plan_file::{self, PlanUpdate};
 use crate::engine::resolve::{self, Target};
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::write::{self, ChangeReport, Mode};
-use crate::engine::{list, load, update};
+use crate::engine::{list, update};
 use crate::plan::change::{NewAttempt, dependency_item};
 use crate::plan::id::{self, PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::moves::Verb;
-use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::read::{self, PLAN_KEYS, STEP_KEYS};
 use crate::plan::words::{PlanStatus, Status, StepStatus, nearest};
@@ -29,8 +29,12 @@ pub enum SetOp {
     Yaml(String),
     /// One more item of a list, unless it is in it.
     Add(String),
+    /// As [`SetOp::Add`], the item given as YAML.
+    AddYaml(String),
     /// One item of a list less.
     Take(String),
+    /// As [`SetOp::Take`], the item given as YAML.
+    TakeYaml(String),
     Unset,
 }
 
@@ -93,10 +97,15 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
                 plan_file::update(context, writing, &plan, &|now| set_in_plan(context, request, now))
             }
             Target::Step(step) => {
-                let who =
-                    Who::of(context, &step, request.by.as_deref(), request.claim.as_deref(), request.force);
-                step_file::update(context, writing, &step, &|plans, plan, now| {
-                    set_in_step(context, request, &who, (plans, plan, now))
+                let who = Who::of(
+                    context,
+                    &step.id,
+                    request.by.as_deref(),
+                    request.claim.as_deref(),
+                    request.force,
+                );
+                step_file::update(context, writing, &step, &|_, _, now| {
+                    set_in_step(context, request, &who, now)
                 })
             }
         }
@@ -134,12 +143,7 @@ fn set_in_plan(context: &Context, request: &SetRequest, plan: &Plan) -> Result<P
     Ok(update)
 }
 
-fn set_in_step(
-    context: &Context,
-    request: &SetRequest,
-    who: &Who,
-    (plans, plan, step): (&Plans, &Plan, &Step),
-) -> Result<StepUpdate, Error> {
+fn set_in_step(context: &Context, request: &SetRequest, who: &Who, step: &Step) -> Result<StepUpdate, Error> {
     let mut update =
         StepUpdate { did: did(request), renews: owner::is_owner(step, who), ..StepUpdate::default() };
     if !FREE.contains(&request.key.as_str()) && owner::check(step, who)? == Owner::Late {
@@ -156,14 +160,20 @@ fn set_in_step(
             return Ok(status_update(context, step, who, status, update));
         }
         (SetOp::Add(text), "depends") => {
-            update.keys = add_dependency(context, plan, step, text)?;
+            update.keys = add_dependency(context, step, text)?;
+        }
+        (SetOp::AddYaml(yaml), "depends") => {
+            let value = yaml::parse_node(yaml).ok();
+            let text = value.as_ref().and_then(|it| it.root().text()).unwrap_or(yaml);
+            update.keys = add_dependency(context, step, text)?;
         }
         _ => update.keys = changes(request, &bytes, &step.id.plan)?,
     }
     let after = write::edit(&step.path, &bytes, &update.keys, STEP_KEYS)?;
-    let content = read::Content { etag: load::etag(&after), bytes: after, modified: context.now };
-    let again = read::read_step_of(plan, &step.id, &step.path, content, &context.config.words);
-    refuse_new_problems(&step.problems, &judged(context, plans, plan, &again)?)?;
+    // A dependency may be missing, or close a circle, which only the steps that it leads to can tell.
+    let plans = load::around(context, &step.id, Some(Own { path: &step.path, bytes: &after }))?;
+    let (_, again) = resolve::same_file(&plans, step)?;
+    refuse_new_problems(&step.problems, &again.problems)?;
     Ok(update)
 }
 
@@ -194,24 +204,6 @@ fn read_bytes(context: &Context, path: &str, exists: bool) -> Result<Vec<u8>, Er
     if exists { Ok(context.plans.read(std::path::Path::new(path))?.bytes) } else { Ok(Vec::new()) }
 }
 
-/// The step's problems among its own plan and those that it names: a dependency may be missing, or close a circle.
-fn judged(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Result<Vec<Problem>, Error> {
-    let mut all = plans.clone().into_vec();
-    for id in step.depends.iter().map(|it| &it.plan) {
-        if all.iter().all(|it| it.id != *id) {
-            all.extend(load::one_plan(context, id)?);
-        }
-    }
-    for it in all.iter_mut().flat_map(|it| &mut it.steps) {
-        it.problems.retain(|it| !Plans::is_between_files(it));
-    }
-    let own = all.iter_mut().filter(|it| it.path == plan.path).flat_map(|it| &mut it.steps);
-    for it in own.filter(|it| it.id == step.id) {
-        *it = step.clone();
-    }
-    Ok(Plans::judged(all).step(&step.id).map(|it| it.problems.clone()).unwrap_or_default())
-}
-
 fn refuse_new_problems(before: &[Problem], after: &[Problem]) -> Result<(), Error> {
     let is_new = |it: &&Problem| !before.iter().any(|old| old.code == it.code && old.message == it.message);
     let Some(problem) = after
@@ -231,8 +223,8 @@ fn refuse_new_problems(before: &[Problem], after: &[Problem]) -> Result<(), Erro
 fn did(request: &SetRequest) -> String {
     match &request.op {
         SetOp::Unset => format!("{} removed", request.key),
-        SetOp::Add(value) => format!("{} += {value}", request.key),
-        SetOp::Take(value) => format!("{} -= {value}", request.key),
+        SetOp::Add(value) | SetOp::AddYaml(value) => format!("{} += {value}", request.key),
+        SetOp::Take(value) | SetOp::TakeYaml(value) => format!("{} -= {value}", request.key),
         SetOp::Text(value) => format!("{} = {}", request.key, value.lines().next().unwrap_or_default()),
         SetOp::Yaml(_) => format!("{} set", request.key),
     }
@@ -254,14 +246,38 @@ fn changes(request: &SetRequest, bytes: &[u8], plan: &PlanId) -> Result<Vec<Chan
             Change::Append { key, item: NewValue::Text(text.clone()) }
         }
         SetOp::Take(text) => Change::RemoveItem { index: index_of(bytes, &key, text, plan)?, key },
+        SetOp::AddYaml(text) => {
+            if place_of(bytes, &key, text)?.is_some() {
+                return Ok(Vec::new());
+            }
+            Change::Append { key, item: NewValue::Yaml(text.clone()) }
+        }
+        SetOp::TakeYaml(text) => {
+            let index = place_of(bytes, &key, text)?.ok_or_else(|| Error::NotFound {
+                what: "item",
+                name: format!("{text}` in `{key}"),
+                nearest: None,
+            })?;
+            Change::RemoveItem { index, key }
+        }
     };
     Ok(vec![change])
 }
 
-fn add_dependency(context: &Context, plan: &Plan, step: &Step, text: &str) -> Result<Vec<Change>, Error> {
-    let new = add::dependencies(context, plan, &[text.to_owned()])?;
-    let append =
-        |it: &StepId| Change::Append { key: "depends".to_owned(), item: dependency_item(&plan.id, it) };
+/// Finds an item by what it means; the text has to be one YAML value.
+fn place_of(bytes: &[u8], key: &str, text: &str) -> Result<Option<usize>, Error> {
+    let wanted = yaml::parse_node(text)
+        .map_err(|it| Error::usage(format!("`{text}` is no YAML value: {it}"), "put texts in quotes"))?;
+    let Some(tree) = root(bytes) else { return Ok(None) };
+    let Some(list) = tree.root().get(key) else { return Ok(None) };
+    Ok(list.items().position(|it| yaml::same(it, wanted.root())))
+}
+
+fn add_dependency(context: &Context, step: &Step, text: &str) -> Result<Vec<Change>, Error> {
+    let plan = &step.id.plan;
+    let whole = load::one_plan(context, plan)?.ok_or_else(|| load::missing(context, plan))?;
+    let new = add::dependencies(context, &whole, &[text.to_owned()])?;
+    let append = |it: &StepId| Change::Append { key: "depends".to_owned(), item: dependency_item(plan, it) };
     let file = read_bytes(context, &step.path, step.has_file())?;
     let is_written = root(&file).is_some_and(|it| it.root().get("depends").is_some());
     if is_written {
@@ -269,7 +285,7 @@ fn add_dependency(context: &Context, plan: &Plan, step: &Step, text: &str) -> Re
     }
     // From here on the key is the whole truth, so it has to hold what the text said.
     let all: Vec<_> = step.depends.iter().chain(new.iter().filter(|it| !step.depends.contains(it))).collect();
-    let items = all.into_iter().map(|it| dependency_item(&plan.id, it)).collect();
+    let items = all.into_iter().map(|it| dependency_item(plan, it)).collect();
     Ok(vec![Change::Set { key: "depends".to_owned(), value: NewValue::List(items) }])
 }
 

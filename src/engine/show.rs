@@ -98,28 +98,30 @@ fn insert(object: &mut Value, key: &str, value: Value) {
 }
 
 pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Error> {
-    let target = resolve::target(context, &request.id)?;
+    let (target, side) = resolve::for_reading(context, &request.id)?;
     let plans = load::all(context)?;
-    let plan = plans.get(target.plan()).ok_or_else(|| load::missing(context, target.plan()))?;
+    let plan =
+        resolve::plan_at(&plans, target.plan(), side).ok_or_else(|| load::missing(context, target.plan()))?;
     if let Some(form) = request.graph {
         return Ok(ShowReport::Graph { plan: plan.id.to_string(), form, text: graph::draw(plan, form) });
     }
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
     // The index holds no texts for this, and one plan is quickly read.
-    let texts = load::one_plan(context, &plan.id)?.unwrap_or_else(|| plan.clone());
+    let texts = load::plan_at(context, &plan.id, side)?.unwrap_or_else(|| plan.clone());
     match target {
         Target::Plan(_) => Ok(ShowReport::Plan(Box::new(shown_plan(&shaper, plan, &texts, request.full)))),
-        Target::Step(id) => {
-            let (_, step) = resolve::find_step(&plans, &id)?;
+        Target::Step(named) => {
+            let step = resolve::shown_step(plan, &named)?;
+            let text = texts.steps.iter().find(|it| it.path == step.path);
             let shown = ShownStep {
                 step: shaper.step(plan, step),
-                body: texts.find(&id).map(|it| it.body.clone()).unwrap_or_default(),
+                body: text.map(|it| it.body.clone()).unwrap_or_default(),
                 waits_for: rules::obstacles(&plans, plan, step, context.now)
                     .iter()
                     .filter_map(sentence)
                     .collect(),
-                dependants: dependants(&shaper, &id),
+                dependants: dependants(&shaper, plan, &named.id),
                 problems: step.problems.iter().map(|it| problem(&root, it)).collect(),
             };
             Ok(ShowReport::Step(Box::new(shown)))
@@ -128,21 +130,23 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
 }
 
 fn shown_plan(shaper: &Shaper<'_>, plan: &Plan, texts: &Plan, full: bool) -> ShownPlan {
-    let body = |number| {
-        texts.steps.iter().find(|it| it.id.number == number).map(|it| it.body.clone()).unwrap_or_default()
+    let body = |path: &str| {
+        texts.steps.iter().find(|it| it.path == path).map(|it| it.body.clone()).unwrap_or_default()
     };
     let problems = plan.problems.iter().chain(plan.steps.iter().flat_map(|it| &it.problems));
     ShownPlan {
         plan: shaper.plan(plan),
         body: texts.body.clone(),
         steps: plan.steps.iter().map(|it| shaper.step(plan, it)).collect(),
-        bodies: full.then(|| plan.steps.iter().map(|it| body(it.id.number.clone())).collect()),
+        bodies: full.then(|| plan.steps.iter().map(|it| body(&it.path)).collect()),
         problems: problems.map(|it| problem(shaper.root, it)).collect(),
     }
 }
 
-fn dependants(shaper: &Shaper<'_>, id: &crate::plan::id::StepId) -> Vec<String> {
-    let steps = shaper.plans.live().flat_map(|it| &it.steps);
+fn dependants(shaper: &Shaper<'_>, plan: &Plan, id: &crate::plan::id::StepId) -> Vec<String> {
+    // Live plans wait for a live plan of the name.
+    let is_meant = shaper.plans.get(&plan.id).is_some_and(|it| it.path == plan.path);
+    let steps = shaper.plans.live().filter(|_| is_meant).flat_map(|it| &it.steps);
     steps.filter(|it| it.depends.contains(id)).map(|it| it.id.to_string()).collect()
 }
 

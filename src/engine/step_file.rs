@@ -5,14 +5,15 @@ use std::borrow::Cow;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::leases::{self, Leases};
-use crate::engine::load;
-use crate::engine::resolve;
+use crate::engine::load::{self, Own};
+use crate::engine::resolve::{self, NamedStep};
 use crate::engine::shape::{Shaper, shown_path, value};
 use crate::engine::write::{self, Changed, Writing};
 use crate::plan::change::{self, NewAttempt, NewNote, NewStep};
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
+use crate::plan::problem::{Code, Problem};
 use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::words::StepStatus;
 use crate::text::header_edit::Change;
@@ -69,15 +70,15 @@ impl StepUpdate {
 pub(crate) fn update(
     context: &Context,
     writing: &mut Writing<'_>,
-    id: &StepId,
+    named: &NamedStep,
     decide: &dyn Fn(&Plans, &Plan, &Step) -> Result<StepUpdate, Error>,
 ) -> Result<Changed, Error> {
-    let done = update_under(context, writing, id, &|plans| Leases::of(context).tell(plans), decide)?;
+    let done = update_under(context, writing, named, &|plans| Leases::of(context).tell(plans), decide)?;
     if writing.is_dry_run() {
         return Ok(done.changed);
     }
     if done.ends_record {
-        leases::forget(context, id);
+        leases::forget(context, &named.id);
     } else {
         leases::changed(context, &done.before, &done.after, done.renews);
     }
@@ -97,21 +98,22 @@ pub(crate) struct Done {
 pub(crate) fn update_under(
     context: &Context,
     writing: &mut Writing<'_>,
-    id: &StepId,
+    named: &NamedStep,
     tell: &dyn Fn(Plans) -> Plans,
     decide: &dyn Fn(&Plans, &Plan, &Step) -> Result<StepUpdate, Error>,
 ) -> Result<Done, Error> {
-    let plans = tell(load::plan_with_dependencies(context, &id.plan)?);
-    let (plan, step) = resolve::find_step(&plans, id)?;
+    let id = &named.id.plan;
+    let plans = tell(load::around(context, &named.id, None)?);
+    let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     write::check_live(plan)?;
+    let step = resolve::one_step(context, plan, named)?;
     write::check_writable(context, &step.problems)?;
-    refuse_doubles(plan, id)?;
     let mut outcome = Outcome::before(step);
     let was_written = if step.has_file() {
         writing.change(&step.path, &mut |bytes| {
-            let (plans, now) = as_it_is(context, &plans, plan, step, bytes)?;
-            let (plan, _) = resolve::find_step(&plans, id)?;
-            outcome.edit(&now, decide(&plans, plan, &now)?, bytes)
+            let plans = as_it_is(context, &plans, step, bytes)?;
+            let (plan, now) = resolve::same_file(&plans, step)?;
+            outcome.edit(now, decide(&plans, plan, now)?, bytes)
         })?
     } else {
         let file = missing_file(step, context);
@@ -121,7 +123,7 @@ pub(crate) fn update_under(
     };
     match outcome.refusal.take() {
         Some(error) => Err(error),
-        None => Ok(outcome.changed(context, &plans, plan, step, was_written)),
+        None => outcome.changed(context, &plans, step, was_written),
     }
 }
 
@@ -156,12 +158,17 @@ impl Outcome {
         Ok(self.after.clone())
     }
 
-    fn changed(self, context: &Context, plans: &Plans, plan: &Plan, step: &Step, was_written: bool) -> Done {
-        let now = read_again(context, plan, step, &self.after);
-        let plans = with_step(plans, plan, &now);
+    fn changed(
+        self,
+        context: &Context,
+        plans: &Plans,
+        step: &Step,
+        was_written: bool,
+    ) -> Result<Done, Error> {
+        let plans = as_it_is(context, plans, step, &self.after)?;
+        let (plan, now) = resolve::same_file(&plans, step)?;
         let root = context.root_name();
         let shaper = Shaper { plans: &plans, now: context.now, root: &root };
-        let plan = plans.get(&step.id.plan).unwrap_or(plan);
         let changed = Changed {
             id: step.id.to_string(),
             title: now.title.clone(),
@@ -170,51 +177,39 @@ impl Outcome {
             was: Some(self.before.status.word().to_owned()),
             status: Some(now.status.word().to_owned()),
             did: self.did,
-            now: value(&shaper.step(plan, &now)),
+            now: value(&shaper.step(plan, now)),
         };
-        Done { changed, before: self.before, renews: self.renews, ends_record: self.ends_record, after: now }
+        let after = now.clone();
+        Ok(Done { changed, before: self.before, renews: self.renews, ends_record: self.ends_record, after })
     }
 }
 
-/// Two files of one number: which one is meant cannot be known.
-fn refuse_doubles(plan: &Plan, id: &StepId) -> Result<(), Error> {
-    let same: Vec<_> =
-        plan.steps.iter().filter(|it| it.id == *id).map(|it| format!("`{}`", it.path)).collect();
-    if same.len() < 2 {
-        return Ok(());
-    }
-    let message = format!("{} have the same number", same.join(" and "));
-    Err(Error::Failed { code: "duplicate-step-number", message, hint: "rename one of the files".to_owned() })
-}
-
-/// The step as its file says it at the moment of the write, in the plan as it was loaded.
+/// The plans as they were loaded, but with these bytes in the step's file.
 fn as_it_is<'a>(
     context: &Context,
     plans: &'a Plans,
-    plan: &Plan,
     step: &Step,
     bytes: &[u8],
-) -> Result<(Cow<'a, Plans>, Step), Error> {
-    if step.etag.as_deref() == Some(load::etag(bytes).as_str()) {
-        return Ok((Cow::Borrowed(plans), step.clone()));
+) -> Result<Cow<'a, Plans>, Error> {
+    let etag = load::etag(bytes);
+    if step.etag.as_deref() == Some(etag.as_str()) {
+        return Ok(Cow::Borrowed(plans));
     }
-    let now = read_again(context, plan, step, bytes);
+    let (plan, _) = resolve::same_file(plans, step)?;
+    let content = read::Content { bytes: bytes.to_vec(), etag, modified: context.now };
+    let mut now = read::read_step_of(plan, &step.id, &step.path, content, &context.config.words);
     write::check_writable(context, &now.problems)?;
-    Ok((Cow::Owned(with_step(plans, plan, &now)), now))
-}
-
-fn read_again(context: &Context, plan: &Plan, step: &Step, bytes: &[u8]) -> Step {
-    let content = read::Content { bytes: bytes.to_vec(), etag: load::etag(bytes), modified: context.now };
-    read::read_step_of(plan, &step.id, &step.path, content, &context.config.words)
-}
-
-fn with_step(plans: &Plans, plan: &Plan, step: &Step) -> Plans {
-    let mut all = plans.clone().into_vec();
-    let own = all.iter_mut().find(|it| it.path == plan.path);
-    for it in own.into_iter().flat_map(|it| &mut it.steps).filter(|it| it.id == step.id) {
-        *it = step.clone();
+    if now.depends != step.depends {
+        let around = load::around(context, &step.id, Some(Own { path: &step.path, bytes }))?;
+        return Ok(Cow::Owned(around.with_claims(plans.claims().clone())));
     }
-    Plans::new(all).with_claims(plans.claims().clone())
+    // What only several files together show has not changed with this one.
+    let is_shared = |it: &&Problem| Plans::is_between_files(it) || it.code == Code::DuplicateStepNumber;
+    now.problems.extend(step.problems.iter().filter(is_shared).cloned());
+    let mut all = plans.clone().into_vec();
+    let own = all.iter_mut().flat_map(|it| &mut it.steps).filter(|it| it.path == step.path);
+    own.for_each(|it| it.clone_from(&now));
+    Ok(Cow::Owned(Plans::new(all).with_claims(plans.claims().clone())))
 }
 
 /// The file of a step that stands only in the Steps list.

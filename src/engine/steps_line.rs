@@ -43,6 +43,16 @@ pub(crate) struct Edited {
     pub(crate) plan: Plan,
 }
 
+/// Gives a step a line of its own; the one that stands there is another file's with the same number.
+pub(crate) fn added(
+    context: &Context,
+    plan: &Plan,
+    step: &Step,
+    number: &StepNumber,
+) -> Result<Edited, Error> {
+    edited(context, plan, |bytes| steps_list::with_step(&plan.id, bytes, number, &step.title, &step.depends))
+}
+
 /// Gives a step's line its new number and place; lines that wait for it follow.
 pub(crate) fn moved(
     context: &Context,

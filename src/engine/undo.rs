@@ -1,11 +1,15 @@
 //! `undo`: takes back planwatch's own last write, if nobody has written since.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::engine::context::{Context, Notice};
 use crate::engine::error::Error;
 use crate::engine::shape::shown_path;
 use crate::engine::write::{self, ChangeReport, Changed, Mode};
+use crate::plan::file_name::{self, FileName};
+use crate::plan::id::{PlanId, StepId};
 
 /// A write that can be taken back, newest first in a list.
 #[derive(Debug, Clone)]
@@ -44,7 +48,8 @@ pub fn undo(context: &Context, mode: Mode) -> Result<ChangeReport, Error> {
     for op in &ops {
         report.diff.push_str(&write::describe(&root, op));
         let path = shown_path(&root, &write::path_of(op).to_string_lossy());
-        let (id, title, did) = (path.clone(), String::new(), format!("{verb} taken back"));
+        let id = id_of(write::path_of(op)).unwrap_or_else(|| path.clone());
+        let (title, did) = (String::new(), format!("{verb} taken back"));
         report.changes.push(Changed {
             id,
             title,
@@ -57,4 +62,39 @@ pub fn undo(context: &Context, mode: Mode) -> Result<ChangeReport, Error> {
         });
     }
     Ok(report)
+}
+
+/// Returns the step or else the plan that a file below the plans directory belongs to.
+fn id_of(path: &Path) -> Option<String> {
+    let inside = path.strip_prefix("_archive").unwrap_or(path);
+    let names: Vec<_> = inside.iter().filter_map(|it| it.to_str()).collect();
+    let (plan, rest) = names.split_first().filter(|(it, _)| PlanId::is_plan_name(it))?;
+    let plan = PlanId::new(*plan);
+    match rest {
+        [file] => match file_name::classify(file) {
+            FileName::Step(number) => Some(StepId { plan, number }.to_string()),
+            _ => Some(plan.to_string()),
+        },
+        _ => Some(plan.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(path: &str, expected: Option<&str>) {
+        assert_eq!(id_of(Path::new(path)).as_deref(), expected);
+    }
+
+    #[test]
+    fn files_belong_to_their_step_or_plan() {
+        check("p/step-02.5.md", Some("p:2.5"));
+        check("p/plan.md", Some("p"));
+        check("p", Some("p"));
+        check("_archive/p/step-1.md", Some("p:1"));
+        check("_archive/p/removed-20261121T120000Z/step-1.md", Some("p"));
+        check("_decisions/20261121T091403.250Z-a.md", None);
+    }
 }

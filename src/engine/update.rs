@@ -1,17 +1,18 @@
 //! `start`, `done`, `fail`, `block`, `skip`, `reopen` on steps and plans, and `attempt`.
 
+use std::cell::RefCell;
+
 use crate::engine::claim;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::owner::{self, Owner, Who};
 use crate::engine::plan_status;
-use crate::engine::resolve::{self, Target};
+use crate::engine::resolve::{self, NamedStep, Target};
 use crate::engine::shape::shown_path;
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::write::{ChangeReport, Changed, Mode, Refused, Writing};
 use crate::engine::{list, show};
 use crate::plan::change::NewAttempt;
-use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::moves::{self, Verb};
 use crate::plan::plans::Plans;
@@ -45,10 +46,8 @@ pub fn move_steps(context: &Context, request: &MoveRequest) -> Result<ChangeRepo
         )? {
             Target::Plan(plan) => plan_status::move_plan(context, writing, &plan, request),
             Target::Step(step) => {
-                let changed = move_step(context, writing, &step, request)?;
-                if request.verb == Verb::Reopen {
-                    hints.extend(plan_status::hint_for_closed(context, &step.plan));
-                }
+                let (changed, hint) = move_step(context, writing, &step, request)?;
+                hints.extend(hint.filter(|_| request.verb == Verb::Reopen));
                 Ok(changed)
             }
         })?;
@@ -72,9 +71,12 @@ pub(crate) fn each(
     let mut report = ChangeReport::new(verb, mode);
     let mut writing = Writing::begin(context, verb, mode)?;
     for id in ids {
-        match change(&mut writing, id).map_err(|it| it.below(&root)) {
+        let done = change(&mut writing, id).map_err(|it| it.below(&root));
+        // What a refusal would write, as the note of a late result, is shown with it.
+        let is_shown = mode == Mode::DryRun && !writing.diff.is_empty();
+        match done {
             Ok(changed) => report.changes.push(changed),
-            Err(error) if ids.len() == 1 => return Err(error),
+            Err(error) if ids.len() == 1 && !is_shown => return Err(error),
             Err(error) => report.refused.push(Refused { id: id.clone(), error }),
         }
     }
@@ -85,13 +87,17 @@ pub(crate) fn each(
 fn move_step(
     context: &Context,
     writing: &mut Writing<'_>,
-    id: &StepId,
+    step: &NamedStep,
     request: &MoveRequest,
-) -> Result<Changed, Error> {
-    let who = Who::of(context, id, request.by.as_deref(), request.claim.as_deref(), request.force);
-    let decide =
-        |plans: &Plans, plan: &Plan, step: &Step| decide_move(context, plans, plan, step, request, &who);
-    step_file::update(context, writing, id, &decide)
+) -> Result<(Changed, Option<String>), Error> {
+    let who = Who::of(context, &step.id, request.by.as_deref(), request.claim.as_deref(), request.force);
+    let hint = RefCell::new(None);
+    let decide = |plans: &Plans, plan: &Plan, step: &Step| {
+        hint.replace(plan_status::hint_for_closed(plan));
+        decide_move(context, plans, plan, step, request, &who)
+    };
+    let changed = step_file::update(context, writing, step, &decide)?;
+    Ok((changed, hint.into_inner()))
 }
 
 fn decide_move(
@@ -237,12 +243,12 @@ pub fn attempt(context: &Context, request: &AttemptRequest) -> Result<ChangeRepo
         .map(|it| list::read_word::<StepStatus>(&context.config.words, it))
         .transpose()?;
     each(context, "attempt", std::slice::from_ref(&request.id), request.mode, |writing, id| {
-        let id = resolve::step(context, id)?;
-        let who = Who::of(context, &id, request.by.as_deref(), request.claim.as_deref(), request.force);
+        let named = resolve::step(context, id)?;
+        let who = Who::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), request.force);
         let decide = |plans: &Plans, plan: &Plan, step: &Step| {
             decide_attempt(context, (plans, plan, step), request, (at, wanted), &who)
         };
-        step_file::update(context, writing, &id, &decide)
+        step_file::update(context, writing, &named, &decide)
     })
 }
 

@@ -86,7 +86,7 @@ macro_rules! stored {
 
 stored! {
     Plan {
-        id, is_archived, path, etag, modified, status, title, description, kind, program, category, priority, tags,
+        id, is_archived, path, etag, modified, status, title, description, kind, program, program_at, category, priority, tags,
         files, goals, success_criteria, order, confirm_phases, confirmations, draft, created_at, metadata, notes,
         custom, steps, problems; body
     }

@@ -12,7 +12,7 @@ pub(super) const VERSION: i32 = 1;
 const APPLICATION: i32 = 0x706c_616e;
 
 /// The reading that the rows come from: another release, or another number behind it, may read a file otherwise.
-const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 2");
+const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 3");
 
 const SCHEMA: &str = include_str!("schema.sql");
 

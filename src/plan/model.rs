@@ -27,6 +27,9 @@ pub struct Plan {
     pub description: Option<String>,
     pub kind: PlanKind,
     pub program: Option<PlanId>,
+    /// Where the front matter names the program.
+    #[serde(skip)]
+    pub program_at: Option<Place>,
     pub category: Option<String>,
     pub priority: Priority,
     pub tags: Vec<String>,
@@ -119,6 +122,11 @@ impl Plan {
     pub fn find(&self, id: &StepId) -> Option<&Step> {
         let at = self.steps.partition_point(|it| it.id.number < id.number);
         self.steps.get(at).filter(|it| it.id.number == id.number)
+    }
+
+    /// Returns whether another file has the step's number too.
+    pub fn is_doubled(&self, step: &Step) -> bool {
+        self.steps.iter().any(|it| it.id.number == step.id.number && it.path != step.path)
     }
 
     /// Returns whether something in `plan.md` itself is in doubt, so that nothing is handed out.

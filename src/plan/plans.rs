@@ -98,6 +98,11 @@ impl Plans {
         self.live.get(id).or_else(|| self.archived.get(id)).map(|at| &self.plans[*at])
     }
 
+    /// Returns the archived plan of this id, also if a live one has it too.
+    pub fn archived(&self, id: &PlanId) -> Option<&Plan> {
+        self.archived.get(id).map(|at| &self.plans[*at])
+    }
+
     pub fn step(&self, id: &StepId) -> Option<&Step> {
         self.get(&id.plan)?.find(id)
     }
@@ -143,8 +148,9 @@ impl Plans {
             };
             Some((
                 at,
-                Problem::of_file(
+                Problem::at(
                     &plan.path,
+                    plan.program_at.unwrap_or(Place::START),
                     Code::ProgramMissing,
                     problem,
                     "name a plan with `kind: program`",

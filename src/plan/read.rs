@@ -1,5 +1,7 @@
 //! Bytes of plan and step files to [`Plan`] and [`Step`]; what is wrong becomes problems, nothing is an error.
 
+use std::collections::BTreeSet;
+
 use crate::plan::fields::{Fields, shorten};
 use crate::plan::file_name;
 use crate::plan::id::{PlanId, StepId};
@@ -86,9 +88,54 @@ pub fn read_plan(
     let missing = listed.iter().filter(|it| sources.steps.iter().all(|(number, _)| *number != it.number));
     let missing: Vec<_> = missing.map(|it| missing_step(&plan, &dir, it)).collect();
     plan.steps.extend(missing);
+    finish(&mut plan, sources);
+    plan
+}
+
+fn finish(plan: &mut Plan, sources: &PlanSources) {
     plan.steps.sort_by(|a, b| a.id.number.cmp(&b.id.number).then_with(|| a.path.cmp(&b.path)));
     report_duplicates(&mut plan.steps);
-    report_names(&mut plan, sources);
+    report_names(plan, sources);
+}
+
+/// Reads of a plan's steps only those that `wanted` leads to by dependencies, and in a sequential plan the one before it.
+///
+/// `steps` are the numbers that have files; `read` gives the files of one. What the plan as a whole is, as its
+/// progress, cannot be told from the answer. The bodies are kept.
+pub fn read_around(
+    id: &PlanId,
+    is_archived: bool,
+    (sources, steps): (&PlanSources, &[StepNumber]),
+    wanted: &StepNumber,
+    read: &mut dyn FnMut(&StepNumber) -> Vec<Source>,
+    words: &Words,
+) -> Plan {
+    let dir = if is_archived { format!("_archive/{id}") } else { id.to_string() };
+    let (mut plan, listed) =
+        read_plan_file(id, is_archived, &dir, sources.plan.as_ref(), words, Bodies::Keep);
+    let mut work = vec![wanted.clone()];
+    if plan.order == Order::Sequential {
+        let all = steps.iter().chain(listed.iter().map(|it| &it.number));
+        work.extend(all.filter(|it| *it < wanted).max().cloned());
+    }
+    let mut seen = BTreeSet::new();
+    while let Some(number) = work.pop() {
+        if !seen.insert(number.clone()) {
+            continue;
+        }
+        let line = listed.iter().find(|it| it.number == number);
+        let sources = read(&number);
+        if sources.is_empty() {
+            let missing = line.map(|it| missing_step(&plan, &dir, it));
+            plan.steps.extend(missing);
+        }
+        let step_id = StepId { plan: id.clone(), number };
+        plan.steps.extend(sources.iter().map(|it| read_step(&step_id, it, line, words, Bodies::Keep)));
+        let same = plan.steps.iter().filter(|it| it.id == step_id);
+        let named = same.flat_map(|it| &it.depends).filter(|it| it.plan == *id);
+        work.extend(named.map(|it| it.number.clone()));
+    }
+    finish(&mut plan, sources);
     plan
 }
 
@@ -242,6 +289,7 @@ fn plan_of(id: &PlanId, fields: &mut Fields<'_>, outline: &Outline, words: &Word
         description: fields.text("description").or_else(|| outline.description.clone()),
         kind: fields.word("kind", kinds, &["plan", "program"]).unwrap_or_default(),
         program: fields.text("program").map(PlanId::new),
+        program_at: fields.get("program").map(|it| fields.place(it)),
         category: fields.category(&CATEGORIES),
         priority: fields.priority().unwrap_or_default(),
         tags: fields.texts("tags").unwrap_or_default(),

@@ -18,9 +18,10 @@ pub(crate) fn missing_step(plan: &Plan, dir: &str, listed: &Listed) -> Step {
     let id = StepId { plan: plan.id.clone(), number: listed.number.clone() };
     let path = format!("{dir}/{}", file_name::step_file(&listed.number));
     let mut step = step_of(&id, &mut no_fields(&path), &Outline::default(), Some(listed), &Words::default());
-    let message = format!("`{}` lists step {}, but there is no such file", plan.path, listed.number);
+    let message = format!("step {} is listed, but there is no file `{path}`", listed.number);
     let hint = "`planwatch check --fix` makes it; so does the first write to it";
-    step.problems = vec![Problem::of_file(&path, Code::MissingStepFile, message, hint).fixable()];
+    step.problems =
+        vec![Problem::at(&plan.path, listed.place, Code::MissingStepFile, message, hint).fixable()];
     step.problems.extend(listed.problems.iter().cloned());
     step.path = path;
     step

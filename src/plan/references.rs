@@ -1,5 +1,6 @@
 //! Dependencies as prose says them: `(depends: …)` in a Steps list, `step-N` in a Dependencies section.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::plan::id::{PlanId, StepId, read_number, read_step_id};
@@ -141,19 +142,30 @@ pub(crate) struct Named {
     pub(crate) step: Option<StepId>,
 }
 
-/// Finds every `(depends: …)` and `(depends on …)` of a Steps line.
+/// Finds every `(depends: …)` and `(depends on …)` of a Steps line, which may be wrapped.
+///
+/// A parenthesis that is never closed ends with its own line.
 pub(crate) fn groups(plan: &PlanId, text: &str) -> Vec<Group> {
-    let folded = text.to_ascii_lowercase();
+    let (folded, closings) = (on_one_line(text), closings(text));
     let mut found: Vec<Group> = Vec::new();
     for (open, _) in folded.match_indices('(') {
         let is_inside = found.last().is_some_and(|it| open < it.span.end);
         let Some(list) = list_start(&folded, open + 1).filter(|_| !is_inside) else { continue };
-        let close = closing(text, open);
-        let end = close.unwrap_or(text.len());
+        let close = closings.get(&open).copied();
+        let end = close.unwrap_or_else(|| text[open..].find(['\r', '\n']).map_or(text.len(), |it| open + it));
         let span = open..close.map_or(end, |it| it + 1);
-        found.push(Group { span, items: named(plan, text, &(list..end)), is_closed: close.is_some() });
+        found.push(Group {
+            span,
+            items: named(plan, (text, &folded), &(list.min(end)..end)),
+            is_closed: close.is_some(),
+        });
     }
     found
+}
+
+/// The text in small letters, byte for byte, with blanks for line ends.
+fn on_one_line(text: &str) -> String {
+    text.to_ascii_lowercase().replace(['\r', '\n'], " ")
 }
 
 /// Returns where the items begin, if the word behind a parenthesis is `depends`, `depends on` or `depends:`.
@@ -168,24 +180,21 @@ fn list_start(folded: &str, from: usize) -> Option<usize> {
     Some(folded.len() - rest.strip_prefix(':').unwrap_or(rest).len())
 }
 
-/// Returns the parenthesis that closes the one at `open`.
-fn closing(text: &str, open: usize) -> Option<usize> {
-    let mut depth = 0_usize;
-    for (at, c) in text[open..].char_indices() {
+/// Returns for each parenthesis that is closed where.
+fn closings(text: &str) -> HashMap<usize, usize> {
+    let (mut open, mut closed) = (Vec::new(), HashMap::new());
+    for (at, c) in text.match_indices(['(', ')']) {
         match c {
-            '(' => depth += 1,
-            ')' if depth == 1 => return Some(open + at),
-            ')' => depth -= 1,
-            _ => {}
+            "(" => open.push(at),
+            _ => drop(open.pop().map(|it| closed.insert(it, at))),
         }
     }
-    None
+    closed
 }
 
-fn named(plan: &PlanId, text: &str, list: &Range<usize>) -> Vec<Named> {
+fn named(plan: &PlanId, (text, folded): (&str, &str), list: &Range<usize>) -> Vec<Named> {
     let mut items = Vec::new();
     let mut start = list.start;
-    let folded = text.to_ascii_lowercase();
     let separators = folded[list.clone()].char_indices().filter_map(|(at, c)| {
         let at = list.start + at;
         let is_and = folded[at..list.end].starts_with(" and ");

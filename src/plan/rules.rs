@@ -319,6 +319,21 @@ pub fn candidates<'a>(plans: &'a Plans, now: Time) -> Vec<Next<'a>> {
     found.into_iter().map(|(_, it)| it).collect()
 }
 
+/// Says why the first of several candidates comes before the second; none: only by its name.
+pub fn why_first(plans: &Plans, found: &[Next<'_>]) -> Option<String> {
+    let [first, second, ..] = found else { return None };
+    let waiting = Waiting::of(plans);
+    let (a, b) = (rank(first, &waiting), rank(second, &waiting));
+    let because = match (a.0 != b.0, a.1 != b.1, a.2 != b.2) {
+        (true, _, _) => format!("its priority is {}", a.0.0.word()),
+        (_, true, _) if a.1.0 == 1 => "an open step waits for it".to_owned(),
+        (_, true, _) => format!("{} open steps wait for it", a.1.0),
+        (_, _, true) => "it is the oldest".to_owned(),
+        _ => return None,
+    };
+    Some(format!("first of {} plans, as {because}", found.len()))
+}
+
 type Rank = (std::cmp::Reverse<Priority>, std::cmp::Reverse<usize>, Option<Time>, PlanId);
 
 fn rank(next: &Next<'_>, waiting: &Waiting<'_>) -> Rank {

@@ -10,6 +10,7 @@ use crate::plan::problem::{Code, Problem};
 use crate::plan::references::{self, Group};
 use crate::plan::step_number::StepNumber;
 use crate::text::front_matter;
+use crate::text::line_index::{self, Place};
 use crate::text::markdown::{self, Item, Outline};
 
 use edit::{Splice, apply};
@@ -24,9 +25,11 @@ pub(crate) struct Listed {
     pub(crate) depends: Option<Vec<StepId>>,
     /// What stands among its dependencies and names no step; filled by [`Listed::locate`].
     pub(crate) problems: Vec<Problem>,
+    /// Where its text begins in the file; filled by [`Listed::locate`].
+    pub(crate) place: Place,
     /// The item in the body, from its list mark to the end of its children.
     span: Range<usize>,
-    /// The text behind list mark and task box, and where it begins in the body.
+    /// The text behind list mark and task box with the lines on which it goes on, and where it begins in the body.
     text: String,
     at: usize,
     line: Line,
@@ -43,17 +46,18 @@ impl Listed {
         let mut problems = Vec::new();
         for group in &self.groups {
             for item in group.items.iter().filter(|it| it.step.is_none()) {
-                let name = &self.text[item.span.clone()];
+                let name = self.text[item.span.clone()].split_whitespace().collect::<Vec<_>>().join(" ");
                 let message = format!("the dependency `{name}` of the Steps list is no step");
                 let hint = "write (depends: step-1, step-2), each step by its own name";
                 problems.push(report(item.span.start, message, hint));
             }
             if !group.is_closed {
-                let message = "the parenthesis of the dependencies is not closed on its line".to_owned();
+                let message = "the parenthesis of the dependencies is not closed".to_owned();
                 problems.push(report(group.span.start, message, "close it with `)`"));
             }
         }
         self.problems = problems;
+        self.place = line_index::place(file, body_at + self.at);
     }
 }
 
@@ -146,8 +150,9 @@ pub(crate) fn read(plan: &PlanId, outline: &Outline) -> Vec<Listed> {
 
 fn read_item(plan: &PlanId, item: &Item) -> Option<Listed> {
     let groups = references::groups(plan, &item.text);
-    let head = groups.first().map_or(item.text.len(), |it| it.span.start);
-    let line = line::read(item.text[..head].trim_end())?;
+    let first = item.text.lines().next().unwrap_or_default();
+    let head = groups.first().map_or(first.len(), |it| it.span.start.min(first.len()));
+    let line = line::read(first[..head].trim_end())?;
     let steps = groups.iter().flat_map(|it| &it.items).filter_map(|it| it.step.clone());
     let mut depends: Vec<StepId> = Vec::new();
     for step in steps {
@@ -157,9 +162,10 @@ fn read_item(plan: &PlanId, item: &Item) -> Option<Listed> {
     }
     Some(Listed {
         number: line.number.clone(),
-        title: title(&item.text, &line, &groups),
+        title: title(first, &line, &groups),
         depends: (!groups.is_empty()).then_some(depends),
         problems: Vec::new(),
+        place: Place::START,
         span: item.span.clone(),
         text: item.text.clone(),
         at: item.at,
@@ -168,12 +174,12 @@ fn read_item(plan: &PlanId, item: &Item) -> Option<Listed> {
     })
 }
 
-/// The title with what stands behind the dependencies.
+/// The title with what stands behind the dependencies on its line.
 fn title(text: &str, line: &Line, groups: &[Group]) -> String {
     let mut title = line.title.clone();
     for (nth, group) in groups.iter().enumerate() {
-        let end = groups.get(nth + 1).map_or(text.len(), |it| it.span.start);
-        let more = text[group.span.end..end].trim();
+        let end = groups.get(nth + 1).map_or(text.len(), |it| it.span.start.min(text.len()));
+        let more = text.get(group.span.end..end).unwrap_or_default().trim();
         let more = more.strip_prefix(line.unclosed.as_str()).unwrap_or(more).trim();
         if !more.is_empty() {
             title = format!("{title} {more}");

@@ -27,7 +27,7 @@ pub struct Item {
     pub is_nested: bool,
     /// Where `text` begins.
     pub at: usize,
-    /// The source of the item's first line behind the list mark and a task box.
+    /// The source of the item's first paragraph behind the list mark and a task box; it may go on over several lines.
     pub text: String,
     /// The item's task box, if it has one: whether it is ticked.
     pub ticked: Option<bool>,
@@ -101,11 +101,21 @@ struct Builder<'a> {
     paragraph: Option<String>,
     /// The open items: their places in the outline, where they are kept there.
     open: Vec<Option<usize>>,
+    /// The item whose first paragraph is being read, and how far that goes.
+    beginning: Option<(usize, usize)>,
 }
 
 impl<'a> Builder<'a> {
     fn new(body: &'a str) -> Self {
-        Self { body, outline: Outline::default(), depth: 0, heading: None, paragraph: None, open: Vec::new() }
+        Self {
+            body,
+            outline: Outline::default(),
+            depth: 0,
+            heading: None,
+            paragraph: None,
+            open: Vec::new(),
+            beginning: None,
+        }
     }
 
     fn take(&mut self, event: &Event<'_>, span: Range<usize>) {
@@ -120,6 +130,11 @@ impl<'a> Builder<'a> {
     }
 
     fn start(&mut self, tag: &Tag<'_>, span: Range<usize>) {
+        let is_inline = matches!(tag, Tag::Paragraph | Tag::Emphasis | Tag::Strong | Tag::Strikethrough)
+            || matches!(tag, Tag::Link { .. } | Tag::Image { .. });
+        if !is_inline {
+            self.end_beginning();
+        }
         match tag {
             Tag::Heading { level, .. } if self.depth == 0 => {
                 self.heading = Some((level_of(*level), span, None));
@@ -132,11 +147,15 @@ impl<'a> Builder<'a> {
             }
             Tag::List(_) | Tag::BlockQuote(_) | Tag::Table(_) | Tag::HtmlBlock => self.depth += 1,
             Tag::Item => self.start_item(span),
+            Tag::Paragraph if self.beginning.is_some() => {}
             _ => self.inline("", span),
         }
     }
 
     fn end(&mut self, tag: TagEnd) {
+        if matches!(tag, TagEnd::Paragraph | TagEnd::Item) {
+            self.end_beginning();
+        }
         match tag {
             TagEnd::Heading(_) => self.end_heading(),
             TagEnd::Paragraph => {
@@ -155,7 +174,9 @@ impl<'a> Builder<'a> {
     /// Lists inside of quotations, and deeper ones, are text.
     fn start_item(&mut self, span: Range<usize>) {
         let is_kept = self.open.len() < 2 && self.depth == self.open.len() + 1;
-        self.open.push(is_kept.then_some(self.outline.items.len()));
+        let nth = is_kept.then_some(self.outline.items.len());
+        self.beginning = nth.map(|it| (it, 0));
+        self.open.push(nth);
         if is_kept {
             let is_nested = self.depth > 1;
             self.outline.items.push(item(self.body, span, is_nested));
@@ -181,6 +202,18 @@ impl<'a> Builder<'a> {
         }
         if let Some(paragraph) = &mut self.paragraph {
             paragraph.push_str(text);
+        }
+        if let Some((_, end)) = &mut self.beginning {
+            *end = span.end.max(*end);
+        }
+    }
+
+    /// Lets the item's text go on to the end of its first paragraph.
+    fn end_beginning(&mut self) {
+        let Some((nth, end)) = self.beginning.take() else { return };
+        let item = &mut self.outline.items[nth];
+        if item.at + item.text.len() < end {
+            item.text = self.body[item.at..end].trim_end().to_owned();
         }
     }
 
@@ -299,14 +332,15 @@ mod tests {
     }
 
     #[test]
-    fn items_are_read_by_their_first_line() {
-        let text = "- step-1: Create (depends: step-0)\n  more\n- [x] two\n1. three\n";
+    fn items_are_read_by_their_first_paragraph() {
+        let text = "- step-1: Create (depends: step-0,\n  *more*\n  - no\n\n  nor this\n- [x] two\r\n  `2`\r\n\r\n  no\n\n1. three\n   > no\n";
         let texts: Vec<_> = outline(text).items.into_iter().map(|it| (it.text, it.ticked)).collect();
         assert_eq!(
             texts,
             [
-                ("step-1: Create (depends: step-0)".to_owned(), None),
-                ("two".to_owned(), Some(true)),
+                ("step-1: Create (depends: step-0,\n  *more*".to_owned(), None),
+                ("no".to_owned(), None),
+                ("two\r\n  `2`".to_owned(), Some(true)),
                 ("three".to_owned(), None)
             ]
         );

@@ -232,7 +232,10 @@ fn warnings_of_names(seen: &Seen) {
             &["plans/cafe\u{301}/plan.md:1:1: name-clash", "plans/caf\u{e9}/plan.md:1:1: name-clash"],
         );
     }
-    seen.check(&[("a/plan.md", "---\nprogram: year\n---\n# A\n")], &["plans/a/plan.md:1:1: program-missing"]);
+    seen.check(
+        &[("a/plan.md", "---\nprogram: year\n---\n# A\n")],
+        &["plans/a/plan.md:2:10: program-missing"],
+    );
 }
 
 fn warnings_of_contents(seen: &Seen) {
@@ -240,7 +243,7 @@ fn warnings_of_contents(seen: &Seen) {
     seen.check(&[PLAN, ("a/step-1.md", "---\nid: b:1\n---\n")], &["plans/a/step-1.md:2:5: id-differs"]);
     seen.check(
         &[("a/plan.md", "# A\n\n## Steps\n\n- step-1: One\n- step-3: Three\n"), one],
-        &["plans/a/step-3.md:1:1: missing-step-file"],
+        &["plans/a/plan.md:6:3: missing-step-file"],
     );
     seen.check(
         &[
@@ -270,6 +273,10 @@ fn warnings_of_contents(seen: &Seen) {
     );
     seen.check(
         &[PLAN, ("a/step-1.md", "---\nattempts:\n  - at: 2027-01-01\n    outcome: won\n---\n")],
-        &["plans/a/step-1.md:1:1: time-in-future"],
+        &["plans/a/step-1.md:3:9: time-in-future"],
+    );
+    seen.check(
+        &[PLAN, ("a/step-1.md", "---\nstatus: wip\nclaim: {id: \"h4f09a21\", at: 2027-01-01}\n---\n")],
+        &["plans/a/step-1.md:3:29: time-in-future"],
     );
 }

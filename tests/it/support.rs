@@ -240,15 +240,6 @@ impl Lines {
         self.0.recv_timeout(DEADLINE).unwrap_or_else(|error| panic!("no further line: {error}"))
     }
 
-    /// The next line, if it comes within a moment.
-    pub(crate) fn soon(&mut self) -> Option<String> {
-        match self.0.recv_timeout(Duration::from_millis(100)) {
-            Ok(line) => Some(line),
-            Err(mpsc::RecvTimeoutError::Timeout) => None,
-            Err(mpsc::RecvTimeoutError::Disconnected) => panic!("it has ended"),
-        }
-    }
-
     /// Waits for the stream to end, and returns the lines until there.
     #[track_caller]
     pub(crate) fn end(self) -> Vec<String> {

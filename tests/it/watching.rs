@@ -21,27 +21,20 @@ impl Watch {
         let mut child = command.spawn().expect("the binary starts");
         let events = lines_of(child.stdout.take().expect("it is piped"));
         let mut watch = Self { child, events };
-        watch.wake(place);
+        let ready = watch.object();
+        assert_eq!((&ready["schema_version"], &ready["kind"]), (&json!(1), &json!("ready")), "{ready}");
+        assert!(ready["plans_total"].is_u64() && ready["steps_total"].is_u64(), "{ready}");
         watch
     }
 
-    /// With `--json` it does not say when it is ready, so a plan comes until it is seen, and goes again.
-    fn wake(&mut self, place: &Place) {
-        let mut n_steps = 0;
-        while self.events.soon().is_none() {
-            n_steps += 1;
-            assert!(n_steps < 600, "a minute is over");
-            place.write(&format!("plans/poke/step-{n_steps}.md"), "# Poke\n");
-        }
-        std::fs::remove_dir_all(place.file("plans/poke")).expect("it is there");
-        let gone = json!(["removed", "poke", "active", null]);
-        while self.next() != gone {}
+    fn object(&mut self) -> Value {
+        let line = self.events.next();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
     /// The next event, of which only what a test asks for is kept.
     fn next(&mut self) -> Value {
-        let line = self.events.next();
-        let event: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let event = self.object();
         assert_eq!((&event["schema_version"], &event["kind"]), (&json!(1), &json!("event")), "{event}");
         json!([event["event"], event["id"], event["old"], event["new"]])
     }

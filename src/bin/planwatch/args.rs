@@ -177,6 +177,48 @@ pub(crate) fn command() -> clap::Command {
     })
 }
 
+/// The command line as it is for one verb, none for a word that is no verb.
+///
+/// To make all verbs takes longer than many of them do.
+pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
+    let (names, arguments): (&'static [&'static str], fn(clap::Command) -> clap::Command) = match verb {
+        "status" | "briefing" => (&["status", "briefing"], look::Status::augment_args),
+        "list" | "ls" => (&["list", "ls"], look::List::augment_args),
+        "steps" => (&["steps"], look::Steps::augment_args),
+        "stale" => (&["stale"], look::Stale::augment_args),
+        "show" => (&["show"], look::Show::augment_args),
+        "next" => (&["next"], look::Next::augment_args),
+        "search" | "recall" => (&["search", "recall"], look::Search::augment_args),
+        "check" => (&["check"], look::Check::augment_args),
+        "start" => (&["start"], work::Start::augment_args),
+        "done" | "complete" => (&["done", "complete"], work::Done::augment_args),
+        "fail" => (&["fail"], work::Fail::augment_args),
+        "block" => (&["block"], work::Block::augment_args),
+        "skip" => (&["skip"], work::Skip::augment_args),
+        "reopen" => (&["reopen"], work::Reopen::augment_args),
+        "attempt" => (&["attempt"], work::Attempt::augment_args),
+        "note" => (&["note"], work::Note::augment_args),
+        "new" => (&["new"], write::New::augment_args),
+        "add" => (&["add"], write::Add::augment_args),
+        "edit" => (&["edit"], write::Edit::augment_args),
+        "set" => (&["set"], write::Set::augment_args),
+        "unset" => (&["unset"], write::Unset::augment_args),
+        "move" => (&["move"], write::Move::augment_args),
+        "remove" | "delete" | "rm" => (&["remove", "delete", "rm"], write::Remove::augment_args),
+        "undo" => (&["undo"], write::Undo::augment_args),
+        "watch" => (&["watch"], setup::Watch::augment_args),
+        "sql" => (&["sql"], setup::Sql::augment_args),
+        "completions" => (&["completions"], setup::Completions::augment_args),
+        "man" => (&["man"], setup::Man::augment_args),
+        "help" => (&["help"], setup::Help::augment_args),
+        _ => return None,
+    };
+    let (name, aliases) = names.split_first()?;
+    let own = arguments(clap::Command::new(*name)).aliases(aliases);
+    let root = clap::Command::new("planwatch").disable_help_subcommand(true).disable_help_flag(true);
+    Some(Everywhere::augment_args(root).subcommand(own))
+}
+
 /// The command line without what is only understood: for completions and manual pages.
 pub(crate) fn visible_command() -> clap::Command {
     let whole = Cli::command();
@@ -220,6 +262,22 @@ mod tests {
     fn the_definition_holds_together() {
         command().debug_assert();
         visible_command().debug_assert();
+    }
+
+    #[test]
+    fn each_verb_alone_is_as_among_all() {
+        let arguments = |it: &clap::Command| it.get_arguments().cloned().collect::<Vec<_>>();
+        let whole = Cli::command();
+        for verb in whole.get_subcommands() {
+            for name in std::iter::once(verb.get_name()).chain(verb.get_all_aliases()) {
+                let command = command_of(name).unwrap_or_else(|| panic!("`{name}` is missing"));
+                let alone = command.find_subcommand(name).unwrap();
+                assert_eq!(alone.get_name(), verb.get_name());
+                assert_eq!(format!("{:?}", arguments(alone)), format!("{:?}", arguments(verb)), "{name}");
+                assert_eq!(format!("{:?}", arguments(&command)), format!("{:?}", arguments(&whole)));
+            }
+        }
+        assert!(command_of("no-verb").is_none());
     }
 
     #[test]

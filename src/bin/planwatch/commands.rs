@@ -33,10 +33,13 @@ use crate::typed;
 
 /// Runs a command line and returns its exit code.
 pub(crate) fn run(words: &[OsString]) -> u8 {
-    let mut command = args::command();
-    let cli = command
-        .try_get_matches_from_mut(typed::with_texts_marked(words))
-        .and_then(|it| Cli::from_arg_matches(&it));
+    let marked = typed::with_texts_marked(words);
+    let parse = |command: clap::Command| {
+        command.try_get_matches_from(&marked).and_then(|it| Cli::from_arg_matches(&it))
+    };
+    // All verbs and their screens are made only for who needs them: most command lines are right.
+    let quick = typed::verb(words).and_then(|it| args::command_of(&it));
+    let cli = quick.and_then(|it| parse(it).ok()).map_or_else(|| parse(args::command()), Ok);
     let Cli { everywhere, verb } = match cli {
         Ok(cli) => cli,
         Err(error) => return not_understood(&error, words),

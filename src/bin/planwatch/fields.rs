@@ -14,8 +14,24 @@ pub(crate) const CHANGE: [&str; 5] = ["verb", "dry_run", "changes", "refused", "
 pub(crate) const CLAIM: [&str; 6] = ["state", "step", "why", "claim", "dry_run", "diff"];
 
 /// The fields of all events together; one event has not all of them.
-pub(crate) const EVENT: [&str; 11] =
-    ["event", "of", "id", "plan", "title", "path", "at", "source", "old", "new", "attempt"];
+pub(crate) const EVENT: [&str; 13] = [
+    "event",
+    "of",
+    "id",
+    "plan",
+    "title",
+    "path",
+    "at",
+    "source",
+    "old",
+    "new",
+    "attempt",
+    "plans_total",
+    "steps_total",
+];
+
+/// Objects of a stream, which need not have every field that was asked for.
+const STREAMED: [&str; 2] = ["event", "ready"];
 
 const ENVELOPE: [&str; 2] = ["schema_version", "kind"];
 
@@ -46,7 +62,8 @@ pub(crate) fn keep(object: Value, wanted: &[String]) -> Result<Value, Failure> {
     }
     let key = object.get("kind").and_then(Value::as_str).and_then(list_key);
     let Some(key) = key else {
-        if object.get("kind").and_then(Value::as_str) != Some("event") {
+        let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+        if !STREAMED.contains(&kind) {
             let of_object = fields_of([&object]);
             let own: Vec<_> = of_object.into_iter().filter(|it| !ENVELOPE.contains(it)).collect();
             known(wanted, &own)?;

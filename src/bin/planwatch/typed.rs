@@ -60,6 +60,11 @@ pub(crate) fn with_texts_marked(typed: &[OsString]) -> Vec<OsString> {
     words
 }
 
+/// The first word that is no option: the verb, if there is one.
+pub(crate) fn verb(typed: &[OsString]) -> Option<String> {
+    typed[verb_at(typed)?].to_str().map(str::to_owned)
+}
+
 fn verb_at(typed: &[OsString]) -> Option<usize> {
     let mut is_value = false;
     for (at, word) in typed.iter().enumerate().skip(1) {

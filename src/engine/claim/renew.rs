@@ -29,7 +29,7 @@ pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, E
         None => claimed_step(context, &request.claim)?.ok_or_else(gone)?,
     };
     let (_writing, locked) = begin(context, "renew", request.mode, Sharing::Waived)?;
-    let plans = locked.tell(load::plan_with_dependencies(context, &step.plan).map_err(|_| gone())?);
+    let plans = locked.tell(load::around(context, &step, None).map_err(|_| gone())?);
     let (plan, step) = resolve::find_step(&plans, &step).map_err(|_| gone())?;
     let claim =
         step.claim.as_ref().filter(|it| it.id == request.claim && step.status.is(StepStatus::InProgress));

@@ -59,8 +59,9 @@ impl<'a> Locked<'a> {
 
     fn own(leases: Leases<'a>) -> Self {
         let own = leases.context.plans.own_records_to_write();
-        let records = own.and_then(|it| it.lock().ok().flatten());
-        Self { leases: Leases { own: records.as_ref().map(|it| it.records().clone()), ..leases }, records }
+        // Where nothing can be written, what is there is known all the same.
+        let records = own.as_ref().and_then(|it| it.lock().ok().flatten());
+        Self { leases: Leases { own, ..leases }, records }
     }
 
     /// As [`Leases::tell`], with the locks held: who made an unfinished claim is dead.

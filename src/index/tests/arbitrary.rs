@@ -192,6 +192,7 @@ pub(in crate::index) fn plan() -> impl Strategy<Value = Plan> {
             description,
             kind,
             program,
+            program_at: None,
             category,
             priority,
             tags,

@@ -58,6 +58,7 @@ fn auth() -> Plan {
         priority: Priority::High,
         tags: vec!["security".to_owned(), "web".to_owned()],
         program: Some(PlanId::new("launch")),
+        program_at: None,
         steps: vec![schema, login, tests, gone],
         ..plan("feature-auth", "User authentication", PlanStatus::Active)
     }
@@ -116,6 +117,7 @@ fn plan(name: &str, title: &str, status: PlanStatus) -> Plan {
         description: None,
         kind: PlanKind::Plan,
         program: None,
+        program_at: None,
         category: None,
         priority: Priority::Medium,
         tags: Vec::new(),

@@ -111,7 +111,7 @@ fn a_listed_step_without_a_file_is_there_and_pending() {
     let plan = plan_of("# P\n\n## Steps\n- step-1: A\n- step-2: B (depends: step-1)\n", &[("1", "")]);
     let missing = &plan.steps[1];
     assert_eq!((missing.title.as_str(), missing.has_file(), missing.depends.len()), ("B", false, 1));
-    assert_eq!(codes(&missing.problems), [("missing-step-file", 1, 1)]);
+    assert_eq!(codes(&missing.problems), [("missing-step-file", 5, 3)]);
 }
 
 #[test]

@@ -225,10 +225,18 @@ fn repointed_group(
     let spelled = |it: &references::Named| {
         heirs.iter().map(|new| respelled(plan, &line.text[it.span.clone()], new)).collect::<Vec<_>>()
     };
-    let n_old = group.items.iter().filter(|it| is_old(it)).count();
-    if n_old == 1 && !heirs.is_empty() {
+    let old_at: Vec<_> = (0..group.items.len()).filter(|it| is_old(&group.items[*it])).collect();
+    if old_at.len() == 1 && !heirs.is_empty() {
         let item = group.items.iter().filter(|it| is_old(it));
         return item.map(|it| (absolute(it.span.clone()), spelled(it).join(", "))).collect();
+    }
+    if let ([nth], [], false) = (old_at.as_slice(), heirs, group.items.len() == 1) {
+        // What is left keeps its separators and its lines.
+        let gone = match nth.checked_sub(1) {
+            Some(before) => group.items[before].outer.end..group.items[*nth].outer.end,
+            None => group.items[0].outer.start..group.items[1].outer.start,
+        };
+        return vec![(absolute(gone), String::new())];
     }
     let mut is_first = true;
     let mut kept = Vec::new();

@@ -94,8 +94,32 @@ fn what_is_no_step_among_the_dependencies_is_a_problem() {
     );
     check_problems(
         "- step-1: B (depends: step-0",
-        &[(13, "the parenthesis of the dependencies is not closed on its line")],
+        &[(13, "the parenthesis of the dependencies is not closed")],
     );
+}
+
+#[track_caller]
+fn check_depends(line: &str, title: &str, expected: &[&str]) {
+    for line in [line.to_owned(), line.replace('\n', "\r\n")] {
+        let lines = listed(&format!("## Steps\n- step-0: Z\n{line}\n- step-9: Y\n"));
+        assert_eq!(lines.len(), 3, "{line}");
+        assert_eq!(lines[1].title, title, "{line}");
+        let expected: Vec<_> = expected.iter().map(|it| step(it)).collect();
+        assert_eq!(lines[1].depends.clone().unwrap_or_default(), expected, "{line}");
+    }
+}
+
+#[test]
+fn dependencies_are_read_over_the_end_of_a_line() {
+    check_depends("- step-3: C (depends: step-0,\n  step-1)", "C", &["0", "1"]);
+    check_depends("- step-3: C (depends: step-0 and\nstep-1,\n  step-2) more", "C", &["0", "1", "2"]);
+    check_depends("- [ ] step-3: C\n  (depends: `step-0`)", "C", &["0"]);
+    check_depends("- step-3: C (depends:\n  step-0) more\n  (depends on step-1)", "C", &["0", "1"]);
+    check_depends("- step-3: C (depends on\n  step-0)", "C", &["0"]);
+    // What is no part of the paragraph says nothing, and an open parenthesis ends with its line.
+    check_depends("- step-3: C\n\n  (depends: step-0)", "C", &[]);
+    check_depends("- step-3: C\n  - (depends: step-0)", "C", &[]);
+    check_depends("- step-3: C (depends: step-0\n  and more", "C", &["0"]);
 }
 
 #[track_caller]
@@ -239,6 +263,22 @@ fn lines_of_other_plans_follow_too() {
     let file = "---\ntitle: x\n---\n## Steps\n- step-1: A (depends: q:2)\n- step-2: B (depends: 1)\n";
     let after = repointed(&plan(), file.as_bytes(), &step("q:2"), &[step("q:2.5")]);
     assert_eq!(String::from_utf8_lossy(&after), file.replace("q:2", "q:2.5"));
+}
+
+#[test]
+fn wrapped_dependencies_keep_their_lines() {
+    let file = "## Steps\n- step-1: A\n- step-2: B\n- step-3: C (depends: step-1,\n  step-2)\n  and more\n";
+    let moved = with_moved(&plan(), file.as_bytes(), &number("2"), &number("2.5"));
+    assert_eq!(String::from_utf8_lossy(&moved), file.replace("step-2", "step-2.5"));
+    let (removed, _) = without_step(&plan(), file.as_bytes(), &number("2"), &[]);
+    let expected = "## Steps\n- step-1: A\n- step-3: C (depends: step-1)\n  and more\n";
+    assert_eq!(String::from_utf8_lossy(&removed), expected);
+    let (removed, _) = without_step(&plan(), file.as_bytes(), &number("1"), &[]);
+    let expected = "## Steps\n- step-2: B\n- step-3: C (depends: step-2)\n  and more\n";
+    assert_eq!(String::from_utf8_lossy(&removed), expected);
+    let alone = "## Steps\n- step-1: A\n- step-3: C\n  (depends: step-1)\n- step-4: D\n";
+    let (removed, _) = without_step(&plan(), alone.as_bytes(), &number("1"), &[]);
+    assert_eq!(String::from_utf8_lossy(&removed), "## Steps\n- step-3: C\n- step-4: D\n");
 }
 
 fn any_list() -> impl Strategy<Value = String> {

@@ -117,6 +117,7 @@ pub(crate) struct Edit {
   planwatch set auth:2 depends-=1
   planwatch set auth:2 assignee --unset
   planwatch set auth:2 metadata '{rows: 40}' --yaml
+  planwatch set auth:2 'verify+={run: make, dir: web}' --yaml
 
 VALUE is text, whatever it looks like; --yaml takes it as YAML.")]
 pub(crate) struct Set {
@@ -196,6 +197,11 @@ pub(crate) struct Remove {
     /// Remove also what is in progress, what others wait for, and unknown files
     #[arg(long)]
     pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) by: By,
+    /// Claim that this update belongs to
+    #[arg(long, value_name = "CLAIM")]
+    pub(crate) claim: Option<String>,
     #[command(flatten)]
     pub(crate) dry_run: DryRun,
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::args::look::Check;
 use crate::context::Session;
 use crate::failure::Failure;
+use crate::output::Reader;
 use crate::screens::{DIM, GOOD, count, problems, text};
 use crate::table::paint;
 
@@ -27,8 +28,12 @@ pub(crate) fn run(session: &Session, args: &Check) -> Result<u8, Failure> {
         output.json("problem-list", found.to_json(&report))?;
     } else {
         let mendable = if report.problems.is_empty() { 0 } else { mendable(session, &context, args)? };
-        let fixed = report.fixed.as_ref().map(fixed).unwrap_or_default();
-        output.text(&format!("{fixed}{}", found.screen(mendable, output.width)))?;
+        match &report.fixed {
+            Some(fix) if fix.is_dry_run => output.text(&fixed(fix))?,
+            Some(fix) => output.told(&fixed(fix))?,
+            None => Reader::There,
+        };
+        output.text(&found.screen(mendable, output.width))?;
     }
     for refused in report.fixed.iter().flat_map(|it| &it.refused) {
         output.failure(&Failure::of(&refused.error));

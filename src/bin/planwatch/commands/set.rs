@@ -39,18 +39,23 @@ fn meant(key: &str) -> Option<String> {
     if known().any(|it| it == key) { None } else { nearest(key, known()) }
 }
 
+/// What is done with the text behind a sign.
+type Op = fn(String) -> SetOp;
+
 /// What `KEY`, `KEY+=V`, `KEY-=V`, a value and the options mean together.
 fn operation(key: &str, value: Option<String>, unset: bool, yaml: bool) -> Result<(String, SetOp), Failure> {
-    let joined = [("+=", SetOp::Add as fn(String) -> SetOp), ("-=", SetOp::Take)];
+    let add = if yaml { SetOp::AddYaml } else { SetOp::Add as Op };
+    let take = if yaml { SetOp::TakeYaml } else { SetOp::Take as Op };
+    let joined = [("+=", add), ("-=", take)];
     let joined = joined.into_iter().filter_map(|(sign, op)| {
         let (key, behind) = key.split_once(sign)?;
         Some((key.to_owned(), behind.to_owned(), op))
     });
     let joined = joined.min_by_key(|(key, _, _)| key.len());
     match (joined, value) {
-        (Some((key, _, _)), _) if unset || yaml => Err(Failure::usage(
-            format!("`{key}` is added to or taken from; --unset and --yaml are for whole values"),
-            "leave them out",
+        (Some((key, _, _)), _) if unset => Err(Failure::usage(
+            format!("`{key}` is added to or taken from; --unset removes the whole field"),
+            "leave it out",
         )),
         (Some((key, behind, op)), None) => Ok((key, op(behind))),
         // `tags+= web` is what a shell makes of a slip of the finger.
@@ -82,8 +87,8 @@ pub(crate) fn renumber(session: &Session, args: Move) -> Result<u8, Failure> {
 
 pub(crate) fn remove(session: &Session, args: Remove) -> Result<u8, Failure> {
     change::check_fields(session)?;
-    let Remove { ids, yes, force, dry_run } = args;
-    let request = RemoveRequest { ids, is_confirmed: yes, force, mode: dry_run.mode() };
+    let Remove { ids, yes, force, by, claim, dry_run } = args;
+    let request = RemoveRequest { ids, is_confirmed: yes, by: by.by, claim, force, mode: dry_run.mode() };
     let report = remove::remove(&session.context()?, &request)?;
     let code = change::print(session, &report)?;
     if !report.is_dry_run && !report.changes.is_empty() {
@@ -118,5 +123,8 @@ mod tests {
         assert!(operation("tags+=a", Some("b".to_owned()), false, false).is_err());
         assert!(operation("tags+=a", None, true, false).is_err());
         assert_eq!(operation("tags", None, true, false).unwrap().1, SetOp::Unset);
+        let yaml = |key| operation(key, None, false, true).unwrap().1;
+        assert_eq!(yaml("verify+={run: a}"), SetOp::AddYaml("{run: a}".to_owned()));
+        assert_eq!(yaml("verify-={run: a}"), SetOp::TakeYaml("{run: a}".to_owned()));
     }
 }

@@ -6,6 +6,8 @@ use planwatch::engine::error::Error;
 use planwatch::serve::changes::{Event, What};
 use planwatch::serve::watch::{self, Listener};
 
+use serde_json::json;
+
 use crate::context::Session;
 use crate::failure::Failure;
 use crate::fields;
@@ -42,6 +44,10 @@ impl Teller<'_> {
 
 impl Listener for Teller<'_> {
     fn ready(&mut self, plans: usize, steps: usize) -> ControlFlow<()> {
+        if self.output.is_json() {
+            let told = self.output.json("ready", json!({"plans_total": plans, "steps_total": steps}));
+            return self.go_on(told);
+        }
         self.output.aside_line(&format!(
             "watching {} with {}; Ctrl-C ends it",
             count(plans, "plan"),

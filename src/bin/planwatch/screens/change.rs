@@ -14,6 +14,9 @@ pub(crate) fn check_fields(session: &Session) -> Result<(), Failure> {
     session.output.check_fields(&fields::CHANGE)
 }
 
+/// Verbs that change more files than their line names, so that the diff comes before it.
+const SHOWN: [&str; 2] = ["move", "remove"];
+
 /// Prints what was done and what was refused; returns the exit code.
 pub(crate) fn print(session: &Session, report: &ChangeReport) -> Result<u8, Failure> {
     let output = &session.output;
@@ -27,6 +30,9 @@ pub(crate) fn print(session: &Session, report: &ChangeReport) -> Result<u8, Fail
         let diff = if report.diff.is_empty() { nothing() } else { text::diff(&report.diff) };
         output.text(&diff)?;
     } else {
+        if SHOWN.contains(&report.verb) && !report.diff.is_empty() {
+            output.told(&format!("{}\n", text::diff(&report.diff)))?;
+        }
         let lines: String = report.changes.iter().map(|it| line(report.verb, it)).collect();
         output.told(&text::hanging(&lines, output.width, 4))?;
     }
@@ -64,7 +70,11 @@ pub(crate) fn line(verb: &str, change: &Changed) -> String {
         (_, did) if !was_written => {
             format!("{name}: {}", if did.starts_with("already") { did } else { "nothing to change" })
         }
-        ("undo", did) => format!("{} {name}", escaped(&did.replace(" taken back", ": took back"))),
+        ("undo", did) => {
+            // One step may have several files, and each was taken back for itself.
+            let path = paint(BOLD, &escaped(&change.path));
+            format!("{} {path}", escaped(&did.replace(" taken back", ": took back")))
+        }
         ("done", "completed") => format!("{} {name}{before}", paint(style, "done")),
         ("new", did) => {
             let (word, rest) = did.split_once(' ').unwrap_or((did, ""));
