@@ -190,6 +190,8 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
         "next" => (&["next"], look::Next::augment_args),
         "search" | "recall" => (&["search", "recall"], look::Search::augment_args),
         "check" => (&["check"], look::Check::augment_args),
+        "claim" => (&["claim"], work::Claim::augment_args),
+        "release" => (&["release"], work::Release::augment_args),
         "start" => (&["start"], work::Start::augment_args),
         "done" | "complete" => (&["done", "complete"], work::Done::augment_args),
         "fail" => (&["fail"], work::Fail::augment_args),
