@@ -13,13 +13,16 @@ mod displaced;
 mod error;
 mod facts;
 mod fallback;
+mod git_dir;
 mod journal;
 mod locked;
 mod look;
 mod moves;
 mod names;
 mod plans_dir;
+mod process;
 mod real;
+mod records;
 mod runtime;
 mod scan;
 mod sweep;
@@ -32,15 +35,18 @@ pub use daemon::{DaemonLock, Directories};
 pub use displaced::{Kept, KeptWhy};
 pub use error::{ChangeError, DiskError};
 pub use facts::{Abilities, FileSystem, watch_limit};
+pub use git_dir::{Head, Worktree};
 pub use journal::FileOp;
 pub use locked::{Done, Locked, Written};
 pub use look::{make_plans_dir, read_file};
 pub use plans_dir::{FILE_LIMIT, PlansDir, Snapshot};
+pub use process::{Process, ProcessState, boot};
 pub use real::RealDisk;
+pub use records::{LockedRecords, Records};
 pub use scan::{PlanDir, Scan, ScanEntry, Trouble};
 pub use undo::{OwnWrite, UndoEntry, UndoError, Undone};
 
 #[cfg(test)]
-mod model;
+pub(crate) mod model;
 #[cfg(test)]
 mod tests;

@@ -63,6 +63,8 @@ pub enum Notice {
     Kept { path: String, kept: String, why: String },
     /// `.planwatch/` came from elsewhere and was moved aside unread.
     ForeignStateMoved { to: String },
+    /// Claims cannot be recorded where other working trees would see them; there are none yet.
+    ClaimsNotShared { path: String, why: String },
     /// An unfinished change of several files was finished or taken back.
     Recovered { what: String },
 }

@@ -5,6 +5,7 @@
 
 pub mod add;
 pub mod check;
+pub mod claim;
 pub mod config;
 pub mod context;
 pub mod create;
@@ -16,6 +17,7 @@ pub mod next;
 pub mod note;
 pub(crate) mod outline;
 pub mod refresh;
+pub mod release;
 pub mod remove;
 pub mod renumber;
 pub mod search;
@@ -30,6 +32,7 @@ pub mod write;
 
 mod attention;
 mod graph;
+mod leases;
 pub(crate) mod load;
 mod owner;
 mod plan_file;

@@ -99,6 +99,10 @@ pub(crate) enum Verb {
     Search(look::Search),
     /// Report what is wrong in the files, and where
     Check(look::Check),
+    /// Take a step that nobody else gets
+    Claim(work::Claim),
+    /// Give steps back unfinished
+    Release(work::Release),
     /// Begin steps, or activate a draft plan
     Start(work::Start),
     /// Complete steps, or a plan
@@ -188,6 +192,8 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
         "next" => (&["next"], look::Next::augment_args),
         "search" | "recall" => (&["search", "recall"], look::Search::augment_args),
         "check" => (&["check"], look::Check::augment_args),
+        "claim" => (&["claim"], work::Claim::augment_args),
+        "release" => (&["release"], work::Release::augment_args),
         "start" => (&["start"], work::Start::augment_args),
         "done" | "complete" => (&["done", "complete"], work::Done::augment_args),
         "fail" => (&["fail"], work::Fail::augment_args),

@@ -2,6 +2,7 @@
 
 mod add;
 mod check;
+mod claim;
 mod doctor;
 mod edit;
 mod help;
@@ -79,6 +80,8 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Next(args) => next::run(session, args),
         Verb::Search(args) => search::run(session, &args),
         Verb::Check(args) => check::run(session, &args),
+        Verb::Claim(args) => claim::run(session, args),
+        Verb::Release(args) => claim::release(session, args),
         Verb::Start(args) => moves::run(session, Move::Start, args.of),
         Verb::Done(args) => moves::run(session, Move::Done, args.of),
         Verb::Fail(args) => moves::run(session, Move::Fail, args.of),

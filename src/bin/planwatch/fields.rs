@@ -10,6 +10,9 @@ use crate::failure::Failure;
 /// The fields of what a writing verb answers; known beforehand, so that a wrong field writes nothing.
 pub(crate) const CHANGE: [&str; 5] = ["verb", "dry_run", "changes", "refused", "diff"];
 
+/// The fields of what `claim` answers; known beforehand for the same reason.
+pub(crate) const CLAIM: [&str; 6] = ["state", "step", "why", "claim", "dry_run", "diff"];
+
 /// The fields of all events together; one event has not all of them.
 pub(crate) const EVENT: [&str; 15] = [
     "event",

@@ -29,6 +29,8 @@ pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 5] = [
     (
         "Work",
         &[
+            ("claim", true),
+            ("release", false),
             ("start", false),
             ("done", true),
             ("fail", false),
