@@ -103,8 +103,10 @@ pub struct UndoEntry {
 }
 
 /// What planwatch left in a file, by its log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OwnWrite {
+    /// The step of `undo` that it belongs to.
+    pub unit: u64,
     /// Relative to the plans directory.
     pub path: PathBuf,
     /// The first 16 digits of the content's hash; none if the path went.
@@ -214,6 +216,7 @@ impl Record {
 
     fn leaves(&self, verb: &str, by: &str) -> Vec<OwnWrite> {
         let write = |path: &Text, left: Option<u64>| OwnWrite {
+            unit: self.unit,
             path: path.path(),
             left: left.map(|it| format!("{it:016x}")),
             verb: verb.to_owned(),
@@ -237,7 +240,7 @@ impl Record {
             What::Renamed { from, to } => What::Renamed { from: to.clone(), to: from.clone() },
             What::CreatedDir { .. } | What::Undone => return Vec::new(),
         };
-        Self::new(back).leaves("undo", by)
+        Self { unit: self.unit, ..Self::new(back) }.leaves("undo", by)
     }
 
     /// The version that this record needs.

@@ -9,11 +9,12 @@ mod telling;
 #[cfg(target_os = "linux")]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
+use crate::disk::OwnWrite;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::index::Generation;
@@ -48,6 +49,8 @@ pub(super) struct Daemon<'a> {
     identity: Option<(u64, u64)>,
     since: Time,
     known: BTreeMap<PlanId, KnownPlan>,
+    /// Writes of planwatch that were told, or came before: the same text again is somebody else's doing.
+    credited: HashSet<OwnWrite>,
     /// The commit of the index that holds everything that events told of so far.
     sure: Option<Generation>,
     dirty: Dirty,
@@ -98,6 +101,7 @@ impl<'a> Daemon<'a> {
             identity: now.plans.identity(),
             since: now.now,
             known: BTreeMap::new(),
+            credited: now.plans.own_writes().into_iter().collect(),
             sure: None,
             dirty: Dirty::default(),
             untold: BTreeMap::new(),

@@ -113,10 +113,26 @@ fn a_second_watch_follows_the_first() {
     assert!(events.next().ends_with("pending → in_progress"));
     assert_eq!(watched.place.run("done fence-repair:4").code, 0);
     assert!(events.next().ends_with("in_progress → completed  (done, ann)"));
+    let done = watched.place.text(STEP);
     assert_eq!(watched.place.run("undo").code, 0);
     assert!(events.next().ends_with("completed → in_progress  (undo, ann)"));
+    // The same bytes once more are not the engine's doing, as after `git stash pop`.
+    watched.place.write(STEP, done);
+    assert!(events.next().ends_with("in_progress → completed"));
     assert_eq!(watched.place.run("watch --stop").code, 0);
     assert_eq!(asides.end(), ["the process that watched has ended: it was told to stop"]);
+    assert!(child.wait().expect("it ended").success());
+}
+
+#[test]
+fn a_follower_that_reads_json_hears_first_that_it_can() {
+    let watched = Watched::start(Place::with_examples());
+    let mut command = watched.place.command();
+    let mut child = command.args(["watch", "--json"]).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut events = lines_of(child.stdout.take().expect("it is piped"));
+    let ready: Value = serde_json::from_str(&events.next()).expect("an object");
+    assert_eq!((&ready["kind"], &ready["plans_total"]), (&json!("ready"), &json!(5)));
+    assert_eq!(watched.place.run("watch --stop").code, 0);
     assert!(child.wait().expect("it ended").success());
 }
 

@@ -58,7 +58,9 @@ impl Daemon<'_> {
             return Ok(Flow::Continue(()));
         }
         let context = (self.context)()?;
-        let (root, own) = (context.root_name(), context.plans.own_writes());
+        let (root, mut own) = (context.root_name(), context.plans.own_writes());
+        self.credited.retain(|it| own.contains(it));
+        own.retain(|it| !self.credited.contains(it));
         for (id, untold) in due {
             let plan = load::one_plan(&context, &id)?.filter(|it| !it.is_archived);
             let teller = Teller { now: context.now, root: &root, own: &own, sight: untold.sight(now) };
@@ -70,6 +72,8 @@ impl Daemon<'_> {
             if told.is_unsettled {
                 let held_since = untold.held_since.or(Some(now));
                 self.untold.insert(id, Untold { first: now, held_since, ..untold });
+            } else {
+                self.credited.extend(own.iter().filter(|it| it.path.starts_with(id.as_str())).cloned());
             }
             for event in &told.events {
                 let json = event.to_json();

@@ -86,8 +86,9 @@ fn within<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<
 fn follow(client: Client, teller: Teller<'_>) -> Result<u8, Failure> {
     let teller = std::cell::RefCell::new(teller);
     let ready = &mut |status: &Status| {
-        teller.borrow().output.aside_line(&format!("{}; its events follow", who(status)));
-        ControlFlow::Continue(())
+        let mut teller = teller.borrow_mut();
+        teller.output.aside_line(&format!("{}; its events follow", who(status)));
+        if teller.output.is_json() { teller.ready(status) } else { ControlFlow::Continue(()) }
     };
     let end = client.follow(ready, &mut |event| teller.borrow_mut().event(event));
     let teller = teller.into_inner();
