@@ -205,17 +205,17 @@ def shuffle(it, rng, n):
         for step in range(1, 4):
             it.step(f"made-{n}/step-{step}.md", rng.choice(STATUSES))
     elif kind == 1:
-        rng.choice(plans).rename(it.plans / f"named-{n}")
+        rng.choice(plans).rename(it.plans / f"named-{n}-{rng.randrange(1 << 30)}")
     elif kind == 2:
         shutil.rmtree(rng.choice(plans))
     elif kind == 3:
         archive = it.plans / "_archive"
         archive.mkdir(exist_ok=True)
         plan = rng.choice(plans)
-        plan.rename(archive / f"{plan.name}-{n}")
+        plan.rename(archive / f"{plan.name}-{rng.randrange(1 << 30)}")
     else:
         plan = rng.choice(plans)
-        outside = it.top / f"outside-{n}"
+        outside = it.top / f"outside-{rng.randrange(1 << 30)}"
         plan.rename(outside)
         it.step(f"{plan.name}/step-7.md", rng.choice(STATUSES))
         shutil.rmtree(plan)
