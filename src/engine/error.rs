@@ -35,6 +35,9 @@ pub enum Error {
     /// The claim that the update names is no longer the step's.
     #[error("the claim `{claim}` of `{id}` is gone; the result is kept as a note")]
     ClaimLost { id: String, claim: String },
+    /// A command came with the repository, and nobody has said yet that it may run.
+    #[error("{what} is not trusted: `{command}` in {directory}")]
+    NotTrusted { what: String, name: String, command: String, directory: String, hash: String },
     /// The file cannot be written safely.
     #[error("{}:{}:{}: {}", problem.path, problem.line, problem.column, problem.message)]
     File { problem: Box<Problem> },
@@ -85,6 +88,7 @@ impl Error {
             Self::ConfirmationNeeded { .. } => "confirmation-needed",
             Self::Claimed { .. } => "claimed",
             Self::ClaimLost { .. } => "claim-lost",
+            Self::NotTrusted { .. } => "not-trusted",
             Self::File { problem } => problem.code.text(),
             Self::Conflict { code, .. } | Self::Edit { code, .. } | Self::Failed { code, .. } => code,
             Self::Disk(error) => error.code(),
@@ -123,6 +127,9 @@ impl Error {
                 "name the claim with --claim ID, or use --force, which is recorded".to_owned()
             }
             Self::ClaimLost { id, .. } => format!("see `planwatch show {id}`"),
+            Self::NotTrusted { name, hash, .. } => {
+                format!("read it, then `planwatch trust {name} --trust-hash {hash}` lets it run")
+            }
             Self::File { problem } => problem.hint.clone(),
             Self::Edit { by_hand, .. } => format!("by hand: {by_hand}"),
             Self::Usage { hint, .. } | Self::Conflict { hint, .. } | Self::Failed { hint, .. } => {
@@ -148,6 +155,9 @@ impl Error {
             Self::ConfirmationNeeded { id, phase } => json!({"id": id, "phase": phase}),
             Self::Claimed { id, by } => json!({"id": id, "by": by}),
             Self::ClaimLost { id, claim } => json!({"id": id, "claim": claim}),
+            Self::NotTrusted { what, command, directory, hash, .. } => {
+                json!({"what": what, "command": command, "directory": directory, "hash": hash})
+            }
             Self::File { problem } => {
                 json!({"path": problem.path, "line": problem.line, "column": problem.column})
             }
@@ -166,7 +176,7 @@ impl Error {
             | Self::DependenciesOpen { .. }
             | Self::Claimed { .. }
             | Self::ClaimLost { .. } => 4,
-            Self::ConfirmationNeeded { .. } => 5,
+            Self::ConfirmationNeeded { .. } | Self::NotTrusted { .. } => 5,
             Self::File { .. } => 6,
             Self::Edit { code, .. } => {
                 if matches!(*code, "file-full" | "no-room" | "bug") {

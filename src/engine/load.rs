@@ -284,7 +284,7 @@ fn source(context: &Context, found: &Found) -> (Source, String) {
     (Source { path: found.path.clone(), content }, hash)
 }
 
-fn read_source(context: &Context, path: &str) -> Result<Content, Unread> {
+pub(crate) fn read_source(context: &Context, path: &str) -> Result<Content, Unread> {
     context.plans.read(Path::new(path)).map(content).map_err(|error| unread(context, &error))
 }
 

@@ -3,8 +3,11 @@
 //! Pure: no file is opened here and no clock is read. A broken file is data, a [`problem::Problem`], never an error.
 
 pub mod change;
+pub mod decision;
+pub mod entry;
 pub mod file_name;
 pub mod id;
+pub mod insight;
 pub mod model;
 pub mod moves;
 pub mod plans;
@@ -12,6 +15,7 @@ pub mod problem;
 pub mod read;
 pub mod records;
 pub mod rules;
+pub mod script;
 pub mod step_number;
 pub mod time;
 pub mod words;

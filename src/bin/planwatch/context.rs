@@ -152,6 +152,8 @@ impl Session {
         let state = etcetera::choose_base_strategy().ok().and_then(|it| it.state_dir());
         let plans = PlansDir::open(Arc::clone(&self.disk), plans, state.as_deref())?;
         let output = self.output.clone();
+        let above = || plans.root().parent().unwrap_or(plans.root()).to_path_buf();
+        let root = workspace.repository.clone().unwrap_or_else(above);
         Ok(Context {
             plans,
             now: now(),
@@ -160,6 +162,7 @@ impl Session {
             reading: self.reading,
             here: Here {
                 directory: self.directory.clone(),
+                root,
                 plan: text("PLANWATCH_PLAN"),
                 step: text("PLANWATCH_STEP"),
                 claim: text("PLANWATCH_CLAIM"),
