@@ -1,3 +1,4 @@
 //! The only starter of processes.
 
 pub mod editor;
+pub mod shell;

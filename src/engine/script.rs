@@ -64,7 +64,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     let mut report = ChangeReport::new("script add", request.mode);
     report.changes.push(changed(context, &id, &new.name, &path, "added"));
     report.diff = writing.diff;
-    report.hints.push(format!("planwatch script run {id}"));
+    report.hints.push(format!("planwatch trust {id}"));
     Ok(report)
 }
 
@@ -131,6 +131,12 @@ fn one(context: &Context, name: &str) -> Result<Script, Error> {
         let nearest = nearest(wanted, all.iter().map(|it| it.id.as_str()));
         Error::NotFound { what: "script", name: name.to_owned(), nearest }
     })
+}
+
+/// The file of a script, also of one that is there no more.
+pub fn file_of(context: &Context, name: &str) -> PathBuf {
+    let id = one(context, name).map_or_else(|_| entry::id_of(name).to_owned(), |it| it.id);
+    context.plans.root().join(script::DIRECTORY).join(format!("{id}.md"))
 }
 
 /// A script with everything that is needed to start it.
@@ -235,7 +241,7 @@ pub fn runnable(context: &Context, name: &str, trust_hash: Option<&str>) -> Resu
     let Some(directory) = found.directory_path.clone() else {
         let message = format!("there is no directory `{}` in the repository", found.script.directory);
         let hint = format!("correct `directory` in {}", found.path());
-        return Err(Error::Failed { code: "not-found", message, hint });
+        return Err(Error::Failed { code: "directory-missing", message, hint });
     };
     trust::check(context, &found.subject, trust_hash)?;
     Ok(Runnable { id: found.script.id, command: found.script.command, directory })

@@ -111,7 +111,7 @@ pub fn is_trusted(context: &Context, subject: &Subject) -> bool {
 pub fn check(context: &Context, subject: &Subject, given: Option<&str>) -> Result<(), Error> {
     match given {
         Some(given) if given == subject.hash => Ok(()),
-        Some(_) => Err(other_hash(subject)),
+        Some(given) => Err(other_hash(subject, given)),
         None if is_trusted(context, subject) => Ok(()),
         None => Err(refused(subject)),
     }
@@ -123,16 +123,19 @@ pub fn refused(subject: &Subject) -> Error {
     Error::NotTrusted { what, name, command, directory, hash }
 }
 
-fn other_hash(subject: &Subject) -> Error {
-    let Subject { what, hash, command, .. } = subject;
-    let message = format!("{what} is not what was read: its hash is {hash}");
-    Error::Conflict { code: "not-trusted", message, hint: format!("it runs `{command}` as it is") }
+fn other_hash(subject: &Subject, given: &str) -> Error {
+    let Subject { what, name, hash, .. } = subject;
+    Error::Conflict {
+        code: "trust-hash-differs",
+        message: format!("the hash of {what} is {hash}, not {given}"),
+        hint: format!("read what would run: `planwatch script show {name}`"),
+    }
 }
 
 /// Remembers that exactly this may run.
 pub fn trust(context: &Context, subject: &Subject, given: Option<&str>) -> Result<(), Error> {
-    if given.is_some_and(|it| it != subject.hash) {
-        return Err(other_hash(subject));
+    if let Some(other) = given.filter(|it| *it != subject.hash) {
+        return Err(other_hash(subject, other));
     }
     let store = store(context).ok_or_else(no_store)?;
     let trusted = Trusted {

@@ -204,7 +204,8 @@ impl NewDecision {
 
     /// Returns whether a file says again what it was made of: a text may hold what ends its section.
     pub fn is_said_by(&self, read: &Decision) -> bool {
-        folded(&read.topic) == folded(&self.topic)
+        read.problems.iter().all(|it| !it.code.refuses_writing())
+            && folded(&read.topic) == folded(&self.topic)
             && read.decision == trimmed(&self.text)
             && read.reasoning.as_deref() == self.reasoning()
     }

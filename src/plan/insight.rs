@@ -97,8 +97,9 @@ impl NewInsight {
 
     /// Returns whether a file says again what it was made of: a merge conflict, as one, is no text of a file.
     pub fn is_said_by(&self, read: &Insight) -> bool {
-        read.title == self.title
-            && (read.text == trimmed(&self.text) || read.text.ends_with(trimmed(&self.text)))
+        read.problems.iter().all(|it| !it.code.refuses_writing())
+            && read.title == self.title
+            && read.text.ends_with(trimmed(&self.text))
     }
 }
 

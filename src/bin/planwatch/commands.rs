@@ -4,10 +4,12 @@ mod add;
 mod check;
 mod edit;
 mod help;
+mod know;
 mod list;
 mod moves;
 mod new;
 mod next;
+mod script;
 mod search;
 mod set;
 mod setup;
@@ -94,6 +96,10 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Move(args) => set::renumber(session, args),
         Verb::Remove(args) => set::remove(session, args),
         Verb::Undo(args) => undo::run(session, &args),
+        Verb::Decide(args) => know::decide(session, args),
+        Verb::Insight(args) => know::insight(session, args),
+        Verb::Script(args) => script::run(session, args),
+        Verb::Trust(args) => script::trust(session, &args),
         Verb::Watch(_) => watch::run(session),
         Verb::Sql(args) => sql::run(session, &args),
         Verb::Completions(args) => setup::completions(session, &args),

@@ -40,6 +40,12 @@ fn list_key(kind: &str) -> Option<&'static str> {
         "problem-list" => "problems",
         "undo-list" => "changes",
         "search" => "hits",
+        "decision-list" => "decisions",
+        "insight-list" => "insights",
+        "topic-list" => "topics",
+        "script-list" => "scripts",
+        "trust-list" => "items",
+        "trusted-list" => "trusted",
         "table" => "rows",
         _ => return None,
     };

@@ -14,7 +14,7 @@ use crate::table::paint;
 pub(crate) use topics::{names, topic};
 
 /// The verbs by group; those with `true` are on the first screen.
-pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 5] = [
+pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 7] = [
     (
         "Look",
         &[
@@ -51,6 +51,8 @@ pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 5] = [
             ("undo", false),
         ],
     ),
+    ("Know", &[("decide", false), ("insight", false), ("script", false)]),
+    ("Agents", &[("trust", false)]),
     ("Serve", &[("watch", false)]),
     ("Set up", &[("sql", false), ("completions", false), ("man", false), ("help", false)]),
 ];
