@@ -38,6 +38,23 @@ impl PlansDir {
     }
 }
 
+impl PlansDir {
+    /// The clock of the file system itself, asked by writing a file, so that neither a clock that was set nor another
+    /// machine's matters; the machine's clock where nothing can be written.
+    pub fn stamp_ns(&self) -> i128 {
+        let Some(dir) = self.runtime_dir() else { return self.now_ns() };
+        let path = dir.join("clock");
+        let open = self.disk.open(&path, Open::InPlace).or_else(|_| self.disk.open(&path, Open::New(0o600)));
+        let stamped = open.and_then(|it| it.write(b".").and_then(|()| it.stat()));
+        stamped.map_or_else(|_| self.now_ns(), |it| it.mtime_ns)
+    }
+
+    /// The directory for an index of these plans, which exists.
+    pub fn index_dir(&self) -> Option<PathBuf> {
+        self.runtime_dir()
+    }
+}
+
 /// Reads a regular file anywhere, as a configuration beside the plans directory.
 pub fn read_file(disk: &dyn Disk, path: &Path) -> Result<Vec<u8>, DiskError> {
     let unread = |error| DiskError::reading(path, error);

@@ -35,7 +35,7 @@ pub use locked::{Done, Locked, Written};
 pub use look::{make_plans_dir, read_file};
 pub use plans_dir::{FILE_LIMIT, PlansDir, Snapshot};
 pub use real::RealDisk;
-pub use scan::{Scan, ScanEntry, Trouble};
+pub use scan::{PlanDir, Scan, ScanEntry, Trouble};
 pub use undo::{UndoEntry, UndoError, Undone};
 
 #[cfg(test)]

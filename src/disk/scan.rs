@@ -37,6 +37,14 @@ pub struct Trouble {
     pub error: DiskError,
 }
 
+/// A directory, or a link to one, that may be a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanDir {
+    pub relative: PathBuf,
+    /// Of the name itself.
+    stat: Stat,
+}
+
 /// How deep a directory is listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Depth {
@@ -44,24 +52,38 @@ enum Depth {
     Names,
     /// Also the names in its directories.
     Nested,
-    /// Also one level more: `_archive` holds plans, which hold directories.
-    Plans,
 }
 
 impl PlansDir {
     /// Lists the whole tree: plans with their files and one level of nested directories, and
     /// the `_` directories. Hidden directories, `.planwatch` among them, are left out.
     pub fn scan(&self) -> Scan {
-        let mut scan = Scan::default();
+        let (dirs, mut scan) = self.plan_dirs();
+        for dir in &dirs {
+            self.scan_dir(dir, &mut scan);
+        }
+        scan.sorted()
+    }
+
+    /// Lists the directories that [`scan`](Self::scan) looks into, sorted, and what it finds beside them; each can then
+    /// be looked at by itself, in any thread.
+    pub fn plan_dirs(&self) -> (Vec<PlanDir>, Scan) {
+        let (mut scan, mut dirs) = (Scan::default(), Vec::new());
         match self.disk.list(&self.root) {
             Err(error) => scan.trouble(PathBuf::new(), DiskError::reading(&self.root, error)),
             Ok(names) => {
                 for (name, stat) in names {
-                    self.scan_top(&name, stat, &mut scan);
+                    self.list_top(&name, stat, &mut dirs, &mut scan);
                 }
             }
         }
-        scan.sorted()
+        dirs.sort_by(|a, b| a.relative.cmp(&b.relative));
+        (dirs, scan)
+    }
+
+    /// Lists one of them: its files and one level of nested directories, in no order.
+    pub fn scan_dir(&self, dir: &PlanDir, scan: &mut Scan) {
+        self.scan_entry(dir.relative.clone(), dir.stat, Depth::Nested, scan);
     }
 
     /// Lists one plan's directory, its files and one level of nested directories.
@@ -79,19 +101,42 @@ impl PlansDir {
         scan.sorted()
     }
 
-    fn scan_top(&self, name: &OsStr, stat: io::Result<Stat>, scan: &mut Scan) {
+    fn list_top(&self, name: &OsStr, stat: io::Result<Stat>, dirs: &mut Vec<PlanDir>, scan: &mut Scan) {
         if name.as_bytes().starts_with(b".") {
             return;
         }
         let relative = PathBuf::from(name);
-        let depth = if name == "_archive" || name == "_templates" { Depth::Plans } else { Depth::Nested };
-        match stat {
-            Err(error) => scan.trouble(relative, DiskError::reading(Path::new(name), error)),
+        let stat = match stat {
+            Err(error) => return scan.trouble(relative, DiskError::reading(Path::new(name), error)),
             // Files beside the plans are nobody's plan.
-            Ok(stat) if matches!(stat.kind, FileKind::Dir | FileKind::Symlink) => {
-                self.scan_entry(relative, stat, depth, scan);
+            Ok(stat) if !matches!(stat.kind, FileKind::Dir | FileKind::Symlink) => return,
+            Ok(stat) => stat,
+        };
+        if name != "_archive" && name != "_templates" {
+            return dirs.push(PlanDir { relative, stat });
+        }
+        let (real, stat) = match self.behind_link(&relative, stat) {
+            Ok(found) => found,
+            Err(error) => return scan.trouble(relative, error),
+        };
+        scan.entries.push(ScanEntry { relative: relative.clone(), stat });
+        if stat.kind != FileKind::Dir {
+            return;
+        }
+        match self.disk.list(&self.root.join(&real)) {
+            Err(error) => scan.trouble(relative, DiskError::reading(&self.root.join(&real), error)),
+            Ok(names) => {
+                for (name, stat) in names {
+                    let relative = relative.join(name);
+                    match stat {
+                        Ok(stat) => dirs.push(PlanDir { relative, stat }),
+                        Err(error) => {
+                            let error = DiskError::reading(&self.root.join(&relative), error);
+                            scan.trouble(relative, error);
+                        }
+                    }
+                }
             }
-            Ok(_) => {}
         }
     }
 
@@ -131,7 +176,6 @@ impl PlansDir {
             }
         };
         let deeper = match depth {
-            Depth::Plans => Depth::Nested,
             Depth::Nested => Depth::Names,
             Depth::Names => {
                 // Below this only the names count.

@@ -65,8 +65,7 @@ pub fn check(context: &Context, request: &CheckRequest) -> Result<CheckReport, E
 }
 
 fn problems(context: &Context) -> Result<Vec<Problem>, Error> {
-    let plans = load::all(context)?;
-    let mut found = load::scan_problems(context);
+    let (plans, mut found) = load::all_and_problems(context);
     for plan in plans.iter() {
         found.extend(plan.problems.iter().cloned());
         for step in &plan.steps {

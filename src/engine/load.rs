@@ -1,16 +1,20 @@
 //! Plans into memory: all of them, through the index or from the files, or the few that a write needs.
 
 mod around;
+mod files;
+mod parallel;
+mod refresh;
+mod some;
+mod text;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::disk::{self, DiskError, FileKind, ScanEntry};
-use crate::engine::context::{Context, Notice, Reading};
+use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::resolve::Side;
-use crate::index::freshness::{self, Freshness, Stamp};
-use crate::index::{FileRow, Index, IndexError, Opened, Place, Snapshot};
+use crate::index::Stamp;
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
@@ -21,126 +25,26 @@ use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
 
 pub(crate) use around::{Own, around};
+pub(crate) use refresh::{Fresh, Wanted, fresh, fresh_of};
+pub(crate) use some::some;
+pub(crate) use text::search;
 
 /// Loads all plans as they are now, live and archived, with every problem between them.
 ///
-/// The index answers if no file changed since it was made; if anything differs it is made anew first.
+/// What the index holds of files that have not changed since is taken from it.
 pub(crate) fn all(context: &Context) -> Result<Plans, Error> {
-    match context.reading {
-        Reading::Files => Ok(from_files(context, Bodies::Drop).plans),
-        // Whatever the index cannot hold, the files still say.
-        Reading::Index => Ok(ask(context, |index| index.load())
-            .map_or_else(|_| from_files(context, Bodies::Drop).plans, Plans::new)),
-    }
+    Ok(all_and_problems(context).0)
 }
 
-/// A question to an index, which may be asked twice.
-type Question<'a, T> = &'a dyn Fn(&Snapshot<'_>) -> Result<T, IndexError>;
-
-/// Asks an index that holds what the files hold now: the kept one, or with `--no-index` one in memory.
-///
-/// An index that cannot be kept, or fails on the way, is told of and replaced by one in memory for this answer.
-pub(crate) fn ask<T>(
-    context: &Context,
-    question: impl Fn(&Snapshot<'_>) -> Result<T, IndexError>,
-) -> Result<T, Error> {
-    let directory = match context.reading {
-        Reading::Index => context.plans.runtime_dir(),
-        Reading::Files => None,
-    };
-    let Some(directory) = directory else { return Ok(ask_memory(context, &question)?) };
-    match ask_kept(context, &directory, &question) {
-        Err(error) if !error.is_the_askers() => {
-            (context.tell)(Notice::IndexInMemory { why: error.to_string() });
-            Ok(ask_memory(context, &question)?)
-        }
-        answer => Ok(answer?),
-    }
-}
-
-fn ask_memory<T>(context: &Context, question: Question<'_, T>) -> Result<T, IndexError> {
-    let (mut index, _) = Index::open(Place::Memory)?;
-    fill(context, &mut index)?;
-    question(&index.snapshot()?)
-}
-
-fn ask_kept<T>(context: &Context, directory: &Path, question: Question<'_, T>) -> Result<T, IndexError> {
-    let (mut index, opened) = Index::open(Place::Directory(directory))?;
-    if let Opened::Rebuilt { why } = opened {
-        (context.tell)(Notice::IndexRebuilt { why });
-    }
-    match ask_fresh(context, &mut index, question) {
-        Ok(Some((answer, settled))) => {
-            // The contents are the same, so the next look need not read them again; if it cannot be said, it will.
-            index.restamp(&settled).ok();
-            return Ok(answer);
-        }
-        Ok(None) => {}
-        Err(IndexError::Damaged { what }) => (context.tell)(Notice::IndexRebuilt { why: what }),
-        Err(error) => return Err(error),
-    }
-    fill(context, &mut index)?;
-    question(&index.snapshot()?)
-}
-
-fn fill(context: &Context, index: &mut Index) -> Result<(), IndexError> {
-    let loaded = from_files(context, Bodies::Keep);
-    index.replace(&loaded.rows, &loaded.plans.into_vec())
-}
-
-/// Answers from the index if it speaks of the files as they are; contents are read only where a stamp leaves a doubt.
-///
-/// Rows and answer come from one snapshot, so that another process's writing cannot fall between them.
-fn ask_fresh<T>(
-    context: &Context,
-    index: &mut Index,
-    question: Question<'_, T>,
-) -> Result<Option<(T, Vec<FileRow>)>, IndexError> {
-    let read_at = clock(context);
-    let snapshot = index.snapshot()?;
-    let rows = snapshot.files()?;
-    let mut found: Vec<_> = plan_files(context).into_iter().map(|it| (it.path, it.stamp)).collect();
-    found.push(words_row(context));
-    let doubtful = match freshness::compare(&rows, &found) {
-        Freshness::Same => Vec::new(),
-        Freshness::Differs => return Ok(None),
-        Freshness::Doubt(paths) => paths,
-    };
-    let mut settled = Vec::new();
-    for path in doubtful {
-        let Some(row) = rows.iter().find(|it| it.path == path) else { return Ok(None) };
-        let hash = context.plans.read(Path::new(&path)).map(|it| etag(&it.bytes)).unwrap_or_default();
-        if hash != row.hash {
-            return Ok(None);
-        }
-        let stamp = found.iter().find(|(it, _)| *it == path).map(|(_, stamp)| *stamp);
-        settled.extend(stamp.map(|it| FileRow::new(path, it, hash, read_at)));
-    }
-    Ok(Some((question(&snapshot)?, settled)))
-}
-
-fn clock(context: &Context) -> i64 {
-    i64::try_from(context.plans.now_ns()).unwrap_or(i64::MAX)
-}
-
-/// The project's own status words decide how files are read, so they stand among the files.
-fn words_row(context: &Context) -> (String, Stamp) {
-    let hash = blake3::hash(format!("{:?}", context.config.words).as_bytes());
-    let [a, b, c, d, e, f, g, h, ..] = *hash.as_bytes();
-    ("planwatch.toml".to_owned(), Stamp::new(u64::from_le_bytes([a, b, c, d, e, f, g, h]) >> 1, 0, 0, 0, 0))
+/// As [`all`], and with it what no plan could be made of: broken links, unreadable directories, special files.
+pub(crate) fn all_and_problems(context: &Context) -> (Plans, Vec<Problem>) {
+    let Fresh { plans, problems, .. } = fresh(context, Wanted::Plans);
+    (Plans::judged(plans), problems)
 }
 
 /// A content hash as files and surfaces show it.
 pub(crate) fn etag(bytes: &[u8]) -> String {
-    let mut hash = blake3::hash(bytes).to_hex().to_string();
-    hash.truncate(32);
-    hash
-}
-
-/// Everything that was read, and what the index remembers of each file.
-struct Loaded {
-    plans: Plans,
-    rows: Vec<FileRow>,
+    blake3::hash(bytes).to_hex()[..32].to_owned()
 }
 
 /// A path that says something about a plan: a file of one, a near miss, a nested plan.
@@ -161,11 +65,6 @@ enum Meaning {
     Nested(String),
 }
 
-/// Lists what the plans directory holds of plans, sorted by path.
-fn plan_files(context: &Context) -> Vec<Found> {
-    found_in(context, &context.plans.scan())
-}
-
 /// What a scan says of plans, sorted by path; a plan file that cannot be looked at is there all the same.
 fn found_in(context: &Context, scan: &disk::Scan) -> Vec<Found> {
     let mut all: Vec<_> = scan.entries.iter().filter_map(found).collect();
@@ -176,7 +75,7 @@ fn found_in(context: &Context, scan: &disk::Scan) -> Vec<Found> {
 
 fn found_trouble(context: &Context, trouble: &disk::Trouble) -> Option<Found> {
     let path = trouble.relative.to_str()?.to_owned();
-    let meaning = meaning_of(place_of(&path)?.rest, &path)?;
+    let meaning = meaning_of(behind_plan(&path)?, &path)?;
     let stamp = Stamp::new(0, 0, 0, 0, 0);
     let trouble =
         matches!(meaning, Meaning::Plan | Meaning::Step(_)).then(|| unread(context, &trouble.error));
@@ -185,7 +84,7 @@ fn found_trouble(context: &Context, trouble: &disk::Trouble) -> Option<Found> {
 
 fn found(entry: &ScanEntry) -> Option<Found> {
     let path = entry.relative.to_str()?.to_owned();
-    let meaning = meaning_of(place_of(&path)?.rest, &path)?;
+    let meaning = meaning_of(behind_plan(&path)?, &path)?;
     let stat = entry.stat;
     let stamp = match meaning {
         Meaning::Plan | Meaning::Step(_) => {
@@ -212,39 +111,10 @@ fn meaning_of(rest: &str, path: &str) -> Option<Meaning> {
     }
 }
 
-/// Where a path stands: its plan, whether that is archived, and the names behind it.
-struct PlaceOf<'a> {
-    plan: &'a str,
-    is_archived: bool,
-    rest: &'a str,
-}
-
-fn place_of(path: &str) -> Option<PlaceOf<'_>> {
-    let (is_archived, inside) = match path.strip_prefix("_archive/") {
-        Some(inside) => (true, inside),
-        None => (false, path),
-    };
-    let (plan, rest) = inside.split_once('/')?;
-    PlanId::is_plan_name(plan).then_some(PlaceOf { plan, is_archived, rest })
-}
-
-fn from_files(context: &Context, bodies: Bodies) -> Loaded {
-    let read_at = clock(context);
-    let mut directories: BTreeMap<(bool, String), PlanSources> = BTreeMap::new();
-    let (words, stamp) = words_row(context);
-    let mut rows = vec![FileRow::new(words, stamp, "words", read_at)];
-    for found in plan_files(context) {
-        let Some(place) = place_of(&found.path) else { continue };
-        let sources = directories.entry((place.is_archived, place.plan.to_owned())).or_default();
-        let hash = take(context, &found, sources);
-        rows.push(FileRow::new(found.path, found.stamp, hash, read_at));
-    }
-    let is_plan = |it: &PlanSources| it.plan.is_some() || !it.steps.is_empty();
-    let plans = directories.into_iter().filter(|(_, it)| is_plan(it));
-    let plans = plans.map(|((archived, id), it)| {
-        read::read_plan(&PlanId::new(id), archived, &it, &context.config.words, bodies)
-    });
-    Loaded { plans: Plans::judged(plans.collect()), rows }
+/// The names behind a plan's directory in a path.
+fn behind_plan(path: &str) -> Option<&str> {
+    let (plan, rest) = path.strip_prefix("_archive/").unwrap_or(path).split_once('/')?;
+    PlanId::is_plan_name(plan).then_some(rest)
 }
 
 /// Reads a file into its plan's sources and returns its content hash; empty if it could not be read.
@@ -398,9 +268,8 @@ pub(crate) fn taken_names(context: &Context) -> Vec<String> {
     names
 }
 
-/// What the scan could not look at: broken links, unreadable directories, special files with a plan's name.
-pub(crate) fn scan_problems(context: &Context) -> Vec<Problem> {
-    let trouble = context.plans.scan().trouble;
+/// What a scan could not look at: broken links, unreadable directories, special files with a plan's name.
+fn scan_problems(context: &Context, trouble: Vec<disk::Trouble>) -> Vec<Problem> {
     let is_told = |it: &disk::Trouble| found_trouble(context, it).is_some_and(|it| it.trouble.is_some());
     let problem = |it: disk::Trouble| {
         let Unread { code, message } = unread(context, &it.error);

@@ -15,6 +15,7 @@ pub mod insight;
 pub mod list;
 pub mod next;
 pub mod note;
+pub mod refresh;
 pub mod remove;
 pub mod renumber;
 pub mod script;

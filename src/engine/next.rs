@@ -52,7 +52,10 @@ impl NextReport {
 pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Error> {
     let named = request.plan.as_ref().or(context.here.plan.as_ref());
     let plan = named.map(|it| resolve::plan(context, it)).transpose()?;
-    let plans = load::all(context)?;
+    let plans = match &plan {
+        Some(id) => load::some(context, id)?,
+        None => load::all(context)?,
+    };
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
     let Some(id) = plan else {

@@ -89,13 +89,13 @@ impl StatusReport {
 }
 
 pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport, Error> {
-    let plans = load::all(context)?;
+    let (plans, beside) = load::all_and_problems(context);
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
     let days = request.days.unwrap_or(context.config.stale_days());
     let active: Vec<_> = plans.live().filter(|it| it.status.is(PlanStatus::Active)).collect();
     let working = |it: &Step| it.status.is(StepStatus::InProgress) && !rules::is_lapsed(it, context.now);
-    let (n_errors, n_warnings) = count_problems(context, &plans);
+    let (n_errors, n_warnings) = count_problems(&plans, &beside);
     Ok(StatusReport {
         plans: plans.live().filter(|it| is_open(it)).map(|it| shaper.plan(it)).collect(),
         attention: attention(&shaper, &active, days),
@@ -177,11 +177,10 @@ fn finished(shaper: &Shaper<'_>, days: u32) -> Vec<StepShape> {
     found.into_iter().map(|(_, plan, it)| shaper.step(plan, it)).collect()
 }
 
-fn count_problems(context: &Context, plans: &Plans) -> (usize, usize) {
-    let scan = load::scan_problems(context);
+fn count_problems(plans: &Plans, beside: &[Problem]) -> (usize, usize) {
     let plans =
         plans.iter().flat_map(|it| it.problems.iter().chain(it.steps.iter().flat_map(|it| &it.problems)));
     let is_error = |it: &&Problem| it.severity() == Severity::Error;
-    let (errors, warnings): (Vec<_>, Vec<_>) = plans.chain(&scan).partition(is_error);
+    let (errors, warnings): (Vec<_>, Vec<_>) = plans.chain(beside).partition(is_error);
     (errors.len(), warnings.len())
 }

@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Number, Value};
 
+use crate::index::freshness::Stamp;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Order, Plan, PlanKind, Step};
 use crate::plan::problem::{Code, Problem};
@@ -23,12 +24,13 @@ pub(super) fn encode(plan: &Plan) -> Vec<u8> {
 
 /// Reads what [`encode`] made; none for any other bytes.
 pub(super) fn decode(bytes: &[u8]) -> Option<Plan> {
-    let mut input = Input { rest: bytes, depth: 0 };
+    let mut input = Input::new(bytes);
     let plan = Plan::take(&mut input)?;
-    input.rest.is_empty().then_some(plan)
+    input.is_empty().then_some(plan)
 }
 
-struct Input<'a> {
+/// Bytes being read from their beginning.
+pub(super) struct Input<'a> {
     rest: &'a [u8],
     /// Lists and mappings around the present value.
     depth: usize,
@@ -38,7 +40,15 @@ struct Input<'a> {
 const MAX_DEPTH: usize = 200;
 
 impl<'a> Input<'a> {
-    fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes, depth: 0 }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    pub(super) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(len)?;
         self.rest = rest;
         Some(taken)
@@ -52,7 +62,7 @@ impl<'a> Input<'a> {
         self.array::<1>().map(|[it]| it)
     }
 
-    fn len(&mut self) -> Option<usize> {
+    pub(super) fn len(&mut self) -> Option<usize> {
         usize::try_from(u64::take(self)?).ok()
     }
 
@@ -64,7 +74,8 @@ impl<'a> Input<'a> {
     }
 }
 
-trait Stored: Sized {
+/// What has a form in bytes; the same value always the same bytes.
+pub(super) trait Stored: Sized {
     fn put(&self, out: &mut Vec<u8>);
     fn take(from: &mut Input<'_>) -> Option<Self>;
 }
@@ -97,6 +108,7 @@ stored! {
     }
     StepId { plan, number }
     Place { line, column }
+    Stamp { len, mtime_ns, ctime_ns, ino, dev }
     Problem { path, line, column, code, message, hint, is_fixable }
     Attempt { at, by, outcome, notes, more }
     Note { at, kind, by, text }
@@ -233,6 +245,26 @@ impl Stored for u64 {
     }
 }
 
+impl Stored for i64 {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend(self.to_le_bytes());
+    }
+
+    fn take(from: &mut Input<'_>) -> Option<Self> {
+        from.array().map(Self::from_le_bytes)
+    }
+}
+
+impl Stored for [u8; 16] {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend(self);
+    }
+
+    fn take(from: &mut Input<'_>) -> Option<Self> {
+        from.array()
+    }
+}
+
 impl Stored for u32 {
     fn put(&self, out: &mut Vec<u8>) {
         u64::from(*self).put(out);
@@ -296,7 +328,14 @@ impl<T: Stored> Stored for Vec<T> {
 
     fn take(from: &mut Input<'_>) -> Option<Self> {
         let len = from.len()?;
-        from.deeper(|from| (0..len).map(|_| T::take(from)).collect())
+        from.deeper(|from| {
+            // Exact room, but for lengths that cannot be true.
+            let mut all = Self::with_capacity(len.min(from.rest.len()).min(1024));
+            for _ in 0..len {
+                all.push(T::take(from)?);
+            }
+            Some(all)
+        })
     }
 }
 

@@ -1,20 +1,22 @@
 //! The only user of SQLite: plans read before, so that an answer need not read every file again.
 //!
-//! The files are the truth. The index may be deleted at any time, and never lies: it says from which files, by stamp
-//! and content hash, its plans were read, and proves by sums that its rows are those that were put in. It decides
-//! nothing; ready, next and stale are for `plan` to tell from the plans it gives back. Whoever uses it does:
+//! The files are the truth. The index may be deleted at any time, and never lies: each row says from which files, by
+//! stamp and content hash, its plan was read, and proves that it is what was put in. It decides nothing; ready, next
+//! and stale are for `plan` to tell from the plans it gives back. Whoever uses it does:
 //!
-//! 1. take a [`Snapshot`], [`compare`](freshness::compare) its files with a walk;
-//! 2. if they are the same, [`load`](Snapshot::load), [`search`](Snapshot::search) or [`sql`](Snapshot::sql) it;
-//! 3. else read the files, [`replace`](Index::replace) the index whole, and answer.
+//! 1. take a [`Snapshot`], and compare its heads with a walk, directory by directory;
+//! 2. take the plans that are the same out of it, and read the files of the others;
+//! 3. [`write`](Index::write) what was read, and answer from memory.
 //!
 //! An error on the way is never the user's: the files can be read at any time, and [`Place::Memory`] holds an index
-//! for one command. Bodies are not in what is loaded; they are here for the full text alone.
+//! for one command. Bodies are neither in it nor in what is loaded, only the words of them for the full text.
 
 mod data;
 mod error;
 mod file;
-pub mod freshness;
+mod freshness;
+mod relations;
+mod row;
 mod schema;
 mod search;
 mod snapshot;
@@ -34,10 +36,11 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 pub use error::IndexError;
-pub use freshness::{FileRow, Freshness, Stamp};
-pub use search::{Hit, Kind, MATCH_END, MATCH_START, Query, Scope};
+pub use freshness::{FileRow, Stamp};
+pub use row::{Change, Head, Key, Packed, stamps};
+pub use search::{Document, Kind, MATCH_END, MATCH_START, Match, Query, Scope, Texts, Unsearched, snippets};
 pub use snapshot::Snapshot;
-pub use sql::Table;
+pub use sql::{Table, sql};
 
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
@@ -160,11 +163,6 @@ impl Index {
         Snapshot::new(&self.connection, &self.is_damaged)
     }
 
-    /// See [`Snapshot::files`].
-    pub fn files(&self) -> Result<Vec<FileRow>, IndexError> {
-        self.look()?.files()
-    }
-
     /// See [`Snapshot::load`].
     pub fn load(&self) -> Result<Vec<Plan>, IndexError> {
         self.look()?.load()
@@ -175,48 +173,28 @@ impl Index {
         self.look()?.load_plan(id)
     }
 
-    /// See [`Snapshot::search`].
-    pub fn search(&self, query: &Query) -> Result<Vec<Hit>, IndexError> {
-        self.look()?.search(query)
-    }
-
-    /// See [`Snapshot::sql`].
-    pub fn sql(&self, query: &str) -> Result<Table, IndexError> {
-        self.look()?.sql(query)
-    }
-
-    /// Puts these files and plans in the place of all that is there: all or, on an error, nothing.
+    /// Makes changes: all or, on an error, none. They are taken one by one while the file is locked for writing.
     ///
-    /// `plans` come with their bodies, judged, and each name once among the live and once among the archived. A file
-    /// that was deleted, replaced or found damaged meanwhile gives way to a new one.
-    pub fn replace(&mut self, files: &[FileRow], plans: &[Plan]) -> Result<(), IndexError> {
-        let is_another = self.file.as_ref().is_some_and(|(file, opened)| file.identity() != *opened);
-        if is_another || self.is_damaged.get() {
-            self.reopen()?;
-        }
-        match self.write(|it| write::replace(it, files, plans)) {
-            Err(IndexError::Damaged { .. }) => {
-                self.reopen()?;
-                self.write(|it| write::replace(it, files, plans))
-            }
-            written => written,
-        }
+    /// A file that was deleted or replaced since it was opened gives way to the new one.
+    pub fn write(&mut self, changes: &mut dyn Iterator<Item = Change>) -> Result<(), IndexError> {
+        self.put(|it| write::write(it, changes))
     }
 
-    /// Puts new stamps in the place of old ones, for files whose content turned out to be the same.
-    ///
-    /// A row that is not there with the same path, length and hash is left alone: another walk knew better.
-    pub fn restamp(&mut self, files: &[FileRow]) -> Result<(), IndexError> {
-        if self.is_damaged.get() {
-            return Err(IndexError::damaged("stamps are of no use to it"));
-        }
-        self.write(|it| write::restamp(it, files))
+    /// Puts texts into the full text: all or, on an error, none.
+    pub fn write_texts(&mut self, texts: &mut dyn Iterator<Item = Texts>) -> Result<(), IndexError> {
+        self.put(|it| search::put(it, texts))
     }
 
-    fn write(
+    fn put(
         &mut self,
         put: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
+        if self.is_damaged.get() {
+            return Err(IndexError::damaged("nothing is written into it"));
+        }
+        if self.file.as_ref().is_some_and(|(file, opened)| file.identity() != *opened) {
+            self.reopen()?;
+        }
         read_only(&self.connection, false)?;
         let written = self.in_transaction(put);
         if matches!(written, Err(IndexError::Damaged { .. })) {
@@ -238,7 +216,7 @@ impl Index {
     }
 
     /// Opens the place again, with a new file if this one is damaged.
-    fn reopen(&mut self) -> Result<(), IndexError> {
+    pub fn reopen(&mut self) -> Result<(), IndexError> {
         // The file is closed before it is moved; if there is no other, this goes on in memory.
         let Self { connection, file, is_damaged } = std::mem::replace(self, Self::in_memory()?);
         drop(connection);
@@ -265,7 +243,9 @@ fn configured(connection: Connection) -> Result<Connection, IndexError> {
     connection.busy_timeout(PATIENCE)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    // A power cut may tear the file; rows that it tore do not prove themselves, and the files are still there.
+    connection.pragma_update(None, "synchronous", "OFF")?;
+    connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "mmap_size", 0)?;
     connection.pragma_update(None, "journal_size_limit", 4 << 20)?;

@@ -6,7 +6,7 @@ use crate::index::error::IndexError;
 use crate::index::sums;
 
 /// Raised with every change of `schema.sql`; the file's name has it too, so that two releases do not fight over one.
-pub(super) const VERSION: i32 = 1;
+pub(super) const VERSION: i32 = 2;
 
 /// "plan", so that `file` and a curious SQLite shell can tell the file from others.
 const APPLICATION: i32 = 0x706c_616e;
@@ -15,22 +15,6 @@ const APPLICATION: i32 = 0x706c_616e;
 const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 3");
 
 const SCHEMA: &str = include_str!("schema.sql");
-
-/// Tables that this module fills row by row.
-pub(super) const ROWS: [&str; 9] = [
-    "plan_data",
-    "plan_row",
-    "step_row",
-    "dependency_row",
-    "attempt_row",
-    "note_row",
-    "tag_row",
-    "problem_row",
-    "document",
-];
-
-/// Tables of SQLite's full text.
-pub(super) const FULL_TEXT: [&str; 4] = ["search_data", "search_idx", "search_docsize", "search_config"];
 
 /// What a file was found to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,9 +44,8 @@ pub(super) fn ensure(connection: &mut Connection) -> Result<Found, IndexError> {
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.execute("INSERT INTO meta VALUES ('reader', ?1)", params![READER.as_bytes()])?;
-    for table in ["sqlite_schema", "file_row"].iter().chain(&ROWS).chain(&FULL_TEXT) {
-        sums::keep(&transaction, table, sums::of_table(&transaction, table)?)?;
-    }
+    sums::keep_schema(&transaction)?;
+    sums::keep_full_text(&transaction)?;
     transaction.commit()?;
     Ok(found)
 }
@@ -86,5 +69,5 @@ fn check(connection: &Connection) -> Result<(), IndexError> {
     if reader.as_deref() != Some(READER) {
         return Err(IndexError::damaged("another release of planwatch made it"));
     }
-    sums::check_tables(connection, &["sqlite_schema"])
+    sums::check_schema(connection)
 }

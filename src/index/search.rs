@@ -2,11 +2,15 @@
 //!
 //! The query is never SQLite's: its words become quoted strings, so that no text is a syntax error or a command.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::index::error::IndexError;
+use crate::index::row::{Key, Packed, Version};
+use crate::index::snapshot::heads;
+use crate::index::sums;
 use crate::plan::model::{Plan, Step};
 use crate::plan::records::Note;
 
@@ -38,17 +42,12 @@ pub enum Scope {
     All,
 }
 
-/// A plan or step that the query found.
+/// A document that the query found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Hit {
-    pub kind: Kind,
-    /// `feature-auth`, or `feature-auth:2.5`.
-    pub id: String,
-    pub plan: String,
-    pub is_archived: bool,
-    pub title: String,
-    /// The best place in one line, every match between [`MATCH_START`] and [`MATCH_END`].
-    pub snippet: String,
+pub struct Match {
+    pub key: Key,
+    /// A step's place in its plan; none for the plan itself.
+    pub place: Option<usize>,
     /// BM25 (Robertson and Zaragoza 2009) as SQLite has it: the smaller, the better.
     pub rank: f64,
 }
@@ -77,38 +76,40 @@ impl Kind {
 }
 
 /// The searched texts of a plan or a step.
-pub(super) struct Document {
-    pub(super) kind: Kind,
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Document {
     /// A plan's id, whose words are often looked for; nothing for a step, which would share its plan's.
-    pub(super) name: String,
-    pub(super) title: String,
-    pub(super) body: String,
+    name: String,
+    title: String,
+    body: String,
     /// What stands in the front matter, a line each.
-    pub(super) records: String,
+    records: String,
 }
 
-pub(super) fn document_of_plan(plan: &Plan) -> Document {
-    let lists = [&plan.tags, &plan.goals, &plan.success_criteria].into_iter().flatten();
-    let records = plan.description.iter().chain(lists).map(String::as_str).chain(note_texts(&plan.notes));
-    Document {
-        kind: Kind::Plan,
-        name: plain(plan.id.as_str()),
-        title: plain(&plan.title),
-        body: plain(&plan.body),
-        records: plain(&records.collect::<Vec<_>>().join("\n")),
+impl Document {
+    /// What is searched of a plan itself; it comes with its body.
+    pub fn of_plan(plan: &Plan) -> Self {
+        let lists = [&plan.tags, &plan.goals, &plan.success_criteria].into_iter().flatten();
+        let records = plan.description.iter().chain(lists).map(String::as_str).chain(note_texts(&plan.notes));
+        Self {
+            name: plain(plan.id.as_str()),
+            title: plain(&plan.title),
+            body: plain(&plan.body),
+            records: plain(&records.collect::<Vec<_>>().join("\n")),
+        }
     }
-}
 
-pub(super) fn document_of_step(step: &Step) -> Document {
-    let attempts = step.attempts.iter().flat_map(|it| it.outcome.iter().chain(&it.notes));
-    let own = step.tags.iter().chain(&step.phase).chain(&step.result).chain(attempts);
-    let records = own.map(String::as_str).chain(note_texts(&step.notes));
-    Document {
-        kind: Kind::Step,
-        name: String::new(),
-        title: plain(&step.title),
-        body: plain(&step.body),
-        records: plain(&records.collect::<Vec<_>>().join("\n")),
+    /// What is searched of a step; it comes with its body.
+    pub fn of_step(step: &Step) -> Self {
+        let attempts = step.attempts.iter().flat_map(|it| it.outcome.iter().chain(&it.notes));
+        let own = step.tags.iter().chain(&step.phase).chain(&step.result).chain(attempts);
+        let records = own.map(String::as_str).chain(note_texts(&step.notes));
+        Self {
+            name: String::new(),
+            title: plain(&step.title),
+            body: plain(&step.body),
+            records: plain(&records.collect::<Vec<_>>().join("\n")),
+        }
     }
 }
 
@@ -121,44 +122,160 @@ fn plain(text: &str) -> String {
     text.replace(['\0', MATCH_START, MATCH_END], " ")
 }
 
-/// Returns the best hits, best first; those of one rank by id. Nothing wanted finds nothing.
-pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Hit>, IndexError> {
-    let Some(wanted) = expression(&query.text) else { return Ok(Vec::new()) };
-    // The snippets are made for the best hits only; SQLite would make them for all before sorting.
-    let best =
-        "SELECT d.id, d.kind, d.plan, d.step, d.archived, d.title, bm25(search, 8.0, 8.0, 1.0, 1.0) AS score
-        FROM search JOIN document d ON d.id = search.rowid
-        WHERE search MATCH ?1 AND (?2 IS NULL OR d.kind = ?2) AND (?3 OR NOT d.archived)
-        ORDER BY score, d.archived, d.plan, d.place LIMIT ?4";
-    let mut best = connection.prepare_cached(best)?;
-    let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
-    let mut rows =
-        best.query(params![wanted, query.kind.map(Kind::word), query.scope == Scope::All, limit])?;
-    let mut hits = Vec::new();
-    while let Some(row) = rows.next()? {
-        let (kind, plan, step) =
-            (row.get::<_, String>(1)?, row.get::<_, String>(2)?, row.get::<_, String>(3)?);
-        let is_plan = kind == Kind::Plan.word();
-        hits.push(Hit {
-            kind: if is_plan { Kind::Plan } else { Kind::Step },
-            id: if is_plan { plan.clone() } else { format!("{plan}:{step}") },
-            plan,
-            is_archived: row.get(4)?,
-            title: row.get(5)?,
-            snippet: snippet(connection, &wanted, row.get(0)?)?,
-            rank: row.get(6)?,
-        });
-    }
-    Ok(hits)
+/// A plan's documents: its own, then its steps' in their order.
+#[derive(Debug, Clone)]
+pub struct Texts {
+    pub(super) key: Key,
+    /// Of the plan that they were read with.
+    pub(super) version: Version,
+    pub(super) documents: Vec<Document>,
 }
 
-fn snippet(connection: &Connection, wanted: &str, id: i64) -> Result<String, IndexError> {
-    let snippet =
-        "SELECT snippet(search, -1, ?1, ?2, '…', 16) FROM search WHERE search MATCH ?3 AND rowid = ?4";
+impl Texts {
+    /// `plan` comes with its bodies; `packed` is the same plan.
+    pub fn new(packed: &Packed, plan: &Plan) -> Self {
+        let steps = plan.steps.iter().map(Document::of_step);
+        let documents = std::iter::once(Document::of_plan(plan)).chain(steps).collect();
+        Self { key: packed.head.key.clone(), version: packed.head.version, documents }
+    }
+}
+
+/// Puts texts in the place of those of the same plans, and takes those out whose plans are gone.
+pub(super) fn put(connection: &Connection, texts: &mut dyn Iterator<Item = Texts>) -> Result<(), IndexError> {
+    sums::check_full_text(connection)?;
+    let last = "SELECT coalesce(max(abs(first) + n), 1) FROM searched";
+    let mut next: i64 = connection.query_row(last, [], |row| row.get(0))?;
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO search (rowid, name, title, body, records) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
+    let mut note = connection.prepare_cached("INSERT INTO searched VALUES (?1, ?2, ?3, ?4, ?5)")?;
+    for Texts { key, version, documents } in texts {
+        take_out(connection, &key)?;
+        let n = i64::try_from(documents.len()).unwrap_or(i64::MAX);
+        // Documents of an archived plan count down from the end, so that all of them stay below zero.
+        let first = if key.is_archived { -(next + n - 1) } else { next };
+        note.execute(params![first, n, key.is_archived, key.name, version])?;
+        for (id, it) in (first..).zip(&documents) {
+            insert.execute(params![id, it.name, it.title, it.body, it.records])?;
+        }
+        next += n;
+    }
+    let gone = "SELECT s.archived, s.name FROM searched s
+        WHERE NOT EXISTS (SELECT 1 FROM plan p WHERE p.archived = s.archived AND p.name = s.name)";
+    let mut gone = connection.prepare_cached(gone)?;
+    let gone = gone.query_map([], |row| Ok(Key { is_archived: row.get(0)?, name: row.get(1)? }))?;
+    for key in gone.collect::<Result<Vec<_>, _>>()? {
+        take_out(connection, &key)?;
+    }
+    // The full text keeps its last part in memory until a savepoint or the commit.
+    connection.execute_batch("SAVEPOINT flushed; RELEASE flushed")?;
+    sums::keep_full_text(connection)
+}
+
+fn take_out(connection: &Connection, key: &Key) -> Result<(), IndexError> {
+    let place = "SELECT first, n FROM searched WHERE archived = ?1 AND name = ?2";
+    let mut place = connection.prepare_cached(place)?;
+    let place = place.query_row(params![key.is_archived, key.name], |row| Ok((row.get(0)?, row.get(1)?)));
+    let Some((first, n)) = place.optional()? else { return Ok(()) };
+    let (first, n): (i64, i64) = (first, n);
+    let mut delete = connection.prepare_cached("DELETE FROM search WHERE rowid = ?1")?;
+    for id in first..first.saturating_add(n) {
+        delete.execute([id])?;
+    }
+    connection.prepare_cached("DELETE FROM searched WHERE first = ?1")?.execute([first])?;
+    Ok(())
+}
+
+/// Lists the plans whose texts are missing, or were read with another version of the plan.
+pub(super) fn unsearched(connection: &Connection) -> Result<Unsearched, IndexError> {
+    let mut known = HashMap::new();
+    let mut statement = connection.prepare_cached("SELECT archived, name, version FROM searched")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        known.insert(Key { is_archived: row.get(0)?, name: row.get(1)? }, row.get::<_, Version>(2)?);
+    }
+    let mut missing = Vec::new();
+    for head in heads(connection)? {
+        if known.remove(&head.key) != Some(head.version) {
+            missing.push(head.key);
+        }
+    }
+    missing.sort();
+    Ok(Unsearched { missing, has_gone: !known.is_empty() })
+}
+
+/// What has to be done before the full text can be asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unsearched {
+    /// Plans whose present texts are not in it.
+    pub missing: Vec<Key>,
+    /// Whether it holds texts of plans that are gone.
+    pub has_gone: bool,
+}
+
+/// Returns the best matches, best first; those of one rank by plan and place. Nothing wanted finds nothing.
+pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Match>, IndexError> {
+    let Some(wanted) = expression(&query.text).filter(|_| query.limit > 0) else { return Ok(Vec::new()) };
+    sums::check_full_text(connection)?;
+    let kind = match query.kind {
+        None => "",
+        Some(Kind::Plan) => "AND EXISTS (SELECT 1 FROM searched WHERE first = search.rowid)",
+        Some(Kind::Step) => "AND NOT EXISTS (SELECT 1 FROM searched WHERE first = search.rowid)",
+    };
+    let all = format!(
+        "SELECT rowid, bm25(search, 8.0, 8.0, 1.0, 1.0) FROM search WHERE search MATCH ?1 AND (?2 OR rowid > 0) {kind}"
+    );
+    let mut all = connection.prepare_cached(&all)?;
+    let all =
+        all.query_map(params![wanted, query.scope == Scope::All], |row| Ok((row.get(1)?, row.get(0)?)))?;
+    let mut all = all.collect::<Result<Vec<(f64, i64)>, _>>()?;
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    // Of equal ranks the numbers say nothing, so all of the last rank are looked at.
+    if let Some((last, _)) = all.get(query.limit - 1).copied() {
+        all.truncate(all.partition_point(|(rank, _)| *rank <= last));
+    }
+    let mut found =
+        all.into_iter().map(|(rank, id)| found(connection, rank, id)).collect::<Result<Vec<_>, _>>()?;
+    found.sort_by(|a, b| a.rank.total_cmp(&b.rank).then_with(|| (&a.key, a.place).cmp(&(&b.key, b.place))));
+    found.truncate(query.limit);
+    Ok(found)
+}
+
+fn found(connection: &Connection, rank: f64, id: i64) -> Result<Match, IndexError> {
+    let owner = "SELECT first, archived, name FROM searched WHERE first <= ?1 ORDER BY first DESC LIMIT 1";
+    let mut owner = connection.prepare_cached(owner)?;
+    let owner = owner.query_row([id], |row| {
+        Ok((row.get::<_, i64>(0)?, Key { is_archived: row.get(1)?, name: row.get(2)? }))
+    });
+    let (first, key) = owner.optional()?.ok_or_else(|| IndexError::damaged("a text is nobody's"))?;
+    Ok(Match { key, place: usize::try_from(id - first - 1).ok(), rank })
+}
+
+/// Returns for each document the best place in one line, every match between [`MATCH_START`] and [`MATCH_END`];
+/// nothing for a document that does not match.
+pub fn snippets(query: &Query, documents: &[Document]) -> Result<Vec<Option<String>>, IndexError> {
+    let Some(wanted) = expression(&query.text) else { return Ok(vec![None; documents.len()]) };
+    let connection = Connection::open_in_memory()?;
+    connection.execute_batch(
+        "CREATE VIRTUAL TABLE shown USING fts5 (
+            name, title, body, records, tokenize = 'unicode61 remove_diacritics 2'
+        )",
+    )?;
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO shown (rowid, name, title, body, records) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
+    for (id, it) in (0_i64..).zip(documents) {
+        insert.execute(params![id, it.name, it.title, it.body, it.records])?;
+    }
+    let snippet = "SELECT snippet(shown, -1, ?1, ?2, '…', 16) FROM shown WHERE shown MATCH ?3 AND rowid = ?4";
     let mut snippet = connection.prepare_cached(snippet)?;
     let marks = (MATCH_START.to_string(), MATCH_END.to_string());
-    let text: String = snippet.query_row(params![marks.0, marks.1, wanted, id], |row| row.get(0))?;
-    Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
+    let of = |id: usize| {
+        let id = i64::try_from(id).unwrap_or(i64::MAX);
+        let text = snippet.query_row(params![marks.0, marks.1, wanted, id], |row| row.get::<_, String>(0));
+        Ok(text.optional()?.map(|it| it.split_whitespace().collect::<Vec<_>>().join(" ")))
+    };
+    (0..documents.len()).map(of).collect()
 }
 
 /// A word or phrase of a query.

@@ -2,21 +2,18 @@
 
 use std::cell::Cell;
 
-use rusqlite::{Connection, OptionalExtension, Row, Transaction};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use crate::index::error::IndexError;
-use crate::index::freshness::FileRow;
-use crate::index::search::{self, Hit, Query};
-use crate::index::sql::{self, Table};
-use crate::index::sums::{self, Sum};
-use crate::index::{data, schema};
+use crate::index::row::{Head, Key};
+use crate::index::search::{self, Match, Query, Unsearched};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::plan::plans::Plans;
 
 /// The index at one moment.
 ///
-/// Whoever compares [`files`](Self::files) with the disk asks the same snapshot for the plans: between two of them
+/// Whoever compares [`heads`](Self::heads) with the disk asks the same snapshot for the plans: between two of them
 /// another process may have put in what an older walk found.
 #[derive(Debug)]
 pub struct Snapshot<'a> {
@@ -24,42 +21,61 @@ pub struct Snapshot<'a> {
     is_damaged: &'a Cell<bool>,
 }
 
+const HEADS: &str = "SELECT id, archived, name, steps, head FROM plan";
+
 impl<'a> Snapshot<'a> {
     pub(super) fn new(connection: &'a Connection, is_damaged: &'a Cell<bool>) -> Result<Self, IndexError> {
         Ok(Self { transaction: connection.unchecked_transaction()?, is_damaged })
     }
 
-    /// Returns the files that the plans were read from, sorted by path.
-    pub fn files(&self) -> Result<Vec<FileRow>, IndexError> {
-        self.noted(files(&self.transaction))
+    /// Returns what is known of every plan directory, in no order.
+    pub fn heads(&self) -> Result<Vec<Head>, IndexError> {
+        self.noted(heads(&self.transaction))
     }
 
-    /// Returns the plans as they were given to `replace`, in the order of [`Plans`], their bodies empty.
-    ///
-    /// Exactly those: with the problems between files if the given ones had been judged.
+    /// Returns the heads of directories of this name: a live one, an archived one, both or none.
+    pub fn heads_named(&self, name: &str) -> Result<Vec<Head>, IndexError> {
+        self.noted(heads_named(&self.transaction, name))
+    }
+
+    /// Returns the plan of a head of this snapshot, unjudged, its bodies empty.
+    pub fn plan(&self, head: &Head) -> Result<Plan, IndexError> {
+        self.noted(plan(&self.transaction, head))
+    }
+
+    /// Returns all plans, unjudged, in the order of [`Plans`], their bodies empty.
     pub fn load(&self) -> Result<Vec<Plan>, IndexError> {
-        self.noted(load(&self.transaction))
+        let plans = self.heads()?.iter().map(|it| self.plan(it)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Plans::new(plans).into_vec())
     }
 
     /// Returns the plan of this name, spelled in any normal form of Unicode; a live one wins over an archived one.
-    ///
-    /// Reads the other plans' rows too, but only for their sum.
     pub fn load_plan(&self, id: &PlanId) -> Result<Option<Plan>, IndexError> {
-        self.noted(load_plan(&self.transaction, id))
+        let mut heads = self.heads_named(id.as_str())?;
+        if heads.is_empty() && !id.as_str().is_ascii() {
+            heads = self.heads()?;
+            heads.retain(|it| PlanId::new(it.key.name.clone()) == *id);
+        }
+        let first = heads.into_iter().min_by(|a, b| a.key.cmp(&b.key));
+        first.map(|it| self.plan(&it)).transpose()
     }
 
-    /// Searches titles, bodies, and what is recorded in front matters.
-    pub fn search(&self, query: &Query) -> Result<Vec<Hit>, IndexError> {
-        let checked = sums::check_tables(&self.transaction, &["document"])
-            .and_then(|()| sums::check_tables(&self.transaction, &schema::FULL_TEXT));
-        self.noted(checked.and_then(|()| search::search(&self.transaction, query)))
+    /// Counts plans and steps.
+    pub fn count(&self) -> Result<(usize, usize), IndexError> {
+        let counted = "SELECT count(*), coalesce(sum(steps), 0) FROM plan";
+        let counted = self.transaction.query_row(counted, [], |row| Ok((row.get(0)?, row.get(1)?)));
+        let (plans, steps): (u32, u32) = self.noted(counted.map_err(IndexError::from))?;
+        Ok((plans as usize, steps as usize))
     }
 
-    /// Runs a user's own query over the views; it can only read.
-    pub fn sql(&self, query: &str) -> Result<Table, IndexError> {
-        let checked = sums::check_tables(&self.transaction, &["file_row"])
-            .and_then(|()| sums::check_tables(&self.transaction, &schema::ROWS));
-        self.noted(checked.and_then(|()| sql::run(&self.transaction, query)))
+    /// Compares the full text with the plans.
+    pub fn unsearched(&self) -> Result<Unsearched, IndexError> {
+        self.noted(search::unsearched(&self.transaction))
+    }
+
+    /// Searches titles, bodies, and what is recorded in front matters, as they are in the full text.
+    pub fn search(&self, query: &Query) -> Result<Vec<Match>, IndexError> {
+        self.noted(search::search(&self.transaction, query))
     }
 
     /// Remembers damage, into which nothing may be written.
@@ -71,55 +87,39 @@ impl<'a> Snapshot<'a> {
     }
 }
 
-fn files(connection: &Connection) -> Result<Vec<FileRow>, IndexError> {
-    let mut statement = connection.prepare_cached("SELECT * FROM file_row ORDER BY path")?;
+pub(super) fn heads(connection: &Connection) -> Result<Vec<Head>, IndexError> {
+    let mut statement = connection.prepare_cached(HEADS)?;
     let mut rows = statement.query([])?;
-    let (mut files, mut sum) = (Vec::new(), Sum::default());
+    let mut heads = Vec::new();
     while let Some(row) = rows.next()? {
-        sum.add(&(0..8).map(|at| row.get_ref(at)).collect::<Result<Vec<_>, _>>()?);
-        files.push(file_row(row)?);
+        heads.push(head(row)?);
     }
-    sums::check(connection, "file_row", sum)?;
-    Ok(files)
+    Ok(heads)
 }
 
-fn load(connection: &Connection) -> Result<Vec<Plan>, IndexError> {
-    let mut statement = connection.prepare_cached("SELECT * FROM plan_data")?;
-    let mut rows = statement.query([])?;
-    let (mut plans, mut sum) = (Vec::new(), Sum::default());
-    while let Some(row) = rows.next()? {
-        sum.add(&[row.get_ref(0)?, row.get_ref(1)?, row.get_ref(2)?]);
-        plans.push(plan(row)?);
+fn heads_named(connection: &Connection, name: &str) -> Result<Vec<Head>, IndexError> {
+    let mut statement = connection.prepare_cached(&format!("{HEADS} WHERE archived = ?1 AND name = ?2"))?;
+    let mut heads = Vec::new();
+    for is_archived in [false, true] {
+        let found = statement.query_row(params![is_archived, name], |row| Ok(head(row))).optional()?;
+        let found = found.transpose()?;
+        if found.as_ref().is_some_and(|it| it.key.name != name || it.key.is_archived != is_archived) {
+            return Err(IndexError::damaged("a name leads to another row"));
+        }
+        heads.extend(found);
     }
-    sums::check(connection, "plan_data", sum)?;
-    Ok(Plans::new(plans).into_vec())
+    Ok(heads)
 }
 
-fn load_plan(connection: &Connection, id: &PlanId) -> Result<Option<Plan>, IndexError> {
-    sums::check_tables(connection, &["plan_data"])?;
-    let named = "SELECT * FROM plan_data WHERE plan = ?1 ORDER BY archived LIMIT 1";
-    let exact = connection.prepare_cached(named)?.query_row([id.as_str()], |row| Ok(plan(row))).optional()?;
-    match exact {
-        Some(found) => found.map(Some),
-        None if id.as_str().is_ascii() => Ok(None),
-        None => Ok(Plans::new(load(connection)?).get(id).cloned()),
-    }
+fn head(row: &Row<'_>) -> Result<Head, IndexError> {
+    let key = Key { is_archived: row.get(1)?, name: row.get(2)? };
+    let bytes = row.get_ref(4)?.as_blob().map_err(rusqlite::Error::from)?;
+    Head::proved(row.get(0)?, key, row.get(3)?, bytes)
 }
 
-fn file_row(row: &Row<'_>) -> Result<FileRow, rusqlite::Error> {
-    Ok(FileRow {
-        path: row.get(0)?,
-        len: row.get::<_, i64>(1)?.cast_unsigned(),
-        mtime_ns: row.get(2)?,
-        ctime_ns: row.get(3)?,
-        ino: row.get::<_, i64>(4)?.cast_unsigned(),
-        dev: row.get::<_, i64>(5)?.cast_unsigned(),
-        hash: row.get(6)?,
-        racy: row.get(7)?,
-    })
-}
-
-fn plan(row: &Row<'_>) -> Result<Plan, IndexError> {
-    let bytes = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
-    data::decode(bytes).ok_or_else(|| IndexError::damaged("a plan's data cannot be read"))
+fn plan(connection: &Connection, head: &Head) -> Result<Plan, IndexError> {
+    let mut statement = connection.prepare_cached("SELECT data FROM plan_data WHERE id = ?1")?;
+    let mut rows = statement.query([head.id])?;
+    let row = rows.next()?.ok_or_else(|| IndexError::damaged("a plan has no data"))?;
+    head.plan(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?)
 }

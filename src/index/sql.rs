@@ -1,14 +1,16 @@
 //! A user's own query: read only, one statement, over the views.
 //!
 //! Four walls, any of which would do: the first word, one statement alone, SQLite's own word that it writes nothing,
-//! and a connection that is `query_only` except while this floor writes.
+//! and a database in memory that is made for this one query.
 
-use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::index::error::IndexError;
+use crate::index::freshness::FileRow;
+use crate::index::{configured, read_only, relations};
+use crate::plan::model::Plan;
 
 /// The answer to a query.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -19,12 +21,18 @@ pub struct Table {
     pub rows: Vec<Vec<Value>>,
 }
 
-/// Runs one reading statement.
-pub(super) fn run(connection: &Connection, query: &str) -> Result<Table, IndexError> {
+/// Runs one reading statement over plans, judged, and the files that they were read from, by path.
+pub fn sql<'a>(
+    query: &str,
+    files: impl Iterator<Item = (String, &'a FileRow)>,
+    plans: impl Iterator<Item = &'a Plan>,
+) -> Result<Table, IndexError> {
     let first = first_word(query).to_ascii_uppercase();
     if !["SELECT", "WITH", "VALUES", "EXPLAIN"].contains(&first.as_str()) {
         return Err(IndexError::SqlRefused { why: "only SELECT, WITH, VALUES and EXPLAIN are run" });
     }
+    let connection = configured(relations::connection(query, files, plans)?)?;
+    read_only(&connection, true)?;
     let mut statement = connection.prepare(query).map_err(explain)?;
     if !statement.readonly() {
         return Err(IndexError::SqlRefused { why: "the index is read only" });

@@ -1,24 +1,18 @@
-//! Sums of tables, which tell a row that changed, went or came without planwatch doing it.
-//!
-//! SQLite itself finds little of what a failing disk does to a file: overwritten bytes inside a row are another row to
-//! it. Against a forger the sums prove nothing.
+//! Sums of tables, which tell a row that changed, went or came without planwatch doing it: of the schema, and of the
+//! full text, whose rows SQLite writes itself. The rows of plans prove themselves.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::index::error::IndexError;
 
-/// The sum of a table's rows in any order, so that a row can be added to it or taken out of it alone.
+/// The sum of a table's rows in any order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sum(u128);
 
 impl Sum {
-    pub(super) fn add(&mut self, row: &[ValueRef<'_>]) {
+    fn add(&mut self, row: &[ValueRef<'_>]) {
         self.0 = self.0.wrapping_add(hash(row));
-    }
-
-    pub(super) fn take_out(&mut self, row: &[ValueRef<'_>]) {
-        self.0 = self.0.wrapping_sub(hash(row));
     }
 }
 
@@ -53,7 +47,7 @@ fn select(table: &str) -> String {
 }
 
 /// Reads a whole table and returns its sum.
-pub(super) fn of_table(connection: &Connection, table: &str) -> Result<Sum, IndexError> {
+fn of_table(connection: &Connection, table: &str) -> Result<Sum, IndexError> {
     let mut statement = connection.prepare_cached(&select(table))?;
     let n_columns = statement.column_count();
     let mut rows = statement.query([])?;
@@ -66,29 +60,44 @@ pub(super) fn of_table(connection: &Connection, table: &str) -> Result<Sum, Inde
 }
 
 /// Returns the sum that was kept for a table.
-pub(super) fn kept(connection: &Connection, table: &str) -> Result<Sum, IndexError> {
+fn kept(connection: &Connection, table: &str) -> Result<Sum, IndexError> {
     let mut statement = connection.prepare_cached("SELECT value FROM meta WHERE key = 'sum of ' || ?1")?;
     let sum = statement.query_row([table], |row| row.get::<_, [u8; 16]>(0)).optional()?;
     sum.map(|it| Sum(u128::from_le_bytes(it)))
         .ok_or_else(|| IndexError::damaged(format!("no sum of {table}")))
 }
 
-pub(super) fn keep(connection: &Connection, table: &str, sum: Sum) -> Result<(), IndexError> {
+fn keep(connection: &Connection, table: &str, sum: Sum) -> Result<(), IndexError> {
     let mut statement =
         connection.prepare_cached("INSERT OR REPLACE INTO meta VALUES ('sum of ' || ?1, ?2)")?;
     statement.execute(params![table, sum.0.to_le_bytes()])?;
     Ok(())
 }
 
-/// Checks what was read of a table against the sum kept for it.
-pub(super) fn check(connection: &Connection, table: &str, read: Sum) -> Result<(), IndexError> {
+fn check(connection: &Connection, table: &str, read: Sum) -> Result<(), IndexError> {
     if kept(connection, table)? == read {
         return Ok(());
     }
     Err(IndexError::damaged(format!("the rows of {table} are not those that were written")))
 }
 
-/// Reads whole tables and checks them.
-pub(super) fn check_tables(connection: &Connection, tables: &[&str]) -> Result<(), IndexError> {
-    tables.iter().try_for_each(|it| check(connection, it, of_table(connection, it)?))
+/// Tables of the full text.
+const FULL_TEXT: [&str; 5] = ["search_data", "search_idx", "search_docsize", "search_config", "searched"];
+
+pub(super) fn keep_schema(connection: &Connection) -> Result<(), IndexError> {
+    keep(connection, "sqlite_schema", of_table(connection, "sqlite_schema")?)
+}
+
+pub(super) fn check_schema(connection: &Connection) -> Result<(), IndexError> {
+    check(connection, "sqlite_schema", of_table(connection, "sqlite_schema")?)
+}
+
+/// Reads all of the full text.
+pub(super) fn keep_full_text(connection: &Connection) -> Result<(), IndexError> {
+    FULL_TEXT.iter().try_for_each(|it| keep(connection, it, of_table(connection, it)?))
+}
+
+/// Reads all of the full text.
+pub(super) fn check_full_text(connection: &Connection) -> Result<(), IndexError> {
+    FULL_TEXT.iter().try_for_each(|it| check(connection, it, of_table(connection, it)?))
 }

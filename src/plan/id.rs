@@ -39,7 +39,8 @@ impl PlanId {
 
 impl PartialEq for PlanId {
     fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0 || self.folded() == other.folded()
+        let is_ascii = || self.0.is_ascii() && other.0.is_ascii();
+        self.0 == other.0 || (!is_ascii() && self.folded() == other.folded())
     }
 }
 
@@ -53,6 +54,9 @@ impl Hash for PlanId {
 
 impl Ord for PlanId {
     fn cmp(&self, other: &Self) -> Ordering {
+        if self.0.is_ascii() && other.0.is_ascii() {
+            return self.0.cmp(&other.0);
+        }
         self.folded().cmp(&other.folded())
     }
 }

@@ -69,7 +69,11 @@ impl Plans {
 
     /// Returns the plan of this id; a live one wins over an archived one.
     pub fn get(&self, id: &PlanId) -> Option<&Plan> {
-        self.live.get(id).or_else(|| self.archived.get(id)).map(|at| &self.plans[*at])
+        self.place(id).map(|at| &self.plans[at])
+    }
+
+    fn place(&self, id: &PlanId) -> Option<usize> {
+        self.live.get(id).or_else(|| self.archived.get(id)).copied()
     }
 
     /// Returns the archived plan of this id, also if a live one has it too.
@@ -88,9 +92,12 @@ impl Plans {
 
     fn missing_dependencies(&self) -> Vec<(usize, usize, Problem)> {
         let mut found = Vec::new();
+        let finder = Finder::of(self);
         for (at, plan) in self.plans.iter().enumerate() {
+            let own = self.place(&plan.id);
             for (nth, step) in plan.steps.iter().enumerate() {
-                let missing = step.depends.iter().enumerate().filter(|(_, it)| self.step(it).is_none());
+                let is_missing = |it: &StepId| finder.node(plan, own, it).is_none();
+                let missing = step.depends.iter().enumerate().filter(|(_, it)| is_missing(it));
                 found.extend(missing.map(|(n, it)| (at, nth, self.missing_dependency(step, n, it))));
             }
         }
@@ -138,8 +145,7 @@ impl Plans {
     fn name_clashes(&self) -> Vec<(usize, Problem)> {
         let mut folded: BTreeMap<(bool, String), Vec<usize>> = BTreeMap::new();
         for (at, plan) in self.plans.iter().enumerate() {
-            let name = plan.id.as_str().nfkc().flat_map(char::to_lowercase).collect();
-            folded.entry((plan.is_archived, name)).or_default().push(at);
+            folded.entry((plan.is_archived, folded_name(plan.id.as_str()))).or_default().push(at);
         }
         let clashes = folded.into_values().filter(|it| it.len() > 1);
         let report = |at: usize, all: &[usize]| {
@@ -180,6 +186,15 @@ impl Plans {
     }
 }
 
+/// A name as systems see it that know no case, and one normal form.
+pub fn folded_name(name: &str) -> String {
+    if name.is_ascii() {
+        name.to_ascii_lowercase()
+    } else {
+        name.nfkc().flat_map(char::to_lowercase).collect()
+    }
+}
+
 /// The dependencies of all steps, as numbers.
 struct Graph<'a> {
     steps: Vec<&'a Step>,
@@ -187,20 +202,43 @@ struct Graph<'a> {
     edges: Vec<Vec<usize>>,
 }
 
+/// Numbers the steps of all plans in their order, and finds the one that an id means.
+struct Finder<'a> {
+    plans: &'a Plans,
+    /// The number of each plan's first step.
+    firsts: Vec<usize>,
+}
+
+impl<'a> Finder<'a> {
+    fn of(plans: &'a Plans) -> Self {
+        let count = |n: &mut usize, plan: &Plan| Some(std::mem::replace(n, *n + plan.steps.len()));
+        Self { plans, firsts: plans.plans.iter().scan(0, count).collect() }
+    }
+
+    /// Finds what a step of `plan` names; `own` is the place that this plan's own id leads to, because most
+    /// dependencies stay inside of their plan.
+    fn node(&self, plan: &Plan, own: Option<usize>, id: &StepId) -> Option<usize> {
+        let is_own = id.plan.as_str() == plan.id.as_str();
+        let at = if is_own { own } else { self.plans.place(&id.plan) }?;
+        let steps = &self.plans.plans[at].steps;
+        let nth = steps.partition_point(|it| it.id.number < id.number);
+        (steps.get(nth)?.id.number == id.number).then_some(self.firsts[at] + nth)
+    }
+}
+
 impl<'a> Graph<'a> {
     fn of(plans: &'a Plans) -> Self {
-        let (mut steps, mut places, mut nodes) = (Vec::new(), Vec::new(), HashMap::new());
+        let finder = Finder::of(plans);
+        let mut graph = Self { steps: Vec::new(), places: Vec::new(), edges: Vec::new() };
         for (at, plan) in plans.plans.iter().enumerate() {
-            // A live plan wins over an archived one of its name, so its steps come first.
+            let own = plans.place(&plan.id);
             for (nth, step) in plan.steps.iter().enumerate() {
-                nodes.entry(&step.id).or_insert(steps.len());
-                steps.push(step);
-                places.push((at, nth));
+                graph.steps.push(step);
+                graph.places.push((at, nth));
+                graph.edges.push(step.depends.iter().filter_map(|it| finder.node(plan, own, it)).collect());
             }
         }
-        let edges =
-            steps.iter().map(|step| step.depends.iter().filter_map(|it| nodes.get(it).copied()).collect());
-        Self { edges: edges.collect(), steps, places }
+        graph
     }
 
     /// Returns the groups of steps that wait for each other: strongly connected components by Tarjan's algorithm

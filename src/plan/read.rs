@@ -153,6 +153,11 @@ pub fn read_step_of(plan: &Plan, id: &StepId, path: &str, content: Content, word
     read_step(id, &source, listed, words, Bodies::Keep)
 }
 
+/// The text below the front matter, as it stands in a plan's or step's `body`.
+pub fn body(path: &str, bytes: &[u8]) -> String {
+    parse(path, bytes).body.to_owned()
+}
+
 /// Reads `plan.md` again; the steps stay as they were read.
 pub fn read_plan_again(plan: &Plan, content: Content, words: &Words) -> Plan {
     let source = Source { path: plan.path.clone(), content: Ok(content) };

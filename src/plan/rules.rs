@@ -79,7 +79,13 @@ pub fn obstacles(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Vec<Obst
 }
 
 pub fn is_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> bool {
-    obstacles(plans, plan, step, now).is_empty()
+    let is_open = match step.status.known() {
+        Some(StepStatus::Pending) => true,
+        Some(StepStatus::InProgress) => is_lapsed(step, now),
+        _ => false,
+    };
+    // Most steps are closed, and need no more than this look.
+    is_open && obstacles(plans, plan, step, now).is_empty()
 }
 
 /// Returns the dependencies that are not closed; in a sequential plan the step before counts as one.

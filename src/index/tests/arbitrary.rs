@@ -6,8 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value};
 
-use crate::index::FileRow;
-use crate::index::freshness::Stamp;
+use crate::index::{FileRow, Stamp};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Order, Plan, PlanKind, Step};
 use crate::plan::problem::{Code, Problem};
@@ -223,7 +222,7 @@ pub(in crate::index) fn plans() -> impl Strategy<Value = Vec<Plan>> {
     })
 }
 
-/// Files in any order, each path once.
+/// Files in any order, each name once.
 pub(in crate::index) fn files() -> impl Strategy<Value = Vec<FileRow>> {
     let stamp = any::<(u64, i64, i64, u64, u64)>().prop_map(|(len, mtime_ns, ctime_ns, ino, dev)| Stamp {
         len,
@@ -233,10 +232,10 @@ pub(in crate::index) fn files() -> impl Strategy<Value = Vec<FileRow>> {
         dev,
     });
     let row = (text(), stamp, text(), any::<i64>())
-        .prop_map(|(path, stamp, hash, now)| FileRow::new(path, stamp, hash, now));
+        .prop_map(|(name, stamp, hash, now)| FileRow::new(name, stamp, hash, now));
     vec(row, 0..6).prop_map(|mut files| {
         let mut seen = std::collections::HashSet::new();
-        files.retain(|it| seen.insert(it.path.clone()));
+        files.retain(|it| seen.insert(it.name.clone()));
         files
     })
 }

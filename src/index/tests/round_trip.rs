@@ -3,20 +3,31 @@
 use proptest::prelude::*;
 
 use super::arbitrary;
-use crate::index::{FileRow, Index, Place, Stamp};
+use crate::index::{Change, FileRow, Head, Index, Key, Packed, Place, Stamp, stamps};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::plan::plans::Plans;
 
-/// Plans and files as they come out: in order, without bodies.
-fn expected(plans: Vec<Plan>, mut files: Vec<FileRow>) -> (Vec<Plan>, Vec<FileRow>) {
-    let plans = plans.into_iter().map(arbitrary::without_bodies).collect();
-    files.sort_by(|a, b| a.path.cmp(&b.path));
-    (Plans::new(plans).into_vec(), files)
+/// Plans as they come out: in order, without bodies.
+fn expected(plans: Vec<Plan>) -> Vec<Plan> {
+    Plans::new(plans.into_iter().map(arbitrary::without_bodies).collect()).into_vec()
 }
 
 fn memory() -> Index {
     Index::open(Place::Memory).expect("there is memory").0
+}
+
+fn key(plan: &Plan) -> Key {
+    Key { is_archived: plan.is_archived, name: plan.id.as_str().to_owned() }
+}
+
+fn put(index: &mut Index, files: &[FileRow], plans: &[Plan]) {
+    let mut changes = plans.iter().map(|it| Change::Put(Packed::new(key(it), 1, files, it)));
+    index.write(&mut changes).expect("any plans fit");
+}
+
+fn heads(index: &mut Index) -> Vec<Head> {
+    index.snapshot().expect("it is readable").heads().expect("it is sound")
 }
 
 proptest! {
@@ -28,29 +39,57 @@ proptest! {
         files in arbitrary::files(),
     ) {
         let mut index = memory();
-        index.replace(&[], &before).expect("any plans fit");
-        index.replace(&files, &plans).expect("any plans fit");
+        put(&mut index, &[], &before);
+        let gone = before.iter().map(key).filter(|it| plans.iter().all(|plan| key(plan) != *it));
+        index.write(&mut gone.map(Change::Remove)).expect("they are there");
+        put(&mut index, &files, &plans);
+        let plans = expected(plans);
+        for head in heads(&mut index) {
+            prop_assert_eq!(head.files().expect("it is sound"), files.clone());
+        }
         let seen = index.snapshot().expect("it is readable");
-        let (plans, files) = expected(plans, files);
-        prop_assert_eq!(seen.files().expect("it is sound"), files);
         for plan in &plans {
             let found = seen.load_plan(&plan.id).expect("it is sound");
             prop_assert_eq!(found.map(|it| it.id), Some(plan.id.clone()));
         }
+        let n_steps = plans.iter().map(|it| it.steps.len()).sum::<usize>();
+        prop_assert_eq!(seen.count().expect("it is sound"), (plans.len(), n_steps));
         prop_assert_eq!(seen.load().expect("it is sound"), plans);
-        seen.sql("SELECT * FROM steps").expect("it is sound");
     }
 
     #[test]
-    fn new_stamps_take_the_place_of_old_ones_of_the_same_content(files in arbitrary::files(), mtime_ns: i64) {
+    fn a_row_speaks_of_the_files_that_it_was_made_of_and_no_others(
+        plan in arbitrary::plan(),
+        files in arbitrary::files(),
+        others in arbitrary::files(),
+    ) {
+        let of = |files: &[FileRow]| stamps(files.iter().map(|it| (it.name.as_str(), it.stamp)));
+        let head = Packed::new(key(&plan), 7, &files, &plan).head;
+        let is_sure = !files.iter().any(FileRow::is_in_doubt);
+        prop_assert_eq!(head.speaks_of(7, &of(&files)), is_sure);
+        prop_assert!(!head.speaks_of(8, &of(&files)));
+        let named = |files: &[FileRow]| files.iter().map(|it| (it.name.clone(), it.stamp)).collect::<Vec<_>>();
+        prop_assert_eq!(head.speaks_of(7, &of(&others)), is_sure && named(&files) == named(&others));
+    }
+
+    #[test]
+    fn new_stamps_take_the_place_of_old_ones_of_the_same_plan(
+        plan in arbitrary::plan(),
+        other in arbitrary::plan(),
+        files in arbitrary::files(),
+    ) {
         let mut index = memory();
-        index.replace(&files, &[]).expect("any files fit");
-        let restamped = files.iter().map(|it| FileRow { mtime_ns, racy: false, ..it.clone() }).collect::<Vec<_>>();
-        let changed = restamped.iter().map(|it| FileRow { hash: format!("{} ", it.hash), ..it.clone() });
-        index.restamp(&changed.collect::<Vec<_>>()).expect("it is sound");
-        prop_assert_eq!(index.files().expect("it is sound"), expected(Vec::new(), files).1);
-        index.restamp(&restamped).expect("it is sound");
-        prop_assert_eq!(index.files().expect("it is sound"), expected(Vec::new(), restamped).1);
+        put(&mut index, &[], std::slice::from_ref(&plan));
+        let head = heads(&mut index).remove(0);
+        index.write(&mut [Change::Restamp(head.restamped(1, &files))].into_iter()).expect("it is sound");
+        prop_assert_eq!(heads(&mut index)[0].files().expect("it is sound"), files.clone());
+        let other = Plan { id: plan.id.clone(), is_archived: plan.is_archived, ..other };
+        put(&mut index, &[], std::slice::from_ref(&other));
+        let old = head.restamped(1, &files);
+        index.write(&mut [Change::Restamp(old)].into_iter()).expect("it is sound");
+        let is_same = arbitrary::without_bodies(other) == arbitrary::without_bodies(plan);
+        let left = if is_same { files } else { Vec::new() };
+        prop_assert_eq!(heads(&mut index)[0].files().expect("it is sound"), left);
     }
 }
 
@@ -65,8 +104,7 @@ fn a_live_plan_wins_and_a_name_is_found_in_any_normal_form() {
         ..proptest::strategy::ValueTree::current(&tree)
     };
     let mut index = memory();
-    let plans = [of("a", true), of("a", false), of("b", true), of("caf\u{e9}", false)];
-    index.replace(&[], &plans).expect("they fit");
+    put(&mut index, &[], &[of("a", true), of("a", false), of("b", true), of("caf\u{e9}", false)]);
     let title = |name: &str| index.load_plan(&PlanId::new(name)).expect("it is sound").map(|it| it.title);
     assert_eq!(title("a").as_deref(), Some("a false"));
     assert_eq!(title("b").as_deref(), Some("b true"));
@@ -75,15 +113,15 @@ fn a_live_plan_wins_and_a_name_is_found_in_any_normal_form() {
 }
 
 #[test]
-fn two_plans_of_one_name_are_refused_and_change_nothing() {
-    let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let tree = arbitrary::plan().new_tree(&mut runner).expect("plans can be made");
-    let plan = proptest::strategy::ValueTree::current(&tree);
-    let mut index = memory();
-    let file = FileRow::new("a/plan.md", Stamp::new(1, 2, 3, 4, 5), "h", 9);
-    index.replace(std::slice::from_ref(&file), std::slice::from_ref(&plan)).expect("it fits");
-    let error = index.replace(&[], &[plan.clone(), plan.clone()]).expect_err("one name");
-    assert_eq!(error.code(), "index-unfit");
-    assert_eq!(index.files().expect("it is sound"), [file]);
-    assert_eq!(index.load().expect("it is sound"), [arbitrary::without_bodies(plan)]);
+fn a_plan_in_doubt_speaks_of_nothing() {
+    let plan = super::sample::plans().remove(0);
+    let stamp = Stamp::new(1, 2, 3, 4, 5);
+    for (file, is_sure) in [
+        (FileRow::new("plan.md", stamp, "h", i64::MAX), true),
+        (FileRow::new("plan.md", stamp, "h", 9), false),
+        (FileRow::new("plan.md", stamp, "", i64::MAX), false),
+    ] {
+        let head = Packed::new(key(&plan), 1, &[file], &plan).head;
+        assert_eq!(head.speaks_of(1, &stamps([("plan.md", stamp)].into_iter())), is_sure);
+    }
 }

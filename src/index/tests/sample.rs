@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::index::{FileRow, Index, Place, Stamp};
+use crate::index::{
+    Change, FileRow, Index, IndexError, Key, Match, Packed, Place, Query, Stamp, Table, Texts,
+};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Order, Plan, PlanKind, Step};
 use crate::plan::problem::{Code, Problem};
@@ -10,15 +12,50 @@ use crate::plan::records::{Attempt, Claim, Note, NoteType, Priority};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Stated, StepStatus};
 
-/// An index in memory that holds [`plans`].
+/// An index in memory that holds [`plans`], their texts too.
 pub(super) fn index() -> Index {
     let mut index = Index::open(Place::Memory).expect("there is memory").0;
-    let stamp = Stamp::new(120, 1_795_252_443_000_000_000, 5, 1, 1);
-    let row = |path: String| FileRow::new(path, stamp, "0f", 9);
-    let files =
-        plans().iter().flat_map(|it| it.steps.iter().map(|step| row(step.path.clone()))).collect::<Vec<_>>();
-    index.replace(&files, &plans()).expect("they fit");
+    fill(&mut index, &plans());
     index
+}
+
+/// Puts plans and their texts in.
+pub(super) fn fill(index: &mut Index, plans: &[Plan]) {
+    let packed: Vec<_> = plans.iter().map(packed).collect();
+    index.write(&mut packed.iter().cloned().map(Change::Put)).expect("they fit");
+    let mut texts = packed.iter().zip(plans).map(|(packed, plan)| Texts::new(packed, plan));
+    index.write_texts(&mut texts).expect("they fit");
+}
+
+pub(super) fn packed(plan: &Plan) -> Packed {
+    let key = Key { is_archived: plan.is_archived, name: plan.id.as_str().to_owned() };
+    Packed::new(key, 1, &files(), plan)
+}
+
+pub(super) fn files() -> Vec<FileRow> {
+    let stamp = Stamp::new(120, 1_795_252_443_000_000_000, 5, 1, 1);
+    ["plan.md", "step-1.md"].map(|it| FileRow::new(it, stamp, "0f", i64::MAX)).to_vec()
+}
+
+/// The answer to a user's query over [`plans`].
+pub(super) fn sql(query: &str) -> Result<Table, IndexError> {
+    let files = files();
+    let rows = plans().iter().map(|it| it.id.to_string()).collect::<Vec<_>>();
+    let rows = rows.iter().flat_map(|plan| files.iter().map(move |it| (format!("{plan}/{}", it.name), it)));
+    let mut seen = std::collections::HashSet::new();
+    let rows: Vec<_> = rows.filter(|(path, _)| seen.insert(path.clone())).collect();
+    crate::index::sql(query, rows.into_iter(), plans().iter())
+}
+
+/// The ids of what a query finds among these plans, best first.
+pub(super) fn ids(index: &mut Index, plans: &[Plan], query: &Query) -> Vec<String> {
+    let found = index.snapshot().expect("it is readable").search(query).expect("any text is a query");
+    let id = |it: &Match| {
+        let is_it = |plan: &&Plan| plan.id.as_str() == it.key.name && plan.is_archived == it.key.is_archived;
+        let plan = plans.iter().find(is_it).expect("it is a plan");
+        it.place.map_or(plan.id.to_string(), |at| plan.steps[at].id.to_string())
+    };
+    found.iter().map(id).collect()
 }
 
 pub(super) fn plans() -> Vec<Plan> {

@@ -1,0 +1,157 @@
+//! One plan directory at a time: what lies in it, whether a row of the index speaks of it, and what is read of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use super::{Found, Meaning, found_in, take};
+use crate::disk::{PlanDir, Scan, Trouble};
+use crate::engine::context::{Context, Reading};
+use crate::index::{FileRow, Head, Key, Packed, stamps};
+use crate::plan::id::PlanId;
+use crate::plan::model::Plan;
+use crate::plan::read::{self, Bodies, PlanSources};
+
+/// What a walk found in a plan's directory: at least one file of a plan.
+pub(super) struct Walked {
+    pub(super) key: Key,
+    /// Sorted by path.
+    found: Vec<Found>,
+}
+
+/// How a directory stands to its row.
+pub(super) enum Looked {
+    /// What the row holds is what would be read.
+    Same,
+    /// So it is, but the stamps are others.
+    Restamped(Head),
+    Read(Box<(Packed, Plan)>),
+}
+
+/// How files are read at the moment.
+#[derive(Clone, Copy)]
+pub(super) struct How<'a> {
+    pub(super) context: &'a Context,
+    /// A number that differs where the same bytes may be read otherwise.
+    pub(super) reader: u64,
+    /// The file system's own clock just before the first reading.
+    read_at: &'a OnceLock<i64>,
+}
+
+impl<'a> How<'a> {
+    pub(super) fn new(context: &'a Context, read_at: &'a OnceLock<i64>) -> Self {
+        let hash = blake3::hash(format!("{:?}", context.config.words).as_bytes());
+        let [a, b, c, d, e, f, g, h, ..] = *hash.as_bytes();
+        Self { context, reader: u64::from_le_bytes([a, b, c, d, e, f, g, h]), read_at }
+    }
+
+    fn read_at(self) -> i64 {
+        let now = || match self.context.reading {
+            Reading::Index => self.context.plans.stamp_ns(),
+            // Nothing is kept, so nothing is ever trusted.
+            Reading::Files => self.context.plans.now_ns(),
+        };
+        *self.read_at.get_or_init(|| i64::try_from(now()).unwrap_or(i64::MAX))
+    }
+}
+
+/// The directory below the plans directory, with `/`.
+pub(super) fn directory(key: &Key) -> String {
+    if key.is_archived { format!("_archive/{}", key.name) } else { key.name.clone() }
+}
+
+fn key(directory: &Path) -> Option<Key> {
+    let inside = directory.strip_prefix("_archive");
+    let is_archived = inside.is_ok();
+    let name = inside.unwrap_or(directory).to_str()?;
+    PlanId::is_plan_name(name).then(|| Key { is_archived, name: name.to_owned() })
+}
+
+/// Looks into a directory; none if there is no plan in it.
+pub(super) fn walk(context: &Context, dir: &PlanDir) -> (Option<Walked>, Vec<Trouble>) {
+    let mut scan = Scan::default();
+    context.plans.scan_dir(dir, &mut scan);
+    let walked = key(&dir.relative).and_then(|key| walked(context, key, &scan));
+    (walked, scan.trouble)
+}
+
+/// As [`walk`], by name; the directory need not be there.
+pub(super) fn walk_named(context: &Context, key: &Key) -> Option<Walked> {
+    let scan = context.plans.scan_plan(&PathBuf::from(directory(key)));
+    walked(context, key.clone(), &scan)
+}
+
+fn walked(context: &Context, key: Key, scan: &Scan) -> Option<Walked> {
+    let found = found_in(context, scan);
+    let is_plan = found.iter().any(|it| matches!(it.meaning, Meaning::Plan | Meaning::Step(_)));
+    is_plan.then_some(Walked { key, found })
+}
+
+/// Compares a directory with its row, and reads it where they differ or the stamps leave a doubt.
+pub(super) fn look(how: How<'_>, walked: &Walked, head: Option<&Head>) -> Looked {
+    let names = directory(&walked.key).len() + 1;
+    let found = || walked.found.iter().map(|it| (&it.path[names..], it.stamp));
+    if head.is_some_and(|it| it.speaks_of(how.reader, &stamps(found()))) {
+        return Looked::Same;
+    }
+    let (sources, files) = read_sources(how, walked);
+    if let Some(head) = head.filter(|it| it.reader() == how.reader && is_same_content(it, &files)) {
+        return restamped(head, head.restamped(how.reader, &files));
+    }
+    let plan = plan_of(how.context, &walked.key, &sources, Bodies::Drop);
+    let packed = Packed::new(walked.key.clone(), how.reader, &files, &plan);
+    match head {
+        Some(head) if head.is_of_the_same_plan(&packed.head) => {
+            restamped(head, head.restamped(how.reader, &files))
+        }
+        _ => Looked::Read(Box::new((packed, plan))),
+    }
+}
+
+fn restamped(head: &Head, new: Head) -> Looked {
+    if *head == new { Looked::Same } else { Looked::Restamped(new) }
+}
+
+/// Reads a plan with its texts, and packs it as [`look`] does.
+pub(super) fn read_whole(how: How<'_>, key: &Key) -> Option<(Packed, Plan)> {
+    let walked = walk_named(how.context, key)?;
+    let (sources, files) = read_sources(how, &walked);
+    let plan = plan_of(how.context, key, &sources, Bodies::Keep);
+    Some((Packed::new(key.clone(), how.reader, &files, &plan), plan))
+}
+
+/// Reads a plan; none if there is none in the directory.
+pub(super) fn read_plan(context: &Context, key: &Key, bodies: Bodies) -> Option<Plan> {
+    let walked = walk_named(context, key)?;
+    let mut sources = PlanSources::default();
+    for it in &walked.found {
+        take(context, it, &mut sources);
+    }
+    Some(plan_of(context, key, &sources, bodies))
+}
+
+fn read_sources(how: How<'_>, walked: &Walked) -> (PlanSources, Vec<FileRow>) {
+    let names = directory(&walked.key).len() + 1;
+    let read_at = how.read_at();
+    let mut sources = PlanSources::default();
+    let files = walked.found.iter().map(|it| {
+        let hash = take(how.context, it, &mut sources);
+        FileRow::new(&it.path[names..], it.stamp, hash, read_at)
+    });
+    let files = files.collect();
+    (sources, files)
+}
+
+fn plan_of(context: &Context, key: &Key, sources: &PlanSources, bodies: Bodies) -> Plan {
+    let id = PlanId::new(key.name.clone());
+    read::read_plan(&id, key.is_archived, sources, &context.config.words, bodies)
+}
+
+/// Whether the same would be read of these files; the time of a file is read too.
+fn is_same_content(head: &Head, files: &[FileRow]) -> bool {
+    let Ok(old) = head.files() else { return false };
+    let is_same = |(old, new): (&FileRow, &FileRow)| {
+        !new.hash.is_empty()
+            && (&old.name, &old.hash, old.stamp.mtime_ns) == (&new.name, &new.hash, new.stamp.mtime_ns)
+    };
+    old.len() == files.len() && old.iter().zip(files).all(is_same)
+}

@@ -1,0 +1,42 @@
+//! One work on many things, in several threads.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+/// So few are done before a thread would have started.
+const FEW: usize = 8;
+
+/// How many results may wait to be consumed; it bounds the memory.
+const WAITING: usize = 64;
+
+/// Works on each item and consumes the results in this thread, in about the order of the items.
+///
+/// What is not consumed may not be worked on.
+pub(super) fn each<T: Sync, R: Send, O>(
+    items: &[T],
+    work: impl Fn(&T) -> R + Sync,
+    consume: impl FnOnce(&mut dyn Iterator<Item = R>) -> O,
+) -> O {
+    if items.len() <= FEW {
+        return consume(&mut items.iter().map(work));
+    }
+    let n_threads = thread::available_parallelism().map_or(2, |it| it.get().clamp(2, 8));
+    let next = AtomicUsize::new(0);
+    let run = |results: mpsc::SyncSender<R>| {
+        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if results.send(work(item)).is_err() {
+                return;
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let (sender, results) = mpsc::sync_channel(WAITING);
+        for _ in 0..n_threads {
+            let sender = sender.clone();
+            scope.spawn(|| run(sender));
+        }
+        drop(sender);
+        consume(&mut results.into_iter())
+    })
+}

@@ -1,0 +1,291 @@
+//! All plans as they are now: what the index holds of unchanged files, and the files of the others.
+//!
+//! The index is only ever asked for what it may know; the answer is complete in memory before anything is written, so
+//! that whatever fails on the way to the disk costs a line on stderr and no answer.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::OnceLock;
+
+use super::files::{How, Looked, Walked, directory, look, walk, walk_named};
+use super::{parallel, scan_problems};
+use crate::disk::{PlanDir, Trouble};
+use crate::engine::context::{Context, Notice, Reading};
+use crate::index::{Change, FileRow, Head, Index, IndexError, Key, Opened, Place, Snapshot};
+use crate::plan::id::PlanId;
+use crate::plan::model::Plan;
+use crate::plan::problem::Problem;
+
+/// What is to be gathered beside the changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Nothing,
+    Plans,
+    PlansAndFiles,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Fresh {
+    /// Unjudged, in no order.
+    pub(crate) plans: Vec<Plan>,
+    /// The files that they were read from, by path, in no order.
+    pub(crate) files: Vec<(String, FileRow)>,
+    /// What no plan could be made of.
+    pub(crate) problems: Vec<Problem>,
+    /// Plans that the index did not hold so, or that are gone.
+    pub(crate) changed: BTreeSet<PlanId>,
+    pub(crate) n_plans: usize,
+    pub(crate) n_steps: usize,
+    /// The index, which holds all of this; none if it could not be written.
+    pub(crate) index: Option<Index>,
+}
+
+/// Looks at all files.
+pub(crate) fn fresh(context: &Context, wanted: Wanted) -> Fresh {
+    fresh_in(context, kept_index(context), wanted)
+}
+
+/// Looks at all files and writes into this index.
+pub(super) fn fresh_in(context: &Context, index: Option<Index>, wanted: Wanted) -> Fresh {
+    attempts(context, index, &Asked { wanted, only: None })
+}
+
+/// Looks at the directories of these names alone, live and archived ones; counts are of all.
+pub(crate) fn fresh_of(context: &Context, names: &[String]) -> Fresh {
+    let mut keys = BTreeSet::new();
+    for name in names.iter().filter(|it| PlanId::is_plan_name(it)) {
+        keys.extend([false, true].map(|is_archived| Key { is_archived, name: name.clone() }));
+    }
+    let asked = Asked { wanted: Wanted::Nothing, only: Some(keys.into_iter().collect()) };
+    let mut found = attempts(context, kept_index(context), &asked);
+    let counted = found.index.as_mut().and_then(|it| it.snapshot().ok()?.count().ok());
+    let (n_plans, n_steps) = counted.unwrap_or_else(|| {
+        let all = fresh(context, Wanted::Nothing);
+        (all.n_plans, all.n_steps)
+    });
+    Fresh { n_plans, n_steps, ..found }
+}
+
+/// Opens the index that is kept on disk, if one may and can be.
+pub(super) fn kept_index(context: &Context) -> Option<Index> {
+    if context.reading == Reading::Files {
+        return None;
+    }
+    match Index::open(Place::Directory(&context.plans.index_dir()?)) {
+        Ok((index, opened)) => {
+            if let Opened::Rebuilt { why } = opened {
+                (context.tell)(Notice::IndexRebuilt { why });
+            }
+            Some(index)
+        }
+        Err(error) => {
+            (context.tell)(Notice::IndexInMemory { why: error.to_string() });
+            None
+        }
+    }
+}
+
+struct Asked {
+    wanted: Wanted,
+    only: Option<Vec<Key>>,
+}
+
+/// Goes on with a new index where the old one is damaged, and without one where there can be none.
+fn attempts(context: &Context, mut index: Option<Index>, asked: &Asked) -> Fresh {
+    for _ in 0..2 {
+        let Some(it) = &mut index else { break };
+        match attempt(context, Some(it), asked) {
+            Ok(found) => return Fresh { index: index.filter(|_| found.is_kept), ..found.fresh },
+            Err(error) => index = after(context, index, &error),
+        }
+    }
+    let found = attempt(context, None, asked).map(|it| it.fresh);
+    found.unwrap_or_default()
+}
+
+/// Says what is wrong with an index, and makes another one in its place where that helps.
+pub(super) fn after(context: &Context, index: Option<Index>, error: &IndexError) -> Option<Index> {
+    let (mut index, why) = (index?, error.to_string());
+    let reopened = match error {
+        IndexError::Damaged { .. } => index.reopen(),
+        _ => {
+            (context.tell)(Notice::IndexInMemory { why });
+            return None;
+        }
+    };
+    match reopened {
+        Ok(()) => (context.tell)(Notice::IndexRebuilt { why }),
+        Err(ref error) => (context.tell)(Notice::IndexInMemory { why: error.to_string() }),
+    }
+    reopened.is_ok().then_some(index)
+}
+
+/// What one attempt found, and whether the index holds it all now.
+struct Found {
+    fresh: Fresh,
+    is_kept: bool,
+}
+
+/// A plan's directory, with the place of its head among those of the index, or none.
+type Seen = (Option<(Key, Option<usize>, Looked)>, Vec<Trouble>);
+
+fn attempt(context: &Context, index: Option<&mut Index>, asked: &Asked) -> Result<Found, IndexError> {
+    let clock = OnceLock::new();
+    let how = How::new(context, &clock);
+    let Some(index) = index else {
+        let mut gathered = Gathered::new(asked.wanted, &[], None);
+        let trouble = looks(how, asked, &[], |seen| {
+            for it in seen {
+                gathered.take(it)?;
+            }
+            Ok(())
+        })?;
+        return Ok(Found { fresh: gathered.finish(context, trouble), is_kept: false });
+    };
+    let snapshot = index.snapshot()?;
+    let heads = match &asked.only {
+        None => snapshot.heads()?,
+        Some(keys) => heads_of(&snapshot, keys)?,
+    };
+    if heads.is_empty() {
+        drop(snapshot);
+        return first(how, index, asked);
+    }
+    let mut gathered = Gathered::new(asked.wanted, &heads, Some(&snapshot));
+    let mut changes = Vec::new();
+    let gather = |seen: &mut dyn Iterator<Item = Seen>| {
+        for it in seen {
+            changes.extend(gathered.take(it)?);
+        }
+        Ok(())
+    };
+    let trouble = looks(how, asked, &heads, gather)?;
+    changes.extend(gathered.gone().map(Change::Remove));
+    let fresh = gathered.finish(context, trouble);
+    drop(snapshot);
+    let is_kept = changes.is_empty() || is_written(context, index.write(&mut changes.into_iter()))?;
+    Ok(Found { fresh, is_kept })
+}
+
+fn heads_of(snapshot: &Snapshot<'_>, keys: &[Key]) -> Result<Vec<Head>, IndexError> {
+    let mut heads = Vec::new();
+    for key in keys.iter().filter(|it| !it.is_archived) {
+        heads.extend(snapshot.heads_named(&key.name)?);
+    }
+    Ok(heads)
+}
+
+/// Fills an index that knows nothing, while the files are read, so that only a few plans wait in memory.
+fn first(how: How<'_>, index: &mut Index, asked: &Asked) -> Result<Found, IndexError> {
+    let mut gathered = Gathered::new(asked.wanted, &[], None);
+    let mut written = Ok(());
+    let trouble = looks(how, asked, &[], |seen| {
+        let mut changes = seen.filter_map(|it| gathered.take(it).ok().flatten());
+        written = index.write(&mut changes);
+        // What could not be written is an answer all the same.
+        changes.for_each(drop);
+        Ok(())
+    })?;
+    let fresh = gathered.finish(how.context, trouble);
+    Ok(Found { fresh, is_kept: is_written(how.context, written)? })
+}
+
+fn is_written(context: &Context, written: Result<(), IndexError>) -> Result<bool, IndexError> {
+    match written {
+        Err(error @ IndexError::Damaged { .. }) => Err(error),
+        Err(error) => {
+            (context.tell)(Notice::IndexInMemory { why: error.to_string() });
+            Ok(false)
+        }
+        Ok(()) => Ok(true),
+    }
+}
+
+/// Looks into all directories that are asked for, in several threads, and returns what troubles there were.
+fn looks(
+    how: How<'_>,
+    asked: &Asked,
+    heads: &[Head],
+    consume: impl FnOnce(&mut dyn Iterator<Item = Seen>) -> Result<(), IndexError>,
+) -> Result<Vec<Trouble>, IndexError> {
+    let places: HashMap<_, _> = heads.iter().enumerate().map(|(at, it)| (&it.key, at)).collect();
+    let compared = |walked: Walked| {
+        let at = places.get(&walked.key).copied();
+        let looked = look(how, &walked, at.map(|it| &heads[it]));
+        (walked.key, at, looked)
+    };
+    if let Some(keys) = &asked.only {
+        let named = |key: &Key| (walk_named(how.context, key).map(compared), Vec::new());
+        return parallel::each(keys, named, consume).map(|()| Vec::new());
+    }
+    let (dirs, beside) = how.context.plans.plan_dirs();
+    let all = |dir: &PlanDir| {
+        let (walked, trouble) = walk(how.context, dir);
+        (walked.map(compared), trouble)
+    };
+    parallel::each(&dirs, all, consume).map(|()| beside.trouble)
+}
+
+/// What comes of the directories, one after the other.
+struct Gathered<'a> {
+    wanted: Wanted,
+    heads: &'a [Head],
+    snapshot: Option<&'a Snapshot<'a>>,
+    /// Which heads have a directory.
+    is_there: Vec<bool>,
+    trouble: Vec<Trouble>,
+    fresh: Fresh,
+}
+
+impl<'a> Gathered<'a> {
+    fn new(wanted: Wanted, heads: &'a [Head], snapshot: Option<&'a Snapshot<'a>>) -> Self {
+        let is_there = vec![false; heads.len()];
+        Self { wanted, heads, snapshot, is_there, trouble: Vec::new(), fresh: Fresh::default() }
+    }
+
+    /// Takes in what was seen of a directory, and returns what is to be changed in the index.
+    fn take(&mut self, (seen, trouble): Seen) -> Result<Option<Change>, IndexError> {
+        self.trouble.extend(trouble);
+        let Some((key, at, looked)) = seen else { return Ok(None) };
+        let old = at.map(|it| &self.heads[it]);
+        self.fresh.n_plans += 1;
+        if let Some(at) = at {
+            self.is_there[at] = true;
+        }
+        let (head, plan, change) = match looked {
+            Looked::Same => (old.cloned(), None, None),
+            Looked::Restamped(head) => (Some(head.clone()), None, Some(Change::Restamp(head))),
+            Looked::Read(read) => {
+                let (packed, plan) = *read;
+                self.fresh.changed.insert(PlanId::new(key.name.clone()));
+                (Some(packed.head.clone()), Some(plan), Some(Change::Put(packed)))
+            }
+        };
+        let Some(head) = head else { return Ok(change) };
+        self.fresh.n_steps += head.steps as usize;
+        if self.wanted == Wanted::PlansAndFiles {
+            let path = |it: FileRow| (format!("{}/{}", directory(&key), it.name), it);
+            self.fresh.files.extend(head.files()?.into_iter().map(path));
+        }
+        if self.wanted != Wanted::Nothing {
+            let kept = || self.snapshot.zip(old).map(|(it, old)| it.plan(old)).transpose();
+            self.fresh.plans.extend(plan.map_or_else(kept, |it| Ok(Some(it)))?);
+        }
+        Ok(change)
+    }
+
+    /// The rows whose directories are no plans any more.
+    fn gone(&mut self) -> impl Iterator<Item = Key> + use<> {
+        let gone = self.heads.iter().zip(&self.is_there).filter(|(_, is_there)| !**is_there);
+        let gone: Vec<_> = gone.map(|(head, _)| head.key.clone()).collect();
+        self.fresh.changed.extend(gone.iter().map(|it| PlanId::new(it.name.clone())));
+        gone.into_iter()
+    }
+
+    fn finish(mut self, context: &Context, beside: Vec<Trouble>) -> Fresh {
+        self.trouble.extend(beside);
+        self.trouble.sort_by(|a, b| a.relative.cmp(&b.relative));
+        self.fresh.problems = scan_problems(context, self.trouble);
+        self.fresh
+    }
+}

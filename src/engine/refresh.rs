@@ -1,0 +1,33 @@
+//! The index brought up to date with the files, for whoever answers from it again and again.
+
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::engine::load::{self, Fresh, Wanted};
+use crate::plan::id::PlanId;
+
+/// What a refresh found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refreshed {
+    /// Plans whose rows were written anew or removed, sorted; a live and an archived one of a name are one here.
+    pub changed: Vec<PlanId>,
+    /// How many plans and steps there are now, archived ones too.
+    pub plans: usize,
+    pub steps: usize,
+}
+
+/// Brings the index up to date with all files.
+///
+/// Plans are compared as they are read from their own files; what changes between plans alone, as a dependency that is
+/// no longer there, is a change of neither.
+pub fn refresh(context: &Context) -> Result<Refreshed, Error> {
+    Ok(refreshed(load::fresh(context, Wanted::Nothing)))
+}
+
+/// Brings the index up to date with the files of these plan directories, given by name, live and archived.
+pub fn refresh_plans(context: &Context, names: &[String]) -> Result<Refreshed, Error> {
+    Ok(refreshed(load::fresh_of(context, names)))
+}
+
+fn refreshed(found: Fresh) -> Refreshed {
+    Refreshed { changed: found.changed.into_iter().collect(), plans: found.n_plans, steps: found.n_steps }
+}

@@ -1,0 +1,180 @@
+//! A plan directory as rows of the index, which prove themselves.
+//!
+//! SQLite itself finds little of what a failing disk does to a file: overwritten bytes inside a row are another row to
+//! it. So each head ends in a hash of itself, of its key, and of the hash of the plan's data. A row that passes speaks
+//! of the files whose stamps it holds, even if it is an old one. Against a forger the hashes prove nothing.
+
+use crate::index::data::{self, Input, Stored};
+use crate::index::error::IndexError;
+use crate::index::freshness::{FileRow, Stamp};
+use crate::plan::model::Plan;
+
+/// What a row is of: a directory by its exact name, live or below `_archive`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    pub is_archived: bool,
+    pub name: String,
+}
+
+/// 128 bits of a hash of the data.
+pub(super) type Version = [u8; 16];
+
+/// What the index knows of a plan's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    pub key: Key,
+    pub steps: u32,
+    /// Reader, doubt, version, stamps, hashes, and the proof.
+    pub(super) bytes: Vec<u8>,
+    pub(super) version: Version,
+    /// The number of the row in its table; 0 for one that is not there yet.
+    pub(super) id: i64,
+}
+
+/// Both rows of a plan, packed in whatever thread read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packed {
+    pub head: Head,
+    pub(super) data: Vec<u8>,
+}
+
+/// What is to be changed.
+#[derive(Debug, Clone)]
+pub enum Change {
+    Put(Packed),
+    /// Other stamps for the same plan.
+    Restamp(Head),
+    Remove(Key),
+}
+
+/// How a head begins: the reader (the words and the like that files are read by), whether a file could change without
+/// its stamp moving, the version, and behind them the stamps.
+type Beginning<'a> = (u64, bool, Version, Input<'a>);
+
+impl Packed {
+    /// Packs a plan that was read, unjudged, with these files in the order of their names.
+    pub fn new(key: Key, reader: u64, files: &[FileRow], plan: &Plan) -> Self {
+        let data = data::encode(plan);
+        let version = half(&blake3::hash(&data));
+        Self {
+            head: Head::new(key, u32::try_from(plan.steps.len()).unwrap_or(u32::MAX), reader, files, version),
+            data,
+        }
+    }
+}
+
+impl Head {
+    fn new(key: Key, steps: u32, reader: u64, files: &[FileRow], version: Version) -> Self {
+        let mut bytes = Vec::with_capacity(64 + 96 * files.len());
+        reader.put(&mut bytes);
+        files.iter().any(FileRow::is_in_doubt).put(&mut bytes);
+        version.put(&mut bytes);
+        let stamps = stamps(files.iter().map(|it| (it.name.as_str(), it.stamp)));
+        stamps.len().put(&mut bytes);
+        bytes.extend(stamps);
+        files.len().put(&mut bytes);
+        for file in files {
+            file.hash.put(&mut bytes);
+            file.racy.put(&mut bytes);
+        }
+        let proof = proof(&key, steps, &bytes);
+        bytes.extend(proof);
+        Self { key, steps, bytes, version, id: 0 }
+    }
+
+    /// Takes a row as it stands in the table, if it is what was put there.
+    pub(super) fn proved(id: i64, key: Key, steps: u32, bytes: &[u8]) -> Result<Self, IndexError> {
+        let damaged = || IndexError::damaged("a row is not what was written");
+        let at = bytes.len().checked_sub(16).ok_or_else(damaged)?;
+        if bytes[at..] != proof(&key, steps, &bytes[..at]) {
+            return Err(damaged());
+        }
+        let mut head = Self { key, steps, bytes: bytes.to_vec(), version: [0; 16], id };
+        head.version = head.beginning().ok_or_else(damaged)?.2;
+        Ok(head)
+    }
+
+    /// The same plan with other stamps of its files.
+    pub fn restamped(&self, reader: u64, files: &[FileRow]) -> Self {
+        Self { id: self.id, ..Self::new(self.key.clone(), self.steps, reader, files, self.version) }
+    }
+
+    /// Returns whether the plan is as it would be read now, so far as stamps tell; `stamps` by [`stamps`].
+    pub fn speaks_of(&self, reader: u64, stamps: &[u8]) -> bool {
+        let Some((own_reader, in_doubt, _, mut rest)) = self.beginning() else { return false };
+        let is_sure = own_reader == reader && !in_doubt;
+        is_sure && rest.len().and_then(|it| rest.bytes(it)) == Some(stamps)
+    }
+
+    /// What the files were read by.
+    pub fn reader(&self) -> u64 {
+        self.beginning().map_or(0, |it| it.0)
+    }
+
+    /// Returns whether both rows hold the same plan, whatever their files' stamps.
+    pub fn is_of_the_same_plan(&self, other: &Self) -> bool {
+        self.version == other.version && self.reader() == other.reader()
+    }
+
+    /// Returns the files that the plan was read from, in the order of their names.
+    pub fn files(&self) -> Result<Vec<FileRow>, IndexError> {
+        let damaged = || IndexError::damaged("a row's files cannot be read");
+        let (_, _, _, input) = self.beginning().ok_or_else(damaged)?;
+        read_files(input).ok_or_else(damaged)
+    }
+
+    fn beginning(&self) -> Option<Beginning<'_>> {
+        let mut input = Input::new(self.bytes.get(..self.bytes.len().checked_sub(16)?)?);
+        Some((u64::take(&mut input)?, bool::take(&mut input)?, Version::take(&mut input)?, input))
+    }
+
+    /// Reads the plan out of its data, which must be what was put beside this head.
+    pub(super) fn plan(&self, data: &[u8]) -> Result<Plan, IndexError> {
+        if half(&blake3::hash(data)) != self.version {
+            return Err(IndexError::damaged("a plan's data are not those that were written"));
+        }
+        data::decode(data).ok_or_else(|| IndexError::damaged("a plan's data cannot be read"))
+    }
+}
+
+/// Writes names and stamps in a form in which equal bytes are equal files.
+pub fn stamps<'a>(files: impl Iterator<Item = (&'a str, Stamp)>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(512);
+    for (name, stamp) in files {
+        name.to_owned().put(&mut out);
+        stamp.put(&mut out);
+    }
+    out
+}
+
+fn read_files(mut hashes: Input<'_>) -> Option<Vec<FileRow>> {
+    let len = hashes.len()?;
+    let mut stamps = Input::new(hashes.bytes(len)?);
+    let n = hashes.len()?;
+    let mut files = Vec::new();
+    for _ in 0..n {
+        files.push(FileRow {
+            name: Stored::take(&mut stamps)?,
+            stamp: Stored::take(&mut stamps)?,
+            hash: Stored::take(&mut hashes)?,
+            racy: Stored::take(&mut hashes)?,
+        });
+    }
+    (stamps.is_empty() && hashes.is_empty()).then_some(files)
+}
+
+fn proof(key: &Key, steps: u32, bytes: &[u8]) -> Version {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&[u8::from(key.is_archived)]);
+    hasher.update(&steps.to_le_bytes());
+    hasher.update(&(key.name.len() as u64).to_le_bytes());
+    hasher.update(key.name.as_bytes());
+    hasher.update(bytes);
+    half(&hasher.finalize())
+}
+
+fn half(hash: &blake3::Hash) -> Version {
+    let mut half = Version::default();
+    half.copy_from_slice(&hash.as_bytes()[..16]);
+    half
+}

@@ -1,0 +1,382 @@
+//! Whatever is done to the files, or to the index, every reading verb answers as it does from the files alone.
+#![expect(clippy::disallowed_methods, reason = "tests make and remove their own files")]
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use planwatch::disk::{Disk, DiskFile, Open, PlansDir, RealDisk, Rename, Stat};
+use planwatch::engine::check::{CheckRequest, check};
+use planwatch::engine::config::Config;
+use planwatch::engine::context::{Context, Here, Notice, Reading};
+use planwatch::engine::list::{ListRequest, list};
+use planwatch::engine::next::{NextRequest, next};
+use planwatch::engine::refresh;
+use planwatch::engine::search::{SearchRequest, search, sql};
+use planwatch::engine::show::{ShowRequest, show};
+use planwatch::engine::status::{StatusRequest, status};
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::test_runner::TestRunner;
+
+/// The machine's file system, with stamps of two seconds and no time of change, as FAT has them: a rewrite of the same
+/// size leaves no trace but the content.
+#[derive(Debug)]
+struct Coarse(RealDisk);
+
+#[derive(Debug)]
+struct CoarseFile(Box<dyn DiskFile>);
+
+fn coarse(stat: Stat) -> Stat {
+    let round = |ns: i128| ns - ns.rem_euclid(2_000_000_000);
+    Stat { mtime_ns: round(stat.mtime_ns), ctime_ns: 0, ..stat }
+}
+
+impl Disk for Coarse {
+    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
+        self.0.canonical(path)
+    }
+    fn lstat(&self, path: &Path) -> io::Result<Stat> {
+        self.0.lstat(path).map(coarse)
+    }
+    fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
+        self.0.read_link(path)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<(OsString, io::Result<Stat>)>> {
+        let found = self.0.list(dir)?;
+        Ok(found.into_iter().map(|(name, stat)| (name, stat.map(coarse))).collect())
+    }
+    fn names(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        self.0.names(dir)
+    }
+    fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
+        self.0.open(path, how).map(|it| Box::new(CoarseFile(it)) as Box<dyn DiskFile>)
+    }
+    fn make_dir(&self, path: &Path, mode: u32) -> io::Result<()> {
+        self.0.make_dir(path, mode)
+    }
+    fn rename(&self, from: &Path, to: &Path, how: Rename) -> io::Result<()> {
+        self.0.rename(from, to, how)
+    }
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.link(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.0.remove(path)
+    }
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        self.0.remove_dir(path)
+    }
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.0.sync_dir(dir)
+    }
+    fn lock(&self, path: &Path, patience: Duration) -> io::Result<Option<Box<dyn DiskFile>>> {
+        self.0.lock(path, patience)
+    }
+    fn now_ns(&self) -> i128 {
+        self.0.now_ns()
+    }
+    fn pause(&self, time: Duration) {
+        self.0.pause(time);
+    }
+    fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
+        self.0.random(bytes)
+    }
+}
+
+impl DiskFile for CoarseFile {
+    fn stat(&self) -> io::Result<Stat> {
+        self.0.stat().map(coarse)
+    }
+    fn read(&self, limit: u64, expected: u64) -> io::Result<Vec<u8>> {
+        self.0.read(limit, expected)
+    }
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write(bytes)
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+    fn dress(&self, like: &Stat, path: &Path) -> io::Result<()> {
+        self.0.dress(like, path)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+}
+
+/// A plans directory, and the state directory of its user.
+struct Tree {
+    top: tempfile::TempDir,
+    disk: Arc<dyn Disk>,
+    told: Arc<Mutex<Vec<Notice>>>,
+}
+
+impl Tree {
+    fn new(disk: Arc<dyn Disk>) -> Self {
+        let top = tempfile::tempdir().expect("there is room");
+        fs::create_dir_all(top.path().join("plans")).expect("there is room");
+        Self { top, disk, told: Arc::default() }
+    }
+
+    fn context(&self, reading: Reading) -> Context {
+        let (root, told) = (self.top.path().join("plans"), Arc::clone(&self.told));
+        let state = self.top.path().join("state");
+        Context {
+            plans: PlansDir::open(Arc::clone(&self.disk), &root, Some(&state)).expect("it is there"),
+            now: "2026-11-21T12:00:00Z".parse().expect("it is a time"),
+            by: "ann".to_owned(),
+            config: Config::default(),
+            reading,
+            here: Here { directory: root, ..Here::default() },
+            tell: Box::new(move |notice| told.lock().expect("nobody panicked").push(notice)),
+        }
+    }
+
+    fn path(&self, relative: &str) -> PathBuf {
+        self.top.path().join("plans").join(relative)
+    }
+
+    fn write(&self, relative: &str, text: &str) {
+        let path = self.path(relative);
+        fs::create_dir_all(path.parent().expect("it is below the top")).expect("there is room");
+        fs::write(path, text).expect("there is room");
+    }
+
+    /// Every answer of every reading verb, as texts.
+    fn answers(&self, reading: Reading, ids: &[String]) -> Vec<String> {
+        let context = self.context(reading);
+        let shown = |it: Result<serde_json::Value, planwatch::engine::error::Error>| {
+            it.map_or_else(|error| error.to_string(), |it| it.to_string())
+        };
+        let all = ListRequest { all: true, ..ListRequest::default() };
+        let mut answers = vec![
+            shown(list(&context, &all).map(|it| it.to_json())),
+            shown(check(&context, &CheckRequest::default()).map(|it| it.to_json())),
+            shown(next(&context, &NextRequest::default()).map(|it| it.to_json())),
+            shown(status(&context, &StatusRequest::default()).map(|it| it.to_json())),
+        ];
+        for view in ["plans", "steps", "dependencies", "notes", "problems", "files"] {
+            let found = sql(&context, &format!("SELECT * FROM {view} ORDER BY 1, 2, 3, 4"));
+            answers.push(found.map_or_else(|it| it.to_string(), |it| format!("{:?}", it.rows)));
+        }
+        for query in ["alpha", "beta -gamma", "\"alpha beta\"", "o"] {
+            let request = SearchRequest { query: query.to_owned(), limit: 5 };
+            answers.push(shown(search(&context, &request).map(|it| it.to_json())));
+        }
+        for id in ids {
+            let plan = Some(id.clone());
+            let of = ListRequest { plan: plan.clone(), ..ListRequest::default() };
+            answers.push(shown(list(&context, &of).map(|it| it.to_json())));
+            answers.push(shown(next(&context, &NextRequest { plan }).map(|it| it.to_json())));
+            for id in [id.clone(), format!("{id}:1"), format!("{id}:2")] {
+                let request = ShowRequest { id, full: true, ..ShowRequest::default() };
+                answers.push(shown(show(&context, &request).map(|it| it.to_json())));
+            }
+        }
+        answers
+    }
+
+    fn check(&self, ids: &[String], what: &dyn std::fmt::Debug) {
+        let (by_index, by_files) = (self.answers(Reading::Index, ids), self.answers(Reading::Files, ids));
+        for (nth, (index, files)) in by_index.iter().zip(&by_files).enumerate() {
+            assert_eq!(index, files, "answer {nth} after {what:?}");
+        }
+    }
+}
+
+const PLANS: [&str; 5] = ["a", "b", "A", "_archive/a", "_archive/c"];
+const FILES: [&str; 7] =
+    ["plan.md", "step-1.md", "step-2.md", "step-01.md", "step_3.md", "deep/step-1.md", "notes.txt"];
+const WORDS: [&str; 4] = ["alpha", "beta", "gamma", "omega"];
+
+/// Something that an editor, a person or a version control does.
+#[derive(Debug, Clone)]
+enum Edit {
+    Write(String, String),
+    /// Into the inode that is there, with other bytes of the same number and the old time.
+    SameSize(String),
+    Replace(String, String),
+    Truncate(String),
+    Rename(String, String),
+    Swap(String, String),
+    Delete(String),
+    Link(String, String),
+    DeleteIndex,
+    /// Bytes of the index, at this part of it.
+    Damage(u16, u8),
+}
+
+fn text() -> impl Strategy<Value = String> {
+    let word = || select(&WORDS[..]);
+    let status = select(&["pending", "completed", "in_progress", "wip", "odd"][..]);
+    let depends =
+        select(&["", "depends: [1]\n", "depends: [2]\n", "depends: [b:1]\n", "depends: [a:2, c:1]\n"][..]);
+    let program = select(&["", "program: b\n", "kind: program\n", "program: gone\n"][..]);
+    let header =
+        (status, depends, program, word(), word()).prop_map(|(status, depends, program, title, body)| {
+            format!("---\nstatus: {status}\n{depends}{program}---\n# {title}\n\n{body} {title}\n")
+        });
+    prop_oneof![
+        6 => header,
+        1 => Just("---\nstatus: pending\nno end\n".to_owned()),
+        1 => (word(), word()).prop_map(|(a, b)| format!("# {a}\n\n## Steps\n- step-1: {b}\n- step-2: {a} (depends: step-1)\n")),
+    ]
+}
+
+fn path() -> impl Strategy<Value = String> {
+    (select(&PLANS[..]), select(&FILES[..])).prop_map(|(plan, file)| format!("{plan}/{file}"))
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    let plan = || select(&PLANS[..]).prop_map(str::to_owned);
+    prop_oneof![
+        8 => (path(), text()).prop_map(|(path, text)| Edit::Write(path, text)),
+        4 => path().prop_map(Edit::SameSize),
+        2 => (path(), text()).prop_map(|(path, text)| Edit::Replace(path, text)),
+        1 => path().prop_map(Edit::Truncate),
+        2 => (path(), path()).prop_map(|(from, to)| Edit::Rename(from, to)),
+        2 => (plan(), plan()).prop_map(|(from, to)| Edit::Rename(from, to)),
+        2 => (path(), path()).prop_map(|(from, to)| Edit::Swap(from, to)),
+        1 => (plan(), plan()).prop_map(|(from, to)| Edit::Swap(from, to)),
+        1 => path().prop_map(Edit::Delete),
+        1 => plan().prop_map(Edit::Delete),
+        1 => (path(), path()).prop_map(|(from, to)| Edit::Link(from, to)),
+        1 => Just(Edit::DeleteIndex),
+        2 => any::<(u16, u8)>().prop_map(|(at, byte)| Edit::Damage(at, byte)),
+    ]
+}
+
+/// Does it as far as it can be done: an error of the file system is no edit.
+fn make(tree: &Tree, edit: &Edit) -> io::Result<()> {
+    let index = tree.path(".planwatch/index-v2.db");
+    match edit {
+        Edit::Write(path, text) => tree.write(path, text),
+        Edit::SameSize(path) => return same_size(&tree.path(path)),
+        Edit::Replace(path, text) => {
+            tree.write("new.tmp", text);
+            fs::rename(tree.path("new.tmp"), tree.path(path))?;
+        }
+        Edit::Truncate(path) => File::options().write(true).open(tree.path(path))?.set_len(20)?,
+        Edit::Rename(from, to) => fs::rename(tree.path(from), tree.path(to))?,
+        Edit::Swap(a, b) => {
+            fs::rename(tree.path(a), tree.path("swap.tmp"))?;
+            let moved = fs::rename(tree.path(b), tree.path(a));
+            let back = if moved.is_ok() { b } else { a };
+            fs::rename(tree.path("swap.tmp"), tree.path(back))?;
+        }
+        Edit::Delete(path) => {
+            let path = tree.path(path);
+            if path.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? }
+        }
+        Edit::Link(at, to) => std::os::unix::fs::symlink(tree.path(to), tree.path(at))?,
+        Edit::DeleteIndex => fs::remove_file(index)?,
+        Edit::Damage(at, byte) => {
+            let mut bytes = fs::read(&index)?;
+            let at = usize::from(*at) * 7 % bytes.len().max(1);
+            if let Some(it) = bytes.get_mut(at) {
+                *it ^= byte | 1;
+            }
+            fs::write(index, bytes)?;
+        }
+    }
+    Ok(())
+}
+
+fn same_size(path: &Path) -> io::Result<()> {
+    let (text, modified) = (fs::read_to_string(path)?, fs::metadata(path)?.modified()?);
+    let other = if text.contains("alpha") {
+        text.replace("alpha", "omega")
+    } else {
+        text.replace("omega", "alpha").replace("pending", "blocked")
+    };
+    fs::write(path, other)?;
+    File::options().write(true).open(path)?.set_modified(modified)
+}
+
+fn ids() -> Vec<String> {
+    ["a", "b", "A", "c"].map(str::to_owned).to_vec()
+}
+
+#[track_caller]
+fn check_edits(disk: fn() -> Arc<dyn Disk>, n_cases: u32) {
+    let scripts = proptest::collection::vec(edit(), 1..14);
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(n_cases) };
+    let done = TestRunner::new_with_rng(
+        config,
+        proptest::test_runner::TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha),
+    )
+    .run(&scripts, |script| {
+        let tree = Tree::new(disk());
+        for (path, word) in [("a/plan.md", "alpha"), ("a/step-1.md", "beta"), ("b/step-1.md", "omega")] {
+            tree.write(path, &format!("---\nstatus: pending\n---\n# {word}\n\n{word}\n"));
+        }
+        tree.check(&ids(), &"nothing");
+        for edit in &script {
+            make(&tree, edit).ok();
+            tree.check(&ids(), edit);
+        }
+        Ok(())
+    });
+    if let Err(error) = done {
+        panic!("{error}");
+    }
+}
+
+#[test]
+fn after_any_edits_the_index_says_what_the_files_say() {
+    check_edits(|| Arc::new(RealDisk), 8);
+}
+
+#[test]
+fn after_any_edits_on_coarse_stamps_too() {
+    check_edits(|| Arc::new(Coarse(RealDisk)), 4);
+}
+
+#[test]
+fn a_rewrite_of_the_same_size_within_one_stamp_is_seen() {
+    let tree = Tree::new(Arc::new(Coarse(RealDisk)));
+    let before = SystemTime::now();
+    tree.write("a/plan.md", "# A\n");
+    for round in 0..40 {
+        let status = ["pending", "blocked"][round % 2];
+        tree.write("a/step-1.md", &format!("---\nstatus: {status}\n---\n"));
+        File::open(tree.path("a/step-1.md")).and_then(|it| it.set_modified(before)).expect("it is there");
+        let listed = list(&tree.context(Reading::Index), &ListRequest::default()).expect("it is listed");
+        let blocked = &listed.to_json()["plans"][0]["steps_blocked"];
+        assert_eq!(*blocked, round % 2, "round {round}");
+    }
+}
+
+#[test]
+fn a_refresh_names_the_plans_that_changed() {
+    let tree = Tree::new(Arc::new(RealDisk));
+    let context = tree.context(Reading::Index);
+    let changed = |found: refresh::Refreshed| {
+        let ids = found.changed.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        (ids, found.plans, found.steps)
+    };
+    let all = || changed(refresh::refresh(&context).expect("the files can be read"));
+    let of = |names: &[&str]| {
+        let names: Vec<_> = names.iter().map(|it| (*it).to_owned()).collect();
+        changed(refresh::refresh_plans(&context, &names).expect("the files can be read"))
+    };
+    for path in ["a/plan.md", "a/step-1.md", "b/step-1.md", "_archive/c/plan.md"] {
+        tree.write(path, "# One\n");
+    }
+    assert_eq!(all(), ("a b c".to_owned(), 3, 2));
+    assert_eq!(all(), (String::new(), 3, 2));
+    tree.write("a/step-2.md", "# Two\n");
+    tree.write("b/step-1.md", "# Another\n");
+    assert_eq!(of(&["a", "c", "gone"]), ("a".to_owned(), 3, 3));
+    assert_eq!(of(&["a"]), (String::new(), 3, 3));
+    fs::rename(tree.path("a"), tree.path("_archive/a")).expect("it can be moved");
+    assert_eq!(of(&["a"]), ("a".to_owned(), 3, 3));
+    assert_eq!(all(), ("b".to_owned(), 3, 3));
+    fs::remove_dir_all(tree.path("b")).expect("it is there");
+    assert_eq!(of(&["b"]), ("b".to_owned(), 2, 2));
+    assert_eq!(*tree.told.lock().expect("nobody panicked"), []);
+}
