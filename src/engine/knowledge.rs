@@ -1,5 +1,6 @@
 //! What decisions, insights and scripts have in common: their files, their names, what is wrong in them.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -7,14 +8,17 @@ use serde_json::{Value, json};
 use crate::disk::DiskError;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
-use crate::engine::load;
+use crate::engine::load::{self, Record};
 use crate::engine::resolve::{self, Target};
+use crate::engine::search::Hit;
 use crate::engine::shape::shown_path;
 use crate::engine::write::{ChangeReport, Changed, Mode, Writing};
 use crate::engine::{decide, insight, script};
+use crate::index::{Document, Kind, Texts};
 use crate::plan::decision::Decision;
 use crate::plan::entry;
 use crate::plan::id::{PlanId, read_step_id};
+use crate::plan::insight::Insight;
 use crate::plan::problem::{Code, Problem};
 use crate::plan::read::Source;
 use crate::plan::time::Time;
@@ -49,6 +53,32 @@ fn links(decisions: &[Decision]) -> Vec<Problem> {
         Some(Problem::of_file(&it.path, Code::DecisionRewritten, message, "bring its file back"))
     };
     decisions.iter().filter_map(problem).collect()
+}
+
+/// What `search` looks through beside the plans.
+///
+/// The topic of a decision that still holds weighs twice as much as that of one that was superseded.
+pub(crate) fn records(context: &Context) -> Vec<Record> {
+    let decisions = decide::all(context);
+    let superseded: BTreeSet<_> = decisions.iter().filter_map(|it| it.supersedes.clone()).collect();
+    let decision = |it: Decision| {
+        let name = if superseded.contains(&it.id) { "" } else { it.topic.as_str() };
+        let text = [it.decision.as_str(), it.reasoning.as_deref().unwrap_or_default()].join("\n\n");
+        let document = Document::of_record(name, &it.topic, &text, &it.tags.join("\n"));
+        (Kind::Decision, document, it.id, it.plan, it.topic, it.path, it.decided_at)
+    };
+    let insight = |it: Insight| {
+        let document = Document::of_record("", &it.title, &it.text, &it.tags.join("\n"));
+        (Kind::Insight, document, it.id, it.plan, it.title, it.path, it.at)
+    };
+    let decisions = decisions.into_iter().map(decision);
+    let all = decisions.chain(insight::all(context).into_iter().map(insight));
+    let record = |(kind, document, id, plan, title, path, at): (Kind, Document, _, _, _, String, _)| {
+        let texts = Texts::of_record(&path, document.clone());
+        let (is_archived, snippet, rank) = (false, String::new(), 0.0);
+        Record { texts, document, hit: Hit { kind, id, plan, is_archived, title, path, snippet, rank }, at }
+    };
+    all.map(record).collect()
 }
 
 /// A file that is to be made once and never changed.

@@ -27,7 +27,7 @@ use crate::plan::time::Time;
 pub(crate) use around::{Own, around};
 pub(crate) use refresh::{Fresh, Wanted, fresh, fresh_of};
 pub(crate) use some::some;
-pub(crate) use text::search;
+pub(crate) use text::{Record, search};
 
 /// Loads all plans as they are now, live and archived, with every problem between them.
 ///

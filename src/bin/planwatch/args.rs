@@ -95,7 +95,7 @@ pub(crate) enum Verb {
     Show(look::Show),
     /// Name the step to do now, and why
     Next(look::Next),
-    /// Search the text of all plans and steps
+    /// Search plans, steps, decisions and insights
     #[command(alias = "recall")]
     Search(look::Search),
     /// Report what is wrong in the files, and where
