@@ -36,7 +36,7 @@ pub enum Error {
     #[error("the claim `{claim}` of `{id}` is gone; the result is kept as a note")]
     ClaimLost { id: String, claim: String },
     /// A command came with the repository, and nobody has said yet that it may run.
-    #[error("{what} is not trusted: `{command}` in {directory}")]
+    #[error("{what} is not trusted: `{command}` in {}", shown_directory(directory))]
     NotTrusted { what: String, name: String, command: String, directory: String, hash: String },
     /// The file cannot be written safely.
     #[error("{}:{}:{}: {}", problem.path, problem.line, problem.column, problem.message)]
@@ -201,6 +201,10 @@ impl Error {
     pub fn to_json(&self) -> Value {
         json!({"error": {"code": self.code(), "message": self.to_string(), "hint": self.hint(), "details": self.details()}})
     }
+}
+
+fn shown_directory(directory: &str) -> &str {
+    if directory == "." { "the repository's root" } else { directory }
 }
 
 fn which(candidates: &[String], is_active: bool) -> String {

@@ -103,12 +103,12 @@ pub(crate) fn trusted(all: &[Trusted], now: Time, width: Option<usize>) -> Strin
     let mut table = Table::new([
         column("command", Yields::Text),
         column("in", Yields::Text),
-        column("as", Yields::Text),
         column("since", Yields::Last),
+        column("as", Yields::Text),
     ]);
     for it in all {
         let (directory, path) = (it.directory.clone(), it.path.display().to_string());
-        table.row([cell(it.command.as_str()), cell(directory), cell(path), styled(DIM, ago(now, it.at))]);
+        table.row([cell(it.command.as_str()), cell(directory), styled(DIM, ago(now, it.at)), cell(path)]);
     }
     table.draw(width)
 }
