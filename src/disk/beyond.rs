@@ -133,7 +133,6 @@ fn is_name(name: &str) -> bool {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make their own files")]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 

@@ -88,9 +88,11 @@ pub(crate) struct Entry<'a> {
     pub(crate) title: &'a str,
     /// Stands in the name for a title that has no letters of it.
     pub(crate) instead: &'a str,
-    /// The file's bytes, and what a surface shows of them, for a time.
-    pub(crate) make: &'a dyn Fn(&str, Time) -> Result<(Vec<u8>, Value), Error>,
+    pub(crate) make: &'a Make<'a>,
 }
+
+/// The bytes of a file at a path and for a time, and what a surface shows of them.
+pub(crate) type Make<'a> = dyn Fn(&str, Time) -> Result<(Vec<u8>, Value), Error> + 'a;
 
 /// Makes the file under a name of its own: of two within a thousandth of a second the second gets the next one.
 pub(crate) fn create(context: &Context, entry: &Entry<'_>, mode: Mode) -> Result<ChangeReport, Error> {

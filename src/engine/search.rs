@@ -59,7 +59,7 @@ impl SearchReport {
 
 /// Searches the full text of plans, steps, decisions and insights, best first.
 pub fn search(context: &Context, request: &SearchRequest) -> Result<SearchReport, Error> {
-    let kind = request.kind.as_deref().map(|it| kind(it)).transpose()?;
+    let kind = request.kind.as_deref().map(kind).transpose()?;
     let since = request.since.as_deref().map(|it| knowledge::since(it, context.now)).transpose()?;
     let query = Query { limit: request.limit, kind, ..Query::new(request.query.clone()) };
     let hits = load::search(context, &query, since)?;

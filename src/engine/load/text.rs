@@ -61,7 +61,7 @@ fn ask(asked: &Asked<'_>, index: &mut Index) -> Result<Vec<Hit>, IndexError> {
         if found.len() >= asked.query.limit {
             break;
         }
-        found.extend(shown(asked, &snapshot, it)?);
+        found.extend(shown(asked, &snapshot, &it)?);
     }
     let (mut hits, documents): (Vec<Hit>, Vec<Document>) = found.into_iter().unzip();
     for (hit, snippet) in hits.iter_mut().zip(snippets(&query, &documents)?) {
@@ -89,7 +89,7 @@ pub(crate) struct Record {
 fn shown(
     asked: &Asked<'_>,
     snapshot: &Snapshot<'_>,
-    found: Match,
+    found: &Match,
 ) -> Result<Option<(Hit, Document)>, IndexError> {
     let is_wanted = |at: Option<Time>| asked.since.is_none_or(|since| at.is_some_and(|at| at >= since));
     if found.key.name.contains('/') {

@@ -82,7 +82,7 @@ proptest! {
         put(&mut index, &[], std::slice::from_ref(&plan));
         let head = heads(&mut index).remove(0);
         index.write(&mut [Change::Restamp(head.restamped(1, &files))].into_iter()).expect("it is sound");
-        prop_assert_eq!(heads(&mut index)[0].files().expect("it is sound"), files.clone());
+        prop_assert_eq!(&heads(&mut index)[0].files().expect("it is sound"), &files);
         let other = Plan { id: plan.id.clone(), is_archived: plan.is_archived, ..other };
         put(&mut index, &[], std::slice::from_ref(&other));
         let old = head.restamped(1, &files);

@@ -35,11 +35,11 @@ fn entry(about: &About<'_>, width: Option<usize>) -> String {
 }
 
 fn joined(entries: &[String], n_more: usize) -> String {
-    let mut text = entries.join("\n");
-    if n_more > 0 {
-        text += &format!("\n{}\n", paint(DIM, &format!("{n_more} more; --limit shows them")));
+    let entries = entries.join("\n");
+    if n_more == 0 {
+        return entries;
     }
-    text
+    format!("{entries}\n{}\n", paint(DIM, &format!("{n_more} more; --limit shows them")))
 }
 
 pub(crate) fn decisions(

@@ -86,14 +86,14 @@ pub(crate) fn wanting(found: &[Resolved], width: Option<usize>) -> String {
         return fitted(&format!("Nothing here wants trust. {NONE}{}", how_to_add()), width);
     }
     let untrusted = found.iter().find(|it| !it.is_trusted && it.script.problems.is_empty());
-    let mut text = list(found, width);
+    let listed = list(found, width);
     if let Some(it) = untrusted {
         let id = typed(&it.script.id);
         let show = (format!("planwatch script show {id}"), "to read what would run");
         let trust = (format!("planwatch trust {id}"), "to let it run");
-        text += &format!("\n{}", fitted(&to_type(&[show, trust]), width));
+        return format!("{listed}\n{}", fitted(&to_type(&[show, trust]), width));
     }
-    text
+    listed
 }
 
 pub(crate) fn trusted(all: &[Trusted], now: Time, width: Option<usize>) -> String {
