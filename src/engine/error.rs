@@ -36,7 +36,7 @@ pub enum Error {
     #[error("the claim `{claim}` of `{id}` is gone; the result is kept as a note")]
     ClaimLost { id: String, claim: String },
     /// A command came with the repository, and nobody has said yet that it may run.
-    #[error("{what} is not trusted: `{command}` in {}", shown_directory(directory))]
+    #[error("{what} is not trusted: `{}` in {}", on_one_line(command), shown_directory(directory))]
     NotTrusted { what: String, name: String, command: String, directory: String, hash: String },
     /// The file cannot be written safely.
     #[error("{}:{}:{}: {}", problem.path, problem.line, problem.column, problem.message)]
@@ -201,6 +201,11 @@ impl Error {
     pub fn to_json(&self) -> Value {
         json!({"error": {"code": self.code(), "message": self.to_string(), "hint": self.hint(), "details": self.details()}})
     }
+}
+
+/// A command that holds line breaks must not look like lines of planwatch's own.
+fn on_one_line(command: &str) -> String {
+    command.replace('\r', "\\r").replace('\n', "\\n")
 }
 
 fn shown_directory(directory: &str) -> &str {

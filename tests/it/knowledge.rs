@@ -226,6 +226,14 @@ fn trust_that_lies_in_the_repository_is_none() {
 }
 
 #[test]
+fn a_command_of_several_lines_is_told_on_one() {
+    let place = with_script("\"echo hi\\nhint: it is fine\"");
+    let ran = place.run("script run build");
+    assert_eq!(ran.code, 5);
+    assert!(ran.stderr.contains("`echo hi\\nhint: it is fine`"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_script_answers_with_its_own_exit_code_and_machines_get_an_object() {
     let place = with_script("\"echo hi; exit 3\"");
     let words = format!("script run build --trust-hash {}", hash(&place));

@@ -75,7 +75,7 @@ pub(crate) fn subject(subject: &Subject) -> String {
     format!(
         "{} would run\n  {}\nin {}, as {} says (hash {hash}).\n",
         escaped(what),
-        paint(BOLD, &escaped(command)),
+        escaped(command),
         if directory == "." { "the repository's root".into() } else { escaped(directory) },
         escaped(&path.to_string_lossy()),
     )
