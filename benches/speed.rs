@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use planwatch::disk::{PlansDir, RealDisk};
 use planwatch::engine::config::Config;
-use planwatch::engine::context::{Context, Here, Reading};
+use planwatch::engine::context::{Context, Freshness, Here, Reading};
 use planwatch::engine::update::{MoveRequest, move_steps};
 use planwatch::engine::write::Mode;
 use planwatch::plan::moves::Verb;
@@ -32,12 +32,15 @@ fn main() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let root = place.path().join("plans");
     corpus(&root, n_plans);
+    // Among the plans, because a file system may take several times as long to make a file where many were deleted.
+    let beside = root.join(".floor");
+    fs::create_dir(&beside).expect("it can be made");
     println!("corpus: {n_plans} plans, {} files; {ROUNDS} rounds of {PER_ROUND}", n_plans * 11);
     let (mut resident, mut durable, mut cli) = (Vec::new(), Vec::new(), Vec::new());
     let mut floors = Vec::new();
     for round in 0..ROUNDS {
-        let floor_f = median(PER_ROUND, |n| floor_write(place.path(), n, Name::MayBeLost));
-        let floor_d = median(PER_ROUND, |n| floor_write(place.path(), n, Name::Synced));
+        let floor_f = median(PER_ROUND, |n| floor_write(&beside, n, Name::MayBeLost));
+        let floor_d = median(PER_ROUND, |n| floor_write(&beside, n, Name::Synced));
         let write =
             median(PER_ROUND, |n| resident_write(&root, place.path(), (round * PER_ROUND + n) % n_plans));
         resident.push(write / floor_f);
@@ -112,6 +115,7 @@ fn resident_write(root: &Path, place: &Path, plan: usize) -> f64 {
         by: "bench".to_owned(),
         config: Config::default(),
         reading: Reading::Files,
+        freshness: Freshness::Unknown,
         here: Here::default(),
         tell: Box::new(|_| {}),
     };

@@ -1,4 +1,5 @@
 //! The only starter of processes.
 
+pub mod daemon;
 pub mod editor;
 pub mod shell;

@@ -40,6 +40,8 @@ pub struct Locked<'a> {
     pub recovered: Option<Recovered>,
     /// What the writes from here on belong to.
     pub(super) unit: Option<Unit>,
+    /// Who makes them.
+    pub(super) by: String,
 }
 
 /// What a write did.
@@ -86,7 +88,8 @@ impl<'a> Locked<'a> {
         lock: &Stat,
         trust: Trust,
     ) -> Result<Self, DiskError> {
-        let mut locked = Self { plans, handle, trust, news: Vec::new(), recovered: None, unit: None };
+        let mut locked =
+            Self { plans, handle, trust, news: Vec::new(), recovered: None, unit: None, by: String::new() };
         locked.recover()?;
         locked.sweep(lock);
         Ok(locked)

@@ -6,6 +6,7 @@
 //! half or nothing of them.
 
 mod exhaustive;
+mod machine;
 mod quiet;
 mod state;
 
@@ -18,6 +19,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use super::calls::{Disk, DiskFile, FileKind, Open, Rename, Stat};
+pub(crate) use machine::Machine;
 use state::State;
 
 /// What goes wrong, and when; calls are counted from 1.
@@ -279,7 +281,11 @@ impl Disk for ModelDisk {
     }
 
     fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
-        bytes.fill(7);
+        // The same in each run of a script, and different each time.
+        let mut world = self.world();
+        world.state.clock += 1;
+        let seed = world.state.clock.to_le_bytes();
+        blake3::Hasher::new().update(&seed).finalize_xof().fill(bytes);
         Ok(())
     }
 }

@@ -53,6 +53,9 @@ pub(super) struct Record {
     verb: String,
     #[serde(default)]
     at: String,
+    /// Who asked for it.
+    #[serde(default)]
+    by: String,
     what: What,
 }
 
@@ -97,6 +100,17 @@ pub struct UndoEntry {
     pub at: String,
     /// What it wrote, relative to the plans directory.
     pub paths: Vec<PathBuf>,
+}
+
+/// What planwatch left in a file, by its log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnWrite {
+    /// Relative to the plans directory.
+    pub path: PathBuf,
+    /// The first 16 digits of the content's hash; none if the path went.
+    pub left: Option<String>,
+    pub verb: String,
+    pub by: String,
 }
 
 /// What `undo` took back.
@@ -161,7 +175,7 @@ impl Text {
 
 impl Record {
     fn new(what: What) -> Self {
-        Self { unit: 0, verb: String::new(), at: String::new(), what }
+        Self { unit: 0, verb: String::new(), at: String::new(), by: String::new(), what }
     }
 
     pub(super) fn created(path: &Path, new: Content) -> Self {
@@ -198,6 +212,34 @@ impl Record {
         }
     }
 
+    fn leaves(&self, verb: &str, by: &str) -> Vec<OwnWrite> {
+        let write = |path: &Text, left: Option<u64>| OwnWrite {
+            path: path.path(),
+            left: left.map(|it| format!("{it:016x}")),
+            verb: verb.to_owned(),
+            by: by.to_owned(),
+        };
+        match &self.what {
+            What::Created { path, new } | What::Replaced { path, new, .. } => vec![write(path, Some(*new))],
+            What::Renamed { from, .. } => vec![write(from, None)],
+            What::Discarded { path, .. } => vec![write(path, None)],
+            What::CreatedDir { .. } | What::Undone => Vec::new(),
+        }
+    }
+
+    /// What taking the write back leaves.
+    fn leaves_undone(&self, by: &str) -> Vec<OwnWrite> {
+        let back = match &self.what {
+            What::Created { path, .. } => What::Discarded { path: path.clone(), version: 0, base: 0 },
+            What::Replaced { path, base, .. } | What::Discarded { path, base, .. } => {
+                What::Created { path: path.clone(), new: *base }
+            }
+            What::Renamed { from, to } => What::Renamed { from: to.clone(), to: from.clone() },
+            What::CreatedDir { .. } | What::Undone => return Vec::new(),
+        };
+        Self::new(back).leaves("undo", by)
+    }
+
     /// The version that this record needs.
     fn version(&self) -> Option<(u64, u64)> {
         match &self.what {
@@ -220,6 +262,20 @@ impl PlansDir {
         self.runtime_dir()
             .map(|_| units(remembered(&self.undo_log())).iter().rev().map(entry).collect())
             .unwrap_or_default()
+    }
+
+    /// Lists what the last writes left, newest last; a file that holds something else was changed by somebody else.
+    pub fn own_writes(&self) -> Vec<OwnWrite> {
+        if self.runtime_dir().is_none() {
+            return Vec::new();
+        }
+        let log = self.undo_log();
+        let mut writes: Vec<_> = log.iter().flat_map(|it| it.leaves(&it.verb, &it.by)).collect();
+        for undone in log.iter().filter(|it| it.what == What::Undone) {
+            let unit = log.iter().filter(|it| it.unit == undone.unit);
+            writes.extend(unit.flat_map(|it| it.leaves_undone(&undone.by)));
+        }
+        writes
     }
 
     fn undo_log(&self) -> Vec<Record> {
@@ -281,6 +337,11 @@ impl Locked<'_> {
         self.unit = Some(Unit { id: self.fresh_id(), verb: verb.to_string(), at: at.to_string() });
     }
 
+    /// Names who makes the following writes.
+    pub fn sign(&mut self, by: &str) {
+        self.by = by.to_owned();
+    }
+
     pub(super) fn end_unit(&mut self) {
         self.unit = None;
     }
@@ -289,7 +350,7 @@ impl Locked<'_> {
     pub(super) fn record(&self, record: Record) {
         let alone = || Unit { id: self.fresh_id(), verb: String::new(), at: String::new() };
         let unit = self.unit.clone().unwrap_or_else(alone);
-        self.log(&Record { unit: unit.id, verb: unit.verb, at: unit.at, ..record });
+        self.log(&Record { unit: unit.id, verb: unit.verb, at: unit.at, by: self.by.clone(), ..record });
     }
 
     pub(super) fn record_dir(&mut self, dir: &Path, files: &[(String, Vec<u8>)]) {
@@ -336,7 +397,8 @@ impl Locked<'_> {
         }
         self.leave_no_empty_archive(&unit);
         let (verb, at) = (first.verb.clone(), first.at.clone());
-        self.log(&Record { unit: first.unit, verb: String::new(), at: String::new(), what: What::Undone });
+        let by = self.by.clone();
+        self.log(&Record { unit: first.unit, by, ..Record::new(What::Undone) });
         Ok(Undone { verb, at, paths: paths(&unit) })
     }
 

@@ -2,6 +2,7 @@
 
 use crate::plan::model::Order;
 use crate::plan::problem::{Code, Problem};
+use crate::plan::time;
 use crate::plan::words::{PlanStatus, StepStatus, Words, nearest};
 
 /// The name of the configuration file, beside the plans directory or at the repository's root.
@@ -15,6 +16,10 @@ pub struct Config {
     pub by: Option<String>,
     /// Days without activity after which a step counts as stale.
     pub stale_days: Option<u32>,
+    /// For how long a claim holds, in seconds.
+    pub lease: Option<i64>,
+    /// Tries of workers after which a step counts as failed.
+    pub max_attempts: Option<u32>,
     /// For plans that `new` makes.
     pub order: Option<Order>,
     /// Own status words.
@@ -24,15 +29,29 @@ pub struct Config {
 /// Days after which a step is stale, if nothing else is said.
 pub const STALE_DAYS: u32 = 7;
 
+/// For how long a claim holds, if nothing else is said: half an hour.
+pub const LEASE: i64 = 30 * 60;
+
+/// Tries of workers after which a step counts as failed, if nothing else is said.
+pub const MAX_ATTEMPTS: u32 = 3;
+
 /// The keys that are read here.
-const KEYS: [&str; 5] = ["plans_dir", "by", "stale_days", "order", "words"];
+const KEYS: [&str; 7] = ["plans_dir", "by", "lease", "max_attempts", "stale_days", "order", "words"];
 
 /// Keys that belong to other parts of planwatch.
-const OTHERS: [&str; 6] = ["lease", "max_attempts", "agents", "http", "commit", "types"];
+const OTHERS: [&str; 4] = ["agents", "http", "commit", "types"];
 
 impl Config {
     pub fn stale_days(&self) -> u32 {
         self.stale_days.unwrap_or(STALE_DAYS)
+    }
+
+    pub fn lease(&self) -> i64 {
+        self.lease.unwrap_or(LEASE)
+    }
+
+    pub fn max_attempts(&self) -> u32 {
+        self.max_attempts.unwrap_or(MAX_ATTEMPTS)
     }
 
     /// Reads a file; what cannot be read is a problem of `path`, and its default holds, the other keys' do not.
@@ -48,7 +67,9 @@ impl Config {
         let config = Self {
             plans_dir: reader.text("plans_dir"),
             by: reader.text("by"),
-            stale_days: reader.days("stale_days"),
+            lease: reader.lease(),
+            max_attempts: reader.number("max_attempts", "a number of tries", "3").filter(|it| *it > 0),
+            stale_days: reader.number("stale_days", "a number of days", "7"),
             order,
             words: reader.words(),
         };
@@ -117,16 +138,22 @@ impl Reader<'_> {
         }
     }
 
-    fn days(&mut self, key: &str) -> Option<u32> {
-        let days = self.table.get(key)?.as_integer().and_then(|it| u32::try_from(it).ok());
-        if days.is_none() {
-            self.report(
-                self.place(key),
-                format!("`{key}` is not a number of days"),
-                "write it as 7".to_owned(),
-            );
+    fn number(&mut self, key: &str, what: &str, example: &str) -> Option<u32> {
+        let number = self.table.get(key)?.as_integer().and_then(|it| u32::try_from(it).ok());
+        if number.is_none() {
+            self.report(self.place(key), format!("`{key}` is not {what}"), format!("write it as {example}"));
         }
-        days
+        number
+    }
+
+    fn lease(&mut self) -> Option<i64> {
+        let text = self.text("lease")?;
+        let lease = time::read_seconds(&text);
+        if lease.is_none() {
+            let message = format!("the lease `{text}` is no span of time");
+            self.report(self.place("lease"), message, "write it as \"30m\"".to_owned());
+        }
+        lease
     }
 
     fn order(&mut self, word: &str) -> Option<Order> {

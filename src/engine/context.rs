@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::disk::PlansDir;
 use crate::engine::config::Config;
+use crate::index::Generation;
 use crate::plan::time::Time;
 
 /// The surroundings of one request. A long-running surface makes one for each request.
@@ -15,6 +16,7 @@ pub struct Context {
     pub by: String,
     pub config: Config,
     pub reading: Reading,
+    pub freshness: Freshness,
     pub here: Here,
     /// Told at once what happens beside the answer.
     pub tell: Box<dyn Fn(Notice) + Send + Sync>,
@@ -25,6 +27,14 @@ pub struct Context {
 pub enum Reading {
     Index,
     Files,
+}
+
+/// Whether somebody else knows that the index speaks of the files as they are, so that they need not be looked at.
+pub enum Freshness {
+    /// Nobody: the files are looked at.
+    Unknown,
+    /// Whoever is asked here, at most once an answer: the commit of the index that is known to be right, or none.
+    KnownBy(Box<dyn Fn() -> Option<Generation> + Send + Sync>),
 }
 
 /// What tells which plan is meant when none is named.
@@ -55,6 +65,8 @@ pub enum Notice {
     Kept { path: String, kept: String, why: String },
     /// `.planwatch/` came from elsewhere and was moved aside unread.
     ForeignStateMoved { to: String },
+    /// Claims cannot be recorded where other working trees would see them; there are none yet.
+    ClaimsNotShared { path: String, why: String },
     /// An unfinished change of several files was finished or taken back.
     Recovered { what: String },
 }

@@ -32,6 +32,15 @@ pub enum Error {
     /// The step is somebody else's.
     #[error("`{id}` is claimed by {by}")]
     Claimed { id: String, by: String },
+    /// Somebody else has the step that is to be claimed.
+    #[error("`{id}` is claimed by {by}")]
+    Held { id: String, by: String },
+    /// Several working trees could claim the same step.
+    #[error("claims cannot be shared with the other working trees of this repository: `{path}`: {why}")]
+    ClaimsNotShared { path: String, why: String },
+    /// The claim that is to be renewed or released is no longer the step's.
+    #[error("the claim `{claim}` is gone")]
+    ClaimGone { claim: String },
     /// The claim that the update names is no longer the step's.
     #[error("the claim `{claim}` of `{id}` is gone; the result is kept as a note")]
     ClaimLost { id: String, claim: String },
@@ -86,8 +95,9 @@ impl Error {
             Self::WhichPlan { .. } => "which-plan",
             Self::DependenciesOpen { .. } => "dependencies-open",
             Self::ConfirmationNeeded { .. } => "confirmation-needed",
-            Self::Claimed { .. } => "claimed",
-            Self::ClaimLost { .. } => "claim-lost",
+            Self::Claimed { .. } | Self::Held { .. } => "claimed",
+            Self::ClaimsNotShared { .. } => "claims-not-shared",
+            Self::ClaimLost { .. } | Self::ClaimGone { .. } => "claim-lost",
             Self::NotTrusted { .. } => "not-trusted",
             Self::File { problem } => problem.code.text(),
             Self::Conflict { code, .. } | Self::Edit { code, .. } | Self::Failed { code, .. } => code,
@@ -126,6 +136,13 @@ impl Error {
             Self::Claimed { .. } => {
                 "name the claim with --claim ID, or use --force, which is recorded".to_owned()
             }
+            Self::Held { id, .. } => {
+                format!("`planwatch show {id}` tells since when; --force takes it over, which is recorded")
+            }
+            Self::ClaimsNotShared { .. } => {
+                "make the directory writable, or use --force where nobody else claims".to_owned()
+            }
+            Self::ClaimGone { .. } => "`planwatch claim` takes the next step".to_owned(),
             Self::ClaimLost { id, .. } => format!("see `planwatch show {id}`"),
             Self::NotTrusted { name, hash, .. } => {
                 format!("read it, then `planwatch trust {name} --trust-hash {hash}` lets it run")
@@ -153,7 +170,9 @@ impl Error {
             Self::NoSuchStep { name, steps } => json!({"name": name, "steps": steps}),
             Self::DependenciesOpen { id, open } => json!({"id": id, "open": open}),
             Self::ConfirmationNeeded { id, phase } => json!({"id": id, "phase": phase}),
-            Self::Claimed { id, by } => json!({"id": id, "by": by}),
+            Self::Claimed { id, by } | Self::Held { id, by } => json!({"id": id, "by": by}),
+            Self::ClaimsNotShared { path, .. } => json!({"path": path}),
+            Self::ClaimGone { claim } => json!({"claim": claim}),
             Self::ClaimLost { id, claim } => json!({"id": id, "claim": claim}),
             Self::NotTrusted { what, command, directory, hash, .. } => {
                 json!({"what": what, "command": command, "directory": directory, "hash": hash})
@@ -175,6 +194,9 @@ impl Error {
             Self::Conflict { .. }
             | Self::DependenciesOpen { .. }
             | Self::Claimed { .. }
+            | Self::Held { .. }
+            | Self::ClaimsNotShared { .. }
+            | Self::ClaimGone { .. }
             | Self::ClaimLost { .. } => 4,
             Self::ConfirmationNeeded { .. } | Self::NotTrusted { .. } => 5,
             Self::File { .. } => 6,

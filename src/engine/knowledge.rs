@@ -21,7 +21,7 @@ use crate::plan::id::{PlanId, read_step_id};
 use crate::plan::insight::Insight;
 use crate::plan::problem::{Code, Problem};
 use crate::plan::read::Source;
-use crate::plan::time::Time;
+use crate::plan::time::{Time, read_seconds};
 
 /// More names than this within a thousandth of a second nobody makes.
 const MAX_TRIES: usize = 1000;
@@ -193,6 +193,10 @@ pub(crate) fn since(text: &str, now: Time) -> Result<Time, Error> {
         let ago = i128::from(n) * hours * 3600 * 1_000_000_000;
         return Ok(Time::from_nanoseconds(now.as_nanoseconds() - ago));
     }
+    if let Some(seconds) = read_seconds(trimmed) {
+        let ago = i128::from(seconds) * 1_000_000_000;
+        return Ok(Time::from_nanoseconds(now.as_nanoseconds() - ago));
+    }
     let not_a_time = |_| {
         Error::usage(
             format!("`{text}` is not a time"),
@@ -220,6 +224,7 @@ mod tests {
         assert_eq!(since("7d"), Ok("2026-11-14T12:00:00Z".to_owned()));
         assert_eq!(since(" 12h "), Ok("2026-11-21T00:00:00Z".to_owned()));
         assert_eq!(since("2w"), Ok("2026-11-07T12:00:00Z".to_owned()));
+        assert_eq!(since("1h30m"), Ok("2026-11-21T10:30:00Z".to_owned()));
         assert_eq!(since("2026-11-01"), Ok("2026-11-01T00:00:00Z".to_owned()));
         for text in ["", "d", "-1d", "é", "yesterday", "7", "99999999999d"] {
             assert_eq!(since(text), Err(2), "{text}");

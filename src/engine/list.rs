@@ -111,7 +111,7 @@ fn is_shown(plan: &Plan, request: &ListRequest, statuses: &[PlanStatus]) -> bool
 
 fn steps(context: &Context, request: &ListRequest, (id, side): &(PlanId, Side)) -> Result<ListReport, Error> {
     let statuses = read_words::<StepStatus>(&context.config.words, &request.status)?;
-    let plans = if *side == Side::LiveFirst { load::some(context, id)? } else { load::all(context)? };
+    let plans = load::some(context, id)?;
     let plan = resolve::plan_at(&plans, id, *side).ok_or_else(|| load::missing(context, id))?;
     if plan.kind == PlanKind::Program && plan.steps.is_empty() {
         return children(context, request, &plans, plan);

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::disk::{self, DiskError, FileKind, ScanEntry};
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::leases::Leases;
 use crate::engine::resolve::Side;
 use crate::index::Stamp;
 use crate::plan::file_name::{self, FileName};
@@ -25,7 +26,7 @@ use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
 
 pub(crate) use around::{Own, around};
-pub(crate) use refresh::{Fresh, Wanted, fresh, fresh_of};
+pub(crate) use refresh::{Fresh, IndexState, Wanted, fresh, fresh_of, index_state, looked, reindex};
 pub(crate) use some::some;
 pub(crate) use text::{Record, search};
 
@@ -33,13 +34,18 @@ pub(crate) use text::{Record, search};
 ///
 /// What the index holds of files that have not changed since is taken from it.
 pub(crate) fn all(context: &Context) -> Result<Plans, Error> {
-    Ok(all_and_problems(context).0)
+    Ok(Leases::of(context).tell(as_filed(context)))
+}
+
+/// All plans, as the files alone say them.
+pub(crate) fn as_filed(context: &Context) -> Plans {
+    Plans::judged(fresh(context, Wanted::Plans).plans)
 }
 
 /// As [`all`], and with it what no plan could be made of: broken links, unreadable directories, special files.
 pub(crate) fn all_and_problems(context: &Context) -> (Plans, Vec<Problem>) {
-    let Fresh { plans, problems, .. } = fresh(context, Wanted::Plans);
-    (Plans::judged(plans), problems)
+    let Fresh { plans, problems, .. } = looked(context, Wanted::Plans);
+    (Leases::of(context).tell(Plans::judged(plans)), problems)
 }
 
 /// A content hash as files and surfaces show it.

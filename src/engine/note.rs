@@ -2,6 +2,7 @@
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::owner::{self, Who};
 use crate::engine::plan_file::{self, PlanUpdate};
 use crate::engine::resolve::{self, Target};
 use crate::engine::step_file::{self, StepUpdate};
@@ -33,9 +34,13 @@ pub fn note(context: &Context, request: &NoteRequest) -> Result<ChangeReport, Er
             Target::Plan(plan) => plan_file::update(context, writing, &plan, &|_| {
                 Ok(PlanUpdate { notes: vec![note.clone()], did: did(), ..PlanUpdate::default() })
             }),
-            Target::Step(step) => step_file::update(context, writing, &step, &|_, _, _| {
-                Ok(StepUpdate { notes: vec![note.clone()], did: did(), ..StepUpdate::default() })
-            }),
+            Target::Step(step) => {
+                let who = Who::of(context, &step.id, request.by.as_deref(), None, false);
+                step_file::update(context, writing, &step, &|_, _, now| {
+                    let renews = owner::is_owner(now, &who);
+                    Ok(StepUpdate { notes: vec![note.clone()], renews, did: did(), ..StepUpdate::default() })
+                })
+            }
         }
     })
 }

@@ -65,6 +65,14 @@ pub(crate) fn check(step: &Step, who: &Who) -> Result<Owner, Error> {
     }
 }
 
+/// Returns whether the update is the claim's own, so that it renews the lease.
+pub(crate) fn is_owner(step: &Step, who: &Who) -> bool {
+    claim_of(step).is_some_and(|claim| match &who.claim {
+        Some(id) => *id == claim.id,
+        None => claim.by.as_deref() == Some(who.by.as_str()),
+    })
+}
+
 /// Returns the claim that an end of work ends, and how many seconds it took.
 pub(crate) fn ended_claim(step: &Step, now: Time) -> Option<(String, Option<i64>)> {
     let claim = claim_of(step)?;

@@ -20,7 +20,7 @@ pub struct Refreshed {
 /// Plans are compared as they are read from their own files; what changes between plans alone, as a dependency that is
 /// no longer there, is a change of neither.
 pub fn refresh(context: &Context) -> Result<Refreshed, Error> {
-    Ok(refreshed(load::fresh(context, Wanted::Nothing)))
+    Ok(refreshed(load::looked(context, Wanted::Nothing)))
 }
 
 /// Brings the index up to date with the files of these plan directories, given by name, live and archived.

@@ -12,7 +12,7 @@ use crate::engine::repoint;
 use crate::engine::resolve::{self, NamedStep, Target};
 use crate::engine::shape::shown_path;
 use crate::engine::write::{self, ChangeReport, Changed, Mode, Writing};
-use crate::engine::{load, step_file, steps_line, update};
+use crate::engine::{leases, load, step_file, steps_line, update};
 use crate::plan::change::NewAttempt;
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::PlanId;
@@ -95,6 +95,9 @@ fn remove_step(
     let repointed = repoint::dependants(context, &plans, &line.plan, id, &heirs)?;
     ops.extend(repointed.ops);
     writing.batch("remove", ops)?;
+    if request.mode == Mode::Write {
+        leases::forget(context, id);
+    }
     Ok((changed(context, step.id.to_string(), &step.title, &step.path), repointed.hints))
 }
 

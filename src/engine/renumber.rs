@@ -1,6 +1,6 @@
 //! `move STEP --after N`: another place in the plan, so another number; what depends on it follows.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::disk::FileOp;
 use crate::engine::context::Context;
@@ -9,7 +9,7 @@ use crate::engine::owner::{self, Owner, Who};
 use crate::engine::repoint::{self, Repointed};
 use crate::engine::shape::{Shaper, value};
 use crate::engine::write::{self, ChangeReport, Changed, Mode, Refused, Writing};
-use crate::engine::{add, load, resolve, step_file, steps_line};
+use crate::engine::{add, leases, load, resolve, step_file, steps_line};
 use crate::plan::change::{NewAttempt, set_text};
 use crate::plan::file_name;
 use crate::plan::id::StepId;
@@ -106,6 +106,8 @@ fn move_files(
         true => steps_line::added(context, plan, step, &new.number)?,
         false => steps_line::moved(context, plan, &step.id.number, &new.number)?,
     };
+    let path = Path::new(&step.path).with_file_name(file_name::step_file(&new.number));
+    let path = path.to_string_lossy().into_owned();
     let mut ops = Vec::new();
     if step.has_file() {
         let from = PathBuf::from(&step.path);
@@ -115,7 +117,6 @@ fn move_files(
         let after = write::edit(&step.path, &before, &changes, STEP_KEYS)?;
         // In another place its text may count for less: later steps in it are no dependencies.
         let wanted: Vec<_> = step.depends.iter().filter(|it| **it != step.id).cloned().collect();
-        let path = to.to_string_lossy();
         let after = repoint::kept_waiting(context, &line.plan, (new, &path), after, &wanted)?;
         if before != after {
             ops.push(FileOp::Change { path: from.clone(), before, after });
@@ -130,6 +131,9 @@ fn move_files(
     };
     ops.extend(repointed.ops);
     writing.batch("move", ops)?;
+    if !writing.is_dry_run() {
+        leases::moved(context, &step.id, new, &path);
+    }
     Ok((line.plan, repointed.hints))
 }
 

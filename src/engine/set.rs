@@ -144,7 +144,8 @@ fn set_in_plan(context: &Context, request: &SetRequest, plan: &Plan) -> Result<P
 }
 
 fn set_in_step(context: &Context, request: &SetRequest, who: &Who, step: &Step) -> Result<StepUpdate, Error> {
-    let mut update = StepUpdate { did: did(request), ..StepUpdate::default() };
+    let mut update =
+        StepUpdate { did: did(request), renews: owner::is_owner(step, who), ..StepUpdate::default() };
     if !FREE.contains(&request.key.as_str()) && owner::check(step, who)? == Owner::Late {
         return Ok(owner::late_result(context, step, who, &format!("set {}", request.key), None));
     }

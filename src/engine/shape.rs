@@ -173,7 +173,7 @@ impl Shaper<'_> {
             created_at: step.created_at,
             created_by: step.created_by.clone(),
             claim: step.claim.clone(),
-            lapsed: rules::is_lapsed(step, self.now),
+            lapsed: rules::is_lapsed(self.plans, step, self.now),
             confirm: step.needs_confirmation,
             confirmed: step.confirmed.clone(),
             verify: step.verify.clone(),

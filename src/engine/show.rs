@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
-use crate::engine::resolve::{self, Side, Target};
+use crate::engine::resolve::{self, Target};
 use crate::engine::shape::{PlanShape, Shaper, StepShape, problem, value};
 use crate::engine::{graph, load};
 use crate::plan::model::Plan;
@@ -100,9 +100,9 @@ fn insert(object: &mut Value, key: &str, value: Value) {
 pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Error> {
     let (target, side) = resolve::for_reading(context, &request.id)?;
     let plans = match &target {
-        Target::Plan(id) if side == Side::LiveFirst => load::some(context, id)?,
+        Target::Plan(id) => load::some(context, id)?,
         // Any plan may have a step that waits for this one.
-        _ => load::all(context)?,
+        Target::Step(_) => load::all(context)?,
     };
     let plan =
         resolve::plan_at(&plans, target.plan(), side).ok_or_else(|| load::missing(context, target.plan()))?;

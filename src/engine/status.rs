@@ -96,7 +96,8 @@ pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
     let days = request.days.unwrap_or(context.config.stale_days());
     let active: Vec<_> = plans.live().filter(|it| it.status.is(PlanStatus::Active)).collect();
-    let working = |it: &Step| it.status.is(StepStatus::InProgress) && !rules::is_lapsed(it, context.now);
+    let working =
+        |it: &Step| it.status.is(StepStatus::InProgress) && !rules::is_lapsed(&plans, it, context.now);
     let (n_errors, n_warnings) = count_problems(&plans, &beside);
     Ok(StatusReport {
         plans: plans.live().filter(|it| is_open(it)).map(|it| shaper.plan(it)).collect(),
@@ -144,7 +145,7 @@ fn reason(shaper: &Shaper<'_>, plan: &Plan, step: &Step, days: u32) -> Option<(R
         Some(it) if it.is_closed() => return None,
         _ => {}
     }
-    if rules::is_lapsed(step, shaper.now) {
+    if rules::is_lapsed(shaper.plans, step, shaper.now) {
         return Some((Reason::Lapsed, step.claim.as_ref().and_then(|it| it.at)));
     }
     if step.is_faulty() {

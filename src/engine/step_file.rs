@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::leases::{self, Leases};
 use crate::engine::load::{self, Own};
 use crate::engine::resolve::{self, NamedStep};
 use crate::engine::shape::{Shaper, shown_path, value};
@@ -27,6 +28,10 @@ pub(crate) struct StepUpdate {
     pub(crate) keys: Vec<Change>,
     pub(crate) notes: Vec<NewNote>,
     pub(crate) attempts: Vec<NewAttempt>,
+    /// It is the claim's own update, so the lease holds on.
+    pub(crate) renews: bool,
+    /// The claim that is recorded beside the file ends; the file knows nothing of it.
+    pub(crate) ends_record: bool,
     /// Reported once the rest is written.
     pub(crate) refusal: Option<Error>,
     /// In the past tense, for people.
@@ -60,21 +65,50 @@ impl StepUpdate {
 
 /// Decides on the file as it is, edits it, and tells the step as it is then.
 ///
-/// `decide` may run more than once: when somebody saves in between, on what they saved.
+/// `decide` may run more than once: when somebody saves in between, on what they saved. What became of the step's
+/// claim is remembered.
 pub(crate) fn update(
     context: &Context,
     writing: &mut Writing<'_>,
     named: &NamedStep,
     decide: &dyn Fn(&Plans, &Plan, &Step) -> Result<StepUpdate, Error>,
 ) -> Result<Changed, Error> {
+    let done = update_under(context, writing, named, &|plans| Leases::of(context).tell(plans), decide)?;
+    if writing.is_dry_run() {
+        return Ok(done.changed);
+    }
+    if done.ends_record {
+        leases::forget(context, &named.id);
+    } else {
+        leases::changed(context, &done.before, &done.after, done.renews);
+    }
+    Ok(done.changed)
+}
+
+/// An update that was made.
+pub(crate) struct Done {
+    pub(crate) changed: Changed,
+    pub(crate) before: Step,
+    pub(crate) after: Step,
+    renews: bool,
+    ends_record: bool,
+}
+
+/// As [`update`], for whoever holds the records of claims; `tell` tells the plans of them.
+pub(crate) fn update_under(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    named: &NamedStep,
+    tell: &dyn Fn(Plans) -> Plans,
+    decide: &dyn Fn(&Plans, &Plan, &Step) -> Result<StepUpdate, Error>,
+) -> Result<Done, Error> {
     let id = &named.id.plan;
-    let plans = load::around(context, &named.id, None)?;
+    let plans = tell(load::around(context, &named.id, None)?);
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     write::check_live(plan)?;
     let step = resolve::one_step(context, plan, named)?;
     write::check_writable(context, &step.problems)?;
-    let mut outcome =
-        Outcome { was: step.status.word().to_owned(), did: String::new(), refusal: None, after: Vec::new() };
+    let mut outcome = Outcome::before(step);
     let was_written = if step.has_file() {
         writing.change(&step.path, &mut |bytes| {
             let plans = as_it_is(context, &plans, step, bytes)?;
@@ -94,13 +128,20 @@ pub(crate) fn update(
 }
 
 struct Outcome {
-    was: String,
+    before: Step,
     did: String,
+    renews: bool,
+    ends_record: bool,
     refusal: Option<Error>,
     after: Vec<u8>,
 }
 
 impl Outcome {
+    fn before(step: &Step) -> Self {
+        let (did, after) = (String::new(), Vec::new());
+        Self { before: step.clone(), did, renews: false, ends_record: false, refusal: None, after }
+    }
+
     fn edit(&mut self, step: &Step, update: StepUpdate, bytes: &[u8]) -> Result<Vec<u8>, Error> {
         let edited = write::edit(&step.path, bytes, &update.changes(step), STEP_KEYS);
         self.after = match edited {
@@ -110,7 +151,8 @@ impl Outcome {
             }
             edited => edited?,
         };
-        step.status.word().clone_into(&mut self.was);
+        self.before = step.clone();
+        (self.renews, self.ends_record) = (update.renews, update.ends_record);
         self.refusal = update.refusal;
         self.did = update.did;
         Ok(self.after.clone())
@@ -122,21 +164,23 @@ impl Outcome {
         plans: &Plans,
         step: &Step,
         was_written: bool,
-    ) -> Result<Changed, Error> {
+    ) -> Result<Done, Error> {
         let plans = as_it_is(context, plans, step, &self.after)?;
         let (plan, now) = resolve::same_file(&plans, step)?;
         let root = context.root_name();
         let shaper = Shaper { plans: &plans, now: context.now, root: &root };
-        Ok(Changed {
+        let changed = Changed {
             id: step.id.to_string(),
             title: now.title.clone(),
             path: shown_path(&root, &step.path),
             was_written,
-            was: Some(self.was),
+            was: Some(self.before.status.word().to_owned()),
             status: Some(now.status.word().to_owned()),
             did: self.did,
             now: value(&shaper.step(plan, now)),
-        })
+        };
+        let after = now.clone();
+        Ok(Done { changed, before: self.before, renews: self.renews, ends_record: self.ends_record, after })
     }
 }
 
@@ -156,7 +200,8 @@ fn as_it_is<'a>(
     let mut now = read::read_step_of(plan, &step.id, &step.path, content, &context.config.words);
     write::check_writable(context, &now.problems)?;
     if now.depends != step.depends {
-        return load::around(context, &step.id, Some(Own { path: &step.path, bytes })).map(Cow::Owned);
+        let around = load::around(context, &step.id, Some(Own { path: &step.path, bytes }))?;
+        return Ok(Cow::Owned(around.with_claims(plans.claims().clone())));
     }
     // What only several files together show has not changed with this one.
     let is_shared = |it: &&Problem| Plans::is_between_files(it) || it.code == Code::DuplicateStepNumber;
@@ -164,7 +209,7 @@ fn as_it_is<'a>(
     let mut all = plans.clone().into_vec();
     let own = all.iter_mut().flat_map(|it| &mut it.steps).filter(|it| it.path == step.path);
     own.for_each(|it| it.clone_from(&now));
-    Ok(Cow::Owned(Plans::new(all)))
+    Ok(Cow::Owned(Plans::new(all).with_claims(plans.claims().clone())))
 }
 
 /// The file of a step that stands only in the Steps list.

@@ -39,6 +39,7 @@ pub fn undo_list(context: &Context) -> Vec<UndoItem> {
 /// Restores the files of the last write; a file that somebody changed since is left alone, and the undo refused.
 pub fn undo(context: &Context, mode: Mode) -> Result<ChangeReport, Error> {
     let mut locked = context.plans.lock(&mut || (context.tell)(Notice::WaitingForLock))?;
+    locked.sign(&context.by);
     let (verb, ops) = locked.undo_operations()?;
     if mode == Mode::Write {
         locked.undo()?;

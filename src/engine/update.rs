@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use crate::engine::claim;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::owner::{self, Owner, Who};
@@ -114,7 +115,8 @@ fn decide_move(
         }
         owner => owner,
     };
-    let refusal = refusal(context, (plans, plan, step), verb);
+    let refusal =
+        refusal(context, (plans, plan, step), verb).or_else(|| held_by_other(plans, step, verb, who));
     let is_forced = match refusal {
         Some(error) if !who.force => return Err(error),
         refusal => refusal.is_some() || owner == Owner::Forced,
@@ -125,7 +127,10 @@ fn decide_move(
         StepUpdate { status: Some(verb.target()), did: verb.outcome().to_owned(), ..StepUpdate::default() };
     // Who starts a claimed step by force takes it over, and has no claim of their own.
     update.removes_claim = step.claim.is_some() && (verb != Verb::Start || is_forced);
-    let wants_attempt = request.message.is_some() || ends.is_some() || is_forced;
+    // Only a recorded `reopened` lets workers begin to count anew.
+    let is_given_up = verb == Verb::Reopen && step.tries() >= context.config.max_attempts() as usize;
+    let wants_attempt = request.message.is_some() || ends.is_some() || is_forced || is_given_up && !is_same;
+    update.renews = owner::is_owner(step, who);
     if wants_attempt {
         let outcome = if is_forced { "forced" } else { verb.outcome() };
         let notes = forced_notes(verb, is_forced, request.message.as_deref());
@@ -143,6 +148,16 @@ fn decide_move(
     Ok(update)
 }
 
+/// A claim that the file does not show still keeps others from beginning the step.
+fn held_by_other(plans: &Plans, step: &Step, verb: Verb, who: &Who) -> Option<Error> {
+    let held = plans.claims().holder(step).filter(|_| verb == Verb::Start)?;
+    let is_own = match &who.claim {
+        Some(id) => *id == held.claim,
+        None => held.by.as_deref() == Some(who.by.as_str()),
+    };
+    (!is_own).then(|| claim::held(plans, step, held.by.as_deref()))
+}
+
 /// A forced move says what it was, as its outcome no longer does.
 fn forced_notes(verb: Verb, is_forced: bool, message: Option<&str>) -> Option<String> {
     match (is_forced, message) {
@@ -153,13 +168,17 @@ fn forced_notes(verb: Verb, is_forced: bool, message: Option<&str>) -> Option<St
 }
 
 /// Why a move may not be made without force.
-fn refusal(context: &Context, (plans, plan, step): (&Plans, &Plan, &Step), verb: Verb) -> Option<Error> {
+pub(crate) fn refusal(
+    context: &Context,
+    (plans, plan, step): (&Plans, &Plan, &Step),
+    verb: Verb,
+) -> Option<Error> {
     let id = step.id.to_string();
     let from = step.status.known();
     if !moves::is_allowed(from, verb) {
         let message = format!("`{id}` is {}; `{}` does not go from there", step.status.word(), verb.word());
         let hint = match (from, verb) {
-            (Some(StepStatus::InProgress), _) => format!("`planwatch set {id} status pending` puts it back"),
+            (Some(StepStatus::InProgress), _) => format!("`planwatch release {id}` puts it back"),
             _ => format!("`planwatch reopen {id}` first, or use --force, which is recorded"),
         };
         return Some(Error::Conflict { code: "not-allowed", message, hint });
@@ -271,6 +290,7 @@ fn decide_attempt(
         status,
         attempts,
         removes_claim,
+        renews: owner::is_owner(step, who),
         did: "attempt recorded".to_owned(),
         ..StepUpdate::default()
     })

@@ -124,6 +124,10 @@ impl<'a> Writing<'a> {
         Ok(Self { context, locked, diff: String::new() })
     }
 
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.locked.is_none()
+    }
+
     /// Runs `edit` on a file as it is at that moment; returns whether that wrote anything.
     ///
     /// When somebody saves in between, `edit` runs again on what they saved.
@@ -222,6 +226,7 @@ fn lock<'a>(context: &Context, plans: &'a PlansDir, verb: &str) -> Result<Locked
             what: format!("`{}` of {} {done}", recovered.verb, recovered.at),
         });
     }
+    locked.sign(&context.by);
     locked.begin(verb, &context.now.to_string());
     Ok(locked)
 }

@@ -15,6 +15,7 @@ mod data;
 mod error;
 mod file;
 mod freshness;
+mod generation;
 mod relations;
 mod row;
 mod schema;
@@ -37,7 +38,9 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 pub use error::IndexError;
 pub use freshness::{FileRow, Stamp};
+pub use generation::Generation;
 pub use row::{Change, Head, Key, Packed, stamps};
+pub use schema::VERSION;
 pub use search::{Document, Kind, MATCH_END, MATCH_START, Match, Query, Scope, Texts, Unsearched, snippets};
 pub use snapshot::Snapshot;
 pub use sql::{Table, sql};
@@ -94,6 +97,11 @@ impl Index {
             Err(error) => Err(error),
         };
         opened.map_err(|error| error.in_dir(dir))
+    }
+
+    /// The length of the index's file in a directory; none if there is no such file.
+    pub fn len_in(dir: &Path) -> Option<u64> {
+        std::fs::symlink_metadata(IndexFile::in_dir(dir).path()).ok().map(|it| it.len())
     }
 
     fn in_memory() -> Result<Self, IndexError> {
@@ -177,7 +185,10 @@ impl Index {
     ///
     /// A file that was deleted or replaced since it was opened gives way to the new one.
     pub fn write(&mut self, changes: &mut dyn Iterator<Item = Change>) -> Result<(), IndexError> {
-        self.put(|it| write::write(it, changes))
+        self.put(|it| {
+            write::write(it, changes)?;
+            generation::raise(it)
+        })
     }
 
     /// Puts texts into the full text: all or, on an error, none.

@@ -6,7 +6,7 @@ use crate::index::error::IndexError;
 use crate::index::sums;
 
 /// Raised with every change of `schema.sql`; the file's name has it too, so that two releases do not fight over one.
-pub(super) const VERSION: i32 = 2;
+pub const VERSION: i32 = 2;
 
 /// "plan", so that `file` and a curious SQLite shell can tell the file from others.
 const APPLICATION: i32 = 0x706c_616e;

@@ -352,12 +352,17 @@ struct Term<'a> {
 }
 
 /// Writes a query in FTS5's language; none if nothing is wanted.
+///
+/// The last word may be the beginning of one; a text that has it whole counts for more.
 fn expression(text: &str) -> Option<String> {
     let terms = terms(text);
     let (excluded, wanted): (Vec<_>, Vec<_>) = terms.iter().partition(|it| it.is_excluded);
     let is_begun = !wanted.last()?.is_phrase;
-    let (excluded, wanted) = (all_quoted(&excluded).join(" OR "), all_quoted(&wanted).join(" AND "));
-    let mut expression = format!("({wanted}{})", if is_begun { "*" } else { "" });
+    let (excluded, mut wanted) = (all_quoted(&excluded).join(" OR "), all_quoted(&wanted));
+    if let Some(last) = wanted.last_mut().filter(|_| is_begun) {
+        *last = format!("({last} OR {last}*)");
+    }
+    let mut expression = format!("({})", wanted.join(" AND "));
     if !excluded.is_empty() {
         let _ = write!(expression, " NOT ({excluded})");
     }
@@ -403,18 +408,18 @@ mod tests {
         check("", None);
         check("  -- \"\" ", None);
         check("-only", None);
-        check("auth", Some("(\"auth\"*)"));
-        check("auth token", Some("(\"auth\" AND \"token\"*)"));
-        check("\"login page\" user", Some("(\"login page\" AND \"user\"*)"));
+        check("auth", Some("((\"auth\" OR \"auth\"*))"));
+        check("auth token", Some("(\"auth\" AND (\"token\" OR \"token\"*))"));
+        check("\"login page\" user", Some("(\"login page\" AND (\"user\" OR \"user\"*))"));
         check("user \"login page", Some("(\"user\" AND \"login page\")"));
-        check("auth -oauth -\"a b\"", Some("(\"auth\"*) NOT (\"oauth\" OR \"a b\")"));
+        check("auth -oauth -\"a b\"", Some("((\"auth\" OR \"auth\"*)) NOT (\"oauth\" OR \"a b\")"));
         check("say\"hi\"", Some("(\"say\" AND \"hi\")"));
     }
 
     #[test]
     fn operators_of_the_full_text_are_words() {
-        check("a OR b", Some("(\"a\" AND \"OR\" AND \"b\"*)"));
-        check("title:x NEAR(a,b) ^c", Some("(\"title:x\" AND \"NEAR(a,b)\" AND \"^c\"*)"));
-        check("a\0b", Some("(\"a b\"*)"));
+        check("a OR b", Some("(\"a\" AND \"OR\" AND (\"b\" OR \"b\"*))"));
+        check("title:x NEAR(a,b) ^c", Some("(\"title:x\" AND \"NEAR(a,b)\" AND (\"^c\" OR \"^c\"*))"));
+        check("a\0b", Some("((\"a b\" OR \"a b\"*))"));
     }
 }

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use crate::index::error::IndexError;
+use crate::index::generation::{self, Generation};
 use crate::index::row::{Head, Key};
 use crate::index::search::{self, Match, Query, Texts, Unsearched};
 use crate::plan::id::PlanId;
@@ -47,6 +48,11 @@ impl<'a> Snapshot<'a> {
     pub fn load(&self) -> Result<Vec<Plan>, IndexError> {
         let plans = self.heads()?.iter().map(|it| self.plan(it)).collect::<Result<Vec<_>, _>>()?;
         Ok(Plans::new(plans).into_vec())
+    }
+
+    /// Returns the commit that this is a look at; none if nothing was ever put in.
+    pub fn generation(&self) -> Result<Option<Generation>, IndexError> {
+        self.noted(generation::read(&self.transaction))
     }
 
     /// Returns the plan of this name, spelled in any normal form of Unicode; a live one wins over an archived one.

@@ -63,6 +63,16 @@ pub fn set_status(status: impl Status) -> Change {
     set_word("status", status.word())
 }
 
+/// The edit that writes who works on a step, on one line.
+pub fn set_claim(id: &str, by: &str, at: Time) -> Change {
+    let entries = vec![
+        ("id".to_owned(), NewValue::Text(id.to_owned())),
+        ("by".to_owned(), NewValue::Text(by.to_owned())),
+        ("at".to_owned(), NewValue::Word(at.to_string())),
+    ];
+    Change::Set { key: "claim".to_owned(), value: NewValue::FlowMap(entries) }
+}
+
 pub fn set_word(key: &str, word: &str) -> Change {
     Change::Set { key: key.to_owned(), value: NewValue::Word(word.to_owned()) }
 }

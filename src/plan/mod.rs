@@ -3,6 +3,7 @@
 //! Pure: no file is opened here and no clock is read. A broken file is data, a [`problem::Problem`], never an error.
 
 pub mod change;
+pub mod claims;
 pub mod decision;
 pub mod entry;
 pub mod file_name;

@@ -166,6 +166,12 @@ impl Step {
         self.problems.iter().any(|it| it.severity() == Severity::Error)
     }
 
+    /// Counts the tries of workers since the step was last opened again.
+    pub fn tries(&self) -> usize {
+        let since = self.attempts.iter().rposition(|it| it.outcome.as_deref() == Some("reopened"));
+        self.attempts.iter().skip(since.map_or(0, |it| it + 1)).filter(|it| it.counts_as_try()).count()
+    }
+
     /// Returns the outcome: what the file says, else the last attempt's notes.
     pub fn shown_result(&self) -> Option<&str> {
         let last = self.attempts.last().and_then(|it| it.notes.as_deref());

@@ -88,6 +88,11 @@ pub fn is_allowed(from: Option<StepStatus>, verb: Verb) -> bool {
     }
 }
 
+/// Whether work on a step in this status can be given back; a pending step has been already.
+pub fn may_be_released(from: Option<StepStatus>) -> bool {
+    matches!(from, None | Some(StepStatus::InProgress | StepStatus::Pending))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use unicode_normalization::UnicodeNormalization;
 
+use crate::plan::claims::Claims;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::problem::{Code, Problem};
@@ -18,6 +19,7 @@ pub struct Plans {
     plans: Vec<Plan>,
     live: HashMap<PlanId, usize>,
     archived: HashMap<PlanId, usize>,
+    claims: Claims,
 }
 
 impl Plans {
@@ -53,6 +55,30 @@ impl Plans {
             judged.plans[plan].problems.push(problem);
         }
         judged
+    }
+
+    /// Takes what is known of claims beside the files; plans that were made anew know nothing of them.
+    ///
+    /// A claim that its file lost is a problem of the step.
+    #[must_use]
+    pub fn with_claims(mut self, claims: Claims) -> Self {
+        for step in self.plans.iter_mut().filter(|it| !it.is_archived).flat_map(|it| &mut it.steps) {
+            step.problems.retain(|it| it.code != Code::TakenBack);
+            let Some(held) = claims.taken_back(step) else { continue };
+            let by = held.by.as_deref().unwrap_or("somebody");
+            let message =
+                format!("the claim `{}` of {by} is no longer in the file, and still holds", held.claim);
+            let hint = format!("`planwatch release {}` ends it", step.id);
+            let problem = Problem::of_file(&step.path, Code::TakenBack, message, hint);
+            step.problems.push(problem);
+        }
+        self.claims = claims;
+        self
+    }
+
+    /// What is known of claims beside the files.
+    pub fn claims(&self) -> &Claims {
+        &self.claims
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Plan> {

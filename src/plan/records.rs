@@ -63,6 +63,21 @@ pub struct Claim {
     pub at: Option<Time>,
 }
 
+impl Attempt {
+    /// Returns whether a worker's process wrote it, or somebody who took a step over; a person's tries never count.
+    ///
+    /// A run that a person stopped says so by its exit code, 130.
+    pub fn counts_as_try(&self) -> bool {
+        let has = |key: &str| self.more.contains_key(key);
+        match self.outcome.as_deref() {
+            Some("expired" | "timed out" | "no outcome reported" | "verify failed") => has("claim"),
+            Some("interrupted") => has("claim") && !has("exit_code"),
+            Some("failed") => has("claim") && has("exit_code"),
+            _ => false,
+        }
+    }
+}
+
 /// Seconds after which a claim without a local record lapses: 24 hours.
 pub const CLAIM_LAPSE: i64 = 86_400;
 

@@ -42,9 +42,9 @@ impl Obstacle {
     }
 }
 
-/// Returns whether the step's claim, or the lack of one, lets somebody else take it over.
-pub fn is_lapsed(step: &Step, now: Time) -> bool {
-    step.status.is(StepStatus::InProgress) && step.claim.as_ref().is_some_and(|it| it.is_lapsed(now))
+/// Returns whether the step's claim lets somebody else take it over.
+pub fn is_lapsed(plans: &Plans, step: &Step, now: Time) -> bool {
+    plans.claims().lapse(step, now).is_some()
 }
 
 /// Returns what keeps a step from being handed out; nothing: it is ready.
@@ -52,12 +52,15 @@ pub fn obstacles(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Vec<Obst
     let mut found = Vec::new();
     match step.status.known() {
         Some(StepStatus::Pending) => {}
-        Some(StepStatus::InProgress) if is_lapsed(step, now) => {}
+        Some(StepStatus::InProgress) if is_lapsed(plans, step, now) => {}
         Some(StepStatus::InProgress) => {
             found.push(Obstacle::Claimed { by: step.claim.as_ref().and_then(|it| it.by.clone()) });
         }
         _ => found.push(Obstacle::Status(step.status.word().to_owned())),
     }
+    // Also where the file knows nothing of it: the claim of another working tree, or one that the file lost.
+    let holder = plans.claims().holder(step).filter(|_| found.is_empty());
+    found.extend(holder.map(|it| Obstacle::Claimed { by: it.by.clone() }));
     found.extend(
         step.problems
             .iter()
@@ -81,7 +84,7 @@ pub fn obstacles(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Vec<Obst
 pub fn is_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> bool {
     let is_open = match step.status.known() {
         Some(StepStatus::Pending) => true,
-        Some(StepStatus::InProgress) => is_lapsed(step, now),
+        Some(StepStatus::InProgress) => is_lapsed(plans, step, now),
         _ => false,
     };
     // Most steps are closed, and need no more than this look.
@@ -215,19 +218,29 @@ pub fn next<'a>(plans: &'a Plans, plan: &'a Plan, now: Time) -> Next<'a> {
         return answer(state, None, why);
     }
     if let Some(step) = plan.steps.iter().find(|it| is_ready(plans, plan, it, now)) {
-        return answer(State::Next, Some(step), why_ready(plan, step, now));
+        return answer(State::Next, Some(step), why_ready(plans, plan, step, now));
     }
-    let working = plan.steps.iter().filter(|it| it.status.is(StepStatus::InProgress)).collect::<Vec<_>>();
-    if !working.is_empty() {
-        let names = working.iter().map(|it| match it.claim.as_ref().and_then(|claim| claim.by.as_deref()) {
-            Some(by) => format!("{} ({by})", it.id.number),
-            None => it.id.number.to_string(),
-        });
-        let names: Vec<_> = names.collect();
+    let names: Vec<_> = plan.steps.iter().filter_map(|it| worked_on(plans, plan, it, now)).collect();
+    if !names.is_empty() {
         let are = if names.len() == 1 { "is" } else { "are" };
         return answer(State::Waiting, None, format!("{} {are} in progress", list("step", &names)));
     }
     answer(State::Blocked, None, why_blocked(plans, plan, now))
+}
+
+/// The number of a step that somebody works on, and who.
+fn worked_on(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Option<String> {
+    let by = match plans.claims().holder(step) {
+        Some(held)
+            if obstacles(plans, plan, step, now).iter().all(|it| matches!(it, Obstacle::Claimed { .. })) =>
+        {
+            held.by.as_deref()
+        }
+        _ if step.status.is(StepStatus::InProgress) => step.claim.as_ref().and_then(|it| it.by.as_deref()),
+        _ => return None,
+    };
+    let number = &step.id.number;
+    Some(by.map_or_else(|| number.to_string(), |by| format!("{number} ({by})")))
 }
 
 fn closed_state(plan: &Plan) -> Option<(State, String)> {
@@ -247,8 +260,9 @@ fn closed_state(plan: &Plan) -> Option<(State, String)> {
     Some(found)
 }
 
-fn why_ready(plan: &Plan, step: &Step, now: Time) -> String {
-    if is_lapsed(step, now) {
+/// Says why a step may be done now.
+pub fn why_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> String {
+    if is_lapsed(plans, step, now) {
         let by = step.claim.as_ref().and_then(|it| it.by.as_deref()).unwrap_or("somebody");
         return format!("the claim of {by} has lapsed");
     }

@@ -34,6 +34,12 @@ impl Time {
         self.0.as_second().saturating_sub(earlier.0.as_second())
     }
 
+    /// Returns the time this many seconds later, at most the last that can be written.
+    #[must_use]
+    pub fn plus_seconds(self, seconds: i64) -> Self {
+        Self::from_nanoseconds(self.0.as_nanosecond() + i128::from(seconds) * 1_000_000_000)
+    }
+
     /// Returns the time without the part of a second, as files hold it.
     pub fn whole_seconds(self) -> Self {
         Self(Timestamp::from_second(self.0.as_second()).unwrap_or(self.0))
@@ -111,6 +117,26 @@ impl From<Time> for String {
     }
 }
 
+/// Reads a span of time, in seconds: `90s`, `30m`, `2h`, `1d`, `1h30m`; at least a second, at most a year.
+pub fn read_seconds(text: &str) -> Option<i64> {
+    let mut rest = text.trim();
+    let mut sum: i64 = 0;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let (number, tail) = rest.split_at(digits);
+        let length = match tail.chars().next()? {
+            's' => 1,
+            'm' => 60,
+            'h' => 3_600,
+            'd' => 86_400,
+            _ => return None,
+        };
+        sum = sum.checked_add(number.parse::<i64>().ok()?.checked_mul(length)?)?;
+        rest = &tail[1..];
+    }
+    (1..=366 * 86_400).contains(&sum).then_some(sum)
+}
+
 /// How long ago something was, for people: `just now`, `5 minutes ago`, `3 days ago`.
 pub fn ago(now: Time, then: Time) -> String {
     let seconds = now.seconds_since(then);
@@ -161,6 +187,17 @@ mod tests {
             ["", "T", "20261121", "20261121T091403Z", "20261321T091403.250Z", "2026-11-21T09:14:03Z", "éé"]
         {
             assert_eq!(Time::from_stamp(stamp), None, "{stamp}");
+        }
+    }
+
+    #[test]
+    fn spans_of_time_are_read() {
+        let spans = [("90s", 90), ("30m", 1_800), ("2h", 7_200), ("1d", 86_400), (" 1h30m ", 5_400)];
+        for (text, seconds) in spans {
+            assert_eq!(read_seconds(text), Some(seconds), "{text}");
+        }
+        for text in ["", "30", "m", "0s", "1w", "-5m", "5 m", "9999999999999999999s", "400d", "1mä", "ä"] {
+            assert_eq!(read_seconds(text), None, "{text}");
         }
     }
 

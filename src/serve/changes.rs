@@ -1,17 +1,19 @@
-//! The differences between two looks at all plans, as events; pure.
+//! The differences between what was known of a plan and what its files say, as events; pure.
 
-use std::collections::BTreeMap;
-
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::disk::OwnWrite;
 use crate::engine::shape::{envelope, shown_path};
+use crate::plan::id::PlanId;
 use crate::plan::model::{Plan, Step};
-use crate::plan::plans::Plans;
 use crate::plan::records::Attempt;
 use crate::plan::time::Time;
+use crate::serve::known::{KnownPlan, KnownStep, name_of};
 
 /// What an event tells.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
 pub enum What {
     /// A plan's or step's status; as it is shown, so that a plan's last step completes it.
     Status {
@@ -19,12 +21,14 @@ pub enum What {
         new: String,
     },
     /// An attempt was appended.
-    Attempt(Box<Attempt>),
+    Attempt {
+        attempt: Box<Attempt>,
+    },
     Added {
-        status: String,
+        new: String,
     },
     Removed {
-        status: String,
+        old: String,
     },
 }
 
@@ -32,130 +36,236 @@ impl What {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Status { .. } => "status",
-            Self::Attempt(_) => "attempt",
+            Self::Attempt { .. } => "attempt",
             Self::Added { .. } => "added",
             Self::Removed { .. } => "removed",
         }
     }
 }
 
+/// Who made a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "source", rename_all = "snake_case")]
+pub enum Source {
+    /// Somebody in the files.
+    Files,
+    /// planwatch itself, as its own log says.
+    Engine { verb: String, by: String },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Of {
+    Plan,
+    Step,
+}
+
 /// One change of one plan or step.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// When it was seen.
-    pub at: Time,
+    #[serde(flatten)]
     pub what: What,
+    pub of: Of,
     /// A plan's or a step's id.
     pub id: String,
-    pub is_plan: bool,
     pub plan: String,
     pub title: String,
     /// With the plans directory's name.
     pub path: String,
+    /// When it was seen.
+    pub at: Time,
+    #[serde(flatten)]
+    pub source: Source,
 }
 
 impl Event {
     pub fn to_json(&self) -> Value {
         let mut fields = json!({
-            "event": self.what.word(), "of": if self.is_plan { "plan" } else { "step" },
-            "id": self.id, "plan": self.plan, "title": self.title, "path": self.path, "at": self.at, "source": "files",
+            "event": self.what.word(), "of": self.of, "id": self.id, "plan": self.plan, "title": self.title,
+            "path": self.path, "at": self.at, "source": "files",
         });
-        let more = match &self.what {
-            What::Status { old, new } => json!({"old": old, "new": new}),
-            What::Attempt(attempt) => json!({"attempt": attempt}),
-            What::Added { status } => json!({"old": null, "new": status}),
-            What::Removed { status } => json!({"old": status, "new": null}),
+        let source = match &self.source {
+            Source::Files => json!({}),
+            Source::Engine { verb, by } => json!({"source": "engine", "verb": verb, "by": by}),
         };
-        if let (Some(fields), Value::Object(more)) = (fields.as_object_mut(), more) {
-            fields.extend(more);
+        let what = match &self.what {
+            What::Status { old, new } => json!({"old": old, "new": new}),
+            What::Attempt { attempt } => json!({"attempt": attempt}),
+            What::Added { new } => json!({"old": null, "new": new}),
+            What::Removed { old } => json!({"old": old, "new": null}),
+        };
+        for more in [source, what] {
+            if let (Some(fields), Value::Object(more)) = (fields.as_object_mut(), more) {
+                fields.extend(more);
+            }
         }
         envelope("event", fields)
     }
+
+    /// Reads what [`Self::to_json`] made.
+    pub fn from_json(value: &Value) -> Option<Self> {
+        Self::deserialize(value).ok()
+    }
 }
 
-/// Returns what changed from one look to the next, by plan and step number; archived plans are not told of.
-pub fn between(before: &Plans, after: &Plans, now: Time, root: &str) -> Vec<Event> {
-    let old: BTreeMap<_, _> = before.live().map(|it| (&it.id, it)).collect();
-    let new: BTreeMap<_, _> = after.live().map(|it| (&it.id, it)).collect();
-    let ids: std::collections::BTreeSet<_> = old.keys().chain(new.keys()).collect();
-    let teller = Teller { now, root };
-    ids.into_iter().flat_map(|id| teller.plan(old.get(*id).copied(), new.get(*id).copied())).collect()
+/// Whether something that looks half-written, or gone, is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// It may be a save under way: it is not told yet.
+    First,
+    /// It looks the same for a while: it is told as it is.
+    Settled,
 }
 
-struct Teller<'a> {
-    now: Time,
-    root: &'a str,
+/// What a look at a plan comes to.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub(super) events: Vec<Event>,
+    /// What is known from here on; none if there is no such plan.
+    pub(super) known: Option<KnownPlan>,
+    /// Something was held back: one more look is needed.
+    pub(super) is_unsettled: bool,
+}
+
+/// What the events of one look have in common.
+pub(super) struct Teller<'a> {
+    pub(super) now: Time,
+    /// The plans directory's name.
+    pub(super) root: &'a str,
+    /// What planwatch's own log says, newest last.
+    pub(super) own: &'a [OwnWrite],
+    pub(super) sight: Sight,
 }
 
 impl Teller<'_> {
-    fn plan(&self, old: Option<&Plan>, new: Option<&Plan>) -> Vec<Event> {
-        let status = |it: &Plan| it.shown_status().0.word().to_owned();
-        let what = match (old, new) {
-            (Some(old), Some(new)) if status(old) == status(new) => None,
-            (Some(old), Some(new)) => Some(What::Status { old: status(old), new: status(new) }),
-            (None, Some(new)) => Some(What::Added { status: status(new) }),
-            (Some(old), None) => Some(What::Removed { status: status(old) }),
-            (None, None) => None,
-        };
-        let Some(plan) = new.or(old) else { return Vec::new() };
-        let id = plan.id.to_string();
-        let event = |what| Event {
-            at: self.now,
-            what,
-            id: id.clone(),
-            is_plan: true,
-            plan: id.clone(),
-            title: plan.title.clone(),
-            path: shown_path(self.root, &plan.path),
-        };
-        let mut events = self.steps(old.map_or(&[], |it| &it.steps), new.map_or(&[], |it| &it.steps));
-        // A plan comes before its steps and goes, or is complete, after them.
-        match what {
-            Some(what @ What::Added { .. }) => events.insert(0, event(what)),
-            Some(what) => events.push(event(what)),
-            None => {}
+    /// Tells what became of a plan; archived plans count as gone.
+    pub(super) fn plan(&self, id: &PlanId, old: Option<&KnownPlan>, new: Option<&Plan>) -> Told {
+        match (old, new) {
+            (None, None) => Told::default(),
+            (Some(old), None) if self.sight == Sight::First => {
+                Told { known: Some(old.clone()), is_unsettled: true, ..Told::default() }
+            }
+            (old, new) => self.difference(id, old, new),
         }
-        events
     }
 
-    fn steps(&self, old: &[Step], new: &[Step]) -> Vec<Event> {
-        let by_path =
-            |steps: &[Step]| steps.iter().map(|it| (it.path.clone(), it.clone())).collect::<BTreeMap<_, _>>();
-        let before = by_path(old);
-        let after = by_path(new);
-        let gone = old.iter().filter(|it| !after.contains_key(&it.path));
-        let mut events: Vec<_> =
-            gone.map(|it| self.step(it, What::Removed { status: it.status.word().to_owned() })).collect();
-        for step in new {
-            match before.get(&step.path) {
-                None => events.push(self.step(step, What::Added { status: step.status.word().to_owned() })),
-                Some(old) => events.extend(self.step_changes(old, step)),
+    fn difference(&self, id: &PlanId, old: Option<&KnownPlan>, new: Option<&Plan>) -> Told {
+        let mut told = Told { known: new.map(KnownPlan::of), ..Told::default() };
+        let no_steps = (Vec::new(), Vec::new());
+        let old_steps = old.map_or(&no_steps.0, |it| &it.steps);
+        let new_steps = new.map_or(&no_steps.1, |it| &it.steps);
+        let path_of = |name: &str| {
+            let path = new.map(|it| it.path.as_str()).or(old.map(|it| &*it.path)).unwrap_or_default();
+            format!("{}{name}", path.trim_end_matches(name_of(path)))
+        };
+        for step in old_steps {
+            let now = new_steps.iter().find(|it| name_of(&it.path) == &*step.name);
+            if now.is_none() && self.sight == Sight::First && step.has_file {
+                told.hold(&step.name, Some(step));
+            } else if now.is_none() {
+                let what = What::Removed { old: step.status.word().to_owned() };
+                let path = path_of(&step.name);
+                told.events.push(self.event(what, (id, Some(&step.number)), &step.title, &path, None));
             }
         }
-        events
-    }
-
-    fn step_changes(&self, old: &Step, new: &Step) -> Vec<Event> {
-        // Attempts are appended, so what is new is what exceeds the old number.
-        let attempts = new.attempts.iter().skip(old.attempts.len());
-        let mut events: Vec<_> =
-            attempts.map(|it| self.step(new, What::Attempt(Box::new(it.clone())))).collect();
-        if old.status != new.status {
-            let (old, word) = (old.status.word().to_owned(), new.status.word().to_owned());
-            events.push(self.step(new, What::Status { old, new: word }));
+        for step in new_steps {
+            self.step(id, old.and_then(|it| it.step(name_of(&step.path))), step, &mut told);
         }
-        events
+        self.status(id, old, new, &mut told);
+        told
     }
 
-    fn step(&self, step: &Step, what: What) -> Event {
+    fn step(&self, id: &PlanId, old: Option<&KnownStep>, new: &Step, told: &mut Told) {
+        let is_in_doubt = new.problems.iter().any(|it| it.code.refuses_writing());
+        if is_in_doubt && self.sight == Sight::First && old != Some(&KnownStep::of(new)) {
+            return told.hold(name_of(&new.path), old);
+        }
+        let number = new.id.number.to_string();
+        let mut tell = |what| {
+            let event = self.event(what, (id, Some(&number)), &new.title, &new.path, new.etag.as_deref());
+            told.events.push(event);
+        };
+        let Some(old) = old else {
+            return tell(What::Added { new: new.status.word().to_owned() });
+        };
+        // Attempts are appended, so what is new is what exceeds the old number.
+        for attempt in new.attempts.iter().skip(old.n_attempts as usize) {
+            tell(What::Attempt { attempt: Box::new(attempt.clone()) });
+        }
+        if old.status != new.status {
+            tell(What::Status { old: old.status.word().to_owned(), new: new.status.word().to_owned() });
+        }
+    }
+
+    /// A plan comes before its steps and goes, or is complete, after them.
+    fn status(&self, id: &PlanId, old: Option<&KnownPlan>, new: Option<&Plan>, told: &mut Told) {
+        let word = |it: &KnownPlan| it.status.word().to_owned();
+        if told.is_unsettled
+            && let (Some(old), Some(now)) = (old, &mut told.known)
+        {
+            now.status = old.status.clone();
+        }
+        let what = match (old, &told.known) {
+            (Some(old), Some(new)) if word(old) == word(new) => return,
+            (Some(old), Some(new)) => What::Status { old: word(old), new: word(new) },
+            (None, Some(new)) => What::Added { new: word(new) },
+            (Some(old), None) => What::Removed { old: word(old) },
+            (None, None) => return,
+        };
+        let title = new.map(|it| it.title.as_str()).or(old.map(|it| &*it.title)).unwrap_or_default();
+        let path = new.map(|it| it.path.as_str()).or(old.map(|it| &*it.path)).unwrap_or_default();
+        let mut event = self.event(what, (id, None), title, path, new.and_then(|it| it.etag.as_deref()));
+        // Where its steps complete a plan, the one who closed the last did it.
+        if let (Source::Files, Some(step)) = (&event.source, told.events.last()) {
+            event.source = step.source.clone();
+        }
+        match event.what {
+            What::Added { .. } => told.events.insert(0, event),
+            _ => told.events.push(event),
+        }
+    }
+
+    fn event(
+        &self,
+        what: What,
+        id: (&PlanId, Option<&str>),
+        title: &str,
+        path: &str,
+        etag: Option<&str>,
+    ) -> Event {
+        let (plan, number) = id;
         Event {
-            at: self.now,
             what,
-            id: step.id.to_string(),
-            is_plan: false,
-            plan: step.id.plan.to_string(),
-            title: step.title.clone(),
-            path: shown_path(self.root, &step.path),
+            of: if number.is_some() { Of::Step } else { Of::Plan },
+            id: number.map_or_else(|| plan.to_string(), |it| format!("{plan}:{it}")),
+            plan: plan.to_string(),
+            title: title.to_owned(),
+            path: shown_path(self.root, path),
+            at: self.now,
+            source: self.source(path, etag),
+        }
+    }
+
+    /// planwatch made a change if it left in the file what is there now.
+    fn source(&self, path: &str, etag: Option<&str>) -> Source {
+        let left = etag.map(|it| it.get(..16).unwrap_or(it));
+        let own = self.own.iter().rev();
+        let own = own.filter(|it| it.path.to_str() == Some(path)).find(|it| it.left.as_deref() == left);
+        own.map_or(Source::Files, |it| Source::Engine { verb: it.verb.clone(), by: it.by.clone() })
+    }
+}
+
+impl Told {
+    /// Keeps what was known of a step, also that there was none.
+    fn hold(&mut self, name: &str, old: Option<&KnownStep>) {
+        self.is_unsettled = true;
+        let Some(known) = &mut self.known else { return };
+        let at = known.steps.iter().position(|it| &*it.name == name);
+        match (at, old) {
+            (Some(at), Some(old)) => known.steps[at] = old.clone(),
+            (Some(at), None) => drop(known.steps.remove(at)),
+            (None, Some(old)) => known.steps.push(old.clone()),
+            (None, None) => {}
         }
     }
 }

@@ -1,4 +1,20 @@
-//! What runs long: the watcher, and the changes that it tells.
+//! What runs long: the watcher, the changes that it tells, and the socket where commands ask it.
 
 pub mod changes;
+pub mod client;
+mod daemon;
+mod door;
+#[cfg(target_os = "linux")]
+mod eyes;
+#[cfg(any(test, not(target_os = "linux")))]
+mod eyes_elsewhere;
+mod known;
+mod look;
+mod place;
 pub mod watch;
+mod wire;
+
+#[cfg(not(target_os = "linux"))]
+use eyes_elsewhere as eyes;
+pub use place::Homes;
+pub use wire::Status;

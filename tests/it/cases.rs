@@ -5,6 +5,7 @@
 //! `stderr` (with several commands each part below its command line), `exit` (a line for each command), `out/` with
 //! every file that was made or changed, `removed` with the paths that are gone, `left-empty` with new directories that
 //! hold nothing. What is not there is empty or 0; all other files must be as they were, byte for byte.
+//! Claim ids are random; those that the case itself does not name are `<claim-1>`, `<claim-2>` and so on, by first sight.
 //! `PLANWATCH_BLESS=1` writes the outcomes anew; read them then.
 #![expect(
     clippy::disallowed_methods,
@@ -143,7 +144,10 @@ impl Case {
             }
             place.date_changes();
         }
-        Outcome::of(&ran, &before, &tree(&place.work()))
+        let known =
+            tree(&self.directory).into_iter().filter(|(path, _)| path == "cmd" || path.starts_with("in/"));
+        let known: Vec<_> = known.map(|(_, bytes)| bytes).chain(before.values().cloned()).collect();
+        Outcome::of(&ran, &before, &tree(&place.work())).with_claims_named(&known)
     }
 }
 
@@ -234,6 +238,25 @@ impl Outcome {
         Self(files)
     }
 
+    fn with_claims_named(mut self, known: &[Vec<u8>]) -> Self {
+        let mut ids: Vec<Vec<u8>> = Vec::new();
+        for bytes in self.0.values() {
+            let new = bytes.windows(8).filter(|it| is_claim_id(it) && !ids.iter().any(|id| id == it));
+            let new = new.filter(|it| !known.iter().any(|text| text.windows(8).any(|at| at == *it)));
+            let mut found: Vec<_> = new.map(<[u8]>::to_vec).collect();
+            found.dedup();
+            ids.extend(found);
+        }
+        for bytes in self.0.values_mut() {
+            let Ok(mut text) = String::from_utf8(bytes.clone()) else { continue };
+            for (n, id) in ids.iter().enumerate() {
+                text = text.replace(&*String::from_utf8_lossy(id), &format!("<claim-{}>", n + 1));
+            }
+            *bytes = text.into_bytes();
+        }
+        self
+    }
+
     /// What the case's folder says that it should be.
     fn expected(case: &Case) -> Self {
         // Git keeps no empty directories, so they say nothing.
@@ -267,6 +290,12 @@ impl Outcome {
             })
             .collect()
     }
+}
+
+/// A letter from g to z and seven hexadecimal digits.
+fn is_claim_id(text: &[u8]) -> bool {
+    let is_hex = |it: &u8| matches!(it, b'0'..=b'9' | b'a'..=b'f');
+    text[0].is_ascii_lowercase() && !is_hex(&text[0]) && text[1..].iter().all(is_hex)
 }
 
 fn folder() -> PathBuf {

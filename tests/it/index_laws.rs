@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use planwatch::disk::{Disk, DiskFile, Open, PlansDir, RealDisk, Rename, Stat};
 use planwatch::engine::check::{CheckRequest, check};
 use planwatch::engine::config::Config;
-use planwatch::engine::context::{Context, Here, Notice, Reading};
+use planwatch::engine::context::{Context, Freshness, Here, Notice, Reading};
 use planwatch::engine::list::{ListRequest, list};
 use planwatch::engine::next::{NextRequest, next};
 use planwatch::engine::refresh;
@@ -132,6 +132,7 @@ impl Tree {
             config: Config::default(),
             reading,
             here: Here { directory: root, ..Here::default() },
+            freshness: Freshness::Unknown,
             tell: Box::new(move |notice| told.lock().expect("nobody panicked").push(notice)),
         }
     }

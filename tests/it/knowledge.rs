@@ -40,6 +40,11 @@ fn place() -> Place {
         "--tag",
         "garden",
     ]);
+    for n in 70..80 {
+        ran(&["insight", &format!("Meter {n}1"), "Read it in spring."]);
+    }
+    ran(&["insight", "Meter 7", "Read it in autumn."]);
+    ran(&["insight", "Meter 72", "Read it in winter."]);
     place
 }
 
@@ -85,6 +90,7 @@ fn the_obvious_hit_comes_first() {
         ("mortar", "insight ivy-breaks-the-mortar"),
         ("garden", "insight ivy-breaks-the-mortar"),
         ("ivy -mortar", "step fence-repair:4"),
+        ("meter 7", "insight meter-7"),
         ("zeppelin", "nothing"),
     ] {
         check(&place, &[query], expected);

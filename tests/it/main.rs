@@ -1,6 +1,8 @@
 //! The one binary of integration tests.
 
 mod cases;
+mod claims;
+mod daemon;
 mod disk_lock;
 mod disk_race;
 mod dry_run;

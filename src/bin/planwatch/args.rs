@@ -100,6 +100,10 @@ pub(crate) enum Verb {
     Search(look::Search),
     /// Report what is wrong in the files, and where
     Check(look::Check),
+    /// Take a step that nobody else gets
+    Claim(work::Claim),
+    /// Give steps back unfinished
+    Release(work::Release),
     /// Begin steps, or activate a draft plan
     Start(work::Start),
     /// Complete steps, or a plan
@@ -145,6 +149,8 @@ pub(crate) enum Verb {
     Trust(know::Trust),
     /// Print what changes, as it happens
     Watch(setup::Watch),
+    /// Tell how planwatch stands here: index, locks, file system, watching
+    Doctor(setup::Doctor),
     /// Ask the index with a SQL query that only reads
     Sql(setup::Sql),
     /// Print the completions of a shell
@@ -195,6 +201,8 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
         "next" => (&["next"], look::Next::augment_args),
         "search" | "recall" => (&["search", "recall"], look::Search::augment_args),
         "check" => (&["check"], look::Check::augment_args),
+        "claim" => (&["claim"], work::Claim::augment_args),
+        "release" => (&["release"], work::Release::augment_args),
         "start" => (&["start"], work::Start::augment_args),
         "done" | "complete" => (&["done", "complete"], work::Done::augment_args),
         "fail" => (&["fail"], work::Fail::augment_args),
@@ -216,6 +224,7 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
         "script" => (&["script"], know::Script::augment_args),
         "trust" => (&["trust"], know::Trust::augment_args),
         "watch" => (&["watch"], setup::Watch::augment_args),
+        "doctor" => (&["doctor"], setup::Doctor::augment_args),
         "sql" => (&["sql"], setup::Sql::augment_args),
         "completions" => (&["completions"], setup::Completions::augment_args),
         "man" => (&["man"], setup::Man::augment_args),

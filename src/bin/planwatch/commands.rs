@@ -2,6 +2,8 @@
 
 mod add;
 mod check;
+mod claim;
+mod doctor;
 mod edit;
 mod help;
 mod know;
@@ -80,6 +82,8 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Next(args) => next::run(session, args),
         Verb::Search(args) => search::run(session, &args),
         Verb::Check(args) => check::run(session, &args),
+        Verb::Claim(args) => claim::run(session, args),
+        Verb::Release(args) => claim::release(session, args),
         Verb::Start(args) => moves::run(session, Move::Start, args.of),
         Verb::Done(args) => moves::run(session, Move::Done, args.of),
         Verb::Fail(args) => moves::run(session, Move::Fail, args.of),
@@ -100,7 +104,8 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Insight(args) => know::insight(session, args),
         Verb::Script(args) => script::run(session, args),
         Verb::Trust(args) => script::trust(session, &args),
-        Verb::Watch(_) => watch::run(session),
+        Verb::Watch(args) => watch::run(session, &args),
+        Verb::Doctor(args) => doctor::run(session, &args),
         Verb::Sql(args) => sql::run(session, &args),
         Verb::Completions(args) => setup::completions(session, &args),
         Verb::Man(args) => setup::man(session, &args),

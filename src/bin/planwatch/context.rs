@@ -8,6 +8,7 @@ mod git_user;
 
 use std::cell::Cell;
 use std::env;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,10 +16,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use etcetera::BaseStrategy;
 use planwatch::disk::{Disk, PlansDir, RealDisk, read_file};
 use planwatch::engine::config::CONFIG_FILE;
-use planwatch::engine::context::{Context, Here, Reading};
+use planwatch::engine::context::{Context, Freshness, Here, Reading};
 use planwatch::engine::error::Error;
 use planwatch::engine::workspace::{self, Workspace, WorkspaceRequest};
 use planwatch::plan::time::Time;
+use planwatch::serve::{Homes, client};
 use planwatch::text::line_index::line_text;
 
 use crate::args::Everywhere;
@@ -110,11 +112,11 @@ impl Session {
         line_text(&bytes, line)
     }
 
-    fn find(&self) -> Result<Workspace, Failure> {
+    fn find(&self) -> Result<Workspace, Error> {
         let env = variable("PLANS_DIR").map(|it| self.directory.join(it));
         let request =
             WorkspaceRequest { start: self.directory.clone(), plans: self.plans.clone(), env, home: home() };
-        Ok(workspace::find(&self.disk, &request)?)
+        workspace::find(&self.disk, &request)
     }
 
     /// The surroundings of a verb that needs plans.
@@ -147,22 +149,43 @@ impl Session {
         Ok(self.look(workspace, plans)?)
     }
 
-    /// As [`Self::context_in`], for whoever looks again and again.
-    pub(crate) fn look(&self, workspace: &Workspace, plans: &Path) -> Result<Context, Error> {
+    /// The directory that relative paths are meant from.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The words that start this program once more, to watch the same plans without a terminal.
+    pub(crate) fn words_to_detach(&self, root: &Path) -> Vec<OsString> {
+        let mut words = vec![OsString::from("--plans"), root.into(), "watch".into(), "--detached".into()];
+        if self.reading == Reading::Files {
+            words.push("--no-index".into());
+        }
+        words
+    }
+
+    /// For the one who looks again and again: with the configuration as it is then, asking no other process.
+    pub(crate) fn look_again(&self, plans: &Path) -> Result<Context, Error> {
+        Ok(Context { freshness: Freshness::Unknown, ..self.look(&self.find()?, plans)? })
+    }
+
+    fn look(&self, workspace: &Workspace, plans: &Path) -> Result<Context, Error> {
         let state = etcetera::choose_base_strategy().ok().and_then(|it| it.state_dir());
         let plans = PlansDir::open(Arc::clone(&self.disk), plans, state.as_deref())?;
         let output = self.output.clone();
         let above = || plans.root().parent().unwrap_or(plans.root()).to_path_buf();
-        let root = workspace.repository.clone().unwrap_or_else(above);
+        let repository = workspace.repository.clone().unwrap_or_else(above);
+        let root = plans.root().to_path_buf();
+        let freshness = Freshness::KnownBy(Box::new(move || client::fresh(&root, &homes())));
         Ok(Context {
             plans,
             now: now(),
             by: by(workspace),
             config: workspace.config.clone(),
             reading: self.reading,
+            freshness,
             here: Here {
                 directory: self.directory.clone(),
-                root,
+                root: repository,
                 plan: text("PLANWATCH_PLAN"),
                 step: text("PLANWATCH_STEP"),
                 claim: text("PLANWATCH_CLAIM"),
@@ -170,6 +193,11 @@ impl Session {
             tell: Box::new(move |notice| output.notice(&notice)),
         })
     }
+}
+
+/// Where sockets may be that have no place in `.planwatch`; the same for every process of a user.
+pub(crate) fn homes() -> Homes {
+    Homes { runtime: variable("XDG_RUNTIME_DIR"), temporary: PathBuf::from("/tmp") }
 }
 
 /// The output that the command line and the environment ask for.

@@ -10,8 +10,11 @@ use crate::failure::Failure;
 /// The fields of what a writing verb answers; known beforehand, so that a wrong field writes nothing.
 pub(crate) const CHANGE: [&str; 5] = ["verb", "dry_run", "changes", "refused", "diff"];
 
+/// The fields of what `claim` answers; known beforehand for the same reason.
+pub(crate) const CLAIM: [&str; 6] = ["state", "step", "why", "claim", "dry_run", "diff"];
+
 /// The fields of all events together; one event has not all of them.
-pub(crate) const EVENT: [&str; 13] = [
+pub(crate) const EVENT: [&str; 15] = [
     "event",
     "of",
     "id",
@@ -20,6 +23,8 @@ pub(crate) const EVENT: [&str; 13] = [
     "path",
     "at",
     "source",
+    "verb",
+    "by",
     "old",
     "new",
     "attempt",
@@ -30,6 +35,12 @@ pub(crate) const EVENT: [&str; 13] = [
 /// Objects of a stream, which need not have every field that was asked for.
 const STREAMED: [&str; 2] = ["event", "ready"];
 
+/// The fields of what `watch --detach` and `--stop` answer.
+pub(crate) const DAEMON: [&str; 6] = ["state", "pid", "release", "since", "plans", "steps"];
+
+/// The fields of each thing that `doctor` looks at.
+pub(crate) const CHECK: [&str; 4] = ["name", "state", "value", "hint"];
+
 const ENVELOPE: [&str; 2] = ["schema_version", "kind"];
 
 /// The key whose items are meant in a list of this kind.
@@ -39,6 +50,7 @@ fn list_key(kind: &str) -> Option<&'static str> {
         "step-list" => "steps",
         "problem-list" => "problems",
         "undo-list" => "changes",
+        "doctor" => "checks",
         "search" => "hits",
         "decision-list" => "decisions",
         "insight-list" => "insights",

@@ -29,6 +29,8 @@ pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 7] = [
     (
         "Work",
         &[
+            ("claim", true),
+            ("release", false),
             ("start", false),
             ("done", true),
             ("fail", false),
@@ -54,7 +56,7 @@ pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 7] = [
     ("Know", &[("decide", false), ("insight", false), ("script", false)]),
     ("Agents", &[("trust", false)]),
     ("Serve", &[("watch", false)]),
-    ("Set up", &[("sql", false), ("completions", false), ("man", false), ("help", false)]),
+    ("Set up", &[("doctor", false), ("sql", false), ("completions", false), ("man", false), ("help", false)]),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

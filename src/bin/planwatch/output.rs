@@ -222,6 +222,11 @@ fn sentence(notice: &Notice) -> (&'static str, Loudness, String) {
             Loudness::Normal,
             format!("`.planwatch` came from elsewhere and was moved to {to}"),
         ),
+        Notice::ClaimsNotShared { path, why } => (
+            "claims-not-shared",
+            Loudness::Normal,
+            format!("other working trees of this repository will not see claims: `{path}`: {why}"),
+        ),
         Notice::Recovered { what } => ("recovered", Loudness::Normal, what.clone()),
     }
 }

@@ -73,7 +73,7 @@ pub(crate) fn for_next(step: &StepShape) -> Vec<(String, &'static str)> {
     let show = (format!("planwatch show {id}"), "to read it");
     let done = (format!("planwatch done {id}"), "to complete it");
     if step.lapsed {
-        return vec![show, (format!("planwatch start {id} --force"), "to take it over")];
+        return vec![show, (format!("planwatch claim {id}"), "to take it over")];
     }
     vec![show, (format!("planwatch start {id}"), "to begin it"), done]
 }

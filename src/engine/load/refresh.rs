@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use super::files::{How, Looked, Walked, directory, look, walk, walk_named};
 use super::{parallel, scan_problems};
 use crate::disk::{PlanDir, Trouble};
-use crate::engine::context::{Context, Notice, Reading};
+use crate::engine::context::{Context, Freshness, Notice, Reading};
 use crate::index::{Change, FileRow, Head, Index, IndexError, Key, Opened, Place, Snapshot};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
@@ -40,9 +40,78 @@ pub(crate) struct Fresh {
     pub(crate) index: Option<Index>,
 }
 
-/// Looks at all files.
+/// What all files say now, but for the problems of what is no plan.
+///
+/// No file is looked at if somebody knows that the index holds what they say.
 pub(crate) fn fresh(context: &Context, wanted: Wanted) -> Fresh {
+    let mut index = kept_index(context);
+    match index.as_mut().and_then(|it| known(context, it, wanted)) {
+        Some(found) => Fresh { index, ..found },
+        None => fresh_in(context, index, wanted),
+    }
+}
+
+/// Looks at all files.
+pub(crate) fn looked(context: &Context, wanted: Wanted) -> Fresh {
     fresh_in(context, kept_index(context), wanted)
+}
+
+/// Answers from the index if somebody knows that this very commit speaks of the files as they are.
+///
+/// Whatever goes wrong here is found again by looking at the files.
+fn known(context: &Context, index: &mut Index, wanted: Wanted) -> Option<Fresh> {
+    let Freshness::KnownBy(ask) = &context.freshness else { return None };
+    let commit = ask()?;
+    let snapshot = index.snapshot().ok()?;
+    if snapshot.generation().ok()? != Some(commit) {
+        return None;
+    }
+    let heads = snapshot.heads().ok()?;
+    let clock = OnceLock::new();
+    // Words of another configuration would read the same files otherwise.
+    let reader = How::new(context, &clock).reader;
+    if !heads.iter().all(|it| it.reader() == reader) {
+        return None;
+    }
+    let mut gathered = Gathered::new(wanted, &heads, Some(&snapshot));
+    for (at, head) in heads.iter().enumerate() {
+        gathered.take((Some((head.key.clone(), Some(at), Looked::Same)), Vec::new())).ok()?;
+    }
+    Some(gathered.finish(context, Vec::new()))
+}
+
+/// Makes the kept index anew from the files; in memory there is none to make.
+pub(crate) fn reindex(context: &Context) -> Result<(), IndexError> {
+    let Some(mut index) = kept_index(context) else { return Ok(()) };
+    let heads = index.snapshot().and_then(|it| it.heads());
+    match heads {
+        Ok(heads) => index.write(&mut heads.into_iter().map(|it| Change::Remove(it.key)))?,
+        Err(_) => index.reopen()?,
+    }
+    fresh_in(context, Some(index), Wanted::Nothing);
+    Ok(())
+}
+
+/// How the kept index stood to the files; it is brought up to date.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum IndexState {
+    Current,
+    Behind { n_plans: usize },
+    Missing,
+    Unusable,
+}
+
+/// Looks at the kept index and its length.
+pub(crate) fn index_state(context: &Context) -> (IndexState, Option<u64>) {
+    let len = context.plans.index_dir().and_then(|it| Index::len_in(&it));
+    let found = looked(context, Wanted::Nothing);
+    let state = match (found.index, len) {
+        (None, _) => IndexState::Unusable,
+        (Some(_), None) => IndexState::Missing,
+        (Some(_), Some(_)) if found.changed.is_empty() => IndexState::Current,
+        (Some(_), Some(_)) => IndexState::Behind { n_plans: found.changed.len() },
+    };
+    (state, len)
 }
 
 /// Looks at all files and writes into this index.

@@ -9,6 +9,7 @@ use super::all;
 use super::files::read_plan;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::leases::Leases;
 use crate::index::Key;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, PlanKind};
@@ -48,7 +49,7 @@ pub(crate) fn some(context: &Context, id: &PlanId) -> Result<Plans, Error> {
         }
         seen.insert(id);
     }
-    Ok(Plans::judged(around.plans))
+    Ok(Leases::of(context).tell(Plans::judged(around.plans)))
 }
 
 /// Every directory that may be a plan, by name alone.

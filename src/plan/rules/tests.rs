@@ -1,4 +1,6 @@
 use super::*;
+use crate::plan::claims::{Claims, Held, Holding, Lapse};
+use crate::plan::id::read_step_id;
 use crate::plan::read::{self, Bodies, Content, PlanSources, Source};
 use crate::plan::words::Words;
 
@@ -169,4 +171,66 @@ fn a_long_chain_and_a_long_cycle_are_judged_without_recursion() {
     )]);
     let plan = plans.iter().next().expect("one plan");
     assert!(plan.steps.iter().all(Step::is_faulty));
+}
+
+fn held(claim: &str, lapse: Option<Lapse>, holding: Holding) -> Held {
+    Held { claim: claim.to_owned(), by: Some("bob".to_owned()), at: None, lapse, holding }
+}
+
+/// One step, what is recorded of it, and what `next` says.
+#[track_caller]
+fn check_held(step: &str, held: &[Held], state: State, problems: usize) {
+    let mut claims = Claims::default();
+    for it in held {
+        let id = read_step_id("p:1").expect("a step's id");
+        claims.add(id, it.clone());
+    }
+    let plans = Plans::judged(vec![plan("p", "status: active", &[step])]).with_claims(claims);
+    // Telling them twice tells nothing twice.
+    let again = plans.claims().clone();
+    let plans = plans.with_claims(again);
+    let plan = plans.iter().next().expect("one plan");
+    assert_eq!(next(&plans, plan, now()).state, state, "{step} {held:?}");
+    assert_eq!(plan.steps[0].problems.len(), problems, "{:?}", plan.steps[0].problems);
+}
+
+#[test]
+fn what_is_recorded_of_a_claim_decides_whether_it_holds() {
+    use Holding::Here;
+    const OLD: &str = "1 in_progress claim: {id: \"k1111111\", by: \"bob\", at: 2026-11-19T12:00:00Z}";
+    const NEW: &str = "1 in_progress claim: {id: \"k1111111\", by: \"bob\", at: 2026-11-21T11:59:00Z}";
+    let other = || Holding::Elsewhere { worktree: "/other".to_owned() };
+    let closed = || Holding::Closed { branch: Some("refs/heads/x".to_owned()) };
+    // The file's own claim: a record goes before the time stamp.
+    check_held(OLD, &[], State::Next, 0);
+    check_held(NEW, &[], State::Waiting, 0);
+    check_held(OLD, &[held("k1111111", None, Here)], State::Waiting, 0);
+    check_held(NEW, &[held("k1111111", Some(Lapse::Expired), Here)], State::Next, 0);
+    check_held(NEW, &[held("k1111111", Some(Lapse::Interrupted), other())], State::Next, 0);
+    // A claim that the file does not show.
+    check_held("1 pending", &[held("k2222222", None, Here)], State::Waiting, 1);
+    check_held("1 pending", &[held("k2222222", None, other())], State::Waiting, 0);
+    check_held("1 pending", &[held("k2222222", None, closed())], State::Waiting, 0);
+    check_held("1 pending", &[held("k2222222", Some(Lapse::Expired), Here)], State::Next, 0);
+    check_held(OLD, &[held("k2222222", None, other())], State::Waiting, 0);
+    // What is closed in its own file is held by nobody.
+    check_held("1 completed", &[held("k2222222", None, Here)], State::Complete, 0);
+    check_held("1 skipped", &[held("k2222222", None, closed())], State::Complete, 0);
+}
+
+#[test]
+fn only_the_tries_of_workers_count_and_only_since_the_last_reopening() {
+    let tried = |outcome: &str, more: &str| format!("{{outcome: {outcome}, {more}}}");
+    let check = |attempts: &[String], tries: usize| {
+        let line = format!("1 pending attempts: [{}]", attempts.join(", "));
+        let plan = plan("p", "status: active", &[line.as_str()]);
+        assert_eq!(plan.steps[0].tries(), tries, "{line}");
+    };
+    let (claim, exit) = ("claim: k1111111", "claim: k1111111, exit_code: 130");
+    check(&[tried("expired", claim), tried("interrupted", claim)], 2);
+    check(&[tried("expired", "by: ann"), tried("failed", "by: ann"), tried("failed", claim)], 0);
+    check(&[tried("failed", exit), tried("timed out", exit), tried("verify failed", exit)], 3);
+    // Ctrl-C.
+    check(&[tried("interrupted", exit)], 0);
+    check(&[tried("expired", claim), tried("reopened", "by: ann"), tried("expired", claim)], 1);
 }

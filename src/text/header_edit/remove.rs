@@ -129,9 +129,11 @@ pub(super) fn member(sheet: &Sheet<'_>, members: &[Range<usize>], nth: usize) ->
     }
     match nth.checked_sub(1).map(|it| members[it].end) {
         Some(end) if !has_comment(end..own.start) => {
-            // A comma behind the last member stays a habit of the author's.
+            // A comma behind the last member stays a habit of the author's; behind an indicator it is the other one,
+            // which does not become part of a word.
             let own_end = behind_comma(sheet, own.end);
-            if own_end > own.end { behind_comma(sheet, end)..own_end } else { end..own.end }
+            let is_indicator = text[..end].ends_with([':', '?']);
+            if own_end > own.end && is_indicator { behind_comma(sheet, end)..own_end } else { end..own.end }
         }
         // The comma of the member before may stay as the last one.
         _ => {

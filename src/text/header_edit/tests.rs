@@ -350,3 +350,13 @@ fn help_says_what_to_type() {
     let expected = "write the value out where its alias stands, then add to `a`: `- at: 2026-11-21T09:14:03Z\n    notes: |-\n      a\n      b`";
     assert_eq!(error.by_hand, expected);
 }
+
+#[test]
+fn a_key_added_before_a_last_comma_goes_without_a_trace() {
+    for file in ["---\n{\t!\t, }\n---\n", "---\n{a , }\n---\n", "---\n{? , }\n---\n", "---\n{a: , }\n---\n"] {
+        let add = Change::Set { key: "id".into(), value: NewValue::Word("x".into()) };
+        let after = edit(file.as_bytes(), &[add], &["id", "status"]).unwrap();
+        let back = edit(&after, &[Change::Remove { key: "id".into() }], &["id", "status"]).unwrap();
+        assert_eq!(String::from_utf8(back).unwrap(), file);
+    }
+}

@@ -8,8 +8,35 @@ use clap_complete::Shell;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planwatch watch
-  planwatch watch --json | jq -r .id")]
-pub(crate) struct Watch {}
+  planwatch watch --json | jq -r .id
+  planwatch watch --detach
+  planwatch watch --stop
+
+One process watches a plans directory; another `watch` follows its events.")]
+pub(crate) struct Watch {
+    /// Watch in a process of its own, and return when it is ready
+    #[arg(long, conflicts_with = "stop")]
+    pub(crate) detach: bool,
+    /// End the process that watches
+    #[arg(long)]
+    pub(crate) stop: bool,
+    /// Be the process that `--detach` starts
+    #[arg(long, hide = true, conflicts_with_all = ["detach", "stop"])]
+    pub(crate) detached: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch doctor
+  planwatch -q doctor
+  planwatch doctor --reindex
+
+Exit code 6 means that there are problems.")]
+pub(crate) struct Doctor {
+    /// Make the index anew from the files first
+    #[arg(long)]
+    pub(crate) reindex: bool,
+}
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -70,6 +70,64 @@ moves! {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  planwatch claim
+  planwatch claim auth --lease 2h
+  planwatch claim auth:2 --pid 4711
+  planwatch claim --renew h4f09a21
+
+Exit code 7 means that nothing was handed out. Give the claim's id to the commands that end the work, with --claim.
+`planwatch help claims` says when a claim lapses.")]
+pub(crate) struct Claim {
+    /// Plan whose next step to take, or a step (default: PLANWATCH_PLAN, else all active plans)
+    #[arg(value_name = "PLAN|STEP")]
+    pub(crate) target: Option<String>,
+    /// Let it hold for a while, as 90s, 30m, 2h or 1d (default: 30m)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) lease: Option<String>,
+    /// Let it hold as long as a process runs
+    #[arg(long, value_name = "N")]
+    pub(crate) pid: Option<u32>,
+    /// Let a claim hold for its time from now on
+    #[arg(long, value_name = "CLAIM", conflicts_with_all = ["target", "pid", "force", "by"])]
+    pub(crate) renew: Option<String>,
+    #[command(flatten)]
+    pub(crate) by: By,
+    /// Take the step whatever stands against it; this is recorded
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRun,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch release auth:2
+  planwatch release auth:2 -m 'needs the staging host'
+  planwatch release --expired")]
+pub(crate) struct Release {
+    /// Steps to give back (can be repeated)
+    #[arg(value_name = "STEP", required_unless_present = "expired")]
+    pub(crate) ids: Vec<String>,
+    /// Give back only what has lapsed; without STEP all of it
+    #[arg(long, conflicts_with = "message")]
+    pub(crate) expired: bool,
+    /// Record how far it came, as an attempt
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) message: Option<String>,
+    #[command(flatten)]
+    pub(crate) by: By,
+    /// Claim that this update belongs to
+    #[arg(long, value_name = "CLAIM")]
+    pub(crate) claim: Option<String>,
+    /// Do it whatever stands against it; this is recorded
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRun,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
   planwatch attempt auth:2 'partly done' --notes 'tables made, data not moved'
   planwatch attempt auth:2 failed --status failed
 

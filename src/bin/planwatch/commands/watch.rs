@@ -1,27 +1,114 @@
-//! `watch`: a line for each change, until somebody stops it or nobody reads it any more.
+//! `watch`: a line for each change, until somebody stops it or nobody reads it any more; alone or without a terminal.
+
+mod detached;
+mod signals;
 
 use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use planwatch::engine::error::Error;
-use planwatch::serve::changes::{Event, What};
-use planwatch::serve::watch::{self, Listener};
+use planwatch::serve::Status;
+use planwatch::serve::changes::{Event, Of, Source, What};
+use planwatch::serve::client::{self, Client};
+use planwatch::serve::watch::{self, End, Inbox, Listener};
 
 use serde_json::json;
 
-use crate::context::Session;
+use crate::args::setup::Watch;
+use crate::context::{self, Session};
 use crate::failure::Failure;
 use crate::fields;
 use crate::output::{Output, Reader, escaped};
 use crate::screens::{BOLD, DIM, colour, count, mark};
 use crate::table::paint;
 
-pub(crate) fn run(session: &Session) -> Result<u8, Failure> {
-    session.output.check_fields(&fields::EVENT)?;
-    let workspace = session.workspace()?;
-    let plans = workspace.plans_dir.clone().ok_or(Error::NoPlansDir)?;
+/// How long another process that has just taken the lock may need until it answers.
+const START: Duration = Duration::from_secs(10);
+
+pub(crate) fn run(session: &Session, args: &Watch) -> Result<u8, Failure> {
+    let known: &[&str] = if args.detach || args.stop { &fields::DAEMON } else { &fields::EVENT };
+    session.output.check_fields(known)?;
+    let plans = session.workspace()?.plans_dir.ok_or(Error::NoPlansDir)?;
+    match () {
+        () if args.stop => detached::stop(session, &plans),
+        () if args.detach => detached::start(session, &plans),
+        () if args.detached => detached::run(session, &plans),
+        () => attached(session, &plans),
+    }
+}
+
+fn attached(session: &Session, plans: &Path) -> Result<u8, Failure> {
     let mut teller = Teller { output: &session.output, failure: None };
-    watch::watch(&|| session.look(&workspace, &plans), &mut teller)?;
-    teller.failure.map_or(Ok(0), Err)
+    if let Some(client) = Client::connect(session.look_again(plans)?.plans.root(), &context::homes()) {
+        return follow(client, teller);
+    }
+    let inbox = Inbox::default();
+    let signals = signals::stop_at(inbox.stopper());
+    let end = watch::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut teller)?;
+    if end == End::Another {
+        let root = session.look_again(plans)?.plans.root().to_path_buf();
+        let client = within(START, || Client::connect(&root, &context::homes()));
+        return client.map_or_else(|| Err(no_answer()), |it| follow(it, teller));
+    }
+    match teller.failure {
+        Some(failure) => Err(failure),
+        None => ended(&end, signals.map_or(0, |it| it.exit_code())),
+    }
+}
+
+/// The exit code of an end; a plans directory that is gone is a failure.
+fn ended(end: &End, signalled: u8) -> Result<u8, Failure> {
+    match end {
+        End::Gone => {
+            Err(Failure::failed("not-found", "the plans directory is gone or was moved").with_exit(3))
+        }
+        End::Stopped => Ok(signalled),
+        _ => Ok(0),
+    }
+}
+
+fn no_answer() -> Failure {
+    Failure::failed("locked", "another process watches these plans, and does not answer").with_exit(4)
+}
+
+fn within<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let end = Instant::now() + patience;
+    loop {
+        match look() {
+            None if Instant::now() < end => std::thread::sleep(Duration::from_millis(20)),
+            found => return found,
+        }
+    }
+}
+
+/// Tells the events of another process's watching.
+fn follow(client: Client, teller: Teller<'_>) -> Result<u8, Failure> {
+    let teller = std::cell::RefCell::new(teller);
+    let ready = &mut |status: &Status| {
+        teller.borrow().output.aside_line(&format!("{}; its events follow", who(status)));
+        ControlFlow::Continue(())
+    };
+    let end = client.follow(ready, &mut |event| teller.borrow_mut().event(event));
+    let teller = teller.into_inner();
+    match (teller.failure, end) {
+        (Some(failure), _) => Err(failure),
+        (None, client::End::BrokenOff) => Ok(0),
+        (None, client::End::Said(why)) => {
+            teller.output.aside_line(&format!("the process that watched has ended: {why}"));
+            Ok(0)
+        }
+        (None, client::End::Broken) => {
+            let message = "the process that watched has ended without a word";
+            Err(Failure::failed("no-daemon", message).with_exit(8))
+        }
+    }
+}
+
+/// Who watches what.
+fn who(status: &Status) -> String {
+    let Status { pid, plans, steps, since, .. } = status;
+    format!("process {pid} watches {} with {} since {since}", count(*plans, "plan"), count(*steps, "step"))
 }
 
 struct Teller<'a> {
@@ -43,15 +130,16 @@ impl Teller<'_> {
 }
 
 impl Listener for Teller<'_> {
-    fn ready(&mut self, plans: usize, steps: usize) -> ControlFlow<()> {
+    fn ready(&mut self, status: &Status) -> ControlFlow<()> {
         if self.output.is_json() {
-            let told = self.output.json("ready", json!({"plans_total": plans, "steps_total": steps}));
+            let total = json!({"plans_total": status.plans, "steps_total": status.steps});
+            let told = self.output.json("ready", total);
             return self.go_on(told);
         }
         self.output.aside_line(&format!(
             "watching {} with {}; Ctrl-C ends it",
-            count(plans, "plan"),
-            count(steps, "step")
+            count(status.plans, "plan"),
+            count(status.steps, "step")
         ));
         ControlFlow::Continue(())
     }
@@ -65,9 +153,16 @@ impl Listener for Teller<'_> {
         self.go_on(told)
     }
 
-    fn polling(&mut self, why: &str) {
-        self.output.aside_line(&format!("looking every two seconds: {why}"));
+    fn polling(&mut self, why: Option<&str>) {
+        self.output.aside_line(&polling(why));
     }
+}
+
+fn polling(why: Option<&str>) -> String {
+    why.map_or_else(
+        || "the system tells of changes again".to_owned(),
+        |why| format!("looking every two seconds: {why}"),
+    )
 }
 
 fn line(event: &Event) -> String {
@@ -76,9 +171,9 @@ fn line(event: &Event) -> String {
     let word = |status: &str| paint(colour(status), &escaped(status));
     let (status, said) = match &event.what {
         What::Status { old, new } => (new.as_str(), format!("{} → {}", escaped(old), word(new))),
-        What::Added { status } => (status.as_str(), format!("added, {}", word(status))),
+        What::Added { new } => (new.as_str(), format!("added, {}", word(new))),
         What::Removed { .. } => ("", "removed".to_owned()),
-        What::Attempt(attempt) => {
+        What::Attempt { attempt } => {
             let outcome = attempt.outcome.as_deref().unwrap_or("attempt");
             let notes = attempt.notes.as_deref().and_then(|it| it.lines().next()).unwrap_or_default();
             let by = attempt.by.as_deref().map(|it| format!(" by {it}")).unwrap_or_default();
@@ -86,15 +181,19 @@ fn line(event: &Event) -> String {
             (outcome, escaped(&format!("attempt {outcome}{by}{notes}")).into_owned())
         }
     };
-    let mark = match (&event.what, event.is_plan) {
-        (What::Attempt(_), _) => '+',
-        (_, true) => '▪',
-        (What::Removed { .. }, _) => '-',
+    let mark = match (&event.what, event.of) {
+        (What::Attempt { .. }, _) => '+',
+        (_, Of::Plan) => '▪',
+        (What::Removed { .. }, Of::Step) => '-',
         _ => mark(status),
     };
     let mark = paint(colour(status), &mark.to_string());
+    let source = match &event.source {
+        Source::Files => String::new(),
+        Source::Engine { verb, by } => paint(DIM, &escaped(&format!("  ({verb}, {by})"))),
+    };
     format!(
-        "{} {mark} {} {}  {said}\n",
+        "{} {mark} {} {}  {said}{source}\n",
         paint(DIM, time),
         paint(BOLD, &escaped(&event.id)),
         escaped(&event.title)

@@ -19,10 +19,11 @@ pub(crate) fn topic(name: &str) -> Option<String> {
     TOPICS.iter().find(|(it, _, _)| *it == name).map(|(_, _, text)| (*text).to_owned())
 }
 
-const TOPICS: [(&str, &str, &str); 6] = [
+const TOPICS: [(&str, &str, &str); 7] = [
     ("ids", "how plans and steps are named", IDS),
     ("files", "where plans are, and what is in them", FILES),
     ("statuses", "the words for where a step or a plan stands", STATUSES),
+    ("claims", "how steps are handed out, and when a claim lapses", CLAIMS),
     ("json", "what --json prints", JSON),
     ("exit-codes", "what the exit code says", EXIT_CODES),
     ("environment", "the variables and the configuration that are read", ENVIRONMENT),
@@ -74,6 +75,24 @@ Common words are understood too, as done, todo, wip, cancelled; planwatch.toml
 can add a project's own under [words].
 ";
 
+const CLAIMS: &str = "\
+`planwatch claim` hands a step to one asker and to nobody else.
+The answer names the claim's id, which the end of the work gives:
+  planwatch done auth:2 --claim h4f09a21 -m 'merged'
+
+A claim holds for 30 minutes; --lease TIME says otherwise. --renew, and every
+change of its owner, lets it hold on. With --pid N it holds as long as that
+process runs. One that this machine knows nothing of lapses after 24 hours.
+
+A lapsed claim stays its owner's until another takes the step; from then on its
+id is refused, and a late result is kept as a note. `release` gives a step back,
+`release --expired` all that has lapsed. A third worker that does not come back
+makes the step failed; `reopen` lets others try.
+
+All working trees of a git repository share their claims, on one machine. On
+other machines claims are seen, but keep nobody from claiming too.
+";
+
 const JSON: &str = "\
 --json prints one object on stdout: {\"schema_version\": 1, \"kind\": \"…\", …}
 --json=id,status keeps those fields, of a list those of its items.
@@ -82,6 +101,7 @@ const JSON: &str = "\
   list          plan-list, with a plan step-list
   show          plan, step or graph
   next          next: {state, step, why, candidates}
+  claim         claim: {state, step, why, claim: {id, until}, dry_run, diff}
   status        status
   search        search
   decide        decision-list, with --topics topic-list
@@ -106,7 +126,7 @@ What the exit code says:
   4    refused: claimed, changed meanwhile, or not allowed from where it stands
   5    a person's confirmation or trust is needed
   6    `check` found errors, or a file with an error would have been written
-  7    `next`: nothing is ready
+  7    `next`, `claim`: nothing is ready
   130  interrupted
 ";
 
@@ -124,6 +144,8 @@ Variables, which go before the configuration:
 planwatch.toml, at the repository's root or beside the plans directory:
   plans_dir = \"docs/plans\"     where the plans are
   by = \"ann\"                   the name that is recorded
+  lease = \"30m\"                how long a claim holds
+  max_attempts = 3             workers that may fail on a step before it is failed
   stale_days = 7               days until a step is called stale
   order = \"sequential\"         for new plans: each step waits for the one before
   [words]

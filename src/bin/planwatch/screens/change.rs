@@ -66,6 +66,7 @@ pub(crate) fn line(verb: &str, change: &Changed) -> String {
     };
     let before = paint(DIM, &before);
     let said = match (verb, did.as_str()) {
+        ("release", "claim ended") => format!("{name}: the claim is ended"),
         (_, did) if !was_written => {
             format!("{name}: {}", if did.starts_with("already") { did } else { "nothing to change" })
         }

@@ -1,0 +1,64 @@
+//! `doctor`: how planwatch stands here, one line for each thing that matters.
+
+use planwatch::engine::doctor::{self, Check, DaemonFact, DoctorRequest, State};
+use planwatch::engine::error::Error;
+use planwatch::serve::Status;
+use planwatch::serve::client::Client;
+
+use crate::args::setup::Doctor;
+use crate::context::{self, Session};
+use crate::failure::Failure;
+use crate::fields;
+use crate::output::{Loudness, escaped};
+use crate::screens::text::hanging;
+use crate::screens::{BAD, BUSY, DIM, GOOD, count};
+use crate::table::paint;
+
+pub(crate) fn run(session: &Session, args: &Doctor) -> Result<u8, Failure> {
+    session.output.check_fields(&fields::CHECK)?;
+    let workspace = session.workspace_to_check()?;
+    let plans = workspace.plans_dir.clone().ok_or(Error::NoPlansDir)?;
+    let context = session.context_in(&workspace, &plans)?;
+    let client = Client::connect(context.plans.root(), &context::homes());
+    let request = DoctorRequest {
+        config: session.config_file(&workspace).map(|it| (it, workspace.problems.len())),
+        repository: workspace.repository.clone(),
+        daemon: client.and_then(|mut it| it.status()).map(fact),
+        reindex: args.reindex,
+    };
+    let report = session.patiently(|| doctor::examine(&context, &request))?;
+    let output = &session.output;
+    if output.is_json() {
+        output.json("doctor", report.to_json())?;
+        return Ok(report.exit_code());
+    }
+    let is_shown = |it: &&Check| it.state != State::Ok || output.loudness > Loudness::Quiet;
+    let mut screen: String = report.checks.iter().filter(is_shown).map(|it| line(it, output.width)).collect();
+    if report.n_problems() > 0 {
+        screen += &count(report.n_problems(), "problem");
+        screen.push('\n');
+    }
+    output.text(&screen)?;
+    Ok(report.exit_code())
+}
+
+fn fact(status: Status) -> DaemonFact {
+    let Status { pid, since, release, polling, .. } = status;
+    DaemonFact { pid, since, release, polling }
+}
+
+fn line(check: &Check, width: Option<usize>) -> String {
+    let (mark, style) = match check.state {
+        State::Ok => ('●', GOOD),
+        State::Note => ('!', BUSY),
+        State::Problem => ('✗', BAD),
+    };
+    let hint = if check.hint.is_empty() {
+        String::new()
+    } else {
+        paint(DIM, &format!("; {}", escaped(&check.hint)))
+    };
+    let line =
+        format!("{} {:<21} {}{hint}\n", paint(style, &mark.to_string()), check.name, escaped(&check.value));
+    hanging(&line, width, 24)
+}

@@ -1,0 +1,140 @@
+//! `watch --detach` and `--stop`: the same watching as a process without a terminal.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use planwatch::agent::daemon::{self, Started};
+use planwatch::serve::Status;
+use planwatch::serve::changes::Event;
+use planwatch::serve::client::Client;
+use planwatch::serve::watch::{self, End, Inbox, Listener};
+use serde_json::json;
+
+use super::{START, ended, no_answer, polling, signals, who, within};
+use crate::context::{self, Session};
+use crate::failure::{self, Failure};
+use crate::output::Output;
+use crate::screens::count;
+
+/// Starts a process that watches, unless one does, and returns when it sees every change.
+pub(super) fn start(session: &Session, plans: &Path) -> Result<u8, Failure> {
+    let context = session.look_again(plans)?;
+    let root = context.plans.root();
+    let connect = || Client::connect(root, &context::homes()).and_then(|mut it| it.status());
+    if let Some(status) = connect() {
+        return told(session, "running", &status, &who(&status));
+    }
+    if context.plans.runtime_dir().is_none() {
+        let message = "no process can be found again here, because `.planwatch` cannot be used";
+        return Err(Failure::failed("no-daemon", message).with_hint("planwatch watch").with_exit(8));
+    }
+    let (log_path, log) = context.plans.daemon_log().map_err(|error| cannot(&error))?;
+    let program = std::env::current_exe().map_err(|error| cannot(&error))?;
+    match daemon::start(&program, &session.words_to_detach(root), log).map_err(|error| cannot(&error))? {
+        Started::Ready(line) => {
+            let status: Status = serde_json::from_str(&line).map_err(|error| cannot(&error))?;
+            let log = shown(session, &log_path);
+            let Status { pid, plans, steps, .. } = status;
+            let (plans, steps) = (count(plans, "plan"), count(steps, "step"));
+            let said = format!("process {pid} watches {plans} with {steps}; its log is {log}");
+            told(session, "started", &status, &said)
+        }
+        // Somebody else was quicker, and is about to answer.
+        Started::Failed(Some(4)) => match within(START, connect) {
+            Some(status) => told(session, "running", &status, &who(&status)),
+            None => Err(no_answer()),
+        },
+        Started::Failed(_) => {
+            let message = format!("it has ended at once; {} says why", shown(session, &log_path));
+            Err(Failure::failed("no-daemon", message).with_exit(8))
+        }
+    }
+}
+
+/// Ends the process that watches, and returns when it is gone.
+pub(super) fn stop(session: &Session, plans: &Path) -> Result<u8, Failure> {
+    let context = session.look_again(plans)?;
+    let Some(client) = Client::connect(context.plans.root(), &context::homes()) else {
+        let failure = Failure::failed("no-daemon", "nobody watches these plans");
+        return Err(failure.with_hint("planwatch watch --detach").with_exit(8));
+    };
+    let Some(status) = client.stop() else {
+        return Err(Failure::failed("no-daemon", "the process that watches does not end").with_exit(8));
+    };
+    told(session, "stopped", &status, &format!("process {} has ended", status.pid))
+}
+
+fn told(session: &Session, state: &str, status: &Status, said: &str) -> Result<u8, Failure> {
+    if session.output.is_json() {
+        let Status { pid, release, since, plans, steps, .. } = status;
+        let report = json!({
+            "state": state, "pid": pid, "release": release, "since": since, "plans": plans, "steps": steps,
+        });
+        session.output.json("daemon", report)?;
+    } else {
+        session.output.told(&format!("{said}\n"))?;
+    }
+    Ok(0)
+}
+
+fn shown(session: &Session, path: &Path) -> String {
+    path.strip_prefix(session.directory())
+        .map_or_else(|_| path.to_path_buf(), PathBuf::from)
+        .display()
+        .to_string()
+}
+
+fn cannot(error: &dyn std::error::Error) -> Failure {
+    Failure::failed("no-daemon", format!("no process can be started: {}", failure::system(error)))
+        .with_exit(8)
+}
+
+/// The process itself: says its status once, then nothing but what its log is for.
+pub(super) fn run(session: &Session, plans: &Path) -> Result<u8, Failure> {
+    daemon::leave_terminal();
+    let inbox = Inbox::default();
+    let signals = signals::stop_at(inbox.stopper());
+    let mut log = Log { session, plans };
+    let end = watch::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut log)?;
+    match end {
+        End::Another => Err(no_answer()),
+        end => {
+            log.line(&format!("ended: {}", end.why()));
+            ended(&end, signals.map_or(0, |it| it.exit_code()))
+        }
+    }
+}
+
+struct Log<'a> {
+    session: &'a Session,
+    plans: &'a Path,
+}
+
+impl Log<'_> {
+    fn line(&self, text: &str) {
+        let now = self.session.look_again(self.plans).map(|it| it.now.to_string()).unwrap_or_default();
+        let output: &Output = &self.session.output;
+        output.aside_line(format!("{now} {text}").trim_start());
+    }
+}
+
+impl Listener for Log<'_> {
+    fn ready(&mut self, status: &Status) -> ControlFlow<()> {
+        self.line(&who(status));
+        let line = serde_json::to_string(status).unwrap_or_default();
+        let said = self.session.output.bytes(format!("{line}\n").as_bytes());
+        // Who started it may be gone; it goes on for everybody else.
+        if said.is_err() || daemon::close_output().is_err() {
+            self.line("nobody waited for the start");
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn event(&mut self, _event: &Event) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn polling(&mut self, why: Option<&str>) {
+        self.line(&polling(why));
+    }
+}

@@ -1,0 +1,152 @@
+//! What a daemon keeps in `.planwatch`: the lock that it holds for life, cookies, its log; and what it watches.
+//!
+//! A cookie is an empty file: once the watcher has told of it, it has told of every change before it. The directories
+//! are listed without looking at the files in them.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::calls::{DiskFile, FileKind, Open};
+use super::error::DiskError;
+use super::moves::is;
+use super::names::{RUNTIME, checked};
+use super::plans_dir::PlansDir;
+
+const COOKIES: &str = "cookies";
+const LOCK: &str = "daemon.lock";
+const LOG: &str = "daemon.log";
+
+/// A log that grew beyond this begins again.
+const LOG_LIMIT: u64 = 1 << 20;
+
+/// The lock of the one daemon of a plans directory; it goes when this is dropped or its process dies.
+#[derive(Debug)]
+pub struct DaemonLock {
+    handle: Box<dyn DiskFile>,
+}
+
+/// The directories in a directory, by name.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Directories {
+    pub names: Vec<String>,
+    /// Symbolic links, whatever they lead to.
+    pub links: Vec<String>,
+}
+
+impl PlansDir {
+    /// Takes the daemon's lock; none if another process has it.
+    pub fn daemon_lock(&self) -> Result<Option<DaemonLock>, DiskError> {
+        let path = self.own(LOCK);
+        let taken =
+            self.disk.lock(&path, Duration::ZERO).map_err(|error| DiskError::writing(&path, error))?;
+        Ok(taken.map(|handle| DaemonLock { handle }))
+    }
+
+    /// Returns whether the lock still is the file that others would lock.
+    pub fn is_locked_by(&self, lock: &DaemonLock) -> bool {
+        let Ok(mine) = lock.handle.stat() else { return false };
+        let there = self.disk.lstat(&self.own(LOCK));
+        there.is_ok_and(|it| (it.dev, it.ino) == (mine.dev, mine.ino))
+    }
+
+    /// Makes the directory of the cookies and empties it: what lies in it is a dead daemon's.
+    pub fn clear_cookies(&self) -> Result<PathBuf, DiskError> {
+        let dir = self.own(COOKIES);
+        match self.disk.make_dir(&dir, 0o700) {
+            Err(error) if !is(&error, Errno::EXIST) => return Err(DiskError::writing(&dir, error)),
+            _ => {}
+        }
+        for name in self.disk.names(&dir).unwrap_or_default() {
+            self.disk.remove(&dir.join(name)).ok();
+        }
+        Ok(dir)
+    }
+
+    /// Returns whether the directory of the cookies is there.
+    pub fn is_cookies_there(&self) -> bool {
+        self.disk.lstat(&self.own(COOKIES)).is_ok_and(|it| it.kind == FileKind::Dir)
+    }
+
+    pub fn make_cookie(&self, name: &str) -> Result<(), DiskError> {
+        let path = self.own(COOKIES).join(name);
+        let made = self.disk.open(&path, Open::New(0o600));
+        made.map(drop).map_err(|error| DiskError::writing(&path, error))
+    }
+
+    /// Takes a cookie away again; one that is gone is fine.
+    pub fn remove_cookie(&self, name: &str) {
+        self.disk.remove(&self.own(COOKIES).join(name)).ok();
+    }
+
+    /// Takes away what a daemon of this directory left of its socket; nothing else is removed.
+    pub fn remove_socket(&self, path: &Path) {
+        if self.disk.lstat(path).is_ok_and(|it| it.kind == FileKind::Other) {
+            self.disk.remove(path).ok();
+        }
+    }
+
+    /// Opens the log of a daemon without a terminal, at its end.
+    pub fn daemon_log(&self) -> io::Result<(PathBuf, File)> {
+        let path = self.own(LOG);
+        let nofollow = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
+        let mut how = OpenOptions::new();
+        let file = how.append(true).create(true).mode(0o600).custom_flags(nofollow).open(&path)?;
+        if file.metadata()?.len() > LOG_LIMIT {
+            file.set_len(0)?;
+        }
+        Ok((path, file))
+    }
+
+    /// Returns what tells this directory from another one that is put in its place.
+    pub fn identity(&self) -> Option<(u64, u64)> {
+        self.disk.lstat(&self.root).ok().map(|it| (it.dev, it.ino))
+    }
+
+    /// Lists directories and links; hidden ones, and names that are not UTF-8, are nobody's plan.
+    pub fn directories(&self, relative: &Path) -> Directories {
+        let mut found = Directories::default();
+        if !relative.as_os_str().is_empty() && checked(relative).is_err() {
+            return found;
+        }
+        let Ok(entries) = self.root.join(relative).read_dir() else { return found };
+        for entry in entries.flatten() {
+            let (Ok(name), Ok(kind)) = (entry.file_name().into_string(), entry.file_type()) else { continue };
+            match () {
+                () if name.starts_with('.') => {}
+                () if kind.is_dir() => found.names.push(name),
+                () if kind.is_symlink() => found.links.push(name),
+                () => {}
+            }
+        }
+        found
+    }
+
+    /// Counts the directories that a watcher watches: plans, those in them, and those above.
+    pub fn n_directories(&self) -> usize {
+        let below = |at: &str| self.directories(Path::new(at)).names;
+        let nested = |at: &str| below(at).len();
+        let tops = below("");
+        let inside = |top: &String| match top.as_str() {
+            "_archive" => below(top).iter().map(|it| 1 + nested(&format!("{top}/{it}"))).sum(),
+            _ => nested(top),
+        };
+        1 + tops.iter().map(|it| 1 + inside(it)).sum::<usize>()
+    }
+
+    /// Returns the directory whose events tell of what a link leads to; none outside the plans directory.
+    pub fn directory_behind(&self, link: &Path) -> Option<PathBuf> {
+        let real = self.root.join(self.resolve(link).ok()?);
+        let is_dir = self.disk.lstat(&real).ok()?.kind == FileKind::Dir;
+        if is_dir { Some(real) } else { real.parent().map(Path::to_path_buf) }
+    }
+
+    fn own(&self, name: &str) -> PathBuf {
+        self.root.join(RUNTIME).join(name)
+    }
+}

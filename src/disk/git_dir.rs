@@ -1,0 +1,146 @@
+//! The git repository around a plans directory, as its files say it; no process is started.
+//!
+//! Knows working trees, their common directory and branches (gitrepository-layout(5)), nothing of what is committed.
+//! Branches kept as a `reftable` cannot be read here: every branch then counts as there.
+
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+
+use super::calls::{Disk, FileKind};
+use super::look::read_file;
+use super::plans_dir::PlansDir;
+use super::records::Records;
+
+/// One working tree of a repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worktree {
+    /// The directory that holds `.git`.
+    pub root: PathBuf,
+    /// The tree's own git directory.
+    own: PathBuf,
+    /// What all working trees of the repository share.
+    common: PathBuf,
+}
+
+/// What a working tree has checked out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// A branch, `refs/heads/…`; it need not have a commit yet.
+    Branch(String),
+    /// No branch, or one that cannot be read here.
+    Detached,
+}
+
+impl PlansDir {
+    /// Finds the working tree that the plans directory lies in.
+    pub fn worktree(&self) -> Option<Worktree> {
+        self.root.ancestors().find_map(|it| Worktree::at(&*self.disk, it))
+    }
+
+    /// The plans directory as seen from the root of its working tree, with `/`.
+    pub fn path_in(&self, worktree: &Worktree) -> String {
+        let inside = self.root.strip_prefix(&worktree.root).unwrap_or(&self.root);
+        let names = inside.components().filter_map(|it| match it {
+            Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
+            _ => None,
+        });
+        names.collect::<Vec<_>>().join("/")
+    }
+
+    /// The records that all working trees of the repository share.
+    pub fn shared_records(&self, worktree: &Worktree) -> Records {
+        Records::new(&self.disk, worktree.common.join("planwatch"))
+    }
+
+    /// What the working tree has checked out.
+    pub fn head(&self, worktree: &Worktree) -> Head {
+        head(&*self.disk, &worktree.own)
+    }
+
+    /// How many working trees the repository has, as far as they are still there.
+    pub fn count_worktrees(&self, worktree: &Worktree) -> usize {
+        let disk = &*self.disk;
+        let linked = worktree.common.join("worktrees");
+        let names = disk.names(&linked).unwrap_or_default();
+        let is_there = |name: &OsString| {
+            let path = line(disk, &linked.join(name).join("gitdir")).map(PathBuf::from);
+            path.is_some_and(|it| disk.lstat(&it).is_ok())
+        };
+        let linked = names.into_iter().filter(is_there).count();
+        linked + usize::from(!is_bare(disk, &worktree.common))
+    }
+
+    /// Whether a branch is still there: it has a commit, or the working tree at `root` has it checked out.
+    pub fn has_branch(&self, worktree: &Worktree, branch: Option<&str>, root: &Path) -> bool {
+        let disk = &*self.disk;
+        let checked_out = || Worktree::at(disk, root).map(|it| head(disk, &it.own));
+        match branch {
+            // Without a branch the working tree is all there is to know.
+            None => checked_out().is_some(),
+            Some(name) => {
+                disk.lstat(&worktree.common.join("reftable")).is_ok()
+                    || is_ref_name(name) && disk.lstat(&worktree.common.join(name)).is_ok()
+                    || is_packed(disk, &worktree.common, name)
+                    || checked_out() == Some(Head::Branch(name.to_owned()))
+            }
+        }
+    }
+}
+
+impl Worktree {
+    /// Returns the working tree whose root this is.
+    fn at(disk: &dyn Disk, root: &Path) -> Option<Self> {
+        let git = root.join(".git");
+        let kind = disk.lstat(&git).ok()?.kind;
+        let own = match kind {
+            FileKind::Dir | FileKind::Symlink => disk.canonical(&git).ok()?,
+            FileKind::File => {
+                let named = line(disk, &git)?;
+                disk.canonical(&root.join(named.strip_prefix("gitdir:")?.trim())).ok()?
+            }
+            FileKind::Other => return None,
+        };
+        let common = match line(disk, &own.join("commondir")) {
+            Some(path) => disk.canonical(&own.join(path)).ok()?,
+            None => own.clone(),
+        };
+        // Whatever else is called `.git` is not written into.
+        let is_repository = ["HEAD", "objects"].iter().all(|it| disk.lstat(&common.join(it)).is_ok());
+        is_repository.then(|| Self { root: root.to_path_buf(), own, common })
+    }
+}
+
+fn head(disk: &dyn Disk, own: &Path) -> Head {
+    let branch =
+        line(disk, &own.join("HEAD")).and_then(|it| it.strip_prefix("ref:").map(|it| it.trim().to_owned()));
+    // With a reftable the file says only that the branch is not in it.
+    branch.filter(|it| is_ref_name(it) && it != "refs/heads/.invalid").map_or(Head::Detached, Head::Branch)
+}
+
+/// A name that stays below the git directory.
+fn is_ref_name(name: &str) -> bool {
+    let is_plain = |it: Component<'_>| matches!(it, Component::Normal(_));
+    name.starts_with("refs/") && Path::new(name).components().all(is_plain)
+}
+
+fn is_packed(disk: &dyn Disk, common: &Path, branch: &str) -> bool {
+    let Ok(bytes) = read_file(disk, &common.join("packed-refs")) else { return false };
+    let text = String::from_utf8_lossy(&bytes);
+    text.lines().any(|it| it.split_once(' ').is_some_and(|(_, name)| name == branch))
+}
+
+fn is_bare(disk: &dyn Disk, common: &Path) -> bool {
+    let Ok(bytes) = read_file(disk, &common.join("config")) else { return false };
+    let text = String::from_utf8_lossy(&bytes).to_lowercase();
+    text.lines().any(|it| {
+        it.split_once('=').is_some_and(|(key, value)| key.trim() == "bare" && value.trim() == "true")
+    })
+}
+
+/// The first line of a small file.
+fn line(disk: &dyn Disk, path: &Path) -> Option<String> {
+    let bytes = read_file(disk, path).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
+    let line = text.lines().next()?.trim();
+    (!line.is_empty()).then(|| line.to_owned())
+}

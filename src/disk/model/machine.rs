@@ -1,0 +1,64 @@
+//! The model as tests of the floors above need it: a machine whose processes are killed and whose power is cut.
+
+use super::state::Unsynced;
+use super::*;
+use crate::disk::PlansDir;
+
+/// Where the system tells one boot from another.
+const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+
+/// The calls of [`PlansDir::open`].
+const OPENING: u64 = 2;
+
+/// A machine with a plans directory, `/plans`.
+pub(crate) struct Machine(ModelDisk);
+
+impl Machine {
+    /// A machine with these files, all safe on disk.
+    pub(crate) fn with(files: &[(&str, &str)]) -> Self {
+        let mut state = State::new();
+        state.plant("/state/planwatch/key", &[7; 32]);
+        state.plant(BOOT, b"first\n");
+        for (path, text) in files {
+            state.plant(path, text.as_bytes());
+        }
+        state.settle();
+        Self(ModelDisk::new(state, Script::default()))
+    }
+
+    pub(crate) fn plans(&self) -> PlansDir {
+        PlansDir::open(Arc::new(self.0.clone()), Path::new("/plans"), Some(Path::new("/state"))).unwrap()
+    }
+
+    /// The same machine, whose process dies before this call, counted from 1 after the plans directory was opened.
+    pub(crate) fn dying_before(&self, call: u64) -> Self {
+        let script = Script { crash: Some(OPENING + call), ..Script::default() };
+        Self(ModelDisk::new(self.0.world().state.clone(), script))
+    }
+
+    pub(crate) fn has_died(&self) -> bool {
+        self.0.world().crashed
+    }
+
+    /// After a process was killed: what it had written is there.
+    pub(crate) fn after_kill(&self) -> Self {
+        Self(ModelDisk::new(self.0.world().state.clone(), Script::default()))
+    }
+
+    /// After a power cut: each state in which the disk may be.
+    pub(crate) fn after_power_cut(&self) -> Vec<Self> {
+        let state = self.0.world().state.clone();
+        let bytes = [Unsynced::All, Unsynced::Half, Unsynced::Nothing];
+        let cuts = (0..=state.pending()).flat_map(|names| bytes.map(|it| state.after_cut(names, it)));
+        cuts.map(|mut it| {
+            it.remove(Path::new(BOOT), FileKind::File).unwrap();
+            it.plant(BOOT, b"second\n");
+            Self(ModelDisk::new(it, Script::default()))
+        })
+        .collect()
+    }
+
+    pub(crate) fn text(&self, path: &str) -> Option<String> {
+        self.0.world().state.text(path).map(|it| String::from_utf8_lossy(&it).into_owned())
+    }
+}

@@ -1,0 +1,165 @@
+//! A directory of small files that processes share: each appears whole or not at all, and one lock orders their writers.
+//!
+//! Nothing here is synced: a power cut may take the last records, or leave one empty. Whoever keeps something here
+//! has to be safe without it.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use super::calls::{Disk, DiskFile, FileKind, Open, Rename};
+use super::error::DiskError;
+use super::moves::{Safe, is, make_dirs, read_own, write_new};
+use super::names::RUNTIME;
+use super::plans_dir::PlansDir;
+
+/// No record is larger; logs are shortened by their owners.
+const LIMIT: u64 = 16 << 20;
+
+const LOCK: &str = "lock";
+
+/// How long another process may keep the lock, which is held for a write or two.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often the directory may be removed while its lock is being taken.
+const LOCK_TRIES: usize = 100;
+
+/// A directory of records; it is made when the first one is written.
+#[derive(Clone, Debug)]
+pub struct Records {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+}
+
+/// The right to write records.
+#[derive(Debug)]
+pub struct LockedRecords {
+    records: Records,
+    _lock: Box<dyn DiskFile>,
+}
+
+impl PlansDir {
+    /// The records of this plans directory on this machine; none where its state cannot be trusted.
+    ///
+    /// Looking for them makes nothing.
+    pub fn own_records(&self) -> Option<Records> {
+        let records = Records::new(&self.disk, self.root.join(RUNTIME).join("leases"));
+        let is_made = records.disk.lstat(&records.dir).is_ok();
+        (is_made && self.runtime_dir().is_some()).then_some(records)
+    }
+
+    /// As [`Self::own_records`], made if need be.
+    pub fn own_records_to_write(&self) -> Option<Records> {
+        let dir = self.runtime_dir()?.join("leases");
+        Some(Records::new(&self.disk, dir))
+    }
+
+    /// Fills bytes that nobody can foretell.
+    pub fn random(&self, bytes: &mut [u8]) -> Result<(), DiskError> {
+        self.disk.random(bytes).map_err(|error| DiskError::reading(&self.root, error))
+    }
+
+    /// The primitive calls, for looks outside the plans directory.
+    pub fn disk(&self) -> &dyn Disk {
+        &*self.disk
+    }
+}
+
+impl Records {
+    pub fn dir(&self) -> &std::path::Path {
+        &self.dir
+    }
+
+    pub(super) fn new(disk: &Arc<dyn Disk>, dir: PathBuf) -> Self {
+        Self { disk: Arc::clone(disk), dir }
+    }
+
+    /// Reads every record, sorted by name; what cannot be read is left out.
+    pub fn all(&self) -> Vec<(String, Vec<u8>)> {
+        let names = self.disk.names(&self.dir).unwrap_or_default();
+        let mut names: Vec<_> = names.into_iter().filter_map(|it| it.into_string().ok()).collect();
+        names.retain(|it| it != LOCK && !it.starts_with("draft."));
+        names.sort();
+        names.into_iter().filter_map(|name| self.get(&name).map(|bytes| (name, bytes))).collect()
+    }
+
+    /// Whether there is such a record.
+    pub fn has(&self, name: &str) -> bool {
+        self.disk.lstat(&self.dir.join(name)).is_ok()
+    }
+
+    /// Reads one record.
+    pub fn get(&self, name: &str) -> Option<Vec<u8>> {
+        read_own(&*self.disk, &self.dir.join(name), LIMIT).ok().flatten()
+    }
+
+    /// Takes the lock; `None` when it is not to be had in half a minute.
+    pub fn lock(&self) -> io::Result<Option<LockedRecords>> {
+        let path = self.dir.join(LOCK);
+        for _ in 0..LOCK_TRIES {
+            let lock = match self.disk.lock(&path, PATIENCE) {
+                Err(error) if is(&error, Errno::NOENT) => {
+                    make_dirs(&*self.disk, &self.dir, 0o777)?;
+                    continue;
+                }
+                other => other?,
+            };
+            let Some(lock) = lock else { return Ok(None) };
+            let mine = lock.stat()?;
+            // A lock on a file that is no longer the one at this path excludes nobody.
+            if self.disk.lstat(&path).is_ok_and(|there| (there.ino, there.dev) == (mine.ino, mine.dev)) {
+                return Ok(Some(LockedRecords { records: self.clone(), _lock: lock }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl LockedRecords {
+    pub fn records(&self) -> &Records {
+        &self.records
+    }
+
+    /// Makes or replaces a record; a reader sees the old one or the new one.
+    pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let Records { disk, dir } = &self.records;
+        let draft = dir.join(format!("draft.{name}"));
+        disk.remove(&draft).ok();
+        write_new(&**disk, &draft, 0o644, bytes, Safe::No)?;
+        disk.rename(&draft, &dir.join(name), Rename::Replace)
+    }
+
+    /// Makes a record that nobody waits for to be whole.
+    pub fn put_new(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let Records { disk, dir } = &self.records;
+        disk.remove(&dir.join(name)).ok();
+        write_new(&**disk, &dir.join(name), 0o644, bytes, Safe::No)
+    }
+
+    /// Gives a record another name; one that has it is replaced.
+    pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let Records { disk, dir } = &self.records;
+        disk.rename(&dir.join(from), &dir.join(to), Rename::Replace)
+    }
+
+    /// Removes a record; one that is not there is fine.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        let Records { disk, dir } = &self.records;
+        match disk.remove(&dir.join(name)) {
+            Err(error) if !is(&error, Errno::NOENT) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds a line to a record, and returns how long it was before.
+    pub fn append(&self, name: &str, line: &[u8]) -> io::Result<u64> {
+        let Records { disk, dir } = &self.records;
+        let path = dir.join(name);
+        let before = disk.lstat(&path).ok().filter(|it| it.kind == FileKind::File).map_or(0, |it| it.len);
+        disk.open(&path, Open::Append)?.write(line)?;
+        Ok(before)
+    }
+}

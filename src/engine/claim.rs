@@ -1,0 +1,365 @@
+//! `claim`: hands out a step to one asker alone, and renews what was handed out.
+//!
+//! What is next is asked before the lock; under it each candidate is decided on anew, on the files, and one that is gone
+//! gives way to the next. The order of the writes is told in [`crate::engine::leases`].
+
+mod refusal;
+mod renew;
+
+use std::cell::Cell;
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use crate::disk::Process;
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::engine::leases::{Leases, Locked, NewRecord, Sharing};
+use crate::engine::load;
+use crate::engine::next::{self, NextRequest};
+use crate::engine::owner;
+use crate::engine::resolve::{self, NamedStep, Target};
+use crate::engine::step_file::{self, StepUpdate};
+use crate::engine::write::{Mode, Writing};
+use crate::plan::change::{self, NewAttempt};
+use crate::plan::claims::Lapse;
+use crate::plan::id::PlanId;
+use crate::plan::model::{Plan, PlanKind, Step};
+use crate::plan::plans::Plans;
+use crate::plan::rules;
+use crate::plan::time::Time;
+use crate::plan::words::StepStatus;
+
+pub(crate) use refusal::held;
+pub use renew::{RenewRequest, renew};
+
+#[derive(Debug, Clone, Default)]
+pub struct ClaimRequest {
+    /// A plan or a step; none: `PLANWATCH_PLAN`, else whatever is most urgent.
+    pub target: Option<String>,
+    pub by: Option<String>,
+    /// Seconds for which the claim holds; none: as configured.
+    pub lease: Option<i64>,
+    /// The claim holds as long as this process runs.
+    pub pid: Option<u32>,
+    pub force: bool,
+    pub mode: Mode,
+}
+
+/// What was handed out, or why nothing was.
+#[derive(Debug, Clone)]
+pub struct ClaimReport {
+    /// As `next` says it.
+    pub state: &'static str,
+    /// The step as it is then, in the shape of every surface.
+    pub step: Option<Value>,
+    pub why: String,
+    pub claim: Option<Granted>,
+    /// The plan that was asked.
+    pub plan: Option<String>,
+    pub is_dry_run: bool,
+    pub diff: String,
+}
+
+/// A claim that holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Granted {
+    /// The fence: an update that names it passes only while the claim is the step's.
+    pub id: String,
+    /// None: as long as the process runs.
+    pub until: Option<Time>,
+}
+
+impl ClaimReport {
+    pub fn to_json(&self) -> Value {
+        let claim =
+            self.claim.as_ref().map(|it| json!({"id": it.id, "until": it.until.map(Time::whole_seconds)}));
+        json!({
+            "state": self.state, "step": self.step, "why": self.why, "claim": claim,
+            "dry_run": self.is_dry_run, "diff": self.diff,
+        })
+    }
+
+    /// 7 when nothing was handed out, also of a complete plan.
+    pub fn exit_code(&self) -> u8 {
+        if self.claim.is_some() { 0 } else { 7 }
+    }
+}
+
+/// Who asks, for how long, and under which id; the same for every candidate.
+struct Ask<'a> {
+    context: &'a Context,
+    id: String,
+    by: &'a str,
+    lease: i64,
+    process: Option<Process>,
+    force: bool,
+}
+
+/// What became of one candidate.
+enum Taken {
+    Granted {
+        step: Value,
+        why: String,
+    },
+    /// Workers failed on it too often; it is failed now.
+    Failed,
+    /// Somebody else was faster, or its file changed.
+    Gone,
+}
+
+/// Hands out a step: `next` and `in_progress` in one act, to one asker however many ask at once.
+///
+/// A step that was named is refused with the reason; without one the report says why nothing is ready.
+pub fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, Error> {
+    let target = request.target.as_deref().map(|it| resolve::target(context, it)).transpose()?;
+    let ask = ask(context, request)?;
+    match target {
+        Some(Target::Step(id)) => claim_step(&ask, &id, request),
+        Some(Target::Plan(id)) => claim_next(&ask, Some(id), request),
+        None => {
+            let plan = context.here.plan.as_deref().map(|it| resolve::plan(context, it)).transpose()?;
+            claim_next(&ask, plan, request)
+        }
+    }
+}
+
+fn ask<'a>(context: &'a Context, request: &'a ClaimRequest) -> Result<Ask<'a>, Error> {
+    let id = match request.mode {
+        Mode::Write => fresh_id(context)?,
+        // Nobody gets it, and the diff is the same each time.
+        Mode::DryRun => "g0000000".to_owned(),
+    };
+    let process = request.pid.map(|it| process(context, it)).transpose()?.flatten();
+    let lease = request.lease.unwrap_or(context.config.lease());
+    let by = request.by.as_deref().unwrap_or(&context.by);
+    Ok(Ask { context, id, by, lease, process, force: request.force })
+}
+
+/// None where processes cannot be seen: then the lease holds.
+fn process(context: &Context, pid: u32) -> Result<Option<Process>, Error> {
+    let disk = context.plans.disk();
+    match Process::find(disk, pid) {
+        None if Process::can_be_seen(disk) => {
+            Err(Error::usage(format!("there is no process {pid}"), "name one that runs, as in --pid $$"))
+        }
+        found => Ok(found),
+    }
+}
+
+/// A letter from g to z and seven hexadecimal digits: nobody's name, no number, and nothing to guess.
+fn fresh_id(context: &Context) -> Result<String, Error> {
+    let mut bytes = [0; 8];
+    context.plans.random(&mut bytes)?;
+    let random = u64::from_le_bytes(bytes);
+    let letter = (b'g' + u8::try_from(random % 20).unwrap_or(0)) as char;
+    Ok(format!("{letter}{:07x}", random >> 36))
+}
+
+fn sharing(request: &ClaimRequest) -> Sharing {
+    if request.force { Sharing::Waived } else { Sharing::Wanted }
+}
+
+fn begin<'a>(
+    context: &'a Context,
+    verb: &str,
+    mode: Mode,
+    sharing: Sharing,
+) -> Result<(Writing<'a>, Locked<'a>), Error> {
+    let writing = Writing::begin(context, verb, mode)?;
+    let locked = match mode {
+        Mode::Write => Locked::take(context, sharing)?,
+        Mode::DryRun => Locked::look(context),
+    };
+    Ok((writing, locked))
+}
+
+/// Tries one candidate after the other; asks once more where all that were found are gone.
+fn claim_next(ask: &Ask<'_>, plan: Option<PlanId>, request: &ClaimRequest) -> Result<ClaimReport, Error> {
+    let context = ask.context;
+    let mut wanted = candidates(context, plan.as_ref())?;
+    let mut tried = HashSet::new();
+    if !wanted.is_empty() {
+        let (mut writing, locked) = begin(context, "claim", request.mode, sharing(request))?;
+        while !wanted.is_empty() {
+            for id in std::mem::take(&mut wanted) {
+                match take(ask, &mut writing, &locked, &id, Wish::Ready) {
+                    Ok(Taken::Granted { step, why }) => {
+                        return Ok(granted(ask, plan, step, why, &mut writing));
+                    }
+                    // A file that cannot be written hides no other step.
+                    Ok(Taken::Failed | Taken::Gone) | Err(Error::File { .. } | Error::Edit { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+                tried.insert(id.id);
+            }
+            // What was done meanwhile may have made others ready.
+            wanted = candidates(context, plan.as_ref())?;
+            wanted.retain(|it| !tried.contains(&it.id));
+        }
+    }
+    let report = next::next(context, &NextRequest { plan: plan.map(|it| it.to_string()) })?;
+    Ok(ClaimReport {
+        state: report.state.word(),
+        step: None,
+        why: report.why,
+        claim: None,
+        plan: report.plan,
+        is_dry_run: request.mode == Mode::DryRun,
+        diff: String::new(),
+    })
+}
+
+fn granted(
+    ask: &Ask<'_>,
+    plan: Option<PlanId>,
+    step: Value,
+    why: String,
+    writing: &mut Writing<'_>,
+) -> ClaimReport {
+    let until = ask.process.is_none().then(|| ask.context.now.plus_seconds(ask.lease));
+    ClaimReport {
+        state: "next",
+        step: Some(step),
+        why,
+        claim: Some(Granted { id: ask.id.clone(), until }),
+        plan: plan.map(|it| it.to_string()),
+        is_dry_run: writing.is_dry_run(),
+        diff: std::mem::take(&mut writing.diff),
+    }
+}
+
+fn claim_step(ask: &Ask<'_>, named: &NamedStep, request: &ClaimRequest) -> Result<ClaimReport, Error> {
+    let id = &named.id;
+    let (mut writing, locked) = begin(ask.context, "claim", request.mode, sharing(request))?;
+    match take(ask, &mut writing, &locked, named, Wish::Named)? {
+        Taken::Granted { step, why } => Ok(granted(ask, Some(id.plan.clone()), step, why, &mut writing)),
+        Taken::Failed | Taken::Gone => {
+            let tries = ask.context.config.max_attempts();
+            let message = format!("`{id}` is failed now: {tries} workers began it and did not end it");
+            let hint =
+                format!("`planwatch show {id}` tells of them; `planwatch reopen {id}` lets others try");
+            Err(Error::Conflict { code: "too-many-attempts", message, hint })
+        }
+    }
+}
+
+/// Lists the steps that are ready, in the order in which they are handed out.
+fn candidates(context: &Context, plan: Option<&PlanId>) -> Result<Vec<NamedStep>, Error> {
+    let plans = Leases::of(context).tell_hopefully(load::as_filed(context));
+    let ready = |plan: &Plan| {
+        let ready = plan.steps.iter().filter(|it| rules::is_ready(&plans, plan, it, context.now));
+        ready.map(NamedStep::of).collect::<Vec<_>>()
+    };
+    let Some(id) = plan else {
+        return Ok(rules::candidates(&plans, context.now).iter().flat_map(|it| ready(it.plan)).collect());
+    };
+    let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
+    if plan.kind != PlanKind::Program || plan.is_archived {
+        return Ok(ready(plan));
+    }
+    let is_child = |it: &Plan| it.id == *id || it.program.as_ref() == Some(id);
+    let found = rules::candidates(&plans, context.now);
+    Ok(found.iter().filter(|it| is_child(it.plan)).flat_map(|it| ready(it.plan)).collect())
+}
+
+/// Whether what stands against a step is told, or the next one is tried.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    Named,
+    Ready,
+}
+
+fn take(
+    ask: &Ask<'_>,
+    writing: &mut Writing<'_>,
+    locked: &Locked<'_>,
+    named: &NamedStep,
+    wish: Wish,
+) -> Result<Taken, Error> {
+    let id = &named.id;
+    let (is_gone, is_failed) = (Cell::new(false), Cell::new(false));
+    let why = Cell::new(String::new());
+    let decide = |plans: &Plans, plan: &Plan, step: &Step| {
+        let obstacles = rules::obstacles(plans, plan, step, ask.context.now);
+        is_gone.set(!obstacles.is_empty());
+        let is_forced = wish == Wish::Named && ask.force;
+        if !obstacles.is_empty() && !is_forced {
+            return Err(refusal::against(ask.context, (plans, plan, step), &obstacles));
+        }
+        let update = update_for(ask, plans, step, !obstacles.is_empty());
+        is_failed.set(update.status == Some(StepStatus::Failed));
+        why.set(rules::why_ready(plans, plan, step, ask.context.now));
+        if !is_failed.get() {
+            let (by, process) = (ask.by, ask.process.as_ref());
+            let (at, lease) = (ask.context.now, ask.lease);
+            locked.prepare(&NewRecord { step, claim: &ask.id, by, at, lease, process })?;
+        }
+        Ok(update)
+    };
+    let done = step_file::update_under(ask.context, writing, named, &|plans| locked.tell(plans), &decide);
+    let done = match done {
+        Ok(done) => done,
+        Err(error) => {
+            // After a failed write the file may have the claim all the same, and its record must stay with it.
+            if !matches!(error, Error::Disk(_)) {
+                locked.withdraw(id);
+            }
+            return if is_gone.get() && wish == Wish::Ready { Ok(Taken::Gone) } else { Err(error) };
+        }
+    };
+    if is_failed.get() {
+        locked.changed(&done.before, &done.after, false);
+        return Ok(Taken::Failed);
+    }
+    locked.confirm(id)?;
+    Ok(Taken::Granted { step: done.changed.now, why: why.take() })
+}
+
+/// What taking the step makes of it: in progress for the asker, or failed, if too many gave up on it.
+fn update_for(ask: &Ask<'_>, plans: &Plans, step: &Step, is_forced: bool) -> StepUpdate {
+    let context = ask.context;
+    let mut update = StepUpdate::default();
+    let lapse = plans.claims().lapse(step, context.now);
+    if let Some(lapse) = lapse {
+        update.attempts.push(lapsed_attempt(context, step, lapse, ask.by));
+        if is_at_limit(context, step) {
+            update.status = Some(StepStatus::Failed);
+            update.removes_claim = true;
+            return update;
+        }
+    }
+    if is_forced {
+        update.attempts.push(NewAttempt {
+            at: context.now,
+            by: ask.by.to_owned(),
+            outcome: "forced".to_owned(),
+            notes: Some("claimed".to_owned()),
+            claim: owner::ended_claim(step, context.now).filter(|_| lapse.is_none()),
+        });
+    }
+    update.status = Some(StepStatus::InProgress);
+    update.keys.push(change::set_claim(&ask.id, ask.by, context.now));
+    update.did = "claimed".to_owned();
+    update
+}
+
+/// The attempt that a lapsed claim made: its owner's, whoever notes it.
+pub(crate) fn lapsed_attempt(context: &Context, step: &Step, lapse: Lapse, by: &str) -> NewAttempt {
+    let owner = step.claim.as_ref().and_then(|it| it.by.clone());
+    NewAttempt {
+        at: context.now,
+        by: owner.unwrap_or_else(|| by.to_owned()),
+        outcome: lapse.outcome().to_owned(),
+        notes: None,
+        claim: owner::ended_claim(step, context.now),
+    }
+}
+
+/// Whether one more lapsed claim is one too many.
+pub(crate) fn is_at_limit(context: &Context, step: &Step) -> bool {
+    step.tries() + 1 >= context.config.max_attempts() as usize
+}
+
+#[cfg(test)]
+mod tests;

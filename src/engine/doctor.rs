@@ -1,0 +1,273 @@
+//! `doctor`: what somebody needs to know when planwatch behaves oddly; looks, and mends nothing but the index.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::disk::{Kept, RealDisk, read_file, watch_limit};
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::engine::load::{self, IndexState};
+use crate::engine::shape::shown_path;
+
+/// What the surroundings know that the plans directory does not.
+#[derive(Debug, Clone, Default)]
+pub struct DoctorRequest {
+    /// The configuration file in force, and how many problems it has.
+    pub config: Option<(PathBuf, usize)>,
+    /// The root of the repository around the plans.
+    pub repository: Option<PathBuf>,
+    pub daemon: Option<DaemonFact>,
+    /// Make the index anew first.
+    pub reindex: bool,
+}
+
+/// The process that watches the plans.
+#[derive(Debug, Clone)]
+pub struct DaemonFact {
+    pub pid: u32,
+    pub since: String,
+    pub release: String,
+    /// Why it has no events to go by.
+    pub polling: Option<String>,
+}
+
+/// How something stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    Ok,
+    /// It works, with less than could be had.
+    Note,
+    /// Somebody should do something.
+    Problem,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    pub name: &'static str,
+    pub state: State,
+    pub value: String,
+    /// What to do, or what follows; empty if nothing does.
+    pub hint: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct DoctorReport {
+    pub checks: Vec<Check>,
+}
+
+impl DoctorReport {
+    pub fn to_json(&self) -> Value {
+        json!({"checks": self.checks, "problems": self.n_problems()})
+    }
+
+    pub fn n_problems(&self) -> usize {
+        self.checks.iter().filter(|it| it.state == State::Problem).count()
+    }
+
+    /// 6 with problems.
+    pub fn exit_code(&self) -> u8 {
+        if self.n_problems() > 0 { 6 } else { 0 }
+    }
+}
+
+pub fn examine(context: &Context, request: &DoctorRequest) -> Result<DoctorReport, Error> {
+    if request.reindex {
+        load::reindex(context)?;
+    }
+    let checks = vec![
+        ok("plans directory", context.plans.root().display().to_string()),
+        config(request),
+        trust(context),
+        file_system(context),
+        exchange(context),
+        case(context),
+        lock(context),
+        index(context),
+        daemon(request),
+        watches(context),
+        kept(context),
+        worktrees(request),
+    ];
+    Ok(DoctorReport { checks })
+}
+
+fn check(name: &'static str, state: State, value: impl Into<String>, hint: impl Into<String>) -> Check {
+    Check { name, state, value: value.into(), hint: hint.into() }
+}
+
+fn ok(name: &'static str, value: impl Into<String>) -> Check {
+    check(name, State::Ok, value, "")
+}
+
+fn config(request: &DoctorRequest) -> Check {
+    let name = "configuration";
+    match &request.config {
+        None => ok(name, "none"),
+        Some((path, 0)) => ok(name, path.display().to_string()),
+        Some((path, n)) => {
+            let value = format!("{}, with {n} problems", path.display());
+            check(name, State::Problem, value, "`planwatch check` names them")
+        }
+    }
+}
+
+fn trust(context: &Context) -> Check {
+    let name = "own state";
+    match context.plans.runtime_dir() {
+        Some(_) => ok(name, "`.planwatch` was made on this machine"),
+        None => {
+            let hint = "undo, the index on disk and `watch --detach` are off; XDG_STATE_HOME names the directory, \
+                        which has to be writable";
+            check(
+                name,
+                State::Problem,
+                "there is no usable state directory for the key of `.planwatch`",
+                hint,
+            )
+        }
+    }
+}
+
+fn file_system(context: &Context) -> Check {
+    let found = context.plans.file_system();
+    let name = "file system";
+    if found.is_remote {
+        let hint = "other machines can write here unnoticed, so `watch` looks every two seconds";
+        return check(name, State::Note, found.name, hint);
+    }
+    ok(name, found.name)
+}
+
+fn exchange(context: &Context) -> Check {
+    let name = "exchange of names";
+    match context.plans.abilities().exchange {
+        Some(true) => ok(name, "works"),
+        Some(false) => {
+            let hint = "a save that falls into the instant of a write can be lost; a local file system has no such gap";
+            check(name, State::Note, "missing", hint)
+        }
+        None => check(name, State::Note, "not tried", "it is tried in `.planwatch`"),
+    }
+}
+
+fn case(context: &Context) -> Check {
+    let name = "upper and lower case";
+    match context.plans.abilities().ignores_case {
+        Some(true) => {
+            let hint = "plans whose names differ only in case are one directory here";
+            check(name, State::Note, "the same", hint)
+        }
+        Some(false) => ok(name, "different"),
+        None => check(name, State::Note, "not tried", "it is tried in `.planwatch`"),
+    }
+}
+
+fn lock(context: &Context) -> Check {
+    let name = "lock";
+    match context.plans.is_being_written() {
+        Some(false) => ok(name, "free"),
+        Some(true) => check(name, State::Note, "held", "another process writes at this moment"),
+        None => {
+            check(name, State::Problem, "cannot be taken", "without locks writes of two processes can mix")
+        }
+    }
+}
+
+fn index(context: &Context) -> Check {
+    let name = "index";
+    let (state, size) = load::index_state(context);
+    let size = size.map(|it| format!(", {} KiB", it.div_ceil(1024))).unwrap_or_default();
+    let version = crate::index::VERSION;
+    match state {
+        IndexState::Current => ok(name, format!("version {version}{size}, current")),
+        IndexState::Behind { n_plans } => {
+            let value = format!("version {version}{size}, was behind the files of {n_plans} plans");
+            check(name, State::Ok, value, "it is brought up to date now")
+        }
+        IndexState::Missing => ok(name, format!("version {version}, made just now")),
+        IndexState::Unusable => {
+            let hint = "every question reads all files; `planwatch -v check` says why";
+            check(name, State::Problem, "cannot be used", hint)
+        }
+    }
+}
+
+fn daemon(request: &DoctorRequest) -> Check {
+    let name = "watching process";
+    let Some(DaemonFact { pid, since, release, polling }) = &request.daemon else {
+        return check(name, State::Ok, "none", "`planwatch watch --detach` starts one; it is not needed");
+    };
+    let own = env!("CARGO_PKG_VERSION");
+    let value = format!("{pid}, since {since}");
+    match polling {
+        Some(why) => check(name, State::Note, value, format!("it looks every two seconds: {why}")),
+        None if release != own => check(
+            name,
+            State::Note,
+            value,
+            format!("it is of release {release}, this is {own}: stop and start it"),
+        ),
+        None => ok(name, value),
+    }
+}
+
+/// Half of the limit and more is worth a word, because other programs watch too.
+fn watches(context: &Context) -> Check {
+    let name = "watched directories";
+    let n = context.plans.n_directories();
+    let hint = "raise it: sysctl fs.inotify.max_user_watches=524288";
+    match watch_limit() {
+        None => ok(name, format!("{n}")),
+        Some(limit) if n >= limit => {
+            check(name, State::Problem, format!("{n}, and the limit is {limit}"), hint)
+        }
+        Some(limit) if n * 2 >= limit => check(name, State::Note, format!("{n} of {limit}"), hint),
+        Some(limit) => ok(name, format!("{n} of {limit}")),
+    }
+}
+
+fn kept(context: &Context) -> Check {
+    let name = "kept texts";
+    let kept = context.plans.kept();
+    if kept.is_empty() {
+        return ok(name, "none");
+    }
+    let root = context.root_name();
+    let shown = |it: &Kept| {
+        let (kept, path) = (it.kept.to_string_lossy(), it.path.to_string_lossy());
+        format!("{} of {} ({})", shown_path(&root, &kept), shown_path(&root, &path), it.why.word())
+    };
+    let value = kept.iter().map(shown).collect::<Vec<_>>().join("; ");
+    check(
+        name,
+        State::Problem,
+        value,
+        "compare each with its file, take over what is missing, then remove it",
+    )
+}
+
+fn worktrees(request: &DoctorRequest) -> Check {
+    let name = "git worktrees";
+    let Some(repository) = &request.repository else { return ok(name, "no repository") };
+    let n = common_directory(repository).map_or(0, |it| n_entries(&it.join("worktrees"))) + 1;
+    ok(name, n.to_string())
+}
+
+/// `.git` itself, or in a linked worktree what its file leads to.
+fn common_directory(repository: &Path) -> Option<PathBuf> {
+    let git = repository.join(".git");
+    if git.is_dir() {
+        return Some(git);
+    }
+    let text = String::from_utf8(read_file(&RealDisk, &git).ok()?).ok()?;
+    let own = repository.join(text.strip_prefix("gitdir:")?.trim());
+    let common = String::from_utf8(read_file(&RealDisk, &own.join("commondir")).ok()?).ok()?;
+    Some(own.join(common.trim()))
+}
+
+fn n_entries(directory: &Path) -> usize {
+    directory.read_dir().map_or(0, |it| it.flatten().count())
+}

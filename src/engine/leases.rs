@@ -1,0 +1,262 @@
+//! Where claims are recorded on this machine: whose they are, until when they hold, and for which working tree.
+//!
+//! In a git repository the records lie in `<git-common-dir>/planwatch`, where all its working trees see them; elsewhere, or
+//! where that cannot be written, in `.planwatch/leases`. One file for each claimed step, named by a hash of the plans
+//! directory's place and the step; `closed` has a line for each claimed step that was completed or skipped.
+//!
+//! # What survives a kill
+//! A claim is three writes under the two locks (plans directory, then records), in this order:
+//! 1. `<key>.new`, the record;
+//! 2. the step's file, with the claim line, exchanged and synced;
+//! 3. `<key>.new` becomes `<key>`; only then is the claim handed out.
+//!
+//! Killed before 2: no file names the claim, and a `.new` alone holds nothing. Killed before 3: the file has a claim
+//! that nobody was told. Whoever holds the locks next sees its `.new`, knows that its maker is dead (it is of this boot), and
+//! takes the step over at once; readers without the lock show it as held until then. Killed after 3: the claim holds until it lapses.
+//!
+//! An end of work writes the step's file first, then the record. Killed in between the record outlives the claim: where
+//! the file says closed that holds nobody up; another working tree looks at that file before it takes the step over. A
+//! released step counts as claimed (`taken-back`) until the lease is over.
+//!
+//! # What survives a power cut
+//! The step's file: it is synced before anything is answered. Records are not synced, because losing one is safe: every
+//! worker is dead too, a claim without a record lapses a day after its time stamp, and one with the record of an
+//! earlier boot lapses with its process or its time. A lost line of `closed` can only lead to a step being done
+//! once more on another branch.
+
+mod locked;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::disk::{self, Head, Process, ProcessState, Records, Worktree};
+use crate::engine::context::Context;
+use crate::engine::load;
+use crate::plan::claims::{Claims, Held, Holding, Lapse};
+use crate::plan::id::{StepId, read_step_id};
+use crate::plan::plans::Plans;
+use crate::plan::read;
+use crate::plan::time::Time;
+
+pub(crate) use locked::{Locked, NewRecord, Sharing, changed, forget, moved};
+
+/// The log of closed steps.
+const CLOSED: &str = "closed";
+
+/// A claim as this machine remembers it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) step: String,
+    pub(crate) claim: String,
+    pub(crate) by: Option<String>,
+    pub(crate) at: Option<Time>,
+    /// When the lease is over; where the process can be seen, that alone counts.
+    pub(crate) until: Time,
+    /// How long a renewal holds, in seconds.
+    pub(crate) lease: i64,
+    pub(crate) process: Option<Process>,
+    /// The boot of the machine in which it was made.
+    boot: Option<String>,
+    /// The step's file, relative to the plans directory.
+    file: String,
+    #[serde(flatten)]
+    place: Place,
+}
+
+/// Where a claim was made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Place {
+    /// The plans directory in its working tree.
+    plans: String,
+    worktree: PathBuf,
+    branch: Option<String>,
+}
+
+/// A line of the log of closed steps.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Closed {
+    key: String,
+    step: String,
+    claim: String,
+    by: Option<String>,
+    #[serde(flatten)]
+    place: Place,
+}
+
+/// The records as one moment has them.
+pub(crate) struct Leases<'a> {
+    context: &'a Context,
+    worktree: Option<Worktree>,
+    place: Place,
+    shared: Option<Records>,
+    own: Option<Records>,
+}
+
+impl<'a> Leases<'a> {
+    /// Finds where the records are; reads nothing yet.
+    pub(crate) fn of(context: &'a Context) -> Self {
+        let plans = &context.plans;
+        let worktree = plans.worktree();
+        let place = worktree.as_ref().map(|it| Place {
+            plans: plans.path_in(it),
+            worktree: it.root.clone(),
+            branch: match plans.head(it) {
+                Head::Branch(name) => Some(name),
+                Head::Detached => None,
+            },
+        });
+        let shared = worktree.as_ref().map(|it| plans.shared_records(it));
+        let place = place.unwrap_or_default();
+        Self { context, worktree, place, shared, own: plans.own_records() }
+    }
+
+    /// Tells plans what is known of claims on their steps.
+    pub(crate) fn tell(&self, plans: Plans) -> Plans {
+        self.tell_as(plans, Unfinished::Held)
+    }
+
+    /// As [`Self::tell`], where claims that may be unfinished are worth a look under the lock.
+    pub(crate) fn tell_hopefully(&self, plans: Plans) -> Plans {
+        self.tell_as(plans, Unfinished::Interrupted)
+    }
+
+    fn tell_as(&self, plans: Plans, unfinished: Unfinished) -> Plans {
+        let claims = self.claims(&plans, unfinished);
+        if claims.is_empty() { plans } else { plans.with_claims(claims) }
+    }
+
+    fn claims(&self, plans: &Plans, unfinished: Unfinished) -> Claims {
+        let mut claims = Claims::default();
+        let mut branches = HashMap::new();
+        for records in [&self.shared, &self.own].into_iter().flatten() {
+            for (name, bytes) in records.all() {
+                if name == CLOSED {
+                    for closed in lines(&bytes).filter(|it| it.place.plans == self.place.plans) {
+                        self.add_closed(&mut claims, plans, closed, &mut branches);
+                    }
+                } else if let Ok(record) = serde_json::from_slice::<Record>(&bytes) {
+                    self.add_live(&mut claims, plans, &name, &record, unfinished);
+                }
+            }
+        }
+        claims
+    }
+
+    fn add_live(
+        &self,
+        claims: &mut Claims,
+        plans: &Plans,
+        name: &str,
+        record: &Record,
+        unfinished: Unfinished,
+    ) {
+        let Some(id) = read_step_id(&record.step).filter(|_| record.place.plans == self.place.plans) else {
+            return;
+        };
+        let is_new = name.ends_with(".new");
+        let is_in_file =
+            || plans.step(&id).and_then(|it| it.claim.as_ref()).is_some_and(|it| it.id == record.claim);
+        // One that never became a record is a claim only where the file has it.
+        if is_new && !is_in_file() {
+            return;
+        }
+        let is_here = record.place.worktree == self.place.worktree;
+        let mut lapse = match unfinished {
+            Unfinished::Interrupted if is_new && self.is_of_this_boot(record) => Some(Lapse::Interrupted),
+            _ => self.lapse(record),
+        };
+        let mut holding = match is_here {
+            true => Holding::Here,
+            false => Holding::Elsewhere { worktree: record.place.worktree.display().to_string() },
+        };
+        if lapse.is_some() && !is_here && self.is_closed_there(plans, &id, record) {
+            lapse = None;
+            holding = Holding::Closed { branch: record.place.branch.clone() };
+        }
+        let (claim, by) = (record.claim.clone(), record.by.clone());
+        claims.add(id, Held { claim, by, at: record.at, lapse, holding });
+    }
+
+    fn add_closed(
+        &self,
+        claims: &mut Claims,
+        plans: &Plans,
+        closed: Closed,
+        branches: &mut HashMap<(Option<String>, PathBuf), bool>,
+    ) {
+        let Some(id) = read_step_id(&closed.step) else { return };
+        let Some(step) = plans.step(&id).filter(|it| !it.is_closed()) else { return };
+        // A file that still has the claim was never closed: its end was interrupted.
+        if step.claim.as_ref().is_some_and(|it| it.id == closed.claim) {
+            return;
+        }
+        let Place { branch, worktree, .. } = closed.place;
+        let key = (branch.clone(), worktree);
+        let is_there =
+            *branches.entry(key).or_insert_with_key(|(branch, root)| self.is_there(branch.as_deref(), root));
+        if is_there {
+            let holding = Holding::Closed { branch };
+            claims.add(id, Held { claim: closed.claim, by: closed.by, at: None, lapse: None, holding });
+        }
+    }
+
+    fn is_there(&self, branch: Option<&str>, root: &Path) -> bool {
+        self.worktree.as_ref().is_some_and(|it| self.context.plans.has_branch(it, branch, root))
+    }
+
+    fn lapse(&self, record: &Record) -> Option<Lapse> {
+        let is_over = self.context.now >= record.until;
+        let by_time = is_over.then_some(Lapse::Expired);
+        match record.process.as_ref().map(|it| it.state(self.context.plans.disk())) {
+            Some(ProcessState::Running) => None,
+            Some(ProcessState::Gone) => Some(Lapse::Interrupted),
+            Some(ProcessState::Unseen) | None => by_time,
+        }
+    }
+
+    /// A power cut may turn a claim that was told into an unfinished one; a killed process cannot.
+    fn is_of_this_boot(&self, record: &Record) -> bool {
+        record.boot.is_some() && record.boot == disk::boot(self.context.plans.disk())
+    }
+
+    /// Whether another working tree's own file shows the step closed, though nobody told the records.
+    fn is_closed_there(&self, plans: &Plans, id: &StepId, record: &Record) -> bool {
+        let Some(plan) = plans.get(&id.plan) else { return false };
+        let path = record.place.worktree.join(&record.place.plans).join(&record.file);
+        let Ok(bytes) = disk::read_file(self.context.plans.disk(), &path) else { return false };
+        let content = read::Content { etag: load::etag(&bytes), bytes, modified: self.context.now };
+        read::read_step_of(plan, id, &record.file, content, &self.context.config.words).is_closed()
+    }
+
+    /// Finds the record of a claim by its id.
+    pub(crate) fn find(&self, claim: &str) -> Option<Record> {
+        let all = [&self.shared, &self.own].into_iter().flatten().flat_map(Records::all);
+        let records = all.filter_map(|(_, bytes)| serde_json::from_slice::<Record>(&bytes).ok());
+        records.into_iter().find(|it| it.claim == claim && it.place.plans == self.place.plans)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        [&self.shared, &self.own].into_iter().flatten().any(|it| it.has(name))
+    }
+
+    fn key(&self, step: &StepId) -> String {
+        let mut hash = blake3::hash(format!("{}\0{step}", self.place.plans).as_bytes()).to_hex().to_string();
+        hash.truncate(16);
+        hash
+    }
+}
+
+/// What a claim counts for that was not made to the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unfinished {
+    /// It may be under way this moment.
+    Held,
+    /// Nobody else holds the locks, so who made it is dead.
+    Interrupted,
+}
+
+fn lines(bytes: &[u8]) -> impl Iterator<Item = Closed> {
+    bytes.split(|&byte| byte == b'\n').filter_map(|it| serde_json::from_slice(it).ok())
+}

@@ -1,0 +1,284 @@
+//! Writing the records of claims: what a claim, its end and everything between do to them.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::{CLOSED, Closed, Leases, Record, Unfinished, lines};
+use crate::disk::{self, LockedRecords, Process};
+use crate::engine::context::{Context, Notice};
+use crate::engine::error::Error;
+use crate::plan::id::StepId;
+use crate::plan::model::Step;
+use crate::plan::plans::Plans;
+use crate::plan::time::Time;
+
+/// Each time the log has grown by this much, what no longer matters is left out.
+const SHORTEN: u64 = 64 << 10;
+
+/// The records while nobody else writes them.
+pub(crate) struct Locked<'a> {
+    leases: Leases<'a>,
+    /// None: nothing can be remembered here, or nothing is to be written.
+    records: Option<LockedRecords>,
+}
+
+/// Who may do without records that all working trees see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// A claim: refused, where more than one working tree could claim the same step.
+    Wanted,
+    /// Any other change, or a claim that insists.
+    Waived,
+}
+
+impl<'a> Locked<'a> {
+    /// Takes the lock of the records, after the lock of the plans directory.
+    pub(crate) fn take(context: &'a Context, sharing: Sharing) -> Result<Self, Error> {
+        let leases = Leases::of(context);
+        let Some((shared, worktree)) = leases.shared.as_ref().zip(leases.worktree.as_ref()) else {
+            return Ok(Self::own(leases));
+        };
+        let why = match shared.lock() {
+            Ok(Some(records)) => return Ok(Self { leases, records: Some(records) }),
+            Ok(None) => "another process holds its lock".to_owned(),
+            Err(error) => said(&error),
+        };
+        let path = shared.dir().display().to_string();
+        if sharing == Sharing::Wanted && context.plans.count_worktrees(worktree) > 1 {
+            return Err(Error::ClaimsNotShared { path, why });
+        }
+        (context.tell)(Notice::ClaimsNotShared { path, why });
+        Ok(Self::own(leases))
+    }
+
+    /// For a dry run: what is known, and nothing is written.
+    pub(crate) fn look(context: &'a Context) -> Self {
+        Self { leases: Leases::of(context), records: None }
+    }
+
+    fn own(leases: Leases<'a>) -> Self {
+        let own = leases.context.plans.own_records_to_write();
+        // Where nothing can be written, what is there is known all the same.
+        let records = own.as_ref().and_then(|it| it.lock().ok().flatten());
+        Self { leases: Leases { own, ..leases }, records }
+    }
+
+    /// As [`Leases::tell`], with the locks held: who made an unfinished claim is dead.
+    pub(crate) fn tell(&self, plans: Plans) -> Plans {
+        let is_alone = self.records.is_some();
+        self.leases.tell_as(plans, if is_alone { Unfinished::Interrupted } else { Unfinished::Held })
+    }
+
+    /// Writes the record of a claim that is about to be made; see the module's first lines.
+    pub(crate) fn prepare(&self, new: &NewRecord<'_>) -> Result<(), Error> {
+        let Some(records) = &self.records else { return Ok(()) };
+        let record = Record {
+            step: new.step.id.to_string(),
+            claim: new.claim.to_owned(),
+            by: Some(new.by.to_owned()),
+            at: Some(new.at.whole_seconds()),
+            until: new.at.plus_seconds(new.lease),
+            lease: new.lease,
+            process: new.process.cloned(),
+            boot: disk::boot(self.leases.context.plans.disk()),
+            file: new.step.path.clone(),
+            place: self.leases.place.clone(),
+        };
+        let name = format!("{}.new", self.leases.key(&new.step.id));
+        records.put_new(&name, &bytes_of(&record)).map_err(|it| self.failed(&it))
+    }
+
+    /// Makes the prepared claim count; only then may it be told.
+    pub(crate) fn confirm(&self, step: &StepId) -> Result<(), Error> {
+        let Some(records) = &self.records else { return Ok(()) };
+        let key = self.leases.key(step);
+        records.rename(&format!("{key}.new"), &key).map_err(|it| self.failed(&it))?;
+        // A new claim ends what was closed before: its file was not, or it was opened again.
+        self.forget_closed(&key);
+        Ok(())
+    }
+
+    /// Takes a prepared claim back that came to nothing.
+    pub(crate) fn withdraw(&self, step: &StepId) {
+        if let Some(records) = &self.records {
+            records.remove(&format!("{}.new", self.leases.key(step))).ok();
+        }
+    }
+
+    fn failed(&self, error: &std::io::Error) -> Error {
+        let dir =
+            self.records.as_ref().map(|it| it.records().dir().display().to_string()).unwrap_or_default();
+        let message = format!("`{dir}` cannot be written: {}", said(error));
+        Error::Failed { code: "io-error", message, hint: "the step was left to the next claim".to_owned() }
+    }
+
+    /// Lets the claim hold for its lease from now on; returns until when.
+    pub(crate) fn renew(&self, step: &StepId, claim: &str, lease: Option<i64>) -> Option<Time> {
+        let key = self.leases.key(step);
+        let (records, mut record) =
+            self.records.as_ref().zip(self.get(&key).filter(|it| it.claim == claim))?;
+        record.lease = lease.unwrap_or(record.lease);
+        record.until = self.leases.context.now.plus_seconds(record.lease);
+        // A lease that could not be made longer holds as long as before.
+        records.put(&key, &bytes_of(&record)).ok()?;
+        Some(record.until)
+    }
+
+    /// Gives a claim in a file the record that it lacks on this machine.
+    pub(crate) fn adopt(&self, new: &NewRecord<'_>) -> Result<(), Error> {
+        self.prepare(new)?;
+        self.confirm(&new.step.id)
+    }
+
+    fn get(&self, key: &str) -> Option<Record> {
+        let bytes = self.records.as_ref()?.records().get(key)?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    /// Remembers what a change of a step did to its claim.
+    pub(crate) fn changed(&self, before: &Step, after: &Step, renews: bool) {
+        let Some(records) = &self.records else { return };
+        let key = self.leases.key(&after.id);
+        let record = self.get(&key);
+        let had = before.claim.as_ref().map(|it| it.id.as_str());
+        let has = after.claim.as_ref().map(|it| it.id.as_str());
+        if before.is_closed() && !after.is_closed() {
+            self.forget_closed(&key);
+        }
+        let Some(record) = record else { return };
+        if has == Some(record.claim.as_str()) {
+            if renews {
+                self.renew(&after.id, &record.claim, None);
+            }
+            return;
+        }
+        let is_ours =
+            had == Some(record.claim.as_str()) || record.place.worktree == self.leases.place.worktree;
+        if !is_ours || (before.status == after.status && had == has) {
+            return;
+        }
+        if after.is_closed() {
+            self.close(&key, &record);
+        }
+        records.remove(&key).ok();
+    }
+
+    /// Ends whatever is recorded of a step that has gone.
+    pub(crate) fn forget(&self, step: &StepId) {
+        let key = self.leases.key(step);
+        let is_ours = |it: &Record| it.place.worktree == self.leases.place.worktree;
+        if let Some(records) = self.records.as_ref().filter(|_| self.get(&key).is_some_and(|it| is_ours(&it)))
+        {
+            records.remove(&key).ok();
+        }
+    }
+
+    /// Takes the record along with a step that got another number.
+    fn moved(&self, from: &StepId, to: &StepId, file: &str) {
+        let (old, new) = (self.leases.key(from), self.leases.key(to));
+        let Some((records, record)) = self.records.as_ref().zip(self.get(&old)) else { return };
+        if record.place.worktree == self.leases.place.worktree {
+            let record = Record { step: to.to_string(), file: file.to_owned(), ..record };
+            records.put(&new, &bytes_of(&record)).and_then(|()| records.remove(&old)).ok();
+        }
+    }
+
+    /// Keeps other branches from doing it again; where there are none, the file says it all.
+    fn close(&self, key: &str, record: &Record) {
+        let Some(records) = self.records.as_ref().filter(|_| self.leases.worktree.is_some()) else { return };
+        let closed = Closed {
+            key: key.to_owned(),
+            step: record.step.clone(),
+            claim: record.claim.clone(),
+            by: record.by.clone(),
+            place: record.place.clone(),
+        };
+        let line = line_of(&closed);
+        let Ok(before) = records.append(CLOSED, &line) else { return };
+        if before / SHORTEN != (before + line.len() as u64) / SHORTEN {
+            let mut branches = HashMap::new();
+            self.keep_closed(|it| {
+                let key = (it.place.branch.clone(), it.place.worktree.clone());
+                let there = branches.entry(key);
+                *there.or_insert_with_key(|(branch, root)| self.leases.is_there(branch.as_deref(), root))
+            });
+        }
+    }
+
+    fn forget_closed(&self, key: &str) {
+        let bytes = self.records.as_ref().and_then(|it| it.records().get(CLOSED)).unwrap_or_default();
+        // Most claims are the first of their step, and the log may be long.
+        if bytes.windows(key.len()).any(|it| it == key.as_bytes()) {
+            self.keep_closed(|it| it.key != key);
+        }
+    }
+
+    fn keep_closed(&self, mut is_kept: impl FnMut(&Closed) -> bool) {
+        let Some(records) = &self.records else { return };
+        let Some(bytes) = records.records().get(CLOSED) else { return };
+        let (kept, gone): (Vec<_>, Vec<_>) = lines(&bytes).partition(|it| is_kept(it));
+        if !gone.is_empty() {
+            records.put(CLOSED, &kept.iter().flat_map(line_of).collect::<Vec<_>>()).ok();
+        }
+    }
+}
+
+/// What a new record says.
+pub(crate) struct NewRecord<'a> {
+    pub(crate) step: &'a Step,
+    pub(crate) claim: &'a str,
+    pub(crate) by: &'a str,
+    pub(crate) at: Time,
+    pub(crate) lease: i64,
+    pub(crate) process: Option<&'a Process>,
+}
+
+/// Remembers what a change did to a step's claim, if anything is remembered of it.
+///
+/// The change is done: what cannot be noted now is found out later, at the latest when the lease is over.
+pub(crate) fn changed(context: &Context, before: &Step, after: &Step, renews: bool) {
+    let leases = Leases::of(context);
+    let is_reopened = before.is_closed() && !after.is_closed();
+    if (leases.has(&leases.key(&after.id)) || is_reopened && leases.has(CLOSED))
+        && let Ok(locked) = Locked::take(context, Sharing::Waived)
+    {
+        locked.changed(before, after, renews);
+    }
+}
+
+/// Takes the claim of a step along that got another number.
+pub(crate) fn moved(context: &Context, from: &StepId, to: &StepId, file: &str) {
+    let leases = Leases::of(context);
+    if leases.has(&leases.key(from))
+        && let Ok(locked) = Locked::take(context, Sharing::Waived)
+    {
+        locked.moved(from, to, file);
+    }
+}
+
+/// Forgets the claim of a step that has gone, or is given back although its file knows of none.
+pub(crate) fn forget(context: &Context, step: &StepId) {
+    let leases = Leases::of(context);
+    if leases.has(&leases.key(step))
+        && let Ok(locked) = Locked::take(context, Sharing::Waived)
+    {
+        locked.forget(step);
+    }
+}
+
+/// What the system said, without its number.
+fn said(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error ").next().unwrap_or_default().to_owned()
+}
+
+fn bytes_of(record: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(record).unwrap_or_default()
+}
+
+fn line_of(closed: &Closed) -> Vec<u8> {
+    let mut line = bytes_of(closed);
+    line.push(b'\n');
+    line
+}

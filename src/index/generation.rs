@@ -1,0 +1,92 @@
+//! Which commit an index shows, and whose: so that a process can tell that nobody else wrote into it.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::index::error::IndexError;
+
+/// The number of a commit and the process that made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Generation {
+    number: u64,
+    writer: u64,
+}
+
+impl Generation {
+    /// Returns whether this process alone wrote since `before`, and at most once; none is an index without a commit.
+    pub fn follows(self, before: Option<Self>) -> bool {
+        let next = before.map_or(0, |it| it.number.wrapping_add(1));
+        before == Some(self) || (self.number == next && self.writer == writer())
+    }
+}
+
+/// A number that no other process has, but for chance.
+fn writer() -> u64 {
+    static WRITER: OnceLock<u64> = OnceLock::new();
+    *WRITER.get_or_init(|| {
+        let mut hasher = RandomState::new().build_hasher();
+        hasher.write_u32(std::process::id());
+        hasher.finish()
+    })
+}
+
+impl fmt::Display for Generation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:016x}", self.number, self.writer)
+    }
+}
+
+impl FromStr for Generation {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (number, writer) = text.split_once('.').ok_or(())?;
+        let writer = u64::from_str_radix(writer, 16).map_err(drop)?;
+        Ok(Self { number: number.parse().map_err(drop)?, writer })
+    }
+}
+
+/// Returns the last commit that wrote; none in an index that was never filled.
+pub(super) fn read(connection: &Connection) -> Result<Option<Generation>, IndexError> {
+    let mut statement =
+        connection.prepare_cached("SELECT CAST(value AS TEXT) FROM meta WHERE key = 'generation'")?;
+    let text: Option<String> = statement.query_row([], |row| row.get(0)).optional()?;
+    Ok(text.and_then(|it| it.parse().ok()))
+}
+
+/// Says that this process writes; a part of the transaction that does.
+pub(super) fn raise(connection: &Connection) -> Result<(), IndexError> {
+    let number = read(connection)?.map_or(0, |it| it.number.wrapping_add(1));
+    let text = Generation { number, writer: writer() }.to_string();
+    let mut statement = connection.prepare_cached("INSERT OR REPLACE INTO meta VALUES ('generation', ?1)")?;
+    statement.execute(params![text.as_bytes()])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(now: &str, before: &str, expected: bool) {
+        let read = |it: &str| it.replace("me", &format!("{:016x}", writer())).parse::<Generation>().unwrap();
+        assert_eq!(read(now).follows(Some(read(before))), expected, "{now} after {before}");
+    }
+
+    #[test]
+    fn only_one_commit_of_this_process_follows() {
+        check("7.me", "7.me", true);
+        check("7.00000000000000aa", "7.00000000000000aa", true);
+        check("8.me", "7.00000000000000aa", true);
+        check("8.00000000000000aa", "7.me", false);
+        check("9.me", "7.me", false);
+        check("7.me", "7.00000000000000aa", false);
+        check("0.me", "7.me", false);
+        let first = Generation { number: 0, writer: writer() };
+        assert!(first.follows(None));
+    }
+}

@@ -1,0 +1,102 @@
+//! What this machine knows of claims beside the files: who holds a step, and whose claim has lapsed.
+//!
+//! Pure data, judged when it was gathered; where it comes from is the engine's matter.
+
+use std::collections::HashMap;
+
+use crate::plan::id::StepId;
+use crate::plan::model::Step;
+use crate::plan::time::Time;
+use crate::plan::words::StepStatus;
+
+/// Why a claim may be taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lapse {
+    /// Its process is gone, or it was never handed out.
+    Interrupted,
+    /// Its time is over.
+    Expired,
+}
+
+impl Lapse {
+    /// The outcome of the attempt that a take-over records.
+    pub fn outcome(self) -> &'static str {
+        match self {
+            Self::Interrupted => "interrupted",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+/// Where a claim was made, and how far it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Holding {
+    /// In this working tree.
+    Here,
+    /// In another working tree of the repository.
+    Elsewhere { worktree: String },
+    /// Its step was closed on a branch that is still there.
+    Closed { branch: Option<String> },
+}
+
+/// One claim that is recorded on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    pub claim: String,
+    pub by: Option<String>,
+    pub at: Option<Time>,
+    pub lapse: Option<Lapse>,
+    pub holding: Holding,
+}
+
+/// All claims that are recorded on this machine, by the step that they are for.
+#[derive(Debug, Clone, Default)]
+pub struct Claims {
+    held: HashMap<StepId, Vec<Held>>,
+}
+
+impl Claims {
+    pub fn add(&mut self, step: StepId, held: Held) {
+        self.held.entry(step).or_default().push(held);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
+    fn of(&self, step: &StepId) -> &[Held] {
+        self.held.get(step).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Returns why the claim in the step's file may be taken over; none: it is in force, or there is none.
+    ///
+    /// A claim without a record on this machine lapses by its own time stamp.
+    pub fn lapse(&self, step: &Step, now: Time) -> Option<Lapse> {
+        let claim = step.claim.as_ref().filter(|_| step.status.is(StepStatus::InProgress))?;
+        match self.of(&step.id).iter().find(|it| is_live(it) && it.claim == claim.id) {
+            Some(record) => record.lapse,
+            None => claim.is_lapsed(now).then_some(Lapse::Expired),
+        }
+    }
+
+    /// Returns the claim that holds a step although its file does not say so.
+    ///
+    /// That a step is closed in its own file ends every claim on it.
+    pub fn holder(&self, step: &Step) -> Option<&Held> {
+        if step.is_closed() {
+            return None;
+        }
+        let own = step.claim.as_ref().filter(|_| step.status.is(StepStatus::InProgress));
+        let is_own = |it: &Held| own.is_some_and(|own| own.id == it.claim);
+        self.of(&step.id).iter().find(|it| it.lapse.is_none() && !is_own(it))
+    }
+
+    /// Returns the claim made here that holds a step whose file lost it: by a checkout, an undo or by hand.
+    pub fn taken_back(&self, step: &Step) -> Option<&Held> {
+        self.holder(step).filter(|it| it.holding == Holding::Here)
+    }
+}
+
+fn is_live(held: &Held) -> bool {
+    !matches!(held.holding, Holding::Closed { .. })
+}

@@ -1,0 +1,134 @@
+//! The other end of a daemon's socket: what a command asks, and the events that a second `watch` follows.
+//!
+//! Nothing here waits long or fails loudly: without a daemon, or with one that does not answer, every command goes its
+//! own way.
+
+use std::io::{self, BufReader};
+use std::ops::ControlFlow;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
+
+use crate::index::Generation;
+use crate::serve::changes::Event;
+use crate::serve::place::{self, Homes};
+use crate::serve::wire::{self, Answer, Ask, Status};
+
+/// Beyond this a command looks at the files itself.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a daemon that was told to end may take.
+const END: Duration = Duration::from_secs(20);
+
+/// A connection to the daemon of a plans directory.
+#[derive(Debug)]
+pub struct Client {
+    stream: UnixStream,
+    answers: BufReader<UnixStream>,
+}
+
+/// How following a daemon's events ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum End {
+    /// The daemon said why.
+    Said(String),
+    /// Without a word: it crashed, or does not wait for who does not read.
+    Broken,
+    /// The one who listened broke off.
+    BrokenOff,
+}
+
+/// Returns the commit of the index that holds every change that was finished before this was asked, if a daemon knows.
+pub fn fresh(root: &Path, homes: &Homes) -> Option<Generation> {
+    match Client::connect(root, homes)?.ask(Ask::Sync)? {
+        Answer::Sync { fresh: true, generation } => generation?.parse().ok(),
+        _ => None,
+    }
+}
+
+impl Client {
+    /// Connects; none if nobody answers there.
+    pub fn connect(root: &Path, homes: &Homes) -> Option<Self> {
+        let path = place::socket(root, homes);
+        let dir = path.parent()?;
+        if !dir.ends_with(".planwatch") {
+            place::check(dir).ok()?;
+        }
+        let stream = connect(&path).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        stream.set_write_timeout(Some(PATIENCE)).ok()?;
+        let answers = BufReader::new(stream.try_clone().ok()?);
+        place::is_same_user(&stream).then_some(Self { stream, answers })
+    }
+
+    fn ask(&mut self, ask: Ask) -> Option<Answer> {
+        wire::send(&mut self.stream, &wire::request_line(ask)).ok()?;
+        wire::read_answer(&mut self.answers).ok()?
+    }
+
+    pub fn status(&mut self) -> Option<Status> {
+        self.status_after(Ask::Status)
+    }
+
+    fn status_after(&mut self, ask: Ask) -> Option<Status> {
+        match self.ask(ask)? {
+            Answer::Status(status) => Some(status),
+            _ => None,
+        }
+    }
+
+    /// Ends the daemon and returns how it was, once it is gone; none if it does not go.
+    pub fn stop(mut self) -> Option<Status> {
+        let status = self.status_after(Ask::Stop)?;
+        self.stream.set_read_timeout(Some(END)).ok()?;
+        // The end of the process is the end of the stream.
+        while let Some(_more) = wire::read_answer(&mut self.answers).or_else(end_of_stream).ok()? {}
+        Some(status)
+    }
+
+    /// Passes on every event from here on; `ready` is called first.
+    pub fn follow(
+        mut self,
+        ready: &mut dyn FnMut(&Status) -> ControlFlow<()>,
+        event: &mut dyn FnMut(&Event) -> ControlFlow<()>,
+    ) -> End {
+        let Some(status) = self.status_after(Ask::Events) else { return End::Broken };
+        if ready(&status).is_break() {
+            return End::BrokenOff;
+        }
+        if self.stream.set_read_timeout(None).is_err() {
+            return End::Broken;
+        }
+        loop {
+            let told = match wire::read_answer(&mut self.answers) {
+                Ok(Some(Answer::Event { event })) => Event::from_json(&event),
+                Ok(Some(Answer::End { why })) => return End::Said(why),
+                Ok(Some(_)) => None,
+                Ok(None) | Err(_) => return End::Broken,
+            };
+            if told.is_some_and(|it| event(&it).is_break()) {
+                return End::BrokenOff;
+            }
+        }
+    }
+}
+
+fn end_of_stream(error: io::Error) -> io::Result<Option<Answer>> {
+    match error.kind() {
+        io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => Ok(None),
+        _ => Err(error),
+    }
+}
+
+/// Connects at once or not at all: to a daemon that was stopped, and has many waiting, it could last for ever.
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
+    let stream = UnixStream::from(socket);
+    stream.set_nonblocking(true)?;
+    rustix::net::connect(&stream, &SocketAddrUnix::new(path)?)?;
+    stream.set_nonblocking(false)?;
+    Ok(stream)
+}

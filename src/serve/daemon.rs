@@ -1,0 +1,294 @@
+//! The one thread that decides: what events point to is indexed at once, told when it has settled, and asked about.
+
+mod cookies;
+mod indexing;
+mod own;
+mod telling;
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::index::Generation;
+use crate::plan::id::PlanId;
+use crate::plan::time::Time;
+use crate::serve::door::Asked;
+use crate::serve::eyes::Eyes;
+use crate::serve::known::KnownPlan;
+use crate::serve::look::Look;
+use crate::serve::place::Homes;
+use crate::serve::watch::{End, Inbox, Listener, Message};
+use crate::serve::wire::{Answer, Ask, Status};
+
+use cookies::Waiting;
+use own::Own;
+use telling::Untold;
+
+/// How often is looked where the system tells nothing of changes.
+const POLL: Duration = Duration::from_secs(2);
+
+pub(super) struct Daemon<'a> {
+    context: &'a dyn Fn() -> Result<Context, Error>,
+    homes: &'a Homes,
+    listener: &'a mut dyn Listener,
+    sender: Sender<Message>,
+    receiver: Receiver<Message>,
+    /// Lock and socket; none where nothing may be kept in `.planwatch`.
+    own: Option<Own>,
+    /// None where the system has no events at all.
+    eyes: Option<Eyes>,
+    /// Which directory is watched: device and inode.
+    identity: Option<(u64, u64)>,
+    since: Time,
+    known: BTreeMap<PlanId, KnownPlan>,
+    /// The commit of the index that holds everything that events told of so far.
+    sure: Option<Generation>,
+    dirty: Dirty,
+    untold: BTreeMap<PlanId, Untold>,
+    waiting: Vec<Waiting>,
+    n_cookies: u64,
+    followers: Vec<Asked>,
+    polling: Option<Polling>,
+    /// When to make again what somebody deleted.
+    mending: Option<Instant>,
+}
+
+/// What has to be looked at again.
+#[derive(Debug, Default)]
+struct Dirty {
+    plans: BTreeSet<String>,
+    is_everything: bool,
+}
+
+#[derive(Debug)]
+struct Polling {
+    why: String,
+    next: Instant,
+}
+
+/// Whether to go on, or how it ends.
+type Flow = ControlFlow<End>;
+
+impl<'a> Daemon<'a> {
+    /// Takes the lock, watches, indexes and remembers; none if another process has the lock.
+    pub(super) fn begin(
+        context: &'a dyn Fn() -> Result<Context, Error>,
+        homes: &'a Homes,
+        inbox: Inbox,
+        listener: &'a mut dyn Listener,
+    ) -> Result<Option<Self>, Error> {
+        let now = context()?;
+        let Ok(own) = Own::take(&now.plans)? else { return Ok(None) };
+        let Inbox { sender, receiver } = inbox;
+        let mut daemon = Self {
+            context,
+            homes,
+            listener,
+            sender,
+            receiver,
+            own,
+            eyes: None,
+            identity: now.plans.identity(),
+            since: now.now,
+            known: BTreeMap::new(),
+            sure: None,
+            dirty: Dirty::default(),
+            untold: BTreeMap::new(),
+            waiting: Vec::new(),
+            n_cookies: 0,
+            followers: Vec::new(),
+            polling: None,
+            mending: None,
+        };
+        // The watches are on before the first look, so that nothing falls between them.
+        daemon.open_eyes(&now);
+        daemon.learn(&now)?;
+        daemon.open_door(&now);
+        Ok(Some(daemon))
+    }
+
+    fn open_eyes(&mut self, now: &Context) {
+        let tell = {
+            let sender = self.sender.clone();
+            move |batch| sender.send(Message::Seen(batch)).is_ok()
+        };
+        match Eyes::open(now.plans.root(), tell) {
+            Err(error) => self.poll(&format!("the system gives no events: {error}")),
+            Ok(mut eyes) => {
+                eyes.cover(&now.plans);
+                self.eyes = Some(eyes);
+            }
+        }
+        let file_system = now.plans.file_system();
+        if file_system.is_remote {
+            self.poll(&format!("others can write to {} without an event here", file_system.name));
+        }
+        self.look_for_blindness();
+        self.try_events(now);
+    }
+
+    /// Runs until somebody ends it, and takes leave.
+    pub(super) fn run(mut self) -> Result<End, Error> {
+        let status = self.status();
+        if self.listener.ready(&status).is_break() {
+            self.leave("nobody reads what it prints");
+            return Ok(End::BrokenOff);
+        }
+        loop {
+            match self.turn() {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(end)) => {
+                    self.leave(end.why());
+                    return Ok(end);
+                }
+                Err(error) => {
+                    self.leave(&error.to_string());
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Waits for something to happen, and does all that it asks for.
+    fn turn(&mut self) -> Result<Flow, Error> {
+        let first = match self.next_deadline() {
+            None => self.receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(at) => self.receiver.recv_timeout(at.saturating_duration_since(Instant::now())),
+        };
+        let mut end = self.take_all(first.ok());
+        if end.is_continue() && self.polling.as_ref().is_some_and(|it| it.next <= Instant::now()) {
+            end = self.look_at_everything();
+        }
+        if end.is_continue() && self.mending.is_some_and(|it| it <= Instant::now()) {
+            end = self.mend_own(&(self.context)()?);
+        }
+        // Indexing would make what somebody is just deleting.
+        if end.is_break() || self.mending.is_some() {
+            return Ok(end);
+        }
+        self.index()?;
+        self.answer()?;
+        self.tell()
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        if self.mending.is_some() {
+            return self.mending;
+        }
+        let untold = self.untold.values().map(Untold::due);
+        let waiting = self.waiting.iter().map(|it| it.deadline);
+        untold.chain(waiting).chain(self.polling.as_ref().map(|it| it.next)).chain(self.mending).min()
+    }
+
+    fn take_all(&mut self, first: Option<Message>) -> Flow {
+        let mut next = first;
+        while let Some(message) = next {
+            self.take(message)?;
+            next = self.receiver.try_recv().ok();
+        }
+        Flow::Continue(())
+    }
+
+    fn take(&mut self, message: Message) -> Flow {
+        match message {
+            Message::Stop => Flow::Break(End::Stopped),
+            Message::Asked(asked) => self.asked(asked),
+            Message::Seen(batch) => {
+                let Ok(now) = (self.context)() else { return Flow::Break(End::Gone) };
+                for raw in &batch {
+                    let look = self.eyes.as_mut().and_then(|it| it.see(&now.plans, raw));
+                    look.map_or(Flow::Continue(()), |it| self.look(&now, it))?;
+                }
+                self.look_for_blindness();
+                Flow::Continue(())
+            }
+        }
+    }
+
+    fn look(&mut self, now: &Context, look: Look) -> Flow {
+        match look {
+            Look::Plan(name) => drop(self.dirty.plans.insert(name)),
+            Look::Everything => self.dirty.is_everything = true,
+            Look::Cookie(name) => self.cookie_came(&name),
+            Look::Own => self.mend_soon(now),
+            Look::Gone => return Flow::Break(End::Gone),
+        }
+        Flow::Continue(())
+    }
+
+    fn asked(&mut self, asked: Asked) -> Flow {
+        match asked.ask {
+            Ask::Sync => self.wait_for_cookie(Some(asked)),
+            Ask::Status => drop(asked.reply.try_send(Answer::Status(self.status()))),
+            Ask::Events => {
+                if asked.reply.try_send(Answer::Status(self.status())).is_ok() {
+                    self.followers.push(asked);
+                }
+            }
+            Ask::Stop => {
+                asked.close(Some(Answer::Status(self.status())));
+                return Flow::Break(End::Asked);
+            }
+        }
+        Flow::Continue(())
+    }
+
+    /// Looks every two seconds from here on, and says so once.
+    fn poll(&mut self, why: &str) {
+        if self.polling.is_none() {
+            self.listener.polling(Some(why));
+            self.polling = Some(Polling { why: why.to_owned(), next: Instant::now() + POLL });
+        }
+    }
+
+    fn look_for_blindness(&mut self) {
+        let blind = self.eyes.as_ref().and_then(|it| it.blind().map(ToOwned::to_owned));
+        if let Some(why) = blind {
+            self.poll(&why);
+        }
+    }
+
+    /// The turn of polling: everything is dirty, and perhaps the system sees again.
+    fn look_at_everything(&mut self) -> Flow {
+        let Ok(now) = (self.context)() else { return Flow::Break(End::Gone) };
+        self.dirty.is_everything = true;
+        if let Some(polling) = &mut self.polling {
+            polling.next = Instant::now() + POLL;
+        }
+        if let Some(eyes) = &mut self.eyes {
+            eyes.cover(&now.plans);
+            if eyes.blind().is_none() && !now.plans.file_system().is_remote {
+                self.try_events(&now);
+            }
+        }
+        Flow::Continue(())
+    }
+
+    fn status(&self) -> Status {
+        Status {
+            pid: std::process::id(),
+            release: env!("CARGO_PKG_VERSION").to_owned(),
+            since: self.since.to_string(),
+            plans: self.known.len(),
+            steps: self.known.values().map(|it| it.steps.len()).sum(),
+            polling: self.polling.as_ref().map(|it| it.why.clone()),
+            followers: self.followers.len(),
+        }
+    }
+
+    fn leave(&mut self, why: &str) {
+        for follower in self.followers.drain(..) {
+            follower.close(Some(Answer::End { why: why.to_owned() }));
+        }
+        if let (Some(own), Ok(now)) = (self.own.take(), (self.context)()) {
+            own.leave(&now.plans);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Answers to "is everything indexed that was saved before I asked?".
+//!
+//! A file is made in the directory of cookies. When the system tells of it, it has told of every change before it, so
+//! that whatever was saved before the question is indexed before the answer (Watchman's method).
+
+use std::time::{Duration, Instant};
+
+use super::Daemon;
+use crate::engine::context::{Context, Reading};
+use crate::engine::error::Error;
+use crate::engine::outline;
+use crate::serve::door::Asked;
+use crate::serve::wire::Answer;
+
+/// An event that did not come in this time does not come.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+pub(super) struct Waiting {
+    cookie: String,
+    pub(super) deadline: Instant,
+    has_come: bool,
+    /// None: it is only tried whether events come at all.
+    asked: Option<Asked>,
+}
+
+impl Daemon<'_> {
+    /// Tries whether events come at all; if not it is polled.
+    pub(super) fn try_events(&mut self, now: &Context) {
+        if self.own.is_some() && self.eyes.is_some() {
+            self.put_cookie(now, None);
+        }
+    }
+
+    pub(super) fn wait_for_cookie(&mut self, asked: Option<Asked>) {
+        let can_know = self.own.is_some()
+            && self.polling.is_none()
+            && self.eyes.as_ref().is_some_and(|it| it.linked().is_empty());
+        match (self.context)() {
+            Ok(now) if can_know && now.reading == Reading::Index => self.put_cookie(&now, asked),
+            _ => refuse(asked),
+        }
+    }
+
+    fn put_cookie(&mut self, now: &Context, asked: Option<Asked>) {
+        self.n_cookies += 1;
+        let cookie = self.n_cookies.to_string();
+        if now.plans.identity() != self.identity || now.plans.make_cookie(&cookie).is_err() {
+            return refuse(asked);
+        }
+        let deadline = Instant::now() + PATIENCE;
+        self.waiting.push(Waiting { cookie, deadline, has_come: false, asked });
+    }
+
+    pub(super) fn cookie_came(&mut self, name: &str) {
+        if let Some(it) = self.waiting.iter_mut().find(|it| it.cookie == name) {
+            it.has_come = true;
+        }
+    }
+
+    /// Answers those whose cookies came; everything before them is indexed by now.
+    pub(super) fn answer(&mut self) -> Result<(), Error> {
+        let now = Instant::now();
+        if !self.waiting.iter().any(|it| it.has_come || it.deadline <= now) {
+            return Ok(());
+        }
+        let context = (self.context)()?;
+        if self.waiting.iter().any(|it| it.has_come && it.asked.is_some()) {
+            self.make_sure(&context)?;
+        }
+        for it in std::mem::take(&mut self.waiting) {
+            if it.has_come {
+                self.answer_one(&context, it);
+            } else if it.deadline > now {
+                self.waiting.push(it);
+            } else {
+                context.plans.remove_cookie(&it.cookie);
+                refuse(it.asked);
+                self.poll("the system does not tell of changes here");
+            }
+        }
+        Ok(())
+    }
+
+    fn answer_one(&mut self, context: &Context, it: Waiting) {
+        match it.asked {
+            Some(asked) => {
+                let generation = self.sure.map(|it| it.to_string());
+                asked.reply.try_send(Answer::Sync { fresh: generation.is_some(), generation }).ok();
+            }
+            // Events come, and all directories are watched.
+            None if self.polling.is_some() && self.sees_everything(context) => {
+                self.polling = None;
+                self.listener.polling(None);
+            }
+            None => {}
+        }
+        context.plans.remove_cookie(&it.cookie);
+    }
+
+    fn sees_everything(&self, context: &Context) -> bool {
+        self.eyes.as_ref().is_some_and(|it| it.blind().is_none()) && !context.plans.file_system().is_remote
+    }
+
+    /// If somebody else wrote into the index, what it holds is looked through again.
+    fn make_sure(&mut self, context: &Context) -> Result<(), Error> {
+        if self.sure.is_none() || outline::generation(context) != self.sure {
+            self.dirty.is_everything = true;
+            self.index()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn refuse_waiting(&mut self) {
+        for it in self.waiting.drain(..) {
+            refuse(it.asked);
+        }
+    }
+}
+
+fn refuse(asked: Option<Asked>) {
+    if let Some(asked) = asked {
+        asked.reply.try_send(Answer::Sync { fresh: false, generation: None }).ok();
+    }
+}

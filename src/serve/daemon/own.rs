@@ -1,0 +1,109 @@
+//! The daemon's own things in `.planwatch`: made, and made again if somebody deletes them.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Daemon, Flow};
+use crate::disk::{DaemonLock, PlansDir};
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::serve::door::Door;
+use crate::serve::place;
+use crate::serve::watch::{End, Message};
+
+/// How long a deletion may take.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+#[derive(Debug)]
+pub(super) struct Own {
+    lock: DaemonLock,
+    door: Option<Door>,
+}
+
+/// Another process has the lock.
+#[derive(Debug)]
+pub(super) struct Taken;
+
+impl Own {
+    /// Takes the lock; nothing where planwatch may keep nothing.
+    pub(super) fn take(plans: &PlansDir) -> Result<Result<Option<Self>, Taken>, Error> {
+        if plans.runtime_dir().is_none() {
+            return Ok(Ok(None));
+        }
+        let Some(lock) = plans.daemon_lock()? else { return Ok(Err(Taken)) };
+        plans.clear_cookies()?;
+        Ok(Ok(Some(Self { lock, door: None })))
+    }
+
+    fn is_whole(&self, plans: &PlansDir) -> bool {
+        plans.is_locked_by(&self.lock) && self.door.as_ref().is_none_or(Door::is_there)
+    }
+
+    pub(super) fn leave(self, plans: &PlansDir) {
+        if let Some(door) = self.door.filter(Door::is_there) {
+            plans.remove_socket(door.path());
+        }
+        plans.clear_cookies().ok();
+    }
+}
+
+impl Daemon<'_> {
+    /// Opens the socket, in the place of a dead daemon's; without one commands look at the files themselves.
+    pub(super) fn open_door(&mut self, now: &Context) {
+        let Some(own) = &mut self.own else { return };
+        let path = place::socket(now.plans.root(), self.homes);
+        // Whoever has the lock is the only one who may have a socket here.
+        now.plans.remove_socket(&path);
+        let sender = self.sender.clone();
+        own.door = open(&path, move |asked| sender.send(Message::Asked(asked)).is_ok());
+    }
+
+    /// Whoever deletes `.planwatch` is not disturbed while at it.
+    pub(super) fn mend_soon(&mut self, now: &Context) {
+        if now.plans.identity() == self.identity && self.is_whole(now) {
+            return;
+        }
+        self.sure = None;
+        self.mending.get_or_insert(Instant::now() + PATIENCE);
+    }
+
+    fn is_whole(&self, now: &Context) -> bool {
+        self.own.as_ref().is_some_and(|it| it.is_whole(&now.plans)) && now.plans.is_cookies_there()
+    }
+
+    /// Looks after lock, socket and cookies; what was deleted is made again, and then nothing else is sure either.
+    pub(super) fn mend_own(&mut self, now: &Context) -> Flow {
+        if now.plans.identity() != self.identity {
+            return Flow::Break(End::Gone);
+        }
+        self.mending = None;
+        if self.is_whole(now) {
+            return Flow::Continue(());
+        }
+        self.refuse_waiting();
+        self.dirty.is_everything = true;
+        if self.own.as_ref().is_some_and(|it| it.is_whole(&now.plans)) {
+            now.plans.clear_cookies().ok();
+        } else {
+            self.own = None;
+            match Own::take(&now.plans) {
+                Ok(Ok(own)) => self.own = own,
+                Ok(Err(Taken)) => return Flow::Break(End::Another),
+                Err(_) => {}
+            }
+            self.open_door(now);
+        }
+        if let Some(eyes) = &mut self.eyes {
+            eyes.cover_own();
+        }
+        Flow::Continue(())
+    }
+}
+
+fn open(
+    path: &Path,
+    pass: impl Fn(crate::serve::door::Asked) -> bool + Send + Sync + 'static,
+) -> Option<Door> {
+    Door::open(path, Arc::new(pass)).ok()
+}

@@ -1,0 +1,315 @@
+#![expect(clippy::disallowed_methods, reason = "tests edit files as editors do")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender, sync_channel};
+
+use super::*;
+use crate::disk::{PlansDir, RealDisk};
+use crate::engine::config::Config;
+use crate::engine::context::{Freshness, Here, Reading};
+use crate::engine::load;
+use crate::index::{Change, Index, Place};
+use crate::serve::changes::Event;
+use crate::serve::eyes::Raw;
+
+/// Far longer than anything takes.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+fn context(home: &Path) -> Result<Context, Error> {
+    let state = home.join("state");
+    Ok(Context {
+        plans: PlansDir::open(Arc::new(RealDisk), &home.join("plans"), Some(&state))?,
+        now: Time::from_nanoseconds(1_795_262_400_000_000_000),
+        by: "ann".to_owned(),
+        config: Config::default(),
+        reading: Reading::Index,
+        freshness: Freshness::Unknown,
+        here: Here::default(),
+        tell: Box::new(|_| {}),
+    })
+}
+
+/// Remembers what was told.
+#[derive(Default)]
+struct Heard {
+    events: Vec<String>,
+    polling: Vec<bool>,
+}
+
+impl Listener for Heard {
+    fn ready(&mut self, _status: &Status) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn event(&mut self, event: &Event) -> ControlFlow<()> {
+        let new = serde_json::to_value(&event.what).unwrap();
+        self.events.push(format!("{} {} {}", event.what.word(), event.id, new["new"].as_str().unwrap_or("")));
+        ControlFlow::Continue(())
+    }
+
+    fn polling(&mut self, why: Option<&str>) {
+        self.polling.push(why.is_some());
+    }
+}
+
+/// A daemon that hears of the file system only what a test lets through.
+struct Rig<'a> {
+    daemon: Daemon<'a>,
+    home: &'a Path,
+    seen: Receiver<Message>,
+    through: Sender<Message>,
+}
+
+/// Runs a test with a daemon on `plans/a/step-1.md`, pending.
+fn with_rig(test: impl FnOnce(&mut Rig<'_>)) -> Heard {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path().canonicalize().unwrap();
+    write(&home, "a/step-1.md", "pending");
+    let homes = Homes { runtime: None, temporary: home.join("sockets") };
+    let look = || context(&home);
+    let mut heard = Heard::default();
+    let ((sender, seen), (through, receiver)) = (mpsc::channel(), mpsc::channel());
+    let daemon = Daemon::begin(&look, &homes, Inbox { sender, receiver }, &mut heard).unwrap().unwrap();
+    let mut rig = Rig { daemon, home: &home, seen, through };
+    // The trial of the start, of which the daemon is to hear.
+    rig.let_through_cookie();
+    test(&mut rig);
+    rig.daemon.leave("the test is over");
+    heard
+}
+
+fn write(home: &Path, path: &str, status: &str) {
+    let path = home.join("plans").join(path);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, format!("---\nstatus: {status}\n---\n# Step\n")).unwrap();
+}
+
+impl Rig<'_> {
+    fn write(&self, path: &str, status: &str) {
+        write(self.home, path, status);
+    }
+
+    /// Takes what the system told so far, up to a cookie that is made for that.
+    fn events_so_far(&mut self) -> Vec<Raw> {
+        let plans = (self.daemon.context)().unwrap().plans;
+        plans.make_cookie("test").unwrap();
+        let mut all = Vec::new();
+        loop {
+            let Ok(Message::Seen(batch)) = self.seen.recv_timeout(DEADLINE) else { panic!("no events") };
+            let is_last = batch.iter().any(|it| it.is_of("test"));
+            all.extend(batch);
+            if is_last {
+                plans.remove_cookie("test");
+                return all;
+            }
+        }
+    }
+
+    fn let_through(&mut self, events: Vec<Raw>) {
+        self.through.send(Message::Seen(events)).unwrap();
+        assert!(self.daemon.turn().unwrap().is_continue());
+    }
+
+    fn let_through_all(&mut self) {
+        let events = self.events_so_far();
+        self.let_through(events);
+    }
+
+    fn let_through_cookie(&mut self) {
+        self.let_through_all();
+        assert!(self.daemon.waiting.is_empty(), "the first cookie came");
+    }
+
+    /// Asks whether the index is right.
+    fn ask(&mut self) -> (Receiver<Answer>, mpsc::SyncSender<()>) {
+        let (reply, answers) = sync_channel(1);
+        let (done, is_sent) = sync_channel(0);
+        self.through.send(Message::Asked(Asked { ask: Ask::Sync, reply, is_sent })).unwrap();
+        assert!(self.daemon.turn().unwrap().is_continue());
+        (answers, done)
+    }
+
+    /// The status in the index, of which the daemon says that it is right.
+    fn indexed(&self, plan: &str) -> Option<String> {
+        let directory = (self.daemon.context)().unwrap().plans.runtime_dir().unwrap();
+        let (index, _) = Index::open(Place::Directory(&directory)).unwrap();
+        let plan = index.load_plan(&PlanId::new(plan)).unwrap()?;
+        plan.steps.first().map(|it| it.status.word().to_owned())
+    }
+
+    /// Lets time pass until nothing is left to tell.
+    fn settle(&mut self) {
+        while !self.daemon.untold.is_empty() {
+            assert!(self.daemon.turn().unwrap().is_continue());
+        }
+    }
+}
+
+fn is_fresh(answer: &Receiver<Answer>) -> bool {
+    matches!(answer.try_recv(), Ok(Answer::Sync { fresh: true, generation: Some(_) }))
+}
+
+#[test]
+fn an_answer_waits_for_all_events_before_it() {
+    with_rig(|rig| {
+        rig.write("a/step-1.md", "done");
+        let (answer, _done) = rig.ask();
+        assert!(answer.try_recv().is_err(), "its cookie was not seen yet");
+        rig.let_through_all();
+        assert!(is_fresh(&answer));
+        assert_eq!(rig.indexed("a").as_deref(), Some("completed"));
+    });
+}
+
+#[test]
+fn events_that_do_not_come_are_no_answer() {
+    let heard = with_rig(|rig| {
+        let (answer, _done) = rig.ask();
+        while rig.daemon.polling.is_none() {
+            assert!(rig.daemon.turn().unwrap().is_continue());
+        }
+        assert_eq!(answer.recv(), Ok(Answer::Sync { fresh: false, generation: None }));
+        // It is looked for changes all the same, and events that come again end that.
+        rig.write("a/step-1.md", "done");
+        while rig.indexed("a").as_deref() != Some("completed") {
+            assert!(rig.daemon.turn().unwrap().is_continue());
+        }
+        rig.let_through_all();
+        assert!(rig.daemon.polling.is_none());
+    });
+    assert_eq!(heard.polling, [true, false]);
+}
+
+#[test]
+fn what_was_in_a_directory_before_its_watch_is_found() {
+    let heard = with_rig(|rig| {
+        rig.write("b/step-1.md", "pending");
+        rig.write("b/deep/notes.md", "pending");
+        let events = rig.events_so_far();
+        assert_eq!(events.iter().filter(|it| it.is_of("step-1.md")).count(), 0, "nothing tells of the file");
+        rig.let_through(events);
+        assert_eq!(rig.indexed("b").as_deref(), Some("pending"));
+        rig.settle();
+        // From here on there are events, also in what was inside.
+        rig.write("b/step-1.md", "done");
+        rig.write("b/deep/notes.md", "done");
+        let events = rig.events_so_far();
+        assert!(events.iter().any(|it| it.is_of("step-1.md")));
+        assert!(events.iter().any(|it| it.is_of("notes.md")));
+        rig.let_through(events);
+        rig.settle();
+    });
+    let expected = ["added b active", "added b:1 pending", "status b:1 completed", "status b completed"];
+    assert_eq!(heard.events, expected);
+}
+
+#[test]
+fn lost_events_mean_a_look_at_everything() {
+    let heard = with_rig(|rig| {
+        rig.write("a/step-1.md", "wip");
+        rig.write("b/step-1.md", "pending");
+        drop(rig.events_so_far());
+        rig.let_through(vec![Raw::overflow()]);
+        assert_eq!(rig.indexed("a").as_deref(), Some("in_progress"));
+        assert_eq!(rig.indexed("b").as_deref(), Some("pending"));
+        // The directory that nothing told of is watched now.
+        rig.write("b/step-1.md", "done");
+        assert!(rig.events_so_far().iter().any(|it| it.is_of("step-1.md")));
+        rig.let_through(vec![Raw::overflow()]);
+        rig.settle();
+    });
+    let expected = ["status a:1 in_progress", "added b completed", "added b:1 completed"];
+    assert_eq!(heard.events, expected);
+}
+
+#[test]
+fn a_moved_directory_is_known_by_its_new_name() {
+    let heard = with_rig(|rig| {
+        let plans = rig.home.join("plans");
+        std::fs::rename(plans.join("a"), plans.join("b")).unwrap();
+        std::fs::rename(plans.join("b"), plans.join("c")).unwrap();
+        // Before the daemon has heard of it: there is a new directory of the old name.
+        rig.write("a/step-2.md", "pending");
+        rig.let_through_all();
+        rig.settle();
+        rig.write("c/step-1.md", "wip");
+        rig.write("a/step-2.md", "wip");
+        rig.let_through_all();
+        rig.settle();
+        assert_eq!(rig.indexed("b"), None);
+        assert_eq!(rig.indexed("c").as_deref(), Some("in_progress"));
+    });
+    let expected = [
+        "removed a:1 ",
+        "added a:2 pending",
+        "added c active",
+        "added c:1 pending",
+        "status a:2 in_progress",
+        "status c:1 in_progress",
+    ];
+    let mut told = heard.events;
+    told.sort();
+    let mut expected = expected.map(str::to_owned).to_vec();
+    expected.sort();
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn what_others_put_into_the_index_is_not_believed() {
+    with_rig(|rig| {
+        let directory = (rig.daemon.context)().unwrap().plans.runtime_dir().unwrap();
+        let (mut index, _) = Index::open(Place::Directory(&directory)).unwrap();
+        // As a command that looked long ago and was slow.
+        let key = index.snapshot().unwrap().heads().unwrap()[0].key.clone();
+        for _ in 0..2 {
+            index.write(&mut [Change::Remove(key.clone())].into_iter()).unwrap();
+        }
+        let (answer, _done) = rig.ask();
+        rig.let_through_all();
+        assert!(is_fresh(&answer));
+        assert_eq!(rig.indexed("a").as_deref(), Some("pending"));
+    });
+}
+
+#[test]
+fn its_own_things_are_made_again() {
+    with_rig(|rig| {
+        let own = rig.home.join("plans/.planwatch");
+        std::fs::remove_dir_all(&own).unwrap();
+        rig.write("a/step-1.md", "done");
+        while rig.daemon.mending.is_none() {
+            let message = rig.seen.recv_timeout(DEADLINE).unwrap();
+            rig.through.send(message).unwrap();
+            assert!(rig.daemon.turn().unwrap().is_continue());
+        }
+        assert!(!own.exists(), "whoever deletes it is not disturbed");
+        while rig.daemon.mending.is_some() {
+            assert!(rig.daemon.turn().unwrap().is_continue());
+        }
+        assert!(own.join("daemon.sock").exists());
+        let (answer, _done) = rig.ask();
+        rig.let_through_all();
+        assert!(is_fresh(&answer));
+        assert_eq!(rig.indexed("a").as_deref(), Some("completed"));
+    });
+}
+
+#[test]
+fn a_commit_that_is_known_saves_the_walk() {
+    with_rig(|rig| {
+        let sure = rig.daemon.sure;
+        assert!(sure.is_some());
+        // The files say something else, of which the one who is believed knows nothing.
+        rig.write("a/step-1.md", "done");
+        let mut context = (rig.daemon.context)().unwrap();
+        let status =
+            |it: &Context| load::all(it).unwrap().iter().next().unwrap().steps[0].status.word().to_owned();
+        context.freshness = Freshness::KnownBy(Box::new(move || sure));
+        assert_eq!(status(&context), "pending");
+        context.freshness = Freshness::KnownBy(Box::new(|| "7.1".parse().ok()));
+        assert_eq!(status(&context), "completed", "another commit is no answer");
+        context.freshness = Freshness::KnownBy(Box::new(|| None));
+        assert_eq!(status(&context), "completed");
+    });
+}

@@ -1,0 +1,130 @@
+//! What the file system tells of a plans directory where there is no inotify: the system watches the whole tree.
+//!
+//! The same as `eyes` for its caller. FSEvents and its like tell late and coarsely, so that an event is only ever the
+//! name of a plan to look at, and doubt is a look at everything.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+
+use crate::disk::PlansDir;
+use crate::serve::look::{COOKIES, Look, OWN, is_needed, look_at};
+
+/// One event as the system tells it: a path, or none if some were lost.
+#[derive(Debug, Clone)]
+pub(super) struct Raw(Option<PathBuf>);
+
+/// The watch on one plans directory.
+#[derive(Debug)]
+pub(super) struct Eyes {
+    watcher: RecommendedWatcher,
+    root: PathBuf,
+    linked: BTreeSet<String>,
+    blind: Option<String>,
+    is_covered: bool,
+}
+
+impl Eyes {
+    /// Opens a source of events; nothing is watched before [`Self::cover`]. `tell` is called with what comes.
+    pub(super) fn open(
+        root: &Path,
+        mut tell: impl FnMut(Vec<Raw>) -> bool + Send + 'static,
+    ) -> io::Result<Self> {
+        let pass = move |event: notify::Result<notify::Event>| {
+            let raws = match event {
+                Ok(event) if event.need_rescan() => vec![Raw(None)],
+                Ok(event) if event.kind.is_access() => return,
+                Ok(event) => event.paths.into_iter().map(|it| Raw(Some(it))).collect(),
+                Err(_) => vec![Raw(None)],
+            };
+            // Whoever listened has ended, and this ends with it.
+            tell(raws);
+        };
+        let watcher = notify::recommended_watcher(pass).map_err(io::Error::other)?;
+        let (linked, blind) = (BTreeSet::new(), None);
+        Ok(Self { watcher, root: root.to_path_buf(), linked, blind, is_covered: false })
+    }
+
+    /// Why something is not watched, after [`Self::cover`].
+    pub(super) fn blind(&self) -> Option<&str> {
+        self.blind.as_deref()
+    }
+
+    /// Plans to look at whenever anything changed, because they hold links.
+    pub(super) fn linked(&self) -> &BTreeSet<String> {
+        &self.linked
+    }
+
+    pub(super) fn cover(&mut self, plans: &PlansDir) {
+        if !self.is_covered {
+            let watched = self.watcher.watch(&self.root, RecursiveMode::Recursive);
+            self.is_covered = watched.is_ok();
+            self.blind = watched.err().map(|it| it.to_string());
+        }
+        let tops = plans.directories(Path::new(""));
+        self.linked = tops.links.into_iter().collect();
+        self.linked
+            .extend(tops.names.into_iter().filter(|it| !plans.directories(Path::new(it)).links.is_empty()));
+    }
+
+    /// The whole tree is watched, with what is made in it.
+    pub(super) fn cover_own(&mut self) {}
+
+    /// Says what an event means.
+    pub(super) fn see(&mut self, plans: &PlansDir, event: &Raw) -> Option<Look> {
+        let Some(path) = &event.0 else { return Some(Look::Everything) };
+        if path == &self.root {
+            return Some(if self.root.is_dir() { Look::Everything } else { Look::Gone });
+        }
+        let relative = path.strip_prefix(&self.root).ok()?.to_string_lossy().into_owned();
+        if let Some(cookie) = relative.strip_prefix(COOKIES).and_then(|it| it.strip_prefix('/')) {
+            return Some(Look::Cookie(cookie.to_owned()));
+        }
+        match relative.strip_prefix(OWN) {
+            Some("") => return Some(Look::Own),
+            Some(rest) => return is_needed(rest.trim_start_matches('/')).then_some(Look::Own),
+            None if relative.starts_with('.') => return None,
+            None => {}
+        }
+        let look = look_at(&relative);
+        if let Look::Plan(name) = &look
+            && !plans.directories(Path::new(name)).links.is_empty()
+        {
+            self.linked.insert(name.clone());
+        }
+        Some(look)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, mpsc};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::disk::RealDisk;
+
+    #[test]
+    fn a_new_plan_is_pointed_to() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        let plans = PlansDir::open(Arc::new(RealDisk), &root, None).unwrap();
+        let (sender, seen) = mpsc::channel();
+        let mut eyes = Eyes::open(&root, move |it| sender.send(it).is_ok()).unwrap();
+        eyes.cover(&plans);
+        assert_eq!((eyes.blind(), eyes.linked().len()), (None, 0));
+        eyes.cover_own();
+        std::fs::create_dir(root.join("auth")).unwrap();
+        let expected = Look::Plan("auth".to_owned());
+        let mut looks = std::iter::from_fn(|| seen.recv_timeout(Duration::from_secs(60)).ok()).flatten();
+        assert!(looks.any(|it| eyes.see(&plans, &it).as_ref() == Some(&expected)));
+        assert_eq!(eyes.see(&plans, &Raw(None)), Some(Look::Everything));
+        assert_eq!(eyes.see(&plans, &Raw(Some(root.join(".git/x")))), None);
+        assert_eq!(
+            eyes.see(&plans, &Raw(Some(root.join(".planwatch/cookies/7")))),
+            Some(Look::Cookie("7".into()))
+        );
+    }
+}

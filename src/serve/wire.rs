@@ -1,0 +1,169 @@
+//! What is said over the daemon's socket: one JSON object a line, a request and its answer, or a stream of events.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Raised when an older partner would misunderstand.
+pub(super) const VERSION: u32 = 1;
+
+/// No line is longer that is meant well.
+const LINE_LIMIT: u64 = 4 << 20;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Ask {
+    /// Whether every change that was finished before this request is in the index.
+    Sync,
+    Status,
+    /// Every event from here on, after the status.
+    Events,
+    /// End; the answer is the status, and the end of the stream is the daemon's.
+    Stop,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Request {
+    pub(super) version: u32,
+    pub(super) request: Ask,
+}
+
+/// How a daemon is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    pub pid: u32,
+    /// The release that it runs.
+    pub release: String,
+    pub since: String,
+    pub plans: usize,
+    pub steps: usize,
+    /// Why it looks at everything every two seconds; none while the system tells of changes.
+    pub polling: Option<String>,
+    /// How many follow its events.
+    pub followers: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub(super) enum Answer {
+    /// The commit of the index that is right; none if nobody can say.
+    Sync {
+        fresh: bool,
+        generation: Option<String>,
+    },
+    Status(Status),
+    Event {
+        event: Value,
+    },
+    /// The daemon ends; nothing comes after this.
+    End {
+        why: String,
+    },
+    Refused {
+        why: String,
+    },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Envelope {
+    version: u32,
+    #[serde(flatten)]
+    answer: Answer,
+}
+
+pub(super) fn request_line(request: Ask) -> Vec<u8> {
+    line(&Request { version: VERSION, request })
+}
+
+pub(super) fn answer_line(answer: Answer) -> Vec<u8> {
+    line(&Envelope { version: VERSION, answer })
+}
+
+fn line(of: &impl Serialize) -> Vec<u8> {
+    // Only maps with keys that are no text cannot be written, and there are none.
+    let mut bytes = serde_json::to_vec(of).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes
+}
+
+/// Reads one request; none at the end of the stream.
+pub(super) fn read_request(from: &mut BufReader<impl Read>) -> io::Result<Option<Ask>> {
+    let Some(line) = read_line(from)? else { return Ok(None) };
+    let request: Request = serde_json::from_slice(&line)?;
+    if request.version == VERSION { Ok(Some(request.request)) } else { Err(other_version()) }
+}
+
+/// Reads one answer; none at the end of the stream.
+pub(super) fn read_answer(from: &mut BufReader<impl Read>) -> io::Result<Option<Answer>> {
+    let Some(line) = read_line(from)? else { return Ok(None) };
+    let envelope: Envelope = serde_json::from_slice(&line)?;
+    if envelope.version == VERSION { Ok(Some(envelope.answer)) } else { Err(other_version()) }
+}
+
+fn other_version() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the other side speaks another version")
+}
+
+fn read_line(from: &mut BufReader<impl Read>) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    from.take(LINE_LIMIT).read_until(b'\n', &mut line)?;
+    match line.last() {
+        None => Ok(None),
+        Some(b'\n') => Ok(Some(line)),
+        Some(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// Sends a line whole.
+pub(super) fn send(to: &mut impl Write, line: &[u8]) -> io::Result<()> {
+    to.write_all(line).and_then(|()| to.flush())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_understood() {
+        for ask in [Ask::Sync, Ask::Status, Ask::Events, Ask::Stop] {
+            let line = request_line(ask);
+            assert_eq!(read_request(&mut BufReader::new(line.as_slice())).unwrap(), Some(ask));
+        }
+        let status = Status {
+            pid: 7,
+            release: "1".into(),
+            since: "then".into(),
+            plans: 1,
+            steps: 2,
+            polling: None,
+            followers: 0,
+        };
+        let answers = [
+            Answer::Sync { fresh: true, generation: Some("7.aa".into()) },
+            Answer::Status(status),
+            Answer::Event { event: serde_json::json!({"id": "a:1"}) },
+            Answer::End { why: "stopped".into() },
+        ];
+        for answer in answers {
+            let line = answer_line(answer.clone());
+            assert_eq!(read_answer(&mut BufReader::new(line.as_slice())).unwrap(), Some(answer));
+        }
+    }
+
+    #[track_caller]
+    fn check(line: &str) {
+        let read = read_request(&mut BufReader::new(line.as_bytes()));
+        assert!(read.is_err(), "{line}: {read:?}");
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        check("{\"version\":2,\"request\":\"sync\"}\n");
+        check("{\"version\":1,\"request\":\"delete\"}\n");
+        check("{\"version\":1}\n");
+        check("GET / HTTP/1.1\r\n");
+        check("{\"version\":1,\"request\":\"sync\"}");
+        check("\n");
+    }
+}

@@ -1,0 +1,278 @@
+//! Claims by real processes, some of them killed, and in several working trees of one repository.
+#![expect(clippy::disallowed_methods, reason = "tests start processes, and edit files as people do")]
+
+use std::collections::{HashMap, HashSet};
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::random::Random;
+use crate::support::{NOW, Place, Ran};
+
+const LATER: &str = "2026-11-21T13:00:00Z";
+
+fn place_with(steps: usize) -> Place {
+    let place = Place::new();
+    place.write("plans/p/plan.md", "# P\n");
+    for n in 1..=steps {
+        place.write(&format!("plans/p/step-{n}.md"), format!("# Step {n}\n"));
+    }
+    place.write("planwatch.toml", "max_attempts = 1000\n");
+    place
+}
+
+/// A claim as it was told: the step and the id.
+fn told(answer: &str) -> Option<(String, String)> {
+    let answer: Value = serde_json::from_str(answer).ok()?;
+    Some((answer["step"]["id"].as_str()?.to_owned(), answer["claim"]["id"].as_str()?.to_owned()))
+}
+
+/// Runs `claim` and kills it after a while, if it still runs then.
+fn claim(place: &Place, now: &str, kill_after: Option<Duration>) -> (Option<(String, String)>, Option<i32>) {
+    let mut command = place.command();
+    command.args(["claim", "p", "--json", "--lease", "10m"]).env("PLANWATCH_NOW", now);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the binary starts");
+    if let Some(time) = kill_after {
+        std::thread::park_timeout(time);
+        child.kill().ok();
+    }
+    let mut answer = String::new();
+    child.stdout.take().expect("it is piped").read_to_string(&mut answer).ok();
+    let code = child.wait().expect("it ends").code();
+    (told(&answer), code)
+}
+
+fn done(place: &Place, now: &str, (step, id): &(String, String)) -> Ran {
+    let message = format!("result of {id}");
+    let mut command = place.command();
+    command.args(["done", step, "--claim", id, "-m", &message]).env("PLANWATCH_NOW", now);
+    Ran::of(command.output().expect("the binary starts"))
+}
+
+/// Eight workers claim and finish until nothing is left; returns who was told what.
+fn work(place: &Place, now: &str, is_killing: bool) -> Vec<(String, String)> {
+    let all = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for worker in 0..8 {
+            let all = &all;
+            scope.spawn(move || {
+                let mut random = Random::new(worker);
+                loop {
+                    let kills = is_killing && random.below(3) == 0;
+                    let time = Duration::from_micros(1_000 + random.below(30_000) as u64);
+                    let (got, code) = claim(place, now, kills.then_some(time));
+                    match got {
+                        Some(got) => {
+                            assert_eq!(done(place, now, &got).code, 0);
+                            all.lock().expect("no worker panics").push(got);
+                        }
+                        None if code == Some(7) => break,
+                        None => assert_eq!(code, None, "a claim fails that nobody killed"),
+                    }
+                }
+            });
+        }
+    });
+    all.into_inner().expect("no worker panics")
+}
+
+#[test]
+fn eight_claimers_of_which_some_are_killed_do_each_step_once() {
+    const STEPS: usize = 24;
+    let place = place_with(STEPS);
+    let mut all = work(&place, NOW, true);
+    // What was told to the dead is free when its lease is over.
+    all.extend(work(&place, LATER, false));
+    let steps: HashSet<_> = all.iter().map(|(step, _)| step).collect();
+    assert_eq!((all.len(), steps.len()), (STEPS, STEPS), "{all:?}");
+    for (step, id) in &all {
+        let text = place.text(&format!("plans/p/step-{}.md", &step[2..]));
+        assert!(text.starts_with("---\nstatus: completed\n"), "{text}");
+        assert_eq!(text.matches("outcome: completed").count(), 1, "{text}");
+        assert_eq!(text.matches(&format!("result of {id}")).count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn a_claim_ends_with_its_process_and_not_before() {
+    let place = place_with(1);
+    let mut worker = Command::new("sleep").arg("600").spawn().expect("sleep starts");
+    let pid = worker.id().to_string();
+    let first = told(&place.run(&format!("claim p --json --pid {pid}")).ok()).expect("it is handed out");
+    let later = |line: &str| {
+        let mut command = place.command();
+        command.args(line.split(' ')).env("PLANWATCH_NOW", LATER);
+        Ran::of(command.output().expect("the binary starts"))
+    };
+    assert_eq!(later("claim p").code, 7);
+    worker.kill().expect("it runs");
+    worker.wait().expect("it ends");
+    let second = told(&place.run("claim p --json").ok()).expect("it is handed out");
+    assert_eq!(first.0, second.0);
+    assert!(place.text("plans/p/step-1.md").contains("outcome: interrupted"));
+    assert_eq!(done(&place, NOW, &first).code, 4);
+    assert_eq!(done(&place, NOW, &second).code, 0);
+}
+
+fn git(place: &Place, directory: &Path, line: &str) {
+    let mut command = Command::new("git");
+    place.close_environment(&mut command);
+    command.env("GIT_CONFIG_NOSYSTEM", "1").current_dir(directory);
+    command.args(["-c", "user.name=ann", "-c", "user.email=ann@example.org"]).args(line.split(' '));
+    let ran = Ran::of(command.output().expect("git is installed"));
+    assert_eq!(ran.code, 0, "git {line}: {}", ran.stderr);
+}
+
+/// A repository with a second working tree, `other`, on a branch of its own.
+struct Repository {
+    place: Place,
+}
+
+impl Repository {
+    fn with(steps: usize) -> Self {
+        let place = place_with(steps);
+        let repository = Self { place };
+        repository.git(".", "init -q -b main");
+        repository.git(".", "add plans planwatch.toml");
+        repository.git(".", "commit -q -m plans");
+        repository.git(".", "worktree add -q -b other ../other");
+        repository
+    }
+
+    fn git(&self, tree: &str, line: &str) {
+        git(&self.place, &self.place.work().join(tree), line);
+    }
+
+    fn run(&self, tree: &str, line: &str) -> Ran {
+        let mut command = self.place.command();
+        command.current_dir(self.place.work().join(tree)).args(line.split(' '));
+        Ran::of(command.output().expect("the binary starts"))
+    }
+
+    #[track_caller]
+    fn claims(&self, tree: &str) -> (String, String) {
+        told(&self.run(tree, "claim p --json").ok()).expect("a step is handed out")
+    }
+
+    #[track_caller]
+    fn hands_out_nothing(&self, tree: &str) {
+        let ran = self.run(tree, "claim p --json=state,why");
+        assert_eq!(ran.code, 7, "{} {}", ran.stdout, ran.stderr);
+    }
+}
+
+const HERE: &str = ".";
+const OTHER: &str = "../other";
+
+#[test]
+fn two_working_trees_never_get_one_step() {
+    let repository = Repository::with(3);
+    assert_eq!(repository.claims(HERE).0, "p:1");
+    assert_eq!(repository.claims(OTHER).0, "p:2");
+    assert_eq!(repository.claims(HERE).0, "p:3");
+    repository.hands_out_nothing(OTHER);
+    let named = repository.run(OTHER, "claim p:1");
+    assert_eq!(named.code, 4);
+    assert!(named.stderr.contains("in the working tree"), "{}", named.stderr);
+    // What is given back in one tree is free in the other.
+    repository.run(HERE, "release p:1").ok();
+    assert_eq!(repository.claims(OTHER).0, "p:1");
+}
+
+#[test]
+fn a_step_that_was_done_elsewhere_is_not_done_again_until_its_branch_is_gone() {
+    let repository = Repository::with(1);
+    repository.claims(OTHER);
+    repository.run(OTHER, "done p:1").ok();
+    repository.hands_out_nothing(HERE);
+    // Packed or not, the branch is there; so is its working tree's.
+    repository.git(OTHER, "commit -q -am done");
+    repository.git(HERE, "pack-refs --all");
+    repository.hands_out_nothing(HERE);
+    repository.git(HERE, "worktree remove --force ../other");
+    repository.hands_out_nothing(HERE);
+    repository.git(HERE, "branch -q -D other");
+    assert_eq!(repository.claims(HERE).0, "p:1");
+}
+
+#[test]
+fn a_step_that_was_done_elsewhere_and_merged_can_be_opened_again() {
+    let repository = Repository::with(1);
+    repository.claims(OTHER);
+    repository.run(OTHER, "done p:1").ok();
+    repository.git(OTHER, "commit -q -am done");
+    repository.git(HERE, "merge -q other");
+    assert_eq!(repository.run(HERE, "claim p --json=state").stdout.matches("complete").count(), 1);
+    repository.run(HERE, "reopen p:1").ok();
+    assert_eq!(repository.claims(HERE).0, "p:1");
+}
+
+#[test]
+fn a_step_that_an_editor_completed_elsewhere_is_not_taken_over() {
+    let repository = Repository::with(1);
+    repository.claims(OTHER);
+    let file = repository.place.work().join(OTHER).join("plans/p/step-1.md");
+    std::fs::write(&file, "---\nstatus: completed\n---\n# Step 1\n").expect("it can be written");
+    let mut command = repository.place.command();
+    command.args(["claim", "p"]).env("PLANWATCH_NOW", LATER);
+    assert_eq!(Ran::of(command.output().expect("the binary starts")).code, 7);
+}
+
+#[test]
+fn a_detached_head_counts_as_there_while_its_working_tree_is() {
+    let repository = Repository::with(1);
+    repository.git(OTHER, "checkout -q --detach");
+    repository.claims(OTHER);
+    repository.run(OTHER, "done p:1").ok();
+    repository.hands_out_nothing(HERE);
+    repository.git(HERE, "worktree remove --force ../other");
+    assert_eq!(repository.claims(HERE).0, "p:1");
+}
+
+#[test]
+fn a_branch_without_a_commit_counts_as_there_while_its_working_tree_is() {
+    let repository = Repository::with(1);
+    repository.git(OTHER, "symbolic-ref HEAD refs/heads/unborn");
+    repository.claims(OTHER);
+    repository.run(OTHER, "done p:1").ok();
+    repository.hands_out_nothing(HERE);
+    repository.git(HERE, "worktree remove --force ../other");
+    assert_eq!(repository.claims(HERE).0, "p:1");
+}
+
+#[test]
+fn claims_that_cannot_be_shared_are_refused_where_there_is_somebody_to_share_with() {
+    let repository = Repository::with(2);
+    // A file in the directory's place keeps even an administrator from writing there.
+    repository.place.write(".git/planwatch", "");
+    let refused = repository.run(OTHER, "claim p --json");
+    assert_eq!(refused.code, 4);
+    assert!(refused.stderr.contains("claims-not-shared"), "{}", refused.stderr);
+    assert_eq!(repository.run(OTHER, "claim p:1 --force").code, 0);
+    repository.git(HERE, "worktree remove --force ../other");
+    let alone = repository.run(HERE, "claim p");
+    assert_eq!(alone.code, 0);
+    assert!(alone.stderr.contains("will not see claims"), "{}", alone.stderr);
+    assert_eq!(repository.run(HERE, "claim p:1").code, 4);
+}
+
+#[test]
+fn eight_claimers_in_two_working_trees_get_different_steps() {
+    let repository = Repository::with(8);
+    let children = (0..8).map(|n| {
+        let mut command = repository.place.command();
+        command.current_dir(repository.place.work().join([HERE, OTHER][n % 2]));
+        command.args(["claim", "p", "--json"]).stdout(Stdio::piped()).spawn().expect("the binary starts")
+    });
+    let children: Vec<_> = children.collect();
+    let mut steps = HashMap::new();
+    for child in children {
+        let answer = child.wait_with_output().expect("it ends").stdout;
+        let (step, id) = told(&String::from_utf8_lossy(&answer)).expect("a step is handed out");
+        assert_eq!(steps.insert(step, id), None);
+    }
+}

@@ -1,0 +1,259 @@
+//! The process that watches, as commands and people meet it: found, asked, followed, stopped, killed, replaced.
+#![expect(clippy::disallowed_methods, reason = "tests edit files as editors do, and stop processes")]
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{Lines, Place, lines_of, root};
+
+/// Only a hang is ever that long.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A place whose plans a process watches; it is stopped when the test is over.
+struct Watched {
+    place: Place,
+    pid: u32,
+}
+
+impl Watched {
+    fn start(place: Place) -> Self {
+        let started = place.run("watch --detach --json");
+        assert_eq!((started.code, started.stderr.as_str()), (0, ""), "{}", started.stdout);
+        let told = started.json();
+        assert_eq!((&told["kind"], &told["state"]), (&json!("daemon"), &json!("started")));
+        Self { pid: pid_of(&told), place }
+    }
+
+    /// What `doctor` says of the process that watches.
+    fn doctor(&self) -> String {
+        let report = self.place.run("doctor --json").json();
+        let checks = report["checks"].as_array().expect("a list").clone();
+        let check = checks.into_iter().find(|it| it["name"] == "watching process").expect("it is looked at");
+        check["value"].as_str().expect("a text").to_owned()
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([format!("-{name}"), self.pid.to_string()]).status();
+        assert!(sent.expect("there is a kill").success());
+    }
+
+    /// Waits until the process is gone.
+    fn wait(&self) {
+        eventually("the process is gone", || !is_running(self.pid));
+    }
+
+    #[track_caller]
+    fn check_answers(&self) {
+        let all = |how: &str| self.place.run(&format!("{how} list --all --json")).ok();
+        assert_eq!(all(""), all("--no-index"));
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if is_running(self.pid) {
+            self.signal("KILL");
+        }
+    }
+}
+
+fn pid_of(told: &Value) -> u32 {
+    told["pid"].as_u64().and_then(|it| u32::try_from(it).ok()).expect("a process")
+}
+
+/// A process that nobody waited for yet is gone all the same.
+fn is_running(pid: u32) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    state.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+}
+
+#[track_caller]
+fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + DEADLINE;
+    while !is_so() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+fn follow(place: &Place) -> (Child, Lines, Lines) {
+    let mut command = place.command();
+    let command = command.arg("watch").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary starts");
+    let events = lines_of(child.stdout.take().expect("it is piped"));
+    let mut asides = lines_of(child.stderr.take().expect("it is piped"));
+    assert!(asides.next().contains("its events follow"));
+    (child, events, asides)
+}
+
+const STEP: &str = "plans/fence-repair/step-4.md";
+
+#[test]
+fn there_is_one_and_it_is_stopped() {
+    let watched = Watched::start(Place::with_examples());
+    let again = watched.place.run("watch --detach --json").json();
+    assert_eq!((&again["state"], pid_of(&again)), (&json!("running"), watched.pid));
+    assert!(watched.doctor().starts_with(&format!("{}, since", watched.pid)), "{}", watched.doctor());
+    let stopped = watched.place.run("watch --stop --json").json();
+    assert_eq!((&stopped["state"], pid_of(&stopped)), (&json!("stopped"), watched.pid));
+    assert_eq!(watched.place.run("watch --stop").code, 8);
+    assert_eq!(watched.doctor(), "none");
+    assert!(!watched.place.file("plans/.planwatch/daemon.sock").exists());
+}
+
+#[test]
+fn a_second_watch_follows_the_first() {
+    let watched = Watched::start(Place::with_examples());
+    let (mut child, mut events, asides) = follow(&watched.place);
+    let edited = watched.place.text(STEP).replacen("status: pending", "status: wip", 1);
+    watched.place.write(STEP, edited);
+    assert!(events.next().ends_with("pending → in_progress"));
+    assert_eq!(watched.place.run("done fence-repair:4").code, 0);
+    assert!(events.next().ends_with("in_progress → completed  (done, ann)"));
+    assert_eq!(watched.place.run("undo").code, 0);
+    assert!(events.next().ends_with("completed → in_progress  (undo, ann)"));
+    assert_eq!(watched.place.run("watch --stop").code, 0);
+    assert_eq!(asides.end(), ["the process that watched has ended: it was told to stop"]);
+    assert!(child.wait().expect("it ended").success());
+}
+
+#[test]
+fn a_follower_is_told_of_a_crash() {
+    let watched = Watched::start(Place::with_examples());
+    let (mut child, _events, asides) = follow(&watched.place);
+    watched.signal("KILL");
+    assert_eq!(asides.end(), ["error[no-daemon]: the process that watched has ended without a word"]);
+    assert_eq!(child.wait().expect("it ended").code(), Some(8));
+    // The socket of the dead one is in the way of nobody.
+    watched.wait();
+    watched.check_answers();
+    let next = Watched::start(Place::with_examples());
+    assert_ne!(next.pid, watched.pid);
+    let again = watched.place.run("watch --detach --json").json();
+    assert_eq!(again["state"], "started");
+    assert_eq!(watched.place.run("watch --stop").code, 0);
+}
+
+#[test]
+fn every_answer_holds_what_was_saved_before_the_question() {
+    let watched = Watched::start(Place::with_examples());
+    let text = watched.place.text(STEP);
+    for status in ["wip", "blocked", "done", "pending", "failed", "skipped"] {
+        watched.place.write(STEP, text.replacen("status: pending", &format!("status: {status}"), 1));
+        watched.check_answers();
+        watched
+            .place
+            .write(&format!("plans/new-{status}/step-1.md"), format!("---\nstatus: {status}\n---\n# One\n"));
+        watched.check_answers();
+        std::fs::remove_file(watched.place.file(&format!("plans/new-{status}/step-1.md")))
+            .expect("it is there");
+        watched.check_answers();
+    }
+    watched.place.write("planwatch.toml", "[words]\npending = \"blocked\"\n");
+    watched.check_answers();
+}
+
+#[test]
+fn a_process_that_does_not_answer_is_done_without() {
+    let watched = Watched::start(Place::with_examples());
+    watched.signal("STOP");
+    watched.place.write(STEP, "---\nstatus: wip\n---\n# Clear\n");
+    watched.check_answers();
+    watched.signal("CONT");
+    watched.check_answers();
+}
+
+#[test]
+fn a_storm_of_new_directories_is_found_whole() {
+    let watched = Watched::start(Place::with_examples());
+    for n in 0..60 {
+        for step in 1..=3 {
+            watched.place.write(&format!("plans/s{n}/step-{step}.md"), "---\nstatus: wip\n---\n# Step\n");
+        }
+        watched.place.write(&format!("plans/s{n}/plan.md"), "# Storm\n");
+        if n % 3 == 0 {
+            let to = watched.place.file(&format!("plans/moved-{n}"));
+            std::fs::rename(watched.place.file(&format!("plans/s{n}")), to).expect("it can be moved");
+        }
+    }
+    watched.check_answers();
+    eventually("all of them are counted", || {
+        let status = watched.place.run("watch --detach --json").json();
+        status["plans"] == 65 && status["steps"] == 31 + 180
+    });
+}
+
+#[test]
+fn it_outlives_what_is_its_own_but_not_the_plans() {
+    let watched = Watched::start(Place::with_examples());
+    let own = watched.place.file("plans/.planwatch");
+    for entry in own.read_dir().expect("it is there").flatten() {
+        if entry.file_name().to_string_lossy().ends_with(".db") {
+            std::fs::remove_file(entry.path()).expect("it is there");
+        }
+    }
+    watched.check_answers();
+    std::fs::remove_dir_all(&own).expect("it is there");
+    eventually("its socket is there again", || watched.doctor().starts_with(&watched.pid.to_string()));
+    watched.check_answers();
+    let events = follow(&watched.place);
+    std::fs::rename(watched.place.file("plans"), watched.place.file("gone")).expect("it can be moved");
+    assert_eq!(events.2.end(), ["the process that watched has ended: the plans directory is gone"]);
+    watched.wait();
+}
+
+#[test]
+fn a_signal_ends_it_in_good_order() {
+    for (signal, code) in [("TERM", 0), ("HUP", 0), ("INT", 130)] {
+        let place = Place::with_examples();
+        let mut command = place.command();
+        let command = command.arg("watch").stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary starts");
+        let mut asides = lines_of(child.stderr.take().expect("it is piped"));
+        assert!(asides.next().starts_with("watching 5 plans"));
+        let sent = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status();
+        assert!(sent.expect("there is a kill").success());
+        assert_eq!(child.wait().expect("it ended").code(), Some(code), "{signal}");
+        assert!(!place.file("plans/.planwatch/daemon.sock").exists());
+    }
+}
+
+#[test]
+fn a_path_too_long_for_a_socket_is_no_hindrance() {
+    let place = Place::new();
+    let long = "d".repeat(120);
+    place.write(&format!("{long}/plans/trip/step-1.md"), "# Book\n");
+    let run = |line: &str| {
+        let mut command = place.command();
+        command.current_dir(place.file(&long)).env("XDG_RUNTIME_DIR", place.top().join("home"));
+        command.args(line.split(' ')).output().map(crate::support::Ran::of).expect("the binary starts")
+    };
+    let started = run("watch --detach --json");
+    assert_eq!(started.code, 0, "{started:?}");
+    let sockets: Vec<PathBuf> = place
+        .top()
+        .join("home/planwatch")
+        .read_dir()
+        .expect("it was made")
+        .flatten()
+        .map(|it| it.path())
+        .collect();
+    assert_eq!(sockets.len(), 1, "{sockets:?}");
+    assert_eq!(run("watch --stop --json").json()["pid"], started.json()["pid"]);
+}
+
+/// What the services in the documentation start is what there is.
+#[test]
+fn the_service_files_of_the_documentation_start_what_there_is() {
+    let page = crate::support::read(&root().join("docs/daemon.md"));
+    assert!(page.contains("ExecStart=") && page.contains("ProgramArguments"), "both kinds of service");
+    let place = Place::with_examples();
+    for line in page.lines().filter_map(|it| it.strip_prefix("$ planwatch ")) {
+        let ran = place.run(line);
+        assert!(matches!(ran.code, 0 | 8), "{line}: {ran:?}");
+    }
+    assert!(matches!(place.run("watch --stop").code, 0 | 8));
+}
