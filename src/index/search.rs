@@ -353,14 +353,16 @@ struct Term<'a> {
 
 /// Writes a query in FTS5's language; none if nothing is wanted.
 ///
-/// The last word may be the beginning of one; a text that has it whole counts for more.
+/// The last word may be the beginning of one. Of a number, as the 7 of `step 7`, the whole one counts for more; of
+/// words it does not, or `token` in a text would go before `tokens` in a title.
 fn expression(text: &str) -> Option<String> {
     let terms = terms(text);
     let (excluded, wanted): (Vec<_>, Vec<_>) = terms.iter().partition(|it| it.is_excluded);
     let is_begun = !wanted.last()?.is_phrase;
     let (excluded, mut wanted) = (all_quoted(&excluded).join(" OR "), all_quoted(&wanted));
     if let Some(last) = wanted.last_mut().filter(|_| is_begun) {
-        *last = format!("({last} OR {last}*)");
+        let has_digit = last.contains(|c: char| c.is_ascii_digit());
+        *last = if has_digit { format!("({last} OR {last}*)") } else { format!("{last}*") };
     }
     let mut expression = format!("({})", wanted.join(" AND "));
     if !excluded.is_empty() {
@@ -408,18 +410,19 @@ mod tests {
         check("", None);
         check("  -- \"\" ", None);
         check("-only", None);
-        check("auth", Some("((\"auth\" OR \"auth\"*))"));
-        check("auth token", Some("(\"auth\" AND (\"token\" OR \"token\"*))"));
-        check("\"login page\" user", Some("(\"login page\" AND (\"user\" OR \"user\"*))"));
+        check("auth", Some("(\"auth\"*)"));
+        check("auth token", Some("(\"auth\" AND \"token\"*)"));
+        check("\"login page\" user", Some("(\"login page\" AND \"user\"*)"));
         check("user \"login page", Some("(\"user\" AND \"login page\")"));
-        check("auth -oauth -\"a b\"", Some("((\"auth\" OR \"auth\"*)) NOT (\"oauth\" OR \"a b\")"));
+        check("auth -oauth -\"a b\"", Some("(\"auth\"*) NOT (\"oauth\" OR \"a b\")"));
+        check("step 7", Some("(\"step\" AND (\"7\" OR \"7\"*))"));
         check("say\"hi\"", Some("(\"say\" AND \"hi\")"));
     }
 
     #[test]
     fn operators_of_the_full_text_are_words() {
-        check("a OR b", Some("(\"a\" AND \"OR\" AND (\"b\" OR \"b\"*))"));
-        check("title:x NEAR(a,b) ^c", Some("(\"title:x\" AND \"NEAR(a,b)\" AND (\"^c\" OR \"^c\"*))"));
-        check("a\0b", Some("((\"a b\" OR \"a b\"*))"));
+        check("a OR b", Some("(\"a\" AND \"OR\" AND \"b\"*)"));
+        check("title:x NEAR(a,b) ^c", Some("(\"title:x\" AND \"NEAR(a,b)\" AND \"^c\"*)"));
+        check("a\0b", Some("(\"a b\"*)"));
     }
 }
