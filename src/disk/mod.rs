@@ -6,6 +6,7 @@
 //! and can crash or fail at any call. Knows files, never what is written in them.
 
 mod batch;
+mod beyond;
 mod calls;
 mod change;
 mod daemon;
@@ -29,6 +30,7 @@ mod sweep;
 mod undo;
 
 pub use batch::{Outcome, Recovered};
+pub use beyond::UserStore;
 pub use calls::{Disk, DiskFile, FileKind, Open, Rename, Stat};
 pub use change::Edit;
 pub use daemon::{DaemonLock, Directories};

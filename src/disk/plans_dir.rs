@@ -41,7 +41,7 @@ pub struct PlansDir {
     pub(super) disk: Arc<dyn Disk>,
     /// Without symbolic links.
     pub(super) root: PathBuf,
-    state_home: Option<PathBuf>,
+    pub(super) state_home: Option<PathBuf>,
     /// The inode of the `.planwatch` that was last found usable, and how far.
     trusted: Mutex<Option<(u64, Trust)>>,
     no_exchange: AtomicBool,

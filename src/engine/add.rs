@@ -78,7 +78,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     Ok(report)
 }
 
-fn is_mapping(yaml: &str) -> bool {
+pub(crate) fn is_mapping(yaml: &str) -> bool {
     yaml::parse(yaml).is_ok_and(|it| it.root().kind() == Kind::Map)
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::knowledge;
 use crate::engine::load;
 use crate::engine::plan_file::{self, PlanUpdate};
 use crate::engine::resolve::NamedStep;
@@ -72,6 +73,7 @@ fn problems(context: &Context) -> Result<Vec<Problem>, Error> {
             found.extend(future_time(context, step));
         }
     }
+    found.extend(knowledge::problems(context));
     found.sort();
     found.dedup();
     Ok(found)

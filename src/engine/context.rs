@@ -42,6 +42,8 @@ pub enum Freshness {
 pub struct Here {
     /// The absolute working directory.
     pub directory: PathBuf,
+    /// The repository's root, else the directory above the plans directory: where scripts begin.
+    pub root: PathBuf,
     /// `PLANWATCH_PLAN`.
     pub plan: Option<String>,
     /// `PLANWATCH_STEP`, the full id of the step that this process works on.

@@ -44,6 +44,9 @@ pub enum Error {
     /// The claim that the update names is no longer the step's.
     #[error("the claim `{claim}` of `{id}` is gone; the result is kept as a note")]
     ClaimLost { id: String, claim: String },
+    /// A command came with the repository, and nobody has said yet that it may run.
+    #[error("{what} is not trusted: `{}` in {}", on_one_line(command), shown_directory(directory))]
+    NotTrusted { what: String, name: String, command: String, directory: String, hash: String },
     /// The file cannot be written safely.
     #[error("{}:{}:{}: {}", problem.path, problem.line, problem.column, problem.message)]
     File { problem: Box<Problem> },
@@ -95,6 +98,7 @@ impl Error {
             Self::Claimed { .. } | Self::Held { .. } => "claimed",
             Self::ClaimsNotShared { .. } => "claims-not-shared",
             Self::ClaimLost { .. } | Self::ClaimGone { .. } => "claim-lost",
+            Self::NotTrusted { .. } => "not-trusted",
             Self::File { problem } => problem.code.text(),
             Self::Conflict { code, .. } | Self::Edit { code, .. } | Self::Failed { code, .. } => code,
             Self::Disk(error) => error.code(),
@@ -140,6 +144,9 @@ impl Error {
             }
             Self::ClaimGone { .. } => "`planwatch claim` takes the next step".to_owned(),
             Self::ClaimLost { id, .. } => format!("see `planwatch show {id}`"),
+            Self::NotTrusted { name, hash, .. } => {
+                format!("read it, then `planwatch trust {name} --trust-hash {hash}` lets it run")
+            }
             Self::File { problem } => problem.hint.clone(),
             Self::Edit { by_hand, .. } => format!("by hand: {by_hand}"),
             Self::Usage { hint, .. } | Self::Conflict { hint, .. } | Self::Failed { hint, .. } => {
@@ -167,6 +174,9 @@ impl Error {
             Self::ClaimsNotShared { path, .. } => json!({"path": path}),
             Self::ClaimGone { claim } => json!({"claim": claim}),
             Self::ClaimLost { id, claim } => json!({"id": id, "claim": claim}),
+            Self::NotTrusted { what, command, directory, hash, .. } => {
+                json!({"what": what, "command": command, "directory": directory, "hash": hash})
+            }
             Self::File { problem } => {
                 json!({"path": problem.path, "line": problem.line, "column": problem.column})
             }
@@ -188,7 +198,7 @@ impl Error {
             | Self::ClaimsNotShared { .. }
             | Self::ClaimGone { .. }
             | Self::ClaimLost { .. } => 4,
-            Self::ConfirmationNeeded { .. } => 5,
+            Self::ConfirmationNeeded { .. } | Self::NotTrusted { .. } => 5,
             Self::File { .. } => 6,
             Self::Edit { code, .. } => {
                 if matches!(*code, "file-full" | "no-room" | "bug") {
@@ -213,6 +223,15 @@ impl Error {
     pub fn to_json(&self) -> Value {
         json!({"error": {"code": self.code(), "message": self.to_string(), "hint": self.hint(), "details": self.details()}})
     }
+}
+
+/// A command that holds line breaks must not look like lines of planwatch's own.
+fn on_one_line(command: &str) -> String {
+    command.replace('\r', "\\r").replace('\n', "\\n")
+}
+
+fn shown_directory(directory: &str) -> &str {
+    if directory == "." { "the repository's root" } else { directory }
 }
 
 fn which(candidates: &[String], is_active: bool) -> String {

@@ -28,7 +28,7 @@ use crate::plan::time::Time;
 pub(crate) use around::{Own, around};
 pub(crate) use refresh::{Fresh, IndexState, Wanted, fresh, fresh_of, index_state, looked, reindex};
 pub(crate) use some::some;
-pub(crate) use text::search;
+pub(crate) use text::{Record, search};
 
 /// Loads all plans as they are now, live and archived, with every problem between them.
 ///
@@ -160,7 +160,7 @@ fn source(context: &Context, found: &Found) -> (Source, String) {
     (Source { path: found.path.clone(), content }, hash)
 }
 
-fn read_source(context: &Context, path: &str) -> Result<Content, Unread> {
+pub(crate) fn read_source(context: &Context, path: &str) -> Result<Content, Unread> {
     context.plans.read(Path::new(path)).map(content).map_err(|error| unread(context, &error))
 }
 

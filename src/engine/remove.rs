@@ -139,7 +139,7 @@ fn changed(context: &Context, id: String, title: &str, path: &str) -> Changed {
 }
 
 /// A second removal within a second finds the name taken.
-fn free_name(context: &Context, directory: &Path, name: &str) -> PathBuf {
+pub(crate) fn free_name(context: &Context, directory: &Path, name: &str) -> PathBuf {
     let stem = name.trim_end_matches(".md");
     let taken = context.plans.names(directory);
     let mut names = std::iter::once(name.to_owned()).chain((2_u32..).map(|n| format!("{stem}-{n}.md")));

@@ -4,27 +4,38 @@ use serde_json::{Value, json};
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::knowledge;
 use crate::engine::load;
 use crate::engine::load::Wanted;
+use crate::engine::shape::shown_path;
 use crate::index::{self, Kind, MATCH_END, MATCH_START, Query, Table};
 use crate::plan::plans::Plans;
+use crate::plan::words::nearest;
 
 #[derive(Debug, Clone, Default)]
 pub struct SearchRequest {
     /// Words, `"phrases"`, and `-word` for what must not be there.
     pub query: String,
+    /// `plan`, `step`, `decision` or `insight`; none: all of them.
+    pub kind: Option<String>,
+    /// Only what was touched since this time, or as long ago, as in `7d`.
+    pub since: Option<String>,
     pub limit: usize,
 }
 
-/// A plan or step that a query found.
+/// A plan, step, decision or insight that a query found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
     pub kind: Kind,
-    /// `feature-auth`, or `feature-auth:2.5`.
+    /// `feature-auth`, `feature-auth:2.5`, or a file's name without `.md`.
     pub id: String,
-    pub plan: String,
+    /// The plan that it is, belongs to, or was said of.
+    pub plan: Option<String>,
     pub is_archived: bool,
+    /// A decision's topic.
     pub title: String,
+    /// Relative to the plans directory.
+    pub path: String,
     /// The best place in one line, every match between [`MATCH_START`] and
     /// [`MATCH_END`].
     pub snippet: String,
@@ -36,20 +47,33 @@ pub struct Hit {
 pub struct SearchReport {
     pub query: String,
     pub hits: Vec<Hit>,
+    root: String,
 }
 
 impl SearchReport {
     pub fn to_json(&self) -> Value {
-        let hits = self.hits.iter().map(|it| json!({"kind": it.kind.word(), "id": it.id, "plan": it.plan, "title": it.title, "snippet": plain(&it.snippet)}));
+        let hits = self.hits.iter().map(|it| json!({"kind": it.kind.word(), "id": it.id, "plan": it.plan, "title": it.title, "path": shown_path(&self.root, &it.path), "snippet": plain(&it.snippet)}));
         json!({"query": self.query, "hits": hits.collect::<Vec<_>>()})
     }
 }
 
-/// Searches the full text of plans and steps, best first.
+/// Searches the full text of plans, steps, decisions and insights, best first.
 pub fn search(context: &Context, request: &SearchRequest) -> Result<SearchReport, Error> {
-    let query = Query { limit: request.limit, ..Query::new(request.query.clone()) };
-    let hits = load::search(context, &query)?;
-    Ok(SearchReport { query: request.query.clone(), hits })
+    let kind = request.kind.as_deref().map(kind).transpose()?;
+    let since = request.since.as_deref().map(|it| knowledge::since(it, context.now)).transpose()?;
+    let query = Query { limit: request.limit, kind, ..Query::new(request.query.clone()) };
+    let hits = load::search(context, &query, since)?;
+    Ok(SearchReport { query: request.query.clone(), hits, root: context.root_name() })
+}
+
+fn kind(word: &str) -> Result<Kind, Error> {
+    let found = Kind::ALL.into_iter().find(|it| it.word().eq_ignore_ascii_case(word.trim_end_matches('s')));
+    found.ok_or_else(|| {
+        let known = Kind::ALL.map(Kind::word);
+        let near = nearest(word, known).map(|it| format!("did you mean `{it}`?"));
+        let hint = near.unwrap_or_else(|| format!("one of {}", known.join(", ")));
+        Error::usage(format!("nothing is found by the kind `{word}`"), hint)
+    })
 }
 
 /// Runs a reading SQL query on the documented views of the index.

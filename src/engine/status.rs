@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::engine::attention;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::knowledge;
 use crate::engine::load;
 use crate::engine::shape::{PlanShape, Shaper, StepShape, value};
 use crate::plan::model::{Plan, Step};
@@ -89,7 +90,8 @@ impl StatusReport {
 }
 
 pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport, Error> {
-    let (plans, beside) = load::all_and_problems(context);
+    let (plans, mut beside) = load::all_and_problems(context);
+    beside.extend(knowledge::problems(context));
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
     let days = request.days.unwrap_or(context.config.stale_days());

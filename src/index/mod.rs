@@ -192,8 +192,12 @@ impl Index {
     }
 
     /// Puts texts into the full text: all or, on an error, none.
-    pub fn write_texts(&mut self, texts: &mut dyn Iterator<Item = Texts>) -> Result<(), IndexError> {
-        self.put(|it| search::put(it, texts))
+    pub fn write_texts(
+        &mut self,
+        texts: &mut dyn Iterator<Item = Texts>,
+        gone_records: &[Key],
+    ) -> Result<(), IndexError> {
+        self.put(|it| search::put(it, texts, gone_records))
     }
 
     fn put(

@@ -173,7 +173,7 @@ fn proof(key: &Key, steps: u32, bytes: &[u8]) -> Version {
     half(&hasher.finalize())
 }
 
-fn half(hash: &blake3::Hash) -> Version {
+pub(super) fn half(hash: &blake3::Hash) -> Version {
     let mut half = Version::default();
     half.copy_from_slice(&hash.as_bytes()[..16]);
     half

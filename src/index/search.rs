@@ -1,14 +1,15 @@
-//! Ranked full text over plans and steps: what of them is searched, and what a person's query means.
+//! Ranked full text over plans, steps, decisions and insights: what of them is searched, and what a person's query means.
 //!
 //! The query is never SQLite's: its words become quoted strings, so that no text is a syntax error or a command.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::index::error::IndexError;
-use crate::index::row::{Key, Packed, Version};
+use crate::index::row::{Key, Packed, Version, half};
 use crate::index::snapshot::heads;
 use crate::index::sums;
 use crate::plan::model::{Plan, Step};
@@ -32,6 +33,8 @@ pub struct Query {
 pub enum Kind {
     Plan,
     Step,
+    Decision,
+    Insight,
 }
 
 /// Which plans are searched.
@@ -67,10 +70,28 @@ impl Query {
 }
 
 impl Kind {
+    pub const ALL: [Self; 4] = [Self::Plan, Self::Step, Self::Decision, Self::Insight];
+
     pub fn word(self) -> &'static str {
         match self {
             Self::Plan => "plan",
             Self::Step => "step",
+            Self::Decision => "decision",
+            Self::Insight => "insight",
+        }
+    }
+
+    /// What a match must be, in SQL: names of records are paths, those of plans hold no `/`.
+    fn condition(self) -> &'static str {
+        match self {
+            Self::Plan => "AND rowid IN (SELECT first FROM searched WHERE instr(name, '/') = 0)",
+            Self::Step => "AND rowid NOT IN (SELECT first FROM searched)",
+            Self::Decision => {
+                "AND rowid IN (SELECT first FROM searched WHERE name LIKE '^_decisions/%' ESCAPE '^')"
+            }
+            Self::Insight => {
+                "AND rowid IN (SELECT first FROM searched WHERE name LIKE '^_insights/%' ESCAPE '^')"
+            }
         }
     }
 }
@@ -87,6 +108,20 @@ pub struct Document {
 }
 
 impl Document {
+    /// What is searched of a record beside the plans; what stands in `name` and `title` weighs more.
+    pub fn of_record(name: &str, title: &str, body: &str, records: &str) -> Self {
+        Self { name: plain(name), title: plain(title), body: plain(body), records: plain(records) }
+    }
+
+    /// A hash of all of it.
+    fn version(&self) -> Version {
+        let mut hasher = blake3::Hasher::new();
+        for part in [&self.name, &self.title, &self.body, &self.records] {
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
+        }
+        half(&hasher.finalize())
+    }
+
     /// What is searched of a plan itself; it comes with its body.
     pub fn of_plan(plan: &Plan) -> Self {
         let lists = [&plan.tags, &plan.goals, &plan.success_criteria].into_iter().flatten();
@@ -123,7 +158,7 @@ fn plain(text: &str) -> String {
 }
 
 /// A plan's documents: its own, then its steps' in their order.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Texts {
     pub(super) key: Key,
     /// Of the plan that they were read with.
@@ -138,10 +173,27 @@ impl Texts {
         let documents = std::iter::once(Document::of_plan(plan)).chain(steps).collect();
         Self { key: packed.head.key.clone(), version: packed.head.version, documents }
     }
+
+    /// The text of a file that is no plan's, as a decision, by its path below the plans directory, which holds a `/`.
+    pub fn of_record(path: &str, document: Document) -> Self {
+        let key = Key { is_archived: false, name: path.to_owned() };
+        Self { key, version: document.version(), documents: vec![document] }
+    }
+
+    /// Whose texts they are.
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
 }
 
-/// Puts texts in the place of those of the same plans, and takes those out whose plans are gone.
-pub(super) fn put(connection: &Connection, texts: &mut dyn Iterator<Item = Texts>) -> Result<(), IndexError> {
+/// Puts texts in the place of those of the same plans and records, and takes those out whose plans are gone.
+///
+/// Of records only the caller knows which are `gone`.
+pub(super) fn put(
+    connection: &Connection,
+    texts: &mut dyn Iterator<Item = Texts>,
+    gone_records: &[Key],
+) -> Result<(), IndexError> {
     sums::check_full_text(connection)?;
     let last = "SELECT coalesce(max(abs(first) + n), 1) FROM searched";
     let mut next: i64 = connection.query_row(last, [], |row| row.get(0))?;
@@ -161,11 +213,11 @@ pub(super) fn put(connection: &Connection, texts: &mut dyn Iterator<Item = Texts
         next += n;
     }
     let gone = "SELECT s.archived, s.name FROM searched s
-        WHERE NOT EXISTS (SELECT 1 FROM plan p WHERE p.archived = s.archived AND p.name = s.name)";
+        WHERE instr(s.name, '/') = 0 AND NOT EXISTS (SELECT 1 FROM plan p WHERE p.archived = s.archived AND p.name = s.name)";
     let mut gone = connection.prepare_cached(gone)?;
     let gone = gone.query_map([], |row| Ok(Key { is_archived: row.get(0)?, name: row.get(1)? }))?;
-    for key in gone.collect::<Result<Vec<_>, _>>()? {
-        take_out(connection, &key)?;
+    for key in gone.collect::<Result<Vec<_>, _>>()?.iter().chain(gone_records) {
+        take_out(connection, key)?;
     }
     // The full text keeps its last part in memory until a savepoint or the commit.
     connection.execute_batch("SAVEPOINT flushed; RELEASE flushed")?;
@@ -186,8 +238,8 @@ fn take_out(connection: &Connection, key: &Key) -> Result<(), IndexError> {
     Ok(())
 }
 
-/// Lists the plans whose texts are missing, or were read with another version of the plan.
-pub(super) fn unsearched(connection: &Connection) -> Result<Unsearched, IndexError> {
+/// Lists the plans and records whose texts are missing, or were read with another version of them.
+pub(super) fn unsearched(connection: &Connection, records: &[Texts]) -> Result<Unsearched, IndexError> {
     let mut known = HashMap::new();
     let mut statement = connection.prepare_cached("SELECT archived, name, version FROM searched")?;
     let mut rows = statement.query([])?;
@@ -201,7 +253,11 @@ pub(super) fn unsearched(connection: &Connection) -> Result<Unsearched, IndexErr
         }
     }
     missing.sort();
-    Ok(Unsearched { missing, has_gone: !known.is_empty() })
+    let other = |it: &&Texts| known.remove(&it.key) != Some(it.version);
+    let records = records.iter().filter(other).cloned().collect();
+    let has_gone = !known.is_empty();
+    let gone_records = known.into_keys().filter(|it| it.name.contains('/')).collect();
+    Ok(Unsearched { missing, has_gone, records, gone_records })
 }
 
 /// What has to be done before the full text can be asked.
@@ -209,19 +265,19 @@ pub(super) fn unsearched(connection: &Connection) -> Result<Unsearched, IndexErr
 pub struct Unsearched {
     /// Plans whose present texts are not in it.
     pub missing: Vec<Key>,
-    /// Whether it holds texts of plans that are gone.
+    /// Whether it holds texts of plans or records that are gone.
     pub has_gone: bool,
+    /// Records whose present texts are not in it.
+    pub records: Vec<Texts>,
+    /// Records that are gone, while it holds their texts.
+    pub gone_records: Vec<Key>,
 }
 
 /// Returns the best matches, best first; those of one rank by plan and place. Nothing wanted finds nothing.
 pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Match>, IndexError> {
     let Some(wanted) = expression(&query.text).filter(|_| query.limit > 0) else { return Ok(Vec::new()) };
     sums::check_full_text(connection)?;
-    let kind = match query.kind {
-        None => "",
-        Some(Kind::Plan) => "AND EXISTS (SELECT 1 FROM searched WHERE first = search.rowid)",
-        Some(Kind::Step) => "AND NOT EXISTS (SELECT 1 FROM searched WHERE first = search.rowid)",
-    };
+    let kind = query.kind.map_or("", Kind::condition);
     let all = format!(
         "SELECT rowid, bm25(search, 8.0, 8.0, 1.0, 1.0) FROM search WHERE search MATCH ?1 AND (?2 OR rowid > 0) {kind}"
     );
@@ -236,9 +292,18 @@ pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Match
     }
     let mut found =
         all.into_iter().map(|(rank, id)| found(connection, rank, id)).collect::<Result<Vec<_>, _>>()?;
-    found.sort_by(|a, b| a.rank.total_cmp(&b.rank).then_with(|| (&a.key, a.place).cmp(&(&b.key, b.place))));
+    found.sort_by(|a, b| a.rank.total_cmp(&b.rank).then_with(|| order(a, b)));
     found.truncate(query.limit);
     Ok(found)
+}
+
+/// The order of matches of one rank: plans and their steps as they are listed, behind them records, newest first.
+fn order(a: &Match, b: &Match) -> Ordering {
+    match (a.key.name.contains('/'), b.key.name.contains('/')) {
+        (true, true) => b.key.cmp(&a.key),
+        (false, false) => (&a.key, a.place).cmp(&(&b.key, b.place)),
+        (is_record, _) => is_record.cmp(&!is_record),
+    }
 }
 
 fn found(connection: &Connection, rank: f64, id: i64) -> Result<Match, IndexError> {
@@ -287,12 +352,19 @@ struct Term<'a> {
 }
 
 /// Writes a query in FTS5's language; none if nothing is wanted.
+///
+/// The last word may be the beginning of one. Of a number, as the 7 of `step 7`, the whole one counts for more; of
+/// words it does not, or `token` in a text would go before `tokens` in a title.
 fn expression(text: &str) -> Option<String> {
     let terms = terms(text);
     let (excluded, wanted): (Vec<_>, Vec<_>) = terms.iter().partition(|it| it.is_excluded);
     let is_begun = !wanted.last()?.is_phrase;
-    let (excluded, wanted) = (all_quoted(&excluded).join(" OR "), all_quoted(&wanted).join(" AND "));
-    let mut expression = format!("({wanted}{})", if is_begun { "*" } else { "" });
+    let (excluded, mut wanted) = (all_quoted(&excluded).join(" OR "), all_quoted(&wanted));
+    if let Some(last) = wanted.last_mut().filter(|_| is_begun) {
+        let has_digit = last.contains(|c: char| c.is_ascii_digit());
+        *last = if has_digit { format!("({last} OR {last}*)") } else { format!("{last}*") };
+    }
+    let mut expression = format!("({})", wanted.join(" AND "));
     if !excluded.is_empty() {
         let _ = write!(expression, " NOT ({excluded})");
     }
@@ -343,6 +415,7 @@ mod tests {
         check("\"login page\" user", Some("(\"login page\" AND \"user\"*)"));
         check("user \"login page", Some("(\"user\" AND \"login page\")"));
         check("auth -oauth -\"a b\"", Some("(\"auth\"*) NOT (\"oauth\" OR \"a b\")"));
+        check("step 7", Some("(\"step\" AND (\"7\" OR \"7\"*))"));
         check("say\"hi\"", Some("(\"say\" AND \"hi\")"));
     }
 

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use crate::index::error::IndexError;
 use crate::index::generation::{self, Generation};
 use crate::index::row::{Head, Key};
-use crate::index::search::{self, Match, Query, Unsearched};
+use crate::index::search::{self, Match, Query, Texts, Unsearched};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::plan::plans::Plans;
@@ -74,9 +74,9 @@ impl<'a> Snapshot<'a> {
         Ok((plans as usize, steps as usize))
     }
 
-    /// Compares the full text with the plans.
-    pub fn unsearched(&self) -> Result<Unsearched, IndexError> {
-        self.noted(search::unsearched(&self.transaction))
+    /// Compares the full text with the plans, and with these records beside them.
+    pub fn unsearched(&self, records: &[Texts]) -> Result<Unsearched, IndexError> {
+        self.noted(search::unsearched(&self.transaction, records))
     }
 
     /// Searches titles, bodies, and what is recorded in front matters, as they are in the full text.

@@ -85,7 +85,7 @@ pub fn remove(key: &str) -> Change {
     Change::Remove { key: key.to_owned() }
 }
 
-fn set_texts(key: &str, texts: &[String]) -> Option<Change> {
+pub(crate) fn set_texts(key: &str, texts: &[String]) -> Option<Change> {
     let items = texts.iter().map(|it| NewValue::Text(it.clone())).collect();
     (!texts.is_empty()).then(|| Change::Set { key: key.to_owned(), value: NewValue::List(items) })
 }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::plan::problem::{Code, Problem};
 use crate::plan::records::{Attempt, Claim, Confirmation, Note, NoteType, Priority, Verify};
+use crate::plan::source::{Source, parse, unread};
 use crate::plan::time::Time;
 use crate::plan::words::nearest;
 use crate::text::line_index::{self, Place};
@@ -20,6 +21,26 @@ pub(crate) struct Fields<'a> {
     pub(crate) problems: Vec<Problem>,
     /// What the aliases of this front matter may still stand for.
     pub(crate) budget: Option<Budget>,
+}
+
+/// Reads a file that is no plan's: what `take` makes of its front matter and its body, and what is wrong in it.
+///
+/// A file that cannot be read is as an empty one.
+pub(crate) fn read_file<T>(
+    source: &Source,
+    take: impl FnOnce(&mut Fields<'_>, &str) -> T,
+) -> (T, Vec<Problem>) {
+    let bytes = source.content.as_ref().map_or(&[][..], |it| &it.bytes);
+    let parsed = parse(&source.path, bytes);
+    let root = parsed.tree.as_ref().map(|(tree, _)| tree.root());
+    let offset = parsed.tree.as_ref().map_or(0, |(_, at)| *at);
+    let budget = parsed.tree.as_ref().map(|(tree, _)| Budget::of(tree));
+    let mut fields = Fields { path: &source.path, file: bytes, offset, root, problems: Vec::new(), budget };
+    let taken = take(&mut fields, parsed.body);
+    let mut problems = fields.problems;
+    problems.extend(parsed.problems);
+    problems.extend(source.content.as_ref().err().map(|why| unread(source, why)));
+    (taken, problems)
 }
 
 impl<'a> Fields<'a> {

@@ -150,6 +150,12 @@ pub fn slug(title: &str, is_taken: &dyn Fn(&str) -> bool) -> String {
 }
 
 fn plain_slug(title: &str) -> String {
+    let slug = letters_and_digits(title);
+    if slug.is_empty() { "plan".to_owned() } else { slug }
+}
+
+/// A text as `[a-z0-9-]`; nothing may be left of it.
+pub(crate) fn letters_and_digits(title: &str) -> String {
     let mut slug = String::new();
     let mut gap = false;
     for c in spelled_out(title).nfkd().flat_map(char::to_lowercase) {
@@ -163,7 +169,7 @@ fn plain_slug(title: &str) -> String {
             gap = true;
         }
     }
-    if slug.is_empty() { "plan".to_owned() } else { slug }
+    slug
 }
 
 /// Letters that no normal form takes apart.
@@ -184,7 +190,7 @@ fn spelled_out(title: &str) -> String {
     pairs.iter().fold(title.to_owned(), |text, (letter, plain)| text.replace(letter, plain))
 }
 
-fn cut(slug: &str, most: usize) -> &str {
+pub(crate) fn cut(slug: &str, most: usize) -> &str {
     slug.get(..most).unwrap_or(slug).trim_end_matches('-')
 }
 

@@ -4,8 +4,11 @@
 
 pub mod change;
 pub mod claims;
+pub mod decision;
+pub mod entry;
 pub mod file_name;
 pub mod id;
+pub mod insight;
 pub mod model;
 pub mod moves;
 pub mod plans;
@@ -13,6 +16,7 @@ pub mod problem;
 pub mod read;
 pub mod records;
 pub mod rules;
+pub mod script;
 pub mod step_number;
 pub mod time;
 pub mod words;

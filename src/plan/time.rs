@@ -44,6 +44,36 @@ impl Time {
     pub fn whole_seconds(self) -> Self {
         Self(Timestamp::from_second(self.0.as_second()).unwrap_or(self.0))
     }
+
+    /// Returns the time without what a millisecond does not hold, as names of files hold it.
+    pub fn whole_milliseconds(self) -> Self {
+        Self(Timestamp::from_millisecond(self.0.as_millisecond()).unwrap_or(self.0))
+    }
+
+    /// Returns the next millisecond; the last of all stays.
+    #[must_use]
+    pub fn next_millisecond(self) -> Self {
+        Self(Timestamp::from_millisecond(self.0.as_millisecond().saturating_add(1)).unwrap_or(self.0))
+    }
+
+    /// Writes it with milliseconds: `2026-11-21T09:14:03.250Z`.
+    pub fn with_milliseconds(self) -> String {
+        self.0.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
+    }
+
+    /// Writes it for a file's name: `20261121T091403.250Z`; names sort as their times do.
+    pub fn stamp(self) -> String {
+        self.0.strftime("%Y%m%dT%H%M%S.%3fZ").to_string()
+    }
+
+    /// Reads what [`Self::stamp`] wrote, and nothing else.
+    pub fn from_stamp(stamp: &str) -> Option<Self> {
+        let (date, clock) = stamp.split_once('T')?;
+        let part = |text: &str, from: usize, to: usize| text.get(from..to).map(str::to_owned);
+        let date = format!("{}-{}-{}", part(date, 0, 4)?, part(date, 4, 6)?, date.get(6..)?);
+        let clock = format!("{}:{}:{}", part(clock, 0, 2)?, part(clock, 2, 4)?, clock.get(4..)?);
+        format!("{date}T{clock}").parse().ok().filter(|it: &Self| it.stamp() == stamp)
+    }
 }
 
 impl fmt::Display for Time {
@@ -143,6 +173,20 @@ mod tests {
         check("2026-11-21T09:14", "2026-11-21T09:14:00Z");
         for text in ["", "yesterday", "2026-13-01", "12:30", "20261"] {
             assert!(text.parse::<Time>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn stamps_of_names_are_read_back_and_sort_as_their_times() {
+        let time: Time = "2026-11-21T09:14:03.2509Z".parse().expect("it is a time");
+        assert_eq!(time.stamp(), "20261121T091403.250Z");
+        assert_eq!(time.with_milliseconds(), "2026-11-21T09:14:03.250Z");
+        assert_eq!(Time::from_stamp("20261121T091403.250Z"), Some(time.whole_milliseconds()));
+        assert_eq!(time.next_millisecond().stamp(), "20261121T091403.251Z");
+        for stamp in
+            ["", "T", "20261121", "20261121T091403Z", "20261321T091403.250Z", "2026-11-21T09:14:03Z", "éé"]
+        {
+            assert_eq!(Time::from_stamp(stamp), None, "{stamp}");
         }
     }
 

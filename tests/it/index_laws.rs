@@ -165,7 +165,7 @@ impl Tree {
             answers.push(found.map_or_else(|it| it.to_string(), |it| format!("{:?}", it.rows)));
         }
         for query in ["alpha", "beta -gamma", "\"alpha beta\"", "o"] {
-            let request = SearchRequest { query: query.to_owned(), limit: 5 };
+            let request = SearchRequest { query: query.to_owned(), limit: 5, ..SearchRequest::default() };
             answers.push(shown(search(&context, &request).map(|it| it.to_json())));
         }
         for id in ids {

@@ -11,6 +11,7 @@ mod edit_laws;
 mod front_matter_gen;
 mod frontmatter_cases;
 mod index_laws;
+mod knowledge;
 mod no_index;
 mod problems;
 mod public_front_matters;

@@ -22,6 +22,12 @@ const QUESTIONS: &[&str] = &[
     "search step",
     "search invoices -- -page",
     "search the --json",
+    "search the --since 2d --kind step",
+    "search ivy --kind insight",
+    "decide",
+    "decide --topics",
+    "insight --json",
+    "script list",
 ];
 
 /// The plans and the ways to ask about one of them.

@@ -1,5 +1,6 @@
 //! The command line's words: verbs, options, their help and their examples. Does nothing with them.
 
+pub(crate) mod know;
 pub(crate) mod look;
 pub(crate) mod setup;
 pub(crate) mod work;
@@ -94,7 +95,7 @@ pub(crate) enum Verb {
     Show(look::Show),
     /// Name the step to do now, and why
     Next(look::Next),
-    /// Search the text of all plans and steps
+    /// Search plans, steps, decisions and insights
     #[command(alias = "recall")]
     Search(look::Search),
     /// Report what is wrong in the files, and where
@@ -138,6 +139,14 @@ pub(crate) enum Verb {
     Remove(write::Remove),
     /// Take back the last change, if nothing has changed since
     Undo(write::Undo),
+    /// Record what was decided and why, or read it again
+    Decide(know::Decide),
+    /// Record what was learned, or read it again
+    Insight(know::Insight),
+    /// Keep commands under a name, and run them
+    Script(know::Script),
+    /// Say which commands of this repository may run
+    Trust(know::Trust),
     /// Print what changes, as it happens
     Watch(setup::Watch),
     /// Tell how planwatch stands here: index, locks, file system, watching
@@ -174,7 +183,7 @@ pub(crate) fn command() -> clap::Command {
     let command = Cli::command();
     let screen = help::first_screen(&command);
     command.override_help(screen).mut_subcommands(|it| {
-        let is_bare = it.get_arguments().next().is_none();
+        let is_bare = it.get_arguments().next().is_none() && !it.has_subcommands();
         it.help_template(if is_bare { BARE_VERB_HELP } else { VERB_HELP })
     })
 }
@@ -210,6 +219,10 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
         "move" => (&["move"], write::Move::augment_args),
         "remove" | "delete" | "rm" => (&["remove", "delete", "rm"], write::Remove::augment_args),
         "undo" => (&["undo"], write::Undo::augment_args),
+        "decide" => (&["decide"], know::Decide::augment_args),
+        "insight" => (&["insight"], know::Insight::augment_args),
+        "script" => (&["script"], know::Script::augment_args),
+        "trust" => (&["trust"], know::Trust::augment_args),
         "watch" => (&["watch"], setup::Watch::augment_args),
         "doctor" => (&["doctor"], setup::Doctor::augment_args),
         "sql" => (&["sql"], setup::Sql::augment_args),

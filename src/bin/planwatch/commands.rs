@@ -6,10 +6,12 @@ mod claim;
 mod doctor;
 mod edit;
 mod help;
+mod know;
 mod list;
 mod moves;
 mod new;
 mod next;
+mod script;
 mod search;
 mod set;
 mod setup;
@@ -98,6 +100,10 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Move(args) => set::renumber(session, args),
         Verb::Remove(args) => set::remove(session, args),
         Verb::Undo(args) => undo::run(session, &args),
+        Verb::Decide(args) => know::decide(session, args),
+        Verb::Insight(args) => know::insight(session, args),
+        Verb::Script(args) => script::run(session, args),
+        Verb::Trust(args) => script::trust(session, &args),
         Verb::Watch(args) => watch::run(session, &args),
         Verb::Doctor(args) => doctor::run(session, &args),
         Verb::Sql(args) => sql::run(session, &args),

@@ -172,6 +172,8 @@ impl Session {
         let state = etcetera::choose_base_strategy().ok().and_then(|it| it.state_dir());
         let plans = PlansDir::open(Arc::clone(&self.disk), plans, state.as_deref())?;
         let output = self.output.clone();
+        let above = || plans.root().parent().unwrap_or(plans.root()).to_path_buf();
+        let repository = workspace.repository.clone().unwrap_or_else(above);
         let root = plans.root().to_path_buf();
         let freshness = Freshness::KnownBy(Box::new(move || client::fresh(&root, &homes())));
         Ok(Context {
@@ -183,6 +185,7 @@ impl Session {
             freshness,
             here: Here {
                 directory: self.directory.clone(),
+                root: repository,
                 plan: text("PLANWATCH_PLAN"),
                 step: text("PLANWATCH_STEP"),
                 claim: text("PLANWATCH_CLAIM"),

@@ -52,6 +52,12 @@ fn list_key(kind: &str) -> Option<&'static str> {
         "undo-list" => "changes",
         "doctor" => "checks",
         "search" => "hits",
+        "decision-list" => "decisions",
+        "insight-list" => "insights",
+        "topic-list" => "topics",
+        "script-list" => "scripts",
+        "trust-list" => "items",
+        "trusted-list" => "trusted",
         "table" => "rows",
         _ => return None,
     };

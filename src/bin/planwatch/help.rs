@@ -14,7 +14,7 @@ use crate::table::paint;
 pub(crate) use topics::{names, topic};
 
 /// The verbs by group; those with `true` are on the first screen.
-pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 5] = [
+pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 7] = [
     (
         "Look",
         &[
@@ -53,6 +53,8 @@ pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 5] = [
             ("undo", false),
         ],
     ),
+    ("Know", &[("decide", false), ("insight", false), ("script", false)]),
+    ("Agents", &[("trust", false)]),
     ("Serve", &[("watch", false)]),
     ("Set up", &[("doctor", false), ("sql", false), ("completions", false), ("man", false), ("help", false)]),
 ];

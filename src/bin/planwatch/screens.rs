@@ -1,8 +1,10 @@
 //! What screens have in common: marks, colours, bars, and the tables of plans and steps.
 
 pub(crate) mod change;
+pub(crate) mod knowledge;
 pub(crate) mod plans;
 pub(crate) mod problems;
+pub(crate) mod scripts;
 pub(crate) mod steps;
 pub(crate) mod text;
 

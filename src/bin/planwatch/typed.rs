@@ -79,7 +79,7 @@ fn verb_at(typed: &[OsString]) -> Option<usize> {
 
 /// The options of `search` and of all verbs whose value is a word of its own.
 fn takes_value(word: &str) -> bool {
-    matches!(word, "--plans" | "--color" | "--limit" | "-C")
+    matches!(word, "--plans" | "--color" | "--limit" | "--kind" | "--since" | "-C")
 }
 
 fn is_text(word: &str) -> bool {

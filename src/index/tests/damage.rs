@@ -45,7 +45,7 @@ fn packed(word: &str) -> impl Iterator<Item = Packed> {
 fn fill(index: &mut Index, word: &str) -> Result<(), IndexError> {
     index.write(&mut packed(word).map(Change::Put))?;
     let plans = plans(word);
-    index.write_texts(&mut packed(word).zip(&plans).map(|(packed, plan)| Texts::new(&packed, plan)))
+    index.write_texts(&mut packed(word).zip(&plans).map(|(packed, plan)| Texts::new(&packed, plan)), &[])
 }
 
 fn open(dir: &Path) -> (Index, Opened) {
@@ -79,7 +79,7 @@ fn ask(index: &Index) -> Result<Answers, IndexError> {
     heads.sort_by(|a, b| a.key.cmp(&b.key));
     let files = heads.iter().map(Head::files).collect::<Result<_, _>>()?;
     let found = seen.search(&Query { scope: Scope::All, ..Query::new("more") })?;
-    Ok(Answers { files, plans: seen.load()?, found, unsearched: seen.unsearched()? })
+    Ok(Answers { files, plans: seen.load()?, found, unsearched: seen.unsearched(&[])? })
 }
 
 fn sound(index: &Index) -> Answers {

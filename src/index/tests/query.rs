@@ -119,9 +119,9 @@ fn texts_put_again_or_gone_leave_nothing_behind() {
     sample::fill(&mut index, &plans);
     let gone = sample::packed(&plans.remove(3)).head.key;
     index.write(&mut [Change::Remove(gone)].into_iter()).expect("it is there");
-    let state = index.snapshot().expect("it is readable").unsearched().expect("it is sound");
+    let state = index.snapshot().expect("it is readable").unsearched(&[]).expect("it is sound");
     assert_eq!((state.missing, state.has_gone), (Vec::new(), true));
-    index.write_texts(&mut std::iter::empty()).expect("there is room");
+    index.write_texts(&mut std::iter::empty(), &[]).expect("there is room");
     assert_eq!(sample::ids(&mut index, &plans, &old), ["feature-auth"]);
     let mut fresh = Index::open(Place::Memory).expect("there is memory").0;
     sample::fill(&mut fresh, &plans);

@@ -24,7 +24,7 @@ pub(super) fn fill(index: &mut Index, plans: &[Plan]) {
     let packed: Vec<_> = plans.iter().map(packed).collect();
     index.write(&mut packed.iter().cloned().map(Change::Put)).expect("they fit");
     let mut texts = packed.iter().zip(plans).map(|(packed, plan)| Texts::new(packed, plan));
-    index.write_texts(&mut texts).expect("they fit");
+    index.write_texts(&mut texts, &[]).expect("they fit");
 }
 
 pub(super) fn packed(plan: &Plan) -> Packed {

@@ -112,11 +112,18 @@ pub(crate) struct Next {
 #[command(after_help = "Examples:
   planwatch search token
   planwatch search hash -token
-  planwatch search '\"refresh token\" -draft'")]
+  planwatch search '\"refresh token\" -draft'
+  planwatch search cache --kind insight --since 30d")]
 pub(crate) struct Search {
     /// Words to find; "…" for a phrase, -word for what must not be there
     #[arg(required = true, value_name = "QUERY")]
     pub(crate) query: Vec<String>,
+    /// Find only this: plan, step, decision or insight
+    #[arg(long)]
+    pub(crate) kind: Option<String>,
+    /// Find only what was touched since a time, as 2026-11-21 or 7d
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
     /// Print at most N results
     #[arg(long, value_name = "N", default_value_t = 20, allow_negative_numbers = true)]
     pub(crate) limit: usize,

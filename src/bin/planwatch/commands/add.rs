@@ -34,7 +34,7 @@ pub(crate) fn run(session: &Session, args: Add) -> Result<u8, Failure> {
 }
 
 /// Reads a text that the user names, whatever it is: a file, a pipe, `-` for standard input.
-fn read(path: &Path) -> Result<String, Failure> {
+pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     let mut text = String::new();
     let done = match path.to_str() {
         Some("-") => io::stdin().read_to_string(&mut text),

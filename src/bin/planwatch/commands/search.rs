@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use planwatch::engine::search::{self, SearchReport, SearchRequest};
-use planwatch::index::{MATCH_END, MATCH_START};
+use planwatch::index::{Kind, MATCH_END, MATCH_START};
 use unicode_width::UnicodeWidthStr;
 
 use crate::args::look::Search;
@@ -31,7 +31,8 @@ pub(crate) fn run(session: &Session, args: &Search) -> Result<u8, Failure> {
         ));
     }
     let context = session.context()?;
-    let request = SearchRequest { query, limit: args.limit };
+    let request =
+        SearchRequest { query, kind: args.kind.clone(), since: args.since.clone(), limit: args.limit };
     let report = session.patiently(|| search::search(&context, &request))?;
     if session.output.is_json() {
         session.output.json("search", report.to_json())?;
@@ -49,7 +50,11 @@ fn screen(report: &SearchReport, limit: usize, width: Option<usize>) -> String {
     }
     let mut said = String::new();
     for hit in &report.hits {
-        let head = format!("{}  {}\n", paint(BOLD, &escaped(&hit.id)), escaped(&hit.title));
+        let kind = match hit.kind {
+            Kind::Plan | Kind::Step => String::new(),
+            kind => format!("  {}", paint(DIM, kind.word())),
+        };
+        let head = format!("{}  {}{kind}\n", paint(BOLD, &escaped(&hit.id)), escaped(&hit.title));
         said.push_str(&hanging(&head, width, 4));
         let snippet = snippet(&hit.snippet, width.map_or(usize::MAX, |it| it.saturating_sub(4)));
         if hit.snippet != hit.title && !snippet.trim().is_empty() {

@@ -48,6 +48,9 @@ plans/                 the nearest one at or above the working directory
     plan.md            what and why; its front matter holds the plan's state
     step-1.md          a step; the number is its place
     step-1.5.md        a step that was put between 1 and 2
+  _decisions/          what was decided, one file each, never changed
+  _insights/           what was learned, one file each
+  _scripts/            commands with a name
   _archive/            what was archived or removed
   .planwatch/          this machine's own state; it ignores itself for git
 planwatch.toml         configuration, if any
@@ -101,6 +104,10 @@ const JSON: &str = "\
   claim         claim: {state, step, why, claim: {id, until}, dry_run, diff}
   status        status
   search        search
+  decide        decision-list, with --topics topic-list
+  insight       insight-list
+  script list   script-list; script show: script; script run: script-run
+  trust         trust-list, with --list trusted-list
   check         problem-list
   sql           table
   undo --list   undo-list
@@ -117,7 +124,7 @@ What the exit code says:
   2    the command line is wrong
   3    not found
   4    refused: claimed, changed meanwhile, or not allowed from where it stands
-  5    a person's confirmation is needed
+  5    a person's confirmation or trust is needed
   6    `check` found errors, or a file with an error would have been written
   7    `next`, `claim`: nothing is ready
   130  interrupted

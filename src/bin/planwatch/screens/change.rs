@@ -82,6 +82,10 @@ pub(crate) fn line(verb: &str, change: &Changed) -> String {
             let title = if title.is_empty() { String::new() } else { format!(" \"{}\"", escaped(title)) };
             format!("{word} {}{title} {}", paint(BOLD, &escaped(id)), escaped(rest))
         }
+        ("decide" | "insight", _) => {
+            let verb = if verb == "decide" { "decided" } else { "recorded" };
+            format!("{verb} {} in {}", paint(BOLD, &escaped(title)), escaped(&change.path))
+        }
         ("move", did) => {
             let (word, rest) = did.split_once(' ').unwrap_or((did, ""));
             format!("{word} {name} {}", escaped(rest))

@@ -1,0 +1,106 @@
+//! `decide` and `insight`: what was decided and learned, to be recorded with a text and listed without one.
+
+use planwatch::engine::decide::{self, DecideRequest, DecisionsRequest, Topic};
+use planwatch::engine::insight::{self, InsightRequest, InsightsRequest};
+use planwatch::engine::write::Mode;
+use serde_json::json;
+
+use crate::args::know::{Decide, Insight};
+use crate::commands::add;
+use crate::context::Session;
+use crate::failure::Failure;
+use crate::screens::{change, knowledge};
+
+pub(crate) fn decide(session: &Session, args: Decide) -> Result<u8, Failure> {
+    let Some(text) = args.text else { return decisions(session, args) };
+    change::check_fields(session)?;
+    let request = DecideRequest {
+        topic: args.topic.unwrap_or_default(),
+        text: typed_text(text)?,
+        because: args.because,
+        supersedes: args.supersedes,
+        tags: args.tags,
+        plan: args.plan,
+        step: args.step,
+        by: args.by.by,
+        metadata: args.metadata,
+        mode: args.dry_run.mode(),
+    };
+    change::print(session, &decide::decide(&session.context()?, &request)?)
+}
+
+fn decisions(session: &Session, args: Decide) -> Result<u8, Failure> {
+    refuse_written(args.dry_run.mode(), args.by.by.as_ref(), "planwatch decide TOPIC TEXT")?;
+    let limit = positive(args.limit)?;
+    let context = session.context()?;
+    if args.topics {
+        let topics = decide::topics(&context);
+        if session.output.is_json() {
+            let topics: Vec<_> = topics.iter().map(Topic::to_json).collect();
+            session.output.json("topic-list", json!({"topics": topics}))?;
+        } else {
+            session.output.text(&knowledge::topics(&topics, context.now, session.output.width))?;
+        }
+        return Ok(0);
+    }
+    let Decide { topic, plan, step, tags, since, .. } = args;
+    let request = DecisionsRequest { topic, plan, step, tags, since, limit };
+    let report = decide::decisions(&context, &request)?;
+    if session.output.is_json() {
+        session.output.json("decision-list", report.to_json())?;
+    } else {
+        let topic = request.topic.as_deref();
+        session.output.text(&knowledge::decisions(&report, topic, context.now, session.output.width))?;
+    }
+    Ok(0)
+}
+
+pub(crate) fn insight(session: &Session, args: Insight) -> Result<u8, Failure> {
+    let Some(text) = args.text else { return insights(session, args) };
+    change::check_fields(session)?;
+    let request = InsightRequest {
+        title: args.title.unwrap_or_default(),
+        text: typed_text(text)?,
+        plan: args.plan,
+        tags: args.tags,
+        by: args.by.by,
+        mode: args.dry_run.mode(),
+    };
+    change::print(session, &insight::insight(&session.context()?, &request)?)
+}
+
+fn insights(session: &Session, args: Insight) -> Result<u8, Failure> {
+    refuse_written(args.dry_run.mode(), args.by.by.as_ref(), "planwatch insight TITLE TEXT")?;
+    let limit = positive(args.limit)?;
+    let context = session.context()?;
+    let Insight { title, plan, tags, since, .. } = args;
+    let request = InsightsRequest { title, plan, tags, since, limit };
+    let report = insight::insights(&context, &request)?;
+    if session.output.is_json() {
+        session.output.json("insight-list", report.to_json())?;
+    } else {
+        let title = request.title.as_deref();
+        session.output.text(&knowledge::insights(&report, title, context.now, session.output.width))?;
+    }
+    Ok(0)
+}
+
+/// `-` stands for standard input.
+fn typed_text(text: String) -> Result<String, Failure> {
+    if text == "-" { add::read("-".as_ref()) } else { Ok(text) }
+}
+
+/// Options of recording, without anything to record.
+fn refuse_written(mode: Mode, by: Option<&String>, form: &str) -> Result<(), Failure> {
+    if mode == Mode::Write && by.is_none() {
+        return Ok(());
+    }
+    Err(Failure::usage("the text is missing", format!("write it as {form}")))
+}
+
+fn positive(limit: usize) -> Result<usize, Failure> {
+    if limit > 0 {
+        return Ok(limit);
+    }
+    Err(Failure::usage("a list of none says nothing", "--limit takes a whole number from 1 on"))
+}

@@ -1,0 +1,217 @@
+//! `decide`: records a decision in a file that is never rewritten, or reads what was decided, newest first.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::engine::add;
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::engine::knowledge::{self, Entry};
+use crate::engine::shape::shown_path;
+use crate::engine::write::{self, ChangeReport, Mode};
+use crate::plan::decision::{self, Decision, NewDecision};
+use crate::plan::entry::{self, folded};
+use crate::plan::read::{Content, Source};
+use crate::plan::time::Time;
+use crate::plan::words::nearest;
+
+#[derive(Debug, Clone, Default)]
+pub struct DecideRequest {
+    pub topic: String,
+    pub text: String,
+    pub because: Option<String>,
+    /// The id or file name of the decision in whose place this one stands; its beginning is enough.
+    pub supersedes: Option<String>,
+    pub tags: Vec<String>,
+    pub plan: Option<String>,
+    pub step: Option<String>,
+    pub by: Option<String>,
+    /// A YAML mapping.
+    pub metadata: Option<String>,
+    pub mode: Mode,
+}
+
+/// Records a decision.
+pub fn decide(context: &Context, request: &DecideRequest) -> Result<ChangeReport, Error> {
+    let topic = NewDecision::check_topic(&request.topic)
+        .map_err(|hint| Error::usage("the topic is empty or too long", hint))?;
+    if request.text.trim().is_empty() {
+        return Err(Error::usage("the decision is empty", "say what was decided"));
+    }
+    if request.metadata.as_deref().is_some_and(|it| !add::is_mapping(it)) {
+        return Err(Error::usage("the metadata is not a YAML mapping", "write it as '{key: value}'"));
+    }
+    let (plan, step) = knowledge::about(context, request.plan.as_deref(), request.step.as_deref())?;
+    let supersedes = request.supersedes.as_deref().map(|it| named(context, it)).transpose()?;
+    let new = NewDecision {
+        topic,
+        text: request.text.clone(),
+        reasoning: request.because.clone(),
+        by: request.by.clone().unwrap_or_else(|| context.by.clone()),
+        plan,
+        step,
+        supersedes: supersedes.map(|it| format!("{it}.md")),
+        tags: request.tags.clone(),
+        metadata: request.metadata.clone(),
+    };
+    let make = |path: &str, at: Time| {
+        let bytes = write::edit(path, new.body().as_bytes(), &new.changes(at), decision::KEYS)?;
+        let content = Content { bytes: bytes.clone(), etag: String::new(), modified: at };
+        let read = decision::read(&Source { path: path.to_owned(), content: Ok(content) });
+        if !new.is_said_by(&read) {
+            let hint = "close its code, and give what stands below a heading `Reasoning` with --because";
+            return Err(Error::usage("the text would not be read again as it is", hint));
+        }
+        Ok((bytes, shape(&context.root_name(), &read, &[])))
+    };
+    let (directory, instead) = (decision::DIRECTORY, decision::INSTEAD);
+    let entry = Entry { verb: "decide", directory, title: &new.topic, instead, make: &make };
+    knowledge::create(context, &entry, request.mode)
+}
+
+/// Finds the decision that somebody names.
+fn named(context: &Context, name: &str) -> Result<String, Error> {
+    let wanted = entry::id_of(name);
+    let ids: Vec<_> = all(context).into_iter().map(|it| it.id).collect();
+    if ids.iter().any(|it| it == wanted) {
+        return Ok(wanted.to_owned());
+    }
+    match ids.iter().filter(|it| !wanted.is_empty() && it.starts_with(wanted)).collect::<Vec<_>>().as_slice()
+    {
+        [only] => Ok((*only).clone()),
+        [] => {
+            let nearest = nearest(wanted, ids.iter().map(String::as_str));
+            Err(Error::NotFound { what: "decision", name: name.to_owned(), nearest })
+        }
+        several => {
+            let names = several.iter().map(|it| it.as_str()).collect::<Vec<_>>().join(", ");
+            Err(Error::usage(format!("`{name}` begins several decisions"), format!("they are {names}")))
+        }
+    }
+}
+
+/// Reads all decisions, oldest first.
+pub(crate) fn all(context: &Context) -> Vec<Decision> {
+    knowledge::sources(context, decision::DIRECTORY).iter().map(decision::read).collect()
+}
+
+/// What was decided, and where to look for it.
+#[derive(Debug, Clone, Default)]
+pub struct DecisionsRequest {
+    /// Compared without case and outer blanks; none: all.
+    pub topic: Option<String>,
+    pub plan: Option<String>,
+    pub step: Option<String>,
+    /// Only those that have all of these.
+    pub tags: Vec<String>,
+    /// A time, or how long ago, as in `7d`.
+    pub since: Option<String>,
+    pub limit: usize,
+}
+
+#[derive(Debug, Clone)]
+pub struct DecisionsReport {
+    /// Newest first.
+    pub decisions: Vec<Decision>,
+    /// How many there are beyond the limit.
+    pub n_more: usize,
+    /// The topic that may have been meant, if none was found.
+    pub nearest: Option<String>,
+    /// For each decision those that stand in its place.
+    superseded: BTreeMap<String, Vec<String>>,
+    root: String,
+}
+
+impl DecisionsReport {
+    pub fn to_json(&self) -> Value {
+        let shape = |it: &Decision| shape(&self.root, it, self.superseded_by(&it.id));
+        json!({"decisions": self.decisions.iter().map(shape).collect::<Vec<_>>(), "more": self.n_more})
+    }
+
+    /// The decisions that stand in the place of this one.
+    pub fn superseded_by(&self, id: &str) -> &[String] {
+        self.superseded.get(id).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    pub fn path(&self, decision: &Decision) -> String {
+        shown_path(&self.root, &decision.path)
+    }
+}
+
+/// Reads what was decided, newest first.
+pub fn decisions(context: &Context, request: &DecisionsRequest) -> Result<DecisionsReport, Error> {
+    let since = request.since.as_deref().map(|it| knowledge::since(it, context.now)).transpose()?;
+    let mut found = all(context);
+    let topic = request.topic.as_deref().map(folded);
+    let nearest = topic.as_deref().and_then(|topic| {
+        let topics: Vec<_> = found.iter().map(|it| folded(&it.topic)).collect();
+        (!topics.iter().any(|it| it == topic)).then(|| nearest(topic, topics.iter().map(String::as_str)))?
+    });
+    let mut superseded: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for decision in &found {
+        if let Some(old) = &decision.supersedes {
+            superseded.entry(old.clone()).or_default().push(decision.id.clone());
+        }
+    }
+    let (plan, step) = knowledge::wanted(context, request.plan.as_deref(), request.step.as_deref())?;
+    found.retain(|it| {
+        topic.as_ref().is_none_or(|topic| folded(&it.topic) == *topic)
+            && since.is_none_or(|since| it.decided_at.is_some_and(|at| at >= since))
+            && request.tags.iter().all(|tag| it.tags.contains(tag))
+            && plan.as_ref().is_none_or(|plan| it.plan.as_ref() == Some(plan))
+            && step.as_ref().is_none_or(|step| it.step.as_ref() == Some(step))
+    });
+    found.reverse();
+    let n_more = found.len().saturating_sub(request.limit);
+    found.truncate(request.limit);
+    Ok(DecisionsReport { decisions: found, n_more, nearest, superseded, root: context.root_name() })
+}
+
+/// A topic that something was decided on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Topic {
+    /// As the newest decision spells it.
+    pub topic: String,
+    pub n_decisions: usize,
+    pub last: Option<Time>,
+}
+
+impl Topic {
+    pub fn to_json(&self) -> Value {
+        let last = self.last.map(Time::with_milliseconds);
+        json!({"topic": self.topic, "decisions": self.n_decisions, "last": last})
+    }
+}
+
+/// Lists the topics, sorted.
+pub fn topics(context: &Context) -> Vec<Topic> {
+    let mut topics: BTreeMap<String, Topic> = BTreeMap::new();
+    for decision in all(context) {
+        let n_before = topics.get(&folded(&decision.topic)).map_or(0, |it| it.n_decisions);
+        let key = folded(&decision.topic);
+        let (topic, last) = (decision.topic, decision.decided_at);
+        topics.insert(key, Topic { topic, n_decisions: n_before + 1, last });
+    }
+    topics.into_values().collect()
+}
+
+fn shape(root: &str, it: &Decision, superseded_by: &[String]) -> Value {
+    json!({
+        "id": it.id,
+        "topic": it.topic,
+        "decision": it.decision,
+        "reasoning": it.reasoning,
+        "by": it.by,
+        "decided_at": it.decided_at.map(Time::with_milliseconds),
+        "plan": it.plan,
+        "step": it.step,
+        "supersedes": it.supersedes,
+        "superseded_by": superseded_by,
+        "tags": it.tags,
+        "metadata": it.metadata,
+        "custom": it.custom,
+        "path": shown_path(root, &it.path),
+        "problems": knowledge::codes(&it.problems),
+    })
+}

@@ -1,0 +1,97 @@
+//! Files of one decision or insight each: their names, and how their titles are compared.
+
+use unicode_normalization::UnicodeNormalization;
+
+use crate::plan::id;
+use crate::plan::time::Time;
+
+/// Bytes of a title in a file's name.
+const MAX_WORDS: usize = 60;
+
+/// Makes the name of a file, without its `.md`: the time in milliseconds, then the title as `[a-z0-9-]`.
+///
+/// `instead` stands for a title of which nothing is left, as of one in another script.
+pub fn name(at: Time, title: &str, instead: &str) -> String {
+    format!("{}-{}", at.stamp(), words(title, instead))
+}
+
+fn words(title: &str, instead: &str) -> String {
+    let words = id::letters_and_digits(title);
+    let words = id::cut(&words, MAX_WORDS);
+    if words.is_empty() { instead.to_owned() } else { words.to_owned() }
+}
+
+/// Reads the time in the name of a file; none where a person gave it another name.
+pub fn time_of(name: &str) -> Option<Time> {
+    Time::from_stamp(name.split_once('-').map_or(name, |(stamp, _)| stamp))
+}
+
+/// Returns whether a name is the one that [`name`] makes; none where a person gave it a name of their own.
+pub(crate) fn agrees(name: &str, title: &str, instead: &str) -> Option<bool> {
+    let (stamp, rest) = name.split_once('-')?;
+    Time::from_stamp(stamp)?;
+    Some(rest == words(title, instead))
+}
+
+/// The name of a file without its directory and its `.md`.
+pub fn id_of(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.strip_suffix(".md").unwrap_or(name)
+}
+
+/// A title on one line, without blanks around it.
+pub(crate) fn one_line(title: &str) -> String {
+    title.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A title as it is compared: trimmed, in one normal form of Unicode, without regard to case.
+pub fn folded(title: &str) -> String {
+    let fold = |c: char| match c {
+        // What lower case alone keeps apart.
+        'ς' => "σ".to_owned(),
+        'ß' | 'ẞ' => "ss".to_owned(),
+        c => c.to_lowercase().collect(),
+    };
+    one_line(title).nfc().map(fold).collect::<String>().nfc().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(title: &str, expected: &str) {
+        let at = "2026-11-21T09:14:03.25Z".parse().expect("it is a time");
+        let name = name(at, title, "decision");
+        assert_eq!(name, format!("20261121T091403.250Z-{expected}"));
+        assert_eq!((time_of(&name), agrees(&name, title, "decision")), (Some(at), Some(true)));
+    }
+
+    #[test]
+    fn names_are_a_time_and_plain_words() {
+        check("Authentication", "authentication");
+        check("API: which style?", "api-which-style");
+        check("計画", "decision");
+        check(&"ab ".repeat(40), &"ab-".repeat(20)[..59]);
+    }
+
+    #[test]
+    fn a_name_of_somebodys_own_says_nothing() {
+        assert_eq!((time_of("adr-7-queue"), agrees("adr-7-queue", "Cache", "decision")), (None, None));
+        assert_eq!(agrees("20261121T091403.250Z-queue", "Cache", "decision"), Some(false));
+    }
+
+    #[test]
+    fn titles_compare_without_case_and_outer_blanks() {
+        for (one, other) in [
+            ("  AUTH  ", "auth"),
+            ("API  Design", "api design"),
+            ("ΟΔΟΣ", "οδος"),
+            ("STRASSE", "straße"),
+            ("caf\u{e9}", "CAFE\u{301}"),
+        ] {
+            assert_eq!(folded(one), folded(other), "{one}");
+        }
+        assert_ne!(folded("auth"), folded("authentication"));
+    }
+}
