@@ -7,5 +7,6 @@ pub mod front_matter;
 pub mod header_edit;
 pub mod line_index;
 pub mod markdown;
+pub mod placeholders;
 pub mod scalar;
 pub mod yaml;
