@@ -1,5 +1,6 @@
 //! The command line's words: verbs, options, their help and their examples. Does nothing with them.
 
+pub(crate) mod bring;
 pub(crate) mod look;
 pub(crate) mod setup;
 pub(crate) mod work;
@@ -134,6 +135,12 @@ pub(crate) enum Verb {
     Remove(write::Remove),
     /// Take back the last change, if nothing has changed since
     Undo(write::Undo),
+    /// Make plans of Markdown documents and of other tools' stores
+    Import(bring::Import),
+    /// Print a plan as one document
+    Export(bring::Export),
+    /// Name, show or try the plans to begin with
+    Template(bring::Template),
     /// Print what changes, as it happens
     Watch(setup::Watch),
     /// Ask the index with a SQL query that only reads
@@ -202,6 +209,9 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
         "move" => (&["move"], write::Move::augment_args),
         "remove" | "delete" | "rm" => (&["remove", "delete", "rm"], write::Remove::augment_args),
         "undo" => (&["undo"], write::Undo::augment_args),
+        "import" => (&["import"], bring::Import::augment_args),
+        "export" => (&["export"], bring::Export::augment_args),
+        "template" => (&["template"], bring::Template::augment_args),
         "watch" => (&["watch"], setup::Watch::augment_args),
         "sql" => (&["sql"], setup::Sql::augment_args),
         "completions" => (&["completions"], setup::Completions::augment_args),

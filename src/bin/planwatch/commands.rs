@@ -3,7 +3,9 @@
 mod add;
 mod check;
 mod edit;
+mod export;
 mod help;
+mod import;
 mod list;
 mod moves;
 mod new;
@@ -14,6 +16,7 @@ mod setup;
 mod show;
 mod sql;
 mod status;
+mod template;
 mod undo;
 mod watch;
 mod welcome;
@@ -94,6 +97,9 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Move(args) => set::renumber(session, args),
         Verb::Remove(args) => set::remove(session, args),
         Verb::Undo(args) => undo::run(session, &args),
+        Verb::Import(args) => import::run(session, args),
+        Verb::Export(args) => export::run(session, args),
+        Verb::Template(args) => template::run(session, args),
         Verb::Watch(_) => watch::run(session),
         Verb::Sql(args) => sql::run(session, &args),
         Verb::Completions(args) => setup::completions(session, &args),

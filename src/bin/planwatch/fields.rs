@@ -10,6 +10,9 @@ use crate::failure::Failure;
 /// The fields of what a writing verb answers; known beforehand, so that a wrong field writes nothing.
 pub(crate) const CHANGE: [&str; 5] = ["verb", "dry_run", "changes", "refused", "diff"];
 
+/// The fields of what `import` answers.
+pub(crate) const IMPORT: [&str; 7] = ["verb", "dry_run", "changes", "refused", "diff", "form", "unmapped"];
+
 /// The fields of all events together; one event has not all of them.
 pub(crate) const EVENT: [&str; 13] = [
     "event",
@@ -39,6 +42,7 @@ fn list_key(kind: &str) -> Option<&'static str> {
         "step-list" => "steps",
         "problem-list" => "problems",
         "undo-list" => "changes",
+        "template-list" => "templates",
         "search" => "hits",
         "table" => "rows",
         _ => return None,

@@ -14,7 +14,7 @@ use crate::table::paint;
 pub(crate) use topics::{names, topic};
 
 /// The verbs by group; those with `true` are on the first screen.
-pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 5] = [
+pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 6] = [
     (
         "Look",
         &[
@@ -49,8 +49,11 @@ pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 5] = [
             ("move", false),
             ("remove", false),
             ("undo", false),
+            ("import", false),
+            ("export", false),
         ],
     ),
+    ("Know", &[("template", false)]),
     ("Serve", &[("watch", false)]),
     ("Set up", &[("sql", false), ("completions", false), ("man", false), ("help", false)]),
 ];
