@@ -159,7 +159,9 @@ impl Error {
             Self::File { problem } => {
                 json!({"path": problem.path, "line": problem.line, "column": problem.column})
             }
-            Self::Edit { path, line, column, .. } | Self::Template { path, line, column, .. } => json!({"path": path, "line": line, "column": column}),
+            Self::Edit { path, line, column, .. } | Self::Template { path, line, column, .. } => {
+                json!({"path": path, "line": line, "column": column})
+            }
             Self::Disk(error) => json!({"path": error.path().to_string_lossy()}),
             _ => json!({}),
         }

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::shape::{StepShape, envelope};
 use crate::engine::show::{GraphForm, ShowReport, ShowRequest, ShownPlan, show};
-use crate::engine::shape::StepShape;
 use crate::plan::records::Attempt;
 use crate::text::markdown;
 
@@ -60,9 +60,12 @@ impl ExportReport {
 pub fn export(context: &Context, request: &ExportRequest) -> Result<ExportReport, Error> {
     let ask = |graph| show(context, &ShowRequest { id: request.plan.clone(), full: true, graph });
     let whole = ask(None)?;
-    let object = whole.to_json();
+    let object = envelope("plan", whole.to_json());
     let ShowReport::Plan(plan) = whole else {
-        return Err(Error::usage(format!("`{}` is a step", request.plan), "name its plan: plans are exported whole"));
+        return Err(Error::usage(
+            format!("`{}` is a step", request.plan),
+            "name its plan: plans are exported whole",
+        ));
     };
     let text = match request.form {
         ExportForm::Json => {
@@ -90,7 +93,7 @@ fn document(shown: &ShownPlan) -> String {
     text.push_str(".\n");
     text.push_str(&list("## Goals", &plan.goals));
     text.push_str(&list("## Success criteria", &plan.success_criteria));
-    text.push_str(&lowered(&shown.body, &plan.title, 0));
+    text.push_str(&lowered(&without_list(&shown.body), &plan.title, 0));
     let bodies = shown.bodies.as_deref().unwrap_or_default();
     let mut phase = None;
     for (step, body) in shown.steps.iter().zip(bodies) {
@@ -139,6 +142,25 @@ fn list(heading: &str, items: &[String]) -> String {
     if lines.is_empty() { lines } else { format!("\n{heading}\n\n{lines}") }
 }
 
+/// A plan's text without its Steps list, which the document says in full; a section that says more stays.
+fn without_list(body: &str) -> String {
+    let outline = markdown::outline(body);
+    let Some(section) = outline.section(|it| it == "Steps") else { return body.to_owned() };
+    let items = outline.items.iter().filter(|it| section.contains(&it.span.start));
+    let end = items.clone().map(|it| it.span.end).max().unwrap_or(section.start);
+    let is_list = items.clone().all(|it| it.text.contains("step-"));
+    let first = items.map(|it| it.span.start).min().unwrap_or(end);
+    let says_more =
+        !body[section.start..first].trim().is_empty() || !body[end..section.end].trim().is_empty();
+    let heading = outline.headings.iter().find(|it| it.span.end == section.start);
+    match heading {
+        Some(heading) if is_list && !says_more => {
+            format!("{}{}", &body[..heading.span.start], &body[section.end..])
+        }
+        _ => body.to_owned(),
+    }
+}
+
 /// A body without the heading that says the title, its other headings `by` levels further down.
 fn lowered(body: &str, title: &str, by: usize) -> String {
     let outline = markdown::outline(body);
@@ -147,8 +169,8 @@ fn lowered(body: &str, title: &str, by: usize) -> String {
     for (nth, heading) in outline.headings.iter().enumerate() {
         text.push_str(&body[from..heading.span.start]);
         from = heading.span.start;
-        let is_title = nth == 0 && heading.level == 1 && heading.text.contains(title);
-        if is_title && heading.text.len() <= title.len() + 12 {
+        let is_same = heading.text.contains(title) || title.contains(heading.text.as_str());
+        if nth == 0 && heading.level == 1 && is_same {
             from = heading.span.end;
             continue;
         }
@@ -180,7 +202,7 @@ fn record(shown: &ShownPlan) -> String {
     }
     write!(text, "\n## Status\n\n{status}\n").ok();
     text.push_str("\n## Context\n");
-    let context = lowered(&shown.body, &plan.title, 1);
+    let context = lowered(&without_list(&shown.body), &plan.title, 1);
     text.push_str(if context.is_empty() { "\nNothing was written down.\n" } else { &context });
     text.push_str("\n## Decision\n");
     text.push_str(&list("We want:", &plan.goals));
@@ -191,7 +213,13 @@ fn record(shown: &ShownPlan) -> String {
     text.push_str("\n## Consequences\n");
     text.push_str(&list("It is a success when:", &plan.success_criteria));
     let outcomes = shown.steps.iter().filter_map(|it| Some((it, it.result.as_deref()?)));
-    let lines: String = outcomes.map(|(it, result)| format!("- {}: {}\n", it.title, result.trim().replace('\n', "\n  "))).collect();
-    text.push_str(&if lines.is_empty() { "\nNothing has been recorded yet.\n".to_owned() } else { format!("\n{lines}") });
+    let lines: String = outcomes
+        .map(|(it, result)| format!("- {}: {}\n", it.title, result.trim().replace('\n', "\n  ")))
+        .collect();
+    text.push_str(&if lines.is_empty() {
+        "\nNothing has been recorded yet.\n".to_owned()
+    } else {
+        format!("\n{lines}")
+    });
     text
 }

@@ -16,12 +16,14 @@ use crate::plan::problem::Severity;
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
 use crate::text::header_edit::Change;
 use crate::text::line_index::{self, line_text};
-use crate::text::said;
+use crate::text::{foreign, front_matter, said};
 
 #[derive(Debug, Clone, Default)]
 pub struct ImportRequest {
     /// Absolute; a file or a directory.
     pub source: PathBuf,
+    /// The source as somebody typed it, for what is said about it.
+    pub shown: String,
     /// What the plan is to be called; refused where the source holds several.
     pub name: Option<String>,
     pub mode: Mode,
@@ -38,7 +40,8 @@ pub struct ImportReport {
 
 impl ImportReport {
     pub fn to_json(&self) -> Value {
-        let unmapped = |it: &Unmapped| json!({"path": it.path, "line": it.line, "why": it.why, "text": it.text});
+        let unmapped =
+            |it: &Unmapped| json!({"path": it.path, "line": it.line, "why": it.why, "text": it.text});
         let mut object = self.change.to_json();
         if let Some(map) = object.as_object_mut() {
             map.insert("form".to_owned(), self.form.word().into());
@@ -66,7 +69,7 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
     }
     change.diff = writing.diff;
     change.hints = hints(context, &plans);
-    let unmapped = with_lost_words(&sources, &plans, brought.unmapped);
+    let unmapped = with_lost_words(brought.form, &sources, &plans, brought.unmapped);
     Ok(ImportReport { form: brought.form, change, plans, unmapped })
 }
 
@@ -76,14 +79,13 @@ fn sources(context: &Context, request: &ImportRequest) -> Result<Vec<SourceFile>
             || [".md", ".markdown", ".jsonl"].iter().any(|it| path.ends_with(it))
             || path.rsplit('/').next() == Some("config.yml")
     };
-    let files = context.plans.read_outside(&request.source, &is_wanted).map_err(|error| match error.code() {
-        "not-found" => Error::NotFound {
-            what: "file or directory",
-            name: request.source.display().to_string(),
-            nearest: None,
-        },
-        _ => Error::Disk(error),
-    })?;
+    let files =
+        context.plans.read_outside(&request.source, &is_wanted).map_err(|error| match error.code() {
+            "not-found" => {
+                Error::NotFound { what: "file or directory", name: request.shown.clone(), nearest: None }
+            }
+            _ => Error::Disk(error),
+        })?;
     let file = |it: crate::disk::OutsideFile| SourceFile { path: it.relative, bytes: it.bytes };
     let mut files: Vec<_> = files.into_iter().map(file).collect();
     narrow(&mut files);
@@ -97,7 +99,9 @@ fn narrow(files: &mut Vec<SourceFile>) {
         files.retain(|it| it.path.starts_with(".beads/"));
     } else if has(files, "backlog/tasks/") || has(files, "backlog/config.yml") {
         files.retain(|it| it.path.starts_with("backlog/"));
-    } else if files.iter().any(|it| it.path.ends_with(".jsonl")) && files.iter().any(|it| it.path.ends_with(".md")) {
+    } else if files.iter().any(|it| it.path.ends_with(".jsonl"))
+        && files.iter().any(|it| it.path.ends_with(".md"))
+    {
         files.retain(|it| !it.path.ends_with(".jsonl"));
     }
 }
@@ -119,9 +123,13 @@ fn name_of(request: &ImportRequest) -> String {
 }
 
 fn nothing(request: &ImportRequest, error: &Nothing) -> Error {
-    let source = request.source.display();
+    let source = &request.shown;
     let hint = "import a Markdown file, a directory of plans, or a store of Backlog.md or beads".to_owned();
-    Error::Failed { code: "nothing-to-import", message: format!("`{source}` cannot be imported: {error}"), hint }
+    Error::Failed {
+        code: "nothing-to-import",
+        message: format!("`{source}` cannot be imported: {error}"),
+        hint,
+    }
 }
 
 type Made = Vec<(PlanId, Vec<(String, Vec<u8>)>)>;
@@ -135,7 +143,11 @@ fn made(context: &Context, request: &ImportRequest, brought: &Brought) -> Result
         let id = match &request.name {
             Some(name) if is_taken(&id::slug(name, &|_| false)) => {
                 let message = format!("there is a `{name}` already");
-                return Err(Error::Conflict { code: "plan-exists", message, hint: "choose another --as".to_owned() });
+                return Err(Error::Conflict {
+                    code: "plan-exists",
+                    message,
+                    hint: "choose another --as".to_owned(),
+                });
             }
             _ => PlanId::new(id::slug(wanted, &is_taken)),
         };
@@ -150,7 +162,9 @@ fn files(context: &Context, id: &PlanId, plan: &BroughtPlan) -> Result<Vec<(Stri
     if let Some(draft) = &plan.plan {
         let mut changes = draft.changes.clone();
         let is_dated = said_key(&draft.text, "created_at");
-        changes.extend((!draft.is_verbatim && !is_dated).then(|| set_word("created_at", &context.now.to_string())));
+        changes.extend(
+            (!draft.is_verbatim && !is_dated).then(|| set_word("created_at", &context.now.to_string())),
+        );
         files.push((PLAN_FILE.to_owned(), bytes(PLAN_FILE, draft, &changes, PLAN_KEYS)?));
     }
     for (number, draft) in &plan.steps {
@@ -198,11 +212,16 @@ fn hints(context: &Context, plans: &Made) -> Vec<String> {
 }
 
 /// The law of every import, as something to look at: words that are neither in a plan nor told are told by their line.
-fn with_lost_words(sources: &[SourceFile], plans: &Made, mut unmapped: Vec<Unmapped>) -> Vec<Unmapped> {
+fn with_lost_words(
+    form: Form,
+    sources: &[SourceFile],
+    plans: &Made,
+    mut unmapped: Vec<Unmapped>,
+) -> Vec<Unmapped> {
     let files = plans.iter().flat_map(|(_, files)| files);
     let result: Vec<_> = files.map(|(_, bytes)| said::said(bytes)).collect();
     let told: Vec<_> = unmapped.iter().map(|it| it.text.clone()).collect();
-    let texts: Vec<(&SourceFile, String)> = sources.iter().map(|it| (it, source_text(it))).collect();
+    let texts: Vec<(&SourceFile, String)> = sources.iter().map(|it| (it, source_text(form, it))).collect();
     let whole: String = texts.iter().map(|(_, text)| format!("{text}\n")).collect();
     let kept = result.iter().chain(&told).map(String::as_str);
     let mut lines: Vec<(usize, u32)> = Vec::new();
@@ -228,19 +247,29 @@ fn with_lost_words(sources: &[SourceFile], plans: &Made, mut unmapped: Vec<Unmap
     unmapped
 }
 
-/// What a source says: of JSON its texts, of everything else what stands in it.
-fn source_text(source: &SourceFile) -> String {
-    if !source.path.ends_with(".jsonl") {
-        return said::said(&source.bytes);
-    }
+/// What a source says: of a store its texts, as the names of its keys are its form; else what stands in it.
+pub fn source_text(form: Form, source: &SourceFile) -> String {
     let text = String::from_utf8_lossy(&source.bytes);
-    let values = text.lines().filter_map(|it| serde_json::from_str::<Value>(it).ok());
-    values.map(|it| json_text(&it)).collect()
+    match form {
+        Form::Beads if source.path.ends_with(".jsonl") => {
+            let values = text.lines().filter_map(|it| serde_json::from_str::<Value>(it).ok());
+            values.map(|it| json_text(&it)).collect()
+        }
+        Form::Backlog => match foreign::keys(&source.bytes) {
+            Some(keys) => {
+                let body = front_matter::split(&source.bytes).body_start();
+                keys.values().map(json_text).collect::<String>() + &text[body.min(text.len())..]
+            }
+            None => text.into_owned(),
+        },
+        _ => said::said(&source.bytes),
+    }
 }
 
 fn json_text(value: &Value) -> String {
     match value {
         Value::String(text) => format!("{text}\n"),
+        Value::Number(number) => format!("{number}\n"),
         Value::Array(items) => items.iter().map(json_text).collect(),
         Value::Object(map) => map.values().map(json_text).collect(),
         _ => String::new(),

@@ -8,7 +8,7 @@ use gray_matter::engine::YAML;
 use serde_json::{Map, Value};
 
 use crate::text::front_matter;
-use crate::text::yaml::{self, Kind};
+use crate::text::yaml::{self, Kind, Tree};
 
 /// No tool writes more.
 const LIMIT: usize = 256 << 10;
@@ -18,7 +18,8 @@ pub fn keys(bytes: &[u8]) -> Option<Map<String, Value>> {
     let yaml = front_matter::split(bytes).yaml()?;
     let text = std::str::from_utf8(yaml).ok().filter(|it| it.len() <= LIMIT)?;
     let tree = yaml::parse(text).ok()?;
-    let is_sane = tree.root().kind() == Kind::Map && tree.aliases().next().is_none() && !tree.has_document_marks();
+    let is_sane =
+        tree.root().kind() == Kind::Map && tree.aliases().next().is_none() && !tree.has_document_marks();
     if !is_sane {
         return None;
     }
@@ -26,9 +27,19 @@ pub fn keys(bytes: &[u8]) -> Option<Map<String, Value>> {
     let plain = format!("---\n{}\n---\n", text.replace("\r\n", "\n"));
     let parsed = Matter::<YAML>::new().parse::<Value>(&plain).ok()?;
     match parsed.data {
-        Some(Value::Object(keys)) => Some(keys),
+        Some(Value::Object(keys)) => Some(in_order(keys, &tree)),
         _ => None,
     }
+}
+
+/// That library's mappings have no order: the file's own is given back to the keys, the alphabet's to what is in them.
+fn in_order(mut keys: Map<String, Value>, tree: &Tree) -> Map<String, Value> {
+    keys.sort_keys();
+    keys.values_mut().for_each(Value::sort_all_objects);
+    let names = tree.root().own_entries().filter_map(|(key, _)| key.text().map(str::to_owned));
+    let mut ordered: Map<String, Value> = names.filter_map(|it| keys.remove_entry(&it)).collect();
+    ordered.extend(keys);
+    ordered
 }
 
 #[cfg(test)]
@@ -44,8 +55,17 @@ mod tests {
 
     #[test]
     fn sound_keys_are_read_whatever_the_line_ends() {
-        check("---\r\nid: A-1\r\nlabels: [x, 'y']\r\n---\r\nbody\n---\n", json!({"id": "A-1", "labels": ["x", "y"]}));
+        check(
+            "---\r\nid: A-1\r\nlabels: [x, 'y']\r\n---\r\nbody\n---\n",
+            json!({"id": "A-1", "labels": ["x", "y"]}),
+        );
         check("\u{feff}---\na: 1\n---\n", json!({"a": 1}));
+    }
+
+    #[test]
+    fn keys_have_the_order_of_the_file() {
+        let keys = keys(b"---\nz: {y: 1, b: 2}\nc: 3\na: 4\n---\n").expect("it is sound");
+        assert_eq!(Value::Object(keys).to_string(), r#"{"z":{"b":2,"y":1},"c":3,"a":4}"#);
     }
 
     #[test]

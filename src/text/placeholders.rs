@@ -133,7 +133,10 @@ fn fill_yaml(whole: &str, part: &str, at: usize, values: &Value) -> Result<Strin
         return Ok(with_line_end(rendered));
     }
     let tree = yaml::parse(&rendered).map_err(|it| {
-        broken(whole, at, format!("the front matter is not YAML once it is filled in: {}", it.message))
+        let first = line_index::place(whole.as_bytes(), at).line;
+        let LinePlace { line, column } = line_index::place(rendered.as_bytes(), it.at);
+        let reason = format!("the front matter is not YAML once it is filled in: {}", it.message);
+        Broken { line: first + line - 1, column, reason }
     })?;
     let mut splices = Vec::new();
     marks.splices(tree.root(), &mut splices);
@@ -254,7 +257,11 @@ mod tests {
 
     #[test]
     fn a_file_without_front_matter_cannot_get_one_from_a_value() {
-        check("{{t}}\n", &json!({"t": "---\nstatus: completed\n---"}), "---\n---\n---\nstatus: completed\n---\n");
+        check(
+            "{{t}}\n",
+            &json!({"t": "---\nstatus: completed\n---"}),
+            "---\n---\n---\nstatus: completed\n---\n",
+        );
         check("plain\n", &json!({}), "---\n---\nplain\n");
     }
 
@@ -272,7 +279,7 @@ mod tests {
         check_broken("a\n{{#if title}}\n", 3, 1, "not closed");
         check_broken("a {{> a}}", 1, 3, "partials");
         check_broken("a\n{{~ #*inline 'a'}}{{/inline}}", 2, 1, "decorators");
-        check_broken("---\na: [{{title}}\n---\n", 2, 1, "not YAML");
+        check_broken("---\na: [{{title}}\n---\n", 2, 4, "not YAML");
         check_broken(&"{{#if title}}".repeat(300), 1, 2601, "more than 200 blocks");
         check_broken("---\na: 1\n", 1, 1, "not closed");
     }

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::text::yaml::{self, Kind, View};
 use crate::text::front_matter;
+use crate::text::yaml::{self, Kind, View};
 
 /// A word that is in none of the other texts as often as here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,11 @@ pub fn said(bytes: &[u8]) -> String {
     let mut text = String::new();
     collect(tree.root(), &mut text);
     for line in header.lines() {
-        let comment = if line.trim_start().starts_with('#') { Some(line) } else { line.split_once(" #").map(|it| it.1) };
+        let comment = if line.trim_start().starts_with('#') {
+            Some(line)
+        } else {
+            line.split_once(" #").map(|it| it.1)
+        };
         text.extend(comment.into_iter().flat_map(|it| [it, "\n"]));
     }
     text + &body
@@ -42,7 +46,7 @@ fn collect(view: View<'_>, text: &mut String) {
 
 /// The words of a text with their places: letters and digits without anything between them.
 ///
-/// The mark in a task box is no word.
+/// The mark in a task box is no word, and neither is the number of an item of a list.
 pub fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_word = |c: char| c.is_alphanumeric();
     let mut at = 0;
@@ -52,12 +56,22 @@ pub fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
             let start = at;
             at += text[start..].find(|c| !is_word(c)).unwrap_or(text.len() - start);
             let word = &text[start..at];
-            let is_tick = word.eq_ignore_ascii_case("x") && text[..start].ends_with('[') && text[at..].starts_with(']');
-            if !is_tick {
+            if !is_mark(text, start, at) {
                 return Some((start, word));
             }
         }
     })
+}
+
+fn is_mark(text: &str, start: usize, end: usize) -> bool {
+    let (word, behind) = (&text[start..end], &text[end..]);
+    if word.eq_ignore_ascii_case("x") {
+        return text[..start].ends_with('[') && behind.starts_with(']');
+    }
+    let line = &text[text[..start].rfind('\n').map_or(0, |it| it + 1)..start];
+    let is_first = line.chars().all(|c| c.is_whitespace() || c == '>');
+    let is_number = word.len() <= 3 && word.bytes().all(|it| it.is_ascii_digit());
+    is_first && is_number && (behind.starts_with(". ") || behind.starts_with(") "))
 }
 
 /// The words of `source` that `kept` together do not hold as often.
@@ -91,6 +105,7 @@ mod tests {
         check("a b a", &["a", "b"], &["a"]);
         check("- [x] Größe_2 [y]", &["größe 2 y"], &["Größe"]);
         check("x [X] x", &["x"], &["x"]);
+        check("1. a\n  12) b 3. c\n2.5 d", &["a b 3 c 2 5 d"], &[]);
         check("", &[], &[]);
     }
 

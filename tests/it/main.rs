@@ -8,6 +8,7 @@ mod edit_laws;
 #[path = "../support/front_matter_gen.rs"]
 mod front_matter_gen;
 mod frontmatter_cases;
+mod import_words;
 mod no_index;
 mod problems;
 mod public_front_matters;

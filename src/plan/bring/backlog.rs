@@ -51,15 +51,17 @@ pub(super) fn bring(name: &str, files: &[(&str, &str)], words: &Words) -> Brough
         unmapped.push(left(path, text, "this file is no task"));
     }
     let numbers = numbers(&tasks);
-    let steps = tasks.iter().zip(&numbers).map(|(task, number)| {
-        (number.clone(), step(task, number, (&tasks, &numbers), words))
-    });
+    let steps = tasks
+        .iter()
+        .zip(&numbers)
+        .map(|(task, number)| (number.clone(), step(task, number, (&tasks, &numbers), words)));
     let mut steps: Vec<_> = steps.collect();
     steps.sort_by(|a, b| a.0.cmp(&b.0));
     let title = title.unwrap_or_else(|| name.to_owned());
     let text = format!("# {title}\n");
     let plan = Draft { text, changes: vec![set_word("status", "active")], is_verbatim: false };
-    let plans = if steps.is_empty() { Vec::new() } else { vec![BroughtPlan { title, plan: Some(plan), steps }] };
+    let plans =
+        if steps.is_empty() { Vec::new() } else { vec![BroughtPlan { title, plan: Some(plan), steps }] };
     Brought { form: Form::Backlog, plans, unmapped }
 }
 
@@ -98,7 +100,8 @@ fn step(
     words: &Words,
 ) -> Draft {
     let mut keys = task.keys.clone();
-    let text = |keys: &Map<String, Value>, key: &str| keys.get(key).and_then(Value::as_str).map(str::to_owned);
+    let text =
+        |keys: &Map<String, Value>, key: &str| keys.get(key).and_then(Value::as_str).map(str::to_owned);
     let title = text(&keys, "title").unwrap_or_else(|| task.id.clone());
     let said = keys.get("status").and_then(Value::as_str);
     let status = said.and_then(|it| words.read::<StepStatus>(it)).unwrap_or(StepStatus::Pending);
@@ -111,7 +114,8 @@ fn step(
     let find = |id: &str| tasks.iter().position(|it| it.id.eq_ignore_ascii_case(id)).map(|it| &numbers[it]);
     let waits = keys.get("dependencies").and_then(Value::as_array).into_iter().flatten().map(plain);
     let waits: Vec<_> = waits.filter_map(|it| find(&it).cloned()).filter(|it| it != number).collect();
-    let parent = text(&keys, "parent_task_id").and_then(|it| tasks.iter().find(|task| task.id.eq_ignore_ascii_case(&it)));
+    let parent = text(&keys, "parent_task_id")
+        .and_then(|it| tasks.iter().find(|task| task.id.eq_ignore_ascii_case(&it)));
     let phase = parent.and_then(|it| text(&it.keys, "title")).or_else(|| text(&keys, "milestone"));
     let mut changes = vec![set_status(status)];
     changes.extend(set_depends(&waits));
@@ -119,7 +123,9 @@ fn step(
     changes.extend(text(&keys, "type").map(|it| set_text("type", &it)));
     let assignees = texts(keys.get("assignee"));
     changes.extend(assignees.first().map(|it| set_text("assignee", it)));
-    changes.extend(text(&keys, "priority").and_then(|it| Priority::read(&it)).map(|it| set_word("priority", it.word())));
+    changes.extend(
+        text(&keys, "priority").and_then(|it| Priority::read(&it)).map(|it| set_word("priority", it.word())),
+    );
     changes.extend(set_texts("tags", &texts(keys.get("labels"))));
     changes.extend(time(keys.get("created_date")).map(|it| set_word("created_at", &it.to_string())));
     // What a key of ours says in full need not be told twice.
@@ -130,7 +136,11 @@ fn step(
     }
     changes.extend(set_metadata("backlog", &keys));
     let heading = placeholders::one_line(&title);
-    Draft { text: format!("# {heading}\n\n{}", task.body.trim_start_matches(['\r', '\n'])), changes, is_verbatim: false }
+    Draft {
+        text: format!("# {heading}\n\n{}", task.body.trim_start_matches(['\r', '\n'])),
+        changes,
+        is_verbatim: false,
+    }
 }
 
 fn is_empty(value: &Value) -> bool {

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::{Brought, BroughtPlan, Draft, Form, Nothing, Unmapped, left, set_depends, set_metadata, set_texts};
+use super::{
+    Brought, BroughtPlan, Draft, Form, Nothing, Unmapped, left, set_depends, set_metadata, set_texts,
+};
 use crate::plan::change::{NewAttempt, NewNote, set_status, set_text, set_word};
 use crate::plan::records::{NoteType, Priority};
 use crate::plan::step_number::StepNumber;
@@ -13,8 +15,12 @@ use crate::plan::words::StepStatus;
 use crate::text::placeholders;
 
 /// Texts of an issue below its title, each with the heading that it gets.
-const SECTIONS: [(&str, &str); 4] =
-    [("description", ""), ("design", "Design"), ("acceptance_criteria", "Acceptance Criteria"), ("notes", "Notes")];
+const SECTIONS: [(&str, &str); 4] = [
+    ("description", ""),
+    ("design", "Design"),
+    ("acceptance_criteria", "Acceptance Criteria"),
+    ("notes", "Notes"),
+];
 
 /// Kinds of dependencies that keep an issue waiting.
 const BLOCKING: [&str; 3] = ["blocks", "conditional-blocks", "waits-for"];
@@ -44,7 +50,11 @@ pub(super) fn bring(name: &str, files: &[(&str, &str)]) -> Result<Brought, Nothi
         .enumerate()
         .map(|(nth, issue)| (number(nth), step(issue, nth, &links, &issues)))
         .collect();
-    let plan = Draft { text: format!("# {name}\n"), changes: vec![set_word("status", "active")], is_verbatim: false };
+    let plan = Draft {
+        text: format!("# {name}\n"),
+        changes: vec![set_word("status", "active")],
+        is_verbatim: false,
+    };
     let made = BroughtPlan { title: name.to_owned(), plan: Some(plan), steps };
     let plans = if issues.is_empty() { Vec::new() } else { vec![made] };
     Ok(Brought { form: Form::Beads, plans, unmapped })
@@ -54,7 +64,12 @@ fn number(nth: usize) -> StepNumber {
     StepNumber::whole(u32::try_from(nth + 1).unwrap_or(u32::MAX))
 }
 
-fn read(path: &str, source: &str, issues: &mut Vec<Issue>, unmapped: &mut Vec<Unmapped>) -> Result<(), Nothing> {
+fn read(
+    path: &str,
+    source: &str,
+    issues: &mut Vec<Issue>,
+    unmapped: &mut Vec<Unmapped>,
+) -> Result<(), Nothing> {
     for (nth, line) in source.lines().enumerate().filter(|(_, it)| !it.trim().is_empty()) {
         let value: Value = serde_json::from_str(line).map_err(|error| Nothing::NotJson {
             path: path.to_owned(),
@@ -173,7 +188,9 @@ fn step(issue: &Issue, nth: usize, links: &Links, issues: &[Issue]) -> Draft {
     changes.extend(parent.map(|it| set_text("phase", &placeholders::one_line(it))));
     changes.extend(text(keys, "issue_type").map(|it| set_text("type", it)));
     changes.extend(text(keys, "assignee").map(|it| set_text("assignee", it)));
-    changes.extend(keys.get("priority").and_then(Value::as_u64).map(|it| set_word("priority", priority(it).word())));
+    changes.extend(
+        keys.get("priority").and_then(Value::as_u64).map(|it| set_word("priority", priority(it).word())),
+    );
     let labels = keys.get("labels").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     changes.extend(set_texts("tags", &labels.map(str::to_owned).collect::<Vec<_>>()));
     let time = |key: &str| text(keys, key).and_then(|it| it.parse::<Time>().ok());
@@ -182,7 +199,8 @@ fn step(issue: &Issue, nth: usize, links: &Links, issues: &[Issue]) -> Draft {
     changes.extend(set_metadata("beads", &more(issue)));
     changes.extend(comments(keys));
     if let Some(at) = time("closed_at") {
-        let by = text(keys, "closed_by").or_else(|| text(keys, "assignee")).or_else(|| text(keys, "created_by"));
+        let by =
+            text(keys, "closed_by").or_else(|| text(keys, "assignee")).or_else(|| text(keys, "created_by"));
         let attempt = NewAttempt {
             at,
             by: by.unwrap_or("beads").to_owned(),
@@ -225,7 +243,15 @@ fn comments(keys: &Map<String, Value>) -> Vec<crate::text::header_edit::Change> 
         let object = it.as_object()?;
         let at = text(object, "created_at")?.parse::<Time>().ok()?;
         let by = text(object, "author").unwrap_or("beads").to_owned();
-        Some(NewNote { at: at.whole_seconds(), kind: NoteType::Info, by, text: text(object, "text")?.to_owned() }.change())
+        Some(
+            NewNote {
+                at: at.whole_seconds(),
+                kind: NoteType::Info,
+                by,
+                text: text(object, "text")?.to_owned(),
+            }
+            .change(),
+        )
     };
     all.filter_map(note).collect()
 }
@@ -235,7 +261,10 @@ fn more(issue: &Issue) -> Map<String, Value> {
     let is_said = |key: &str| {
         let is_section = SECTIONS.iter().any(|(it, _)| *it == key);
         is_section
-            || matches!(key, "title" | "issue_type" | "assignee" | "labels" | "created_by" | "close_reason" | "comments")
+            || matches!(
+                key,
+                "title" | "issue_type" | "assignee" | "labels" | "created_by" | "close_reason" | "comments"
+            )
     };
     let mut more: Map<String, Value> = issue.keys.clone();
     more.retain(|key, value| !is_said(key) && !value.is_null() && *value != json!("") && *value != json!([]));

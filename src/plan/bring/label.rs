@@ -21,13 +21,28 @@ pub(super) struct Label<'a> {
 }
 
 const STEP_WORDS: [&str; 14] = [
-    "step", "task", "todo", "story", "ticket", "action", "passo", "tarefa", "paso", "tarea", "schritt", "aufgabe",
-    "tâche", "item",
+    "step", "task", "todo", "story", "ticket", "action", "passo", "tarefa", "paso", "tarea", "schritt",
+    "aufgabe", "tâche", "item",
 ];
 
 const PHASE_WORDS: [&str; 17] = [
-    "phase", "stage", "milestone", "sprint", "week", "part", "chunk", "iteration", "wave", "epic", "etapa", "fase",
-    "day", "batch", "round", "étape", "track",
+    "phase",
+    "stage",
+    "milestone",
+    "sprint",
+    "week",
+    "part",
+    "chunk",
+    "iteration",
+    "wave",
+    "epic",
+    "etapa",
+    "fase",
+    "day",
+    "batch",
+    "round",
+    "étape",
+    "track",
 ];
 
 /// Reads the label of a heading or an item, if it has one.
@@ -86,6 +101,15 @@ pub(super) fn status(text: &str, words: &Words) -> Option<StepStatus> {
     words.read(last.trim())
 }
 
+/// A title without what [`status`] read at its end, or the signs.
+pub(super) fn without_status(title: &str, words: &Words) -> String {
+    let title =
+        title.trim_matches(|c: char| matches!(c, '✅' | '✔' | '☑' | '🚧' | '\u{fe0f}') || c.is_whitespace());
+    let cut = title.rfind(['(', '[', '—', '–']).map(|it| title[..it].trim_end());
+    let is_said = status(title, words).is_some() && !title.starts_with("~~");
+    clean(cut.filter(|it| is_said && !it.is_empty()).unwrap_or(title).trim_matches('~'))
+}
+
 /// A mark in brackets that is no task box of GFM: `[~]` under way, `[-]` left out, `[!]` stuck.
 pub(super) fn odd_box(text: &str) -> Option<(StepStatus, &str)> {
     let (mark, rest) = text.strip_prefix('[')?.split_once(']')?;
@@ -101,11 +125,14 @@ pub(super) fn odd_box(text: &str) -> Option<(StepStatus, &str)> {
 /// The status that a line `Status: …` of a text says.
 pub(super) fn stated(text: &str, words: &Words) -> Option<StepStatus> {
     let values = text.lines().filter_map(|it| value_of(it, &["status"]));
-    values.filter_map(|it| {
-        let it = it.trim_start_matches(|c: char| !c.is_alphanumeric());
-        let end = it.find(|c: char| !c.is_alphanumeric() && !matches!(c, ' ' | '-' | '_')).unwrap_or(it.len());
-        words.read(it[..end].trim())
-    }).next()
+    values
+        .filter_map(|it| {
+            let it = it.trim_start_matches(|c: char| !c.is_alphanumeric());
+            let end =
+                it.find(|c: char| !c.is_alphanumeric() && !matches!(c, ' ' | '-' | '_')).unwrap_or(it.len());
+            words.read(it[..end].trim())
+        })
+        .next()
 }
 
 /// The labels that a text says it waits for, as they are written: `Depends on: Task 1, 2`.

@@ -44,6 +44,11 @@ pub(super) fn bring(path: &str, text: &str, words: &Words) -> (BroughtPlan, Vec<
     let todos = todos(&keys, words);
     let pieces = if todos.is_empty() { found_pieces(body, &outline) } else { Pieces::default() };
     let has_todos = !todos.is_empty();
+    if has_todos {
+        let text = key_words(&keys["todos"]);
+        let why = "the names of the keys in which the steps stood";
+        unmapped.push(Unmapped { path: path.to_owned(), line: None, why, text: format!("todos {text}") });
+    }
     let found = if has_todos { todos } else { steps(body, &outline, &pieces, words) };
     if found.is_empty() {
         let why = "no steps were found, so all of it is the plan's text";
@@ -90,9 +95,11 @@ fn found_pieces(body: &str, outline: &Outline) -> Pieces {
     let section = outline.section(|it| it == "Steps");
     let (Some(section), false) = (section, listed.is_empty()) else { return pieces::find(body, outline) };
     let names = |text: &str| listed.iter().any(|it| text.contains(&format!("step-{}", it.number)));
-    let items = outline.items.iter().enumerate().filter(|(_, it)| {
-        !it.is_nested && section.contains(&it.span.start) && names(&it.text)
-    });
+    let items = outline
+        .items
+        .iter()
+        .enumerate()
+        .filter(|(_, it)| !it.is_nested && section.contains(&it.span.start) && names(&it.text));
     let piece = |(nth, item): (usize, &text_markdown::Item)| Piece {
         span: item.span.clone(),
         from: From::Item(nth),
@@ -108,6 +115,12 @@ fn todos(keys: &Map<String, Value>, words: &Words) -> Vec<Found> {
     found.collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
+/// The keys that have other names in a step.
+fn key_words(todos: &Value) -> String {
+    let keys = todos.as_array().into_iter().flatten().filter_map(Value::as_object).flat_map(|it| it.keys());
+    keys.filter(|it| matches!(it.as_str(), "content" | "dependencies")).map(|it| format!("{it} ")).collect()
+}
+
 fn todo(of: &Value, words: &Words) -> Option<Found> {
     let object = of.as_object()?;
     let content = object.get("content").and_then(Value::as_str)?;
@@ -115,7 +128,8 @@ fn todo(of: &Value, words: &Words) -> Option<Found> {
     let id = object.get("id").and_then(Value::as_str);
     let waits = object.get("dependencies").and_then(Value::as_array).into_iter().flatten();
     let mut metadata = object.clone();
-    ["content", "dependencies"].iter().for_each(|it| drop(metadata.shift_remove(*it)));
+    metadata.shift_remove("content");
+    metadata.retain(|_, it| it.as_array().is_none_or(|it| !it.is_empty()));
     let (title, body) = titled(content);
     Some(Found {
         label: id.map(str::to_owned),
@@ -146,8 +160,10 @@ fn of_heading(body: &str, outline: &Outline, piece: &Piece, nth: usize, words: &
     let by = usize::from(heading.level.saturating_sub(1));
     let below = raised(body, outline, heading.span.end..piece.span.end, by);
     let waits_for = [waits_in_parentheses(&heading.text), label::waits_for(&below)].concat();
+    let title = label.as_ref().map_or(heading.text.as_str(), |it| it.rest);
+    let title = without_parentheses(title, &heading.text);
     Found {
-        title: without_parentheses(label.as_ref().map_or(heading.text.as_str(), |it| it.rest), &heading.text),
+        title: label::without_status(&title, words),
         label: label.map(|it| it.number.to_owned()),
         status: said.or(ticked).unwrap_or(StepStatus::Pending),
         phase: piece.phase.clone(),
@@ -187,6 +203,7 @@ fn of_item(body: &str, outline: &Outline, piece: &Piece, nth: usize, words: &Wor
     let label = label::label(text);
     let below = dedented(&body[(item.at + item.text.len()).min(item.span.end)..item.span.end]);
     let (title, mut own) = titled(text);
+    let title = label::without_status(&title, words);
     if !below.trim().is_empty() {
         let has_boxes = below.lines().any(|it| it.trim_start_matches(['-', '*', '+', ' ']).starts_with('['));
         own.push_str(if has_boxes { "\n## Tasks\n" } else { "\n" });
@@ -208,7 +225,8 @@ fn of_item(body: &str, outline: &Outline, piece: &Piece, nth: usize, words: &Wor
 fn titled(text: &str) -> (String, String) {
     let line = placeholders::one_line(text);
     let behind = label::label(&line).map_or(line.as_str(), |it| it.rest);
-    let bold = behind.strip_prefix("**").or_else(|| line.strip_prefix("**")).and_then(|it| it.split_once("**"));
+    let bold =
+        behind.strip_prefix("**").or_else(|| line.strip_prefix("**")).and_then(|it| it.split_once("**"));
     let title = match bold {
         Some((title, _)) if title.len() > 2 => label::label(title).map_or(title, |it| it.rest),
         _ => behind,
@@ -270,12 +288,15 @@ fn numbered(found: Vec<Found>) -> Vec<(StepNumber, Draft)> {
     let own: Option<Vec<StepNumber>> =
         found.iter().map(|it| it.label.as_deref().and_then(|it| it.parse().ok())).collect();
     let is_in_order = |all: &Vec<StepNumber>| all.windows(2).all(|it| it[0] < it[1]);
-    let numbers = own.filter(is_in_order).unwrap_or_else(|| (1..).take(found.len()).map(StepNumber::whole).collect());
+    let numbers =
+        own.filter(is_in_order).unwrap_or_else(|| (1..).take(found.len()).map(StepNumber::whole).collect());
     let known: Vec<_> = found.iter().map(|it| it.label.clone()).zip(numbers.iter().cloned()).collect();
     let has_labels = known.iter().any(|(label, _)| label.is_some());
     let meant = |wanted: &String| {
         let by_label = known.iter().find(|(label, _)| label.as_ref() == Some(wanted)).map(|it| &it.1);
-        by_label.or_else(|| known.iter().map(|it| &it.1).find(|it| !has_labels && it.to_string() == *wanted)).cloned()
+        by_label
+            .or_else(|| known.iter().map(|it| &it.1).find(|it| !has_labels && it.to_string() == *wanted))
+            .cloned()
     };
     let draft = |(it, number): (Found, StepNumber)| {
         let mut depends: Vec<_> = it.waits_for.iter().filter_map(meant).filter(|it| *it != number).collect();
@@ -293,13 +314,7 @@ fn numbered(found: Vec<Found>) -> Vec<(StepNumber, Draft)> {
 }
 
 /// The plan's text: the body without its steps, and without headings that only held them.
-fn rest(
-    path: &str,
-    body: &str,
-    outline: &Outline,
-    pieces: &Pieces,
-    unmapped: &mut Vec<Unmapped>,
-) -> String {
+fn rest(path: &str, body: &str, outline: &Outline, pieces: &Pieces, unmapped: &mut Vec<Unmapped>) -> String {
     if pieces.is_own_list || pieces.pieces.is_empty() {
         return body.to_owned();
     }

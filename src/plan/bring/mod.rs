@@ -140,7 +140,9 @@ fn to_value(json: &Value) -> NewValue {
         Value::Number(it) => NewValue::Word(it.to_string()),
         Value::String(it) => NewValue::Text(it.clone()),
         Value::Array(items) => NewValue::List(items.iter().map(to_value).collect()),
-        Value::Object(map) => NewValue::Map(map.iter().map(|(key, it)| (key.clone(), to_value(it))).collect()),
+        Value::Object(map) => {
+            NewValue::Map(map.iter().map(|(key, it)| (key.clone(), to_value(it))).collect())
+        }
     }
 }
 

@@ -35,14 +35,46 @@ pub(super) struct Pieces {
 
 /// Names of sections that only hold steps.
 const CONTAINERS: [&str; 27] = [
-    "tasks", "task", "steps", "step", "implementation", "plan", "list", "todo", "todos", "checklist", "detailed",
-    "the", "work", "items", "breakdown", "order", "sequence", "action", "actions", "approach", "next", "execution",
-    "rollout", "of", "and", "proposed", "changes",
+    "tasks",
+    "task",
+    "steps",
+    "step",
+    "implementation",
+    "plan",
+    "list",
+    "todo",
+    "todos",
+    "checklist",
+    "detailed",
+    "the",
+    "work",
+    "items",
+    "breakdown",
+    "order",
+    "sequence",
+    "action",
+    "actions",
+    "approach",
+    "next",
+    "execution",
+    "rollout",
+    "of",
+    "and",
+    "proposed",
+    "changes",
 ];
 
 /// Words of sections whose boxes are no work but what the work is measured by.
-const MEASURES: [&str; 8] =
-    ["accept", "criteria", "success", "definition of done", "verif", "deliverable", "checklist before", "dod"];
+const MEASURES: [&str; 8] = [
+    "accept",
+    "criteria",
+    "success",
+    "definition of done",
+    "verif",
+    "deliverable",
+    "checklist before",
+    "dod",
+];
 
 pub(super) fn find(body: &str, outline: &Outline) -> Pieces {
     let of = Document { body, outline };
@@ -105,7 +137,8 @@ impl Document<'_> {
     /// The nearest heading above a place that is no title, says more than that steps follow, and is above `level`.
     fn phase_at(&self, at: usize, level: u8) -> Option<String> {
         let above = self.outline.headings.iter().enumerate().filter(|(_, it)| it.span.start < at);
-        let around = above.filter(|(nth, it)| it.level < level && it.level > 1 && self.section(*nth).contains(&at));
+        let around =
+            above.filter(|(nth, it)| it.level < level && it.level > 1 && self.section(*nth).contains(&at));
         let named = around.filter(|(_, it)| !is_container(&it.text));
         named.last().map(|(_, it)| label::clean(&it.text)).filter(|it| !it.is_empty())
     }
@@ -162,9 +195,12 @@ impl Document<'_> {
         let above = &self.body[..item.span.start];
         let is_item = |it: &&str| {
             let it = it.trim_start();
-            it.is_empty() || it.starts_with(['-', '*', '+']) && !it.starts_with("**") || it.starts_with(char::is_numeric)
+            it.is_empty()
+                || it.starts_with(['-', '*', '+']) && !it.starts_with("**")
+                || it.starts_with(char::is_numeric)
         };
-        let line = above.lines().rev().find(|it| !is_item(it) && !it.starts_with([' ', '\t'])).unwrap_or_default();
+        let line =
+            above.lines().rev().find(|it| !is_item(it) && !it.starts_with([' ', '\t'])).unwrap_or_default();
         let heading = self.outline.headings.iter().rev().find(|it| it.span.end <= item.span.start);
         let says = |text: &str| MEASURES.iter().any(|it| text.to_lowercase().contains(it));
         let is_label = line.trim_end().ends_with([':', '*']);
@@ -226,7 +262,8 @@ impl Document<'_> {
     /// Two lists could be anything.
     fn only_ordered_list(&self) -> Pieces {
         let pieces = self.items(&(0..self.body.len()), |it| self.is_ordered(it) && !self.is_measure(it));
-        let starts = pieces.iter().filter(|it| self.body[it.span.start..].trim_start().starts_with("1.")).count();
+        let starts =
+            pieces.iter().filter(|it| self.body[it.span.start..].trim_start().starts_with("1.")).count();
         if pieces.len() < 2 || starts != 1 {
             return Pieces::default();
         }

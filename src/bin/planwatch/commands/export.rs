@@ -34,9 +34,11 @@ pub(crate) fn run(session: &Session, args: Export) -> Result<u8, Failure> {
 fn write(path: &Path, bytes: &[u8], is_forced: bool) -> Result<(), Failure> {
     let file = if is_forced { File::create(path) } else { File::create_new(path) };
     file.and_then(|mut it| it.write_all(bytes)).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Failure::failed("file-exists", format!("`{}` exists", path.display()))
-            .with_hint("--force writes over it")
-            .with_exit(4),
+        io::ErrorKind::AlreadyExists => {
+            Failure::failed("file-exists", format!("`{}` exists", path.display()))
+                .with_hint("--force writes over it")
+                .with_exit(4)
+        }
         _ => {
             let why = failure::system(&error);
             Failure::failed("io-error", format!("`{}` cannot be written: {why}", path.display()))

@@ -10,7 +10,7 @@ use crate::context::Session;
 use crate::failure::Failure;
 use crate::fields;
 use crate::output::escaped;
-use crate::screens::{BOLD, DIM, change, count, text};
+use crate::screens::{DIM, change, count, heading, text};
 use crate::table::paint;
 
 /// So many of one kind are listed; the rest is counted.
@@ -19,7 +19,13 @@ const MOST: usize = 20;
 pub(crate) fn run(session: &Session, args: Import) -> Result<u8, Failure> {
     session.output.check_fields(&fields::IMPORT)?;
     let source = session.path(&args.path);
-    let request = ImportRequest { source, name: args.name, mode: args.dry_run.mode() };
+    let shown = args.path.display().to_string();
+    let request = ImportRequest { source, shown, name: args.name, mode: args.dry_run.mode() };
+    if session.workspace()?.plans_dir.is_none() {
+        // No plans directory is made for what turns out to hold no plan.
+        let trial = ImportRequest { mode: Mode::DryRun, ..request.clone() };
+        looking(session, |context| import::import(context, &trial))?;
+    }
     let report = match request.mode {
         Mode::Write => import::import(&session.context_to_make()?, &request)?,
         Mode::DryRun => looking(session, |context| import::import(context, &request))?,
@@ -42,7 +48,7 @@ fn tree(report: &ImportReport) -> String {
     let mut drawn = String::new();
     for ((id, files), change) in report.plans.iter().zip(&report.change.changes) {
         let title = change.now.get("title").and_then(serde_json::Value::as_str).unwrap_or_default();
-        drawn.push_str(&format!("{}  {}\n", paint(BOLD, &escaped(id.as_str())), escaped(title)));
+        drawn.push_str(&heading(id.as_str(), title));
         let files: String = files.iter().map(|(name, _)| format!("  {}\n", escaped(name))).collect();
         drawn.push_str(&files);
     }
@@ -63,6 +69,7 @@ fn unmapped(all: &[Unmapped]) -> String {
     };
     let lines: String = all.iter().take(MOST).map(one).collect();
     let more = all.len().saturating_sub(MOST);
-    let more = if more > 0 { format!("  … and {more} more; --json lists them all\n") } else { String::new() };
+    let more =
+        if more > 0 { format!("  … and {more} more; --json lists them all\n") } else { String::new() };
     format!("{} not mapped:\n{lines}{more}", count(all.len(), "part"))
 }

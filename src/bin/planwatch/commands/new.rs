@@ -1,7 +1,7 @@
 //! `new`: a plan and its steps in one go.
 
-use planwatch::engine::create::{self, NewRequest};
 use planwatch::engine::context::Context;
+use planwatch::engine::create::{self, NewRequest};
 use planwatch::engine::error::Error;
 use planwatch::engine::write::Mode;
 use planwatch::plan::id;
@@ -39,7 +39,7 @@ pub(crate) fn run(session: &Session, args: New) -> Result<u8, Failure> {
     }
     let code = change::print(session, &report)?;
     if let Some(made) = report.changes.first() {
-        let name = id::slug(&made.title, &|_| false);
+        let name = id::slug(&request.title, &|_| false);
         if name != made.id && !report.is_dry_run {
             session.output.hint(&format!("the name `{name}` is taken, so this plan is `{}`", made.id));
         }
