@@ -55,11 +55,11 @@ pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Erro
     Ok(report)
 }
 
+/// Names with their bytes, `plan.md` first.
+pub type Files = Vec<(String, Vec<u8>)>;
+
 /// The files of the plan that is asked for, and the id that it gets.
-pub(crate) fn files(
-    context: &Context,
-    request: &NewRequest,
-) -> Result<(PlanId, Vec<(String, Vec<u8>)>), Error> {
+pub(crate) fn files(context: &Context, request: &NewRequest) -> Result<(PlanId, Files), Error> {
     let plan = new_plan(context, request)?;
     let id = free_id(context, &request.title);
     let mut files = match &request.template {

@@ -216,10 +216,7 @@ fn record(shown: &ShownPlan) -> String {
     let lines: String = outcomes
         .map(|(it, result)| format!("- {}: {}\n", it.title, result.trim().replace('\n', "\n  ")))
         .collect();
-    text.push_str(&if lines.is_empty() {
-        "\nNothing has been recorded yet.\n".to_owned()
-    } else {
-        format!("\n{lines}")
-    });
+    text.push_str(if lines.is_empty() { "\nNothing has been recorded yet.\n" } else { "\n" });
+    text.push_str(&lines);
     text
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::engine::context::Context;
-use crate::engine::create;
+use crate::engine::create::{self, Files};
 use crate::engine::error::Error;
 use crate::engine::write::{self, ChangeReport, Mode, Writing};
 use crate::plan::bring::{self, Brought, BroughtPlan, Draft, Form, Nothing, SourceFile, Unmapped};
@@ -34,7 +34,7 @@ pub struct ImportReport {
     pub form: Form,
     pub change: ChangeReport,
     /// The files that were made, plan by plan, with their bytes.
-    pub plans: Vec<(PlanId, Vec<(String, Vec<u8>)>)>,
+    pub plans: Vec<(PlanId, Files)>,
     pub unmapped: Vec<Unmapped>,
 }
 
@@ -132,7 +132,7 @@ fn nothing(request: &ImportRequest, error: &Nothing) -> Error {
     }
 }
 
-type Made = Vec<(PlanId, Vec<(String, Vec<u8>)>)>;
+type Made = Vec<(PlanId, Files)>;
 
 fn made(context: &Context, request: &ImportRequest, brought: &Brought) -> Result<Made, Error> {
     let mut taken: Vec<String> = crate::engine::load::taken_names(context);
@@ -157,7 +157,7 @@ fn made(context: &Context, request: &ImportRequest, brought: &Brought) -> Result
     Ok(made)
 }
 
-fn files(context: &Context, id: &PlanId, plan: &BroughtPlan) -> Result<Vec<(String, Vec<u8>)>, Error> {
+fn files(context: &Context, id: &PlanId, plan: &BroughtPlan) -> Result<Files, Error> {
     let mut files = Vec::new();
     if let Some(draft) = &plan.plan {
         let mut changes = draft.changes.clone();

@@ -22,8 +22,7 @@ pub(super) fn is_task(path: &str) -> bool {
 
 fn folder(path: &str) -> Option<&'static str> {
     let directories = path.rsplit_once('/').map_or("", |it| it.0);
-    let nearest = directories.split('/').rev();
-    nearest.filter_map(|part| FOLDERS.iter().find(|it| **it == part).copied()).last()
+    directories.split('/').find_map(|part| FOLDERS.iter().find(|it| **it == part).copied())
 }
 
 struct Task<'a> {

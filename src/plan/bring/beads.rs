@@ -1,6 +1,7 @@
 //! A store of beads: each line of a JSONL file is an issue and becomes a step.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
@@ -178,7 +179,7 @@ fn step(issue: &Issue, nth: usize, links: &Links, issues: &[Issue]) -> Draft {
     for (key, heading) in SECTIONS {
         let Some(text) = text(keys, key) else { continue };
         let heading = if heading.is_empty() { String::new() } else { format!("## {heading}\n\n") };
-        body.push_str(&format!("\n{heading}{}\n", text.trim_end()));
+        write!(body, "\n{heading}{}\n", text.trim_end()).ok();
     }
     let status = status(text(keys, "status").unwrap_or_default());
     let waits: Vec<_> = links.waits.get(&nth).into_iter().flatten().map(|it| number(*it)).collect();

@@ -138,7 +138,7 @@ pub(super) fn stated(text: &str, words: &Words) -> Option<StepStatus> {
 /// The labels that a text says it waits for, as they are written: `Depends on: Task 1, 2`.
 pub(super) fn waits_for(text: &str) -> Vec<String> {
     const KEYS: [&str; 6] = ["depends on", "depends", "dependencies", "dependency", "blocked by", "requires"];
-    text.lines().filter_map(|it| value_of(it, &KEYS)).flat_map(|it| numbers(it)).collect()
+    text.lines().filter_map(|it| value_of(it, &KEYS)).flat_map(numbers).collect()
 }
 
 /// What stands behind a line's key and colon, if it has one of these keys.

@@ -139,8 +139,8 @@ impl Document<'_> {
         let above = self.outline.headings.iter().enumerate().filter(|(_, it)| it.span.start < at);
         let around =
             above.filter(|(nth, it)| it.level < level && it.level > 1 && self.section(*nth).contains(&at));
-        let named = around.filter(|(_, it)| !is_container(&it.text));
-        named.last().map(|(_, it)| label::clean(&it.text)).filter(|it| !it.is_empty())
+        let mut named = around.filter(|(_, it)| !is_container(&it.text));
+        named.next_back().map(|(_, it)| label::clean(&it.text)).filter(|it| !it.is_empty())
     }
 
     fn headings(&self, all: &[usize]) -> Pieces {
