@@ -49,7 +49,7 @@ fn each_shape_gives_its_steps() {
         &["1.1 pending A | 1. Set up", "1.2 completed B | 1. Set up"],
     );
     check("# P\n## Set up\n- [ ] A\n\n## Acceptance\n- [ ] not this\n", &["1 pending A | Set up"]);
-    check("1. A\n2. **B**: more\n", &["1 pending A", "2 pending B"]);
+    check("1. A\n2. **Bees**: more\n", &["1 pending A", "2 pending Bees"]);
     check("# P\n\nOnly text.\n", &[]);
 }
 
