@@ -6,6 +6,7 @@ use crate::engine::error::Error;
 use crate::engine::load;
 use crate::engine::shape::{Shaper, value};
 use crate::engine::step_file;
+use crate::engine::template;
 use crate::engine::write::{self, ChangeReport, Changed, Mode, Writing};
 use crate::plan::change::{NewPlan, NewStep};
 use crate::plan::file_name::{PLAN_FILE, step_file};
@@ -32,19 +33,47 @@ pub struct NewRequest {
     pub is_program: bool,
     pub is_draft: bool,
     pub by: Option<String>,
+    /// The template that the plan begins with; the steps above come behind its own.
+    pub template: Option<String>,
     pub mode: Mode,
 }
 
 /// Makes a plan; its id is the slug of the title, with a number behind it if that is taken.
 pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Error> {
-    let plan = new_plan(context, request)?;
+    new_plan(context, request)?;
     let mut writing = Writing::begin(context, "new", request.mode)?;
-    let taken = load::taken_names(context);
-    let id =
-        PlanId::new(id::slug(&request.title, &|it| taken.iter().any(|name| name.eq_ignore_ascii_case(it))));
-    let bytes = write::edit(PLAN_FILE, plan.body().as_bytes(), &plan.changes(context.now), PLAN_KEYS)?;
-    let mut files = vec![(PLAN_FILE.to_owned(), bytes)];
-    for (number, title) in (1..).map(StepNumber::whole).zip(&request.steps) {
+    let (id, files) = files(context, request)?;
+    writing.create_directory(id.as_str(), &files)?;
+    let mut report = ChangeReport::new("new", request.mode);
+    report.changes.push(changed(context, &id, &files));
+    report.diff = writing.diff;
+    report.hints.push(if files.len() == 1 {
+        format!("planwatch add {id} \"First step\"")
+    } else {
+        format!("planwatch next {id}")
+    });
+    Ok(report)
+}
+
+/// Names with their bytes, `plan.md` first.
+pub type Files = Vec<(String, Vec<u8>)>;
+
+/// The files of the plan that is asked for, and the id that it gets.
+pub(crate) fn files(context: &Context, request: &NewRequest) -> Result<(PlanId, Files), Error> {
+    let plan = new_plan(context, request)?;
+    let id = free_id(context, &request.title);
+    let mut files = match &request.template {
+        Some(name) => template::fill(context, request, name, &id, &plan)?,
+        None => {
+            let changes = plan.changes(context.now);
+            let bytes = write::edit(PLAN_FILE, plan.body().as_bytes(), &changes, PLAN_KEYS)?;
+            vec![(PLAN_FILE.to_owned(), bytes)]
+        }
+    };
+    let last = template::last_number(&files);
+    let first = last.map_or(Ok(StepNumber::whole(1)), |it| it.successor()).unwrap_or(StepNumber::whole(1));
+    let numbers = std::iter::successors(Some(first), |it| it.successor().ok());
+    for (number, title) in numbers.zip(&request.steps) {
         let step = NewStep {
             title: title.clone(),
             created_by: add::maker(context, request.by.as_deref()),
@@ -53,16 +82,13 @@ pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Erro
         let name = step_file(&number);
         files.push((name, step_file::new_file(&step, &StepId { plan: id.clone(), number }, context)?));
     }
-    writing.create_directory(id.as_str(), &files)?;
-    let mut report = ChangeReport::new("new", request.mode);
-    report.changes.push(changed(context, &id, &files));
-    report.diff = writing.diff;
-    report.hints.push(if request.steps.is_empty() {
-        format!("planwatch add {id} \"First step\"")
-    } else {
-        format!("planwatch next {id}")
-    });
-    Ok(report)
+    Ok((id, files))
+}
+
+/// The id that a plan of this title gets.
+pub(crate) fn free_id(context: &Context, title: &str) -> PlanId {
+    let taken = load::taken_names(context);
+    PlanId::new(id::slug(title, &|it| taken.iter().any(|name| name.eq_ignore_ascii_case(it))))
 }
 
 fn new_plan(context: &Context, request: &NewRequest) -> Result<NewPlan, Error> {
@@ -105,7 +131,7 @@ fn new_plan(context: &Context, request: &NewRequest) -> Result<NewPlan, Error> {
 }
 
 /// Tells the new plan as it will be read, also where nothing was written.
-fn changed(context: &Context, id: &PlanId, files: &[(String, Vec<u8>)]) -> Changed {
+pub(crate) fn changed(context: &Context, id: &PlanId, files: &[(String, Vec<u8>)]) -> Changed {
     let plan = as_read(context, id, files);
     let plans = Plans::new(vec![plan.clone()]);
     let root = context.root_name();
@@ -122,7 +148,7 @@ fn changed(context: &Context, id: &PlanId, files: &[(String, Vec<u8>)]) -> Chang
     }
 }
 
-fn as_read(context: &Context, id: &PlanId, files: &[(String, Vec<u8>)]) -> Plan {
+pub(crate) fn as_read(context: &Context, id: &PlanId, files: &[(String, Vec<u8>)]) -> Plan {
     let source = |name: &str, bytes: &Vec<u8>| Source {
         path: format!("{id}/{name}"),
         content: Ok(Content { bytes: bytes.clone(), etag: load::etag(bytes), modified: context.now }),

@@ -53,6 +53,9 @@ pub enum Error {
     /// The place where the edit would go cannot be edited surely.
     #[error("{path}:{line}:{column}: {reason}")]
     Edit { code: &'static str, path: String, line: u32, column: u32, reason: String, by_hand: String },
+    /// A template of the project cannot be filled in.
+    #[error("{path}:{line}:{column}: {reason}")]
+    Template { path: String, line: u32, column: u32, reason: String },
     #[error("{message}")]
     Failed { code: &'static str, message: String, hint: String },
     #[error("{0}")]
@@ -101,6 +104,7 @@ impl Error {
             Self::NotTrusted { .. } => "not-trusted",
             Self::File { problem } => problem.code.text(),
             Self::Conflict { code, .. } | Self::Edit { code, .. } | Self::Failed { code, .. } => code,
+            Self::Template { .. } => "template-invalid",
             Self::Disk(error) => error.code(),
             Self::Index(error) => error.code(),
             Self::Undo(error) => error.code(),
@@ -113,6 +117,7 @@ impl Error {
             Self::NotFound { nearest, what, .. } => match (nearest, *what) {
                 (Some(it), _) => format!("did you mean `{it}`?"),
                 (None, "plan") => "`planwatch list --all` names the plans".to_owned(),
+                (None, "template") => "`planwatch template list` names them".to_owned(),
                 (None, _) => return None,
             },
             Self::NoPlansDir => "`planwatch new TITLE STEP…` makes one; --plans DIR names another".to_owned(),
@@ -152,6 +157,9 @@ impl Error {
             Self::Usage { hint, .. } | Self::Conflict { hint, .. } | Self::Failed { hint, .. } => {
                 hint.clone()
             }
+            Self::Template { .. } => {
+                "mend the template; `planwatch template render NAME TITLE` tries it".to_owned()
+            }
             Self::Disk(error) => error.hint()?,
             Self::Index(error) => index_hint(error),
             Self::Undo(UndoError::Edited { .. }) => {
@@ -180,7 +188,9 @@ impl Error {
             Self::File { problem } => {
                 json!({"path": problem.path, "line": problem.line, "column": problem.column})
             }
-            Self::Edit { path, line, column, .. } => json!({"path": path, "line": line, "column": column}),
+            Self::Edit { path, line, column, .. } | Self::Template { path, line, column, .. } => {
+                json!({"path": path, "line": line, "column": column})
+            }
             Self::Disk(error) => json!({"path": error.path().to_string_lossy()}),
             _ => json!({}),
         }
@@ -199,7 +209,7 @@ impl Error {
             | Self::ClaimGone { .. }
             | Self::ClaimLost { .. } => 4,
             Self::ConfirmationNeeded { .. } | Self::NotTrusted { .. } => 5,
-            Self::File { .. } => 6,
+            Self::File { .. } | Self::Template { .. } => 6,
             Self::Edit { code, .. } => {
                 if matches!(*code, "file-full" | "no-room" | "bug") {
                     1

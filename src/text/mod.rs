@@ -3,9 +3,12 @@
 //! Pure: nothing here opens a file or asks for the time.
 
 pub mod diff;
+pub mod foreign;
 pub mod front_matter;
 pub mod header_edit;
 pub mod line_index;
 pub mod markdown;
+pub mod placeholders;
+pub mod said;
 pub mod scalar;
 pub mod yaml;

@@ -10,6 +10,7 @@ mod edit_laws;
 #[path = "../support/front_matter_gen.rs"]
 mod front_matter_gen;
 mod frontmatter_cases;
+mod import_words;
 mod index_laws;
 mod knowledge;
 mod no_index;

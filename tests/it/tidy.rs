@@ -83,6 +83,8 @@ fn each_outside_library_has_one_place() {
         ("process::Command", "src/agent/"),
         ("pulldown_cmark", "src/text/markdown.rs"),
         ("similar::", "src/text/diff.rs"),
+        ("handlebars::", "src/text/placeholders.rs"),
+        ("gray_matter::", "src/text/foreign.rs"),
         ("clap", "src/bin/"),
         ("println!", "src/bin/"),
         ("SystemTime::now", "src/"),

@@ -1,5 +1,6 @@
 //! The command line's words: verbs, options, their help and their examples. Does nothing with them.
 
+pub(crate) mod bring;
 pub(crate) mod know;
 pub(crate) mod look;
 pub(crate) mod setup;
@@ -147,6 +148,12 @@ pub(crate) enum Verb {
     Script(know::Script),
     /// Say which commands of this repository may run
     Trust(know::Trust),
+    /// Make plans of Markdown documents and of other tools' stores
+    Import(bring::Import),
+    /// Print a plan as one document
+    Export(bring::Export),
+    /// Name, show or try the plans to begin with
+    Template(bring::Template),
     /// Print what changes, as it happens
     Watch(setup::Watch),
     /// Tell how planwatch stands here: index, locks, file system, watching
@@ -223,6 +230,9 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
         "insight" => (&["insight"], know::Insight::augment_args),
         "script" => (&["script"], know::Script::augment_args),
         "trust" => (&["trust"], know::Trust::augment_args),
+        "import" => (&["import"], bring::Import::augment_args),
+        "export" => (&["export"], bring::Export::augment_args),
+        "template" => (&["template"], bring::Template::augment_args),
         "watch" => (&["watch"], setup::Watch::augment_args),
         "doctor" => (&["doctor"], setup::Doctor::augment_args),
         "sql" => (&["sql"], setup::Sql::augment_args),

@@ -5,7 +5,9 @@ mod check;
 mod claim;
 mod doctor;
 mod edit;
+mod export;
 mod help;
+mod import;
 mod know;
 mod list;
 mod moves;
@@ -18,6 +20,7 @@ mod setup;
 mod show;
 mod sql;
 mod status;
+mod template;
 mod undo;
 mod watch;
 mod welcome;
@@ -106,6 +109,9 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Trust(args) => script::trust(session, &args),
         Verb::Watch(args) => watch::run(session, &args),
         Verb::Doctor(args) => doctor::run(session, &args),
+        Verb::Import(args) => import::run(session, args),
+        Verb::Export(args) => export::run(session, args),
+        Verb::Template(args) => template::run(session, args),
         Verb::Sql(args) => sql::run(session, &args),
         Verb::Completions(args) => setup::completions(session, &args),
         Verb::Man(args) => setup::man(session, &args),

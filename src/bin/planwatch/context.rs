@@ -136,6 +136,11 @@ impl Session {
         self.context_in(&workspace, &plans)
     }
 
+    /// A path as somebody typed it, from the directory that they stand in.
+    pub(crate) fn path(&self, typed: &Path) -> PathBuf {
+        self.directory.join(typed)
+    }
+
     /// Asks for what every plan may have to be read for; a long wait shows.
     pub(crate) fn patiently<T>(&self, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Failure> {
         let is_shown = self.output.loudness > Loudness::Quiet && !self.output.is_json();

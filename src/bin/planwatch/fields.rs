@@ -12,6 +12,8 @@ pub(crate) const CHANGE: [&str; 5] = ["verb", "dry_run", "changes", "refused", "
 
 /// The fields of what `claim` answers; known beforehand for the same reason.
 pub(crate) const CLAIM: [&str; 6] = ["state", "step", "why", "claim", "dry_run", "diff"];
+/// The fields of what `import` answers.
+pub(crate) const IMPORT: [&str; 7] = ["verb", "dry_run", "changes", "refused", "diff", "form", "unmapped"];
 
 /// The fields of all events together; one event has not all of them.
 pub(crate) const EVENT: [&str; 15] = [
@@ -51,6 +53,7 @@ fn list_key(kind: &str) -> Option<&'static str> {
         "problem-list" => "problems",
         "undo-list" => "changes",
         "doctor" => "checks",
+        "template-list" => "templates",
         "search" => "hits",
         "decision-list" => "decisions",
         "insight-list" => "insights",

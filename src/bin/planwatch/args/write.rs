@@ -10,13 +10,17 @@ use crate::args::work::{By, DryRun};
 #[command(after_help = "Examples:
   planwatch new auth Schema Migrations Tests
   planwatch new 'Sign in with a password' 'Design the schema' --tag web --priority high
-  planwatch new 'Ideas for spring' --draft")]
+  planwatch new 'Ideas for spring' --draft
+  planwatch new 'Sign in' --template feature --goal 'People have accounts'")]
 pub(crate) struct New {
     /// Title of the plan; its id is made from it
     pub(crate) title: String,
     /// Titles of its steps
     #[arg(value_name = "STEP")]
     pub(crate) steps: Vec<String>,
+    /// Begin with a template; `planwatch template list` names them
+    #[arg(long, value_name = "NAME")]
+    pub(crate) template: Option<String>,
     /// Say what the plan is about
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) description: Option<String>,

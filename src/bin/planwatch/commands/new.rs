@@ -1,7 +1,9 @@
 //! `new`: a plan and its steps in one go.
 
+use planwatch::engine::context::Context;
 use planwatch::engine::create::{self, NewRequest};
-use planwatch::engine::write::{ChangeReport, Mode};
+use planwatch::engine::error::Error;
+use planwatch::engine::write::Mode;
 use planwatch::plan::id;
 
 use crate::args::write::{Kind, New};
@@ -25,18 +27,19 @@ pub(crate) fn run(session: &Session, args: New) -> Result<u8, Failure> {
         is_program: args.kind == Kind::Program,
         is_draft: args.draft,
         by: args.by.by,
+        template: args.template,
         mode,
     };
     let mut report = match mode {
         Mode::Write => create::new(&session.context_to_make()?, &request)?,
-        Mode::DryRun => looked_at(session, &request)?,
+        Mode::DryRun => looking(session, |context| create::new(context, &request))?,
     };
     if let Some(program) = report.changes.first().filter(|_| request.is_program && request.steps.is_empty()) {
         report.hints = vec![format!("planwatch new TITLE --program {}", program.id)];
     }
     let code = change::print(session, &report)?;
     if let Some(made) = report.changes.first() {
-        let name = id::slug(&made.title, &|_| false);
+        let name = id::slug(&request.title, &|_| false);
         if name != made.id && !report.is_dry_run {
             session.output.hint(&format!("the name `{name}` is taken, so this plan is `{}`", made.id));
         }
@@ -44,14 +47,17 @@ pub(crate) fn run(session: &Session, args: New) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// Says what would be made, also where the plans directory would have to be made first.
-fn looked_at(session: &Session, request: &NewRequest) -> Result<ChangeReport, Failure> {
+/// Asks without writing, also where the plans directory would have to be made first.
+pub(crate) fn looking<T>(
+    session: &Session,
+    ask: impl FnOnce(&Context) -> Result<T, Error>,
+) -> Result<T, Failure> {
     let workspace = session.workspace()?;
     if let Some(plans) = &workspace.plans_dir {
-        return Ok(create::new(&session.context_in(&workspace, plans)?, request)?);
+        return Ok(ask(&session.context_in(&workspace, plans)?)?);
     }
     let plans = context::empty_plans_dir()?;
-    let report = session.context_in(&workspace, &plans).and_then(|it| Ok(create::new(&it, request)?));
+    let report = session.context_in(&workspace, &plans).and_then(|it| Ok(ask(&it)?));
     for made in plans.ancestors().take(2) {
         // What is not empty was not made here.
         std::fs::remove_dir(made).ok();

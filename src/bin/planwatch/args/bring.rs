@@ -1,0 +1,91 @@
+//! The words of the verbs that bring plans in, take them out, and begin them from templates.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+use planwatch::engine::export::ExportForm;
+
+use crate::args::work::DryRun;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch template list
+  planwatch template show bugfix
+  planwatch template render feature 'Sign in' --description 'With a password.'
+
+The project's own templates are directories in plans/_templates; they come before the built-in ones.")]
+pub(crate) struct Template {
+    /// Name the templates, show one as it is written, or show what `new` would make of it
+    #[arg(value_name = "WHAT")]
+    pub(crate) what: What,
+    /// Template
+    pub(crate) name: Option<String>,
+    /// Title of the plan, for render
+    pub(crate) title: Option<String>,
+    /// Say what the plan is about, for render
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) description: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum What {
+    List,
+    Show,
+    Render,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch import PLAN.md --dry-run
+  planwatch import docs/plans
+  planwatch import . --as backlog          (a store of Backlog.md or beads)
+
+The source is only read. What could not be mapped is listed.")]
+pub(crate) struct Import {
+    /// Markdown file, directory of plans, or store of Backlog.md or beads
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) path: PathBuf,
+    /// Name of the plan (default: made from its title)
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRun,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch export auth
+  planwatch export auth --format json --output auth.json
+  planwatch export auth --format adr --output docs/adr/auth.md")]
+pub(crate) struct Export {
+    /// Plan
+    pub(crate) plan: String,
+    /// Form of the document
+    #[arg(long, default_value = "markdown")]
+    pub(crate) format: Format,
+    /// Write it to FILE, which must not exist
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+    /// Write over FILE
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Json,
+    Markdown,
+    Mermaid,
+    Adr,
+}
+
+impl Format {
+    pub(crate) fn form(self) -> ExportForm {
+        match self {
+            Self::Json => ExportForm::Json,
+            Self::Markdown => ExportForm::Markdown,
+            Self::Mermaid => ExportForm::Mermaid,
+            Self::Adr => ExportForm::Adr,
+        }
+    }
+}

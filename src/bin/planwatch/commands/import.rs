@@ -1,0 +1,75 @@
+//! `import`: other forms of plans as plans.
+
+use planwatch::engine::import::{self, ImportReport, ImportRequest};
+use planwatch::engine::write::Mode;
+use planwatch::plan::bring::Unmapped;
+
+use crate::args::bring::Import;
+use crate::commands::new::looking;
+use crate::context::Session;
+use crate::failure::Failure;
+use crate::fields;
+use crate::output::escaped;
+use crate::screens::{DIM, change, count, heading, text};
+use crate::table::paint;
+
+/// So many of one kind are listed; the rest is counted.
+const MOST: usize = 20;
+
+pub(crate) fn run(session: &Session, args: Import) -> Result<u8, Failure> {
+    session.output.check_fields(&fields::IMPORT)?;
+    let source = session.path(&args.path);
+    let shown = args.path.display().to_string();
+    let request = ImportRequest { source, shown, name: args.name, mode: args.dry_run.mode() };
+    if session.workspace()?.plans_dir.is_none() {
+        // No plans directory is made for what turns out to hold no plan.
+        let trial = ImportRequest { mode: Mode::DryRun, ..request.clone() };
+        looking(session, |context| import::import(context, &trial))?;
+    }
+    let report = match request.mode {
+        Mode::Write => import::import(&session.context_to_make()?, &request)?,
+        Mode::DryRun => looking(session, |context| import::import(context, &request))?,
+    };
+    if session.output.is_json() {
+        session.output.json("import", report.to_json())?;
+        return Ok(0);
+    }
+    if report.change.is_dry_run {
+        session.output.text(&tree(&report))?;
+    }
+    let code = change::print(session, &report.change)?;
+    let told = unmapped(&report.unmapped);
+    session.output.told(&text::hanging(&told, session.output.width, 4))?;
+    Ok(code)
+}
+
+/// The directories that would be made, with the titles of their steps.
+fn tree(report: &ImportReport) -> String {
+    let mut drawn = String::new();
+    for ((id, files), change) in report.plans.iter().zip(&report.change.changes) {
+        let title = change.now.get("title").and_then(serde_json::Value::as_str).unwrap_or_default();
+        drawn.push_str(&heading(id.as_str(), title));
+        let files: String = files.iter().map(|(name, _)| format!("  {}\n", escaped(name))).collect();
+        drawn.push_str(&files);
+    }
+    drawn + "\n"
+}
+
+fn unmapped(all: &[Unmapped]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let one = |it: &Unmapped| {
+        let line = it.line.map(|it| format!(":{it}")).unwrap_or_default();
+        let place = format!("{}{line}", escaped(&it.path));
+        let first = it.text.lines().find(|it| !it.trim().is_empty()).unwrap_or_default();
+        let said: String = first.chars().take(60).collect();
+        let said = if said.is_empty() { said } else { format!(": {}", escaped(said.trim())) };
+        format!("  {place}  {}{said}\n", paint(DIM, it.why))
+    };
+    let lines: String = all.iter().take(MOST).map(one).collect();
+    let more = all.len().saturating_sub(MOST);
+    let more =
+        if more > 0 { format!("  … and {more} more; --json lists them all\n") } else { String::new() };
+    format!("{} not mapped:\n{lines}{more}", count(all.len(), "part"))
+}

@@ -1,0 +1,277 @@
+//! `import`: documents, other tools' stores and directories of plans become plans; the source stays as it is.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::engine::context::Context;
+use crate::engine::create::{self, Files};
+use crate::engine::error::Error;
+use crate::engine::write::{self, ChangeReport, Mode, Writing};
+use crate::plan::bring::{self, Brought, BroughtPlan, Draft, Form, Nothing, SourceFile, Unmapped};
+use crate::plan::change::{set_text, set_word};
+use crate::plan::file_name::{PLAN_FILE, step_file};
+use crate::plan::id::{self, PlanId};
+use crate::plan::problem::Severity;
+use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
+use crate::text::header_edit::Change;
+use crate::text::line_index::{self, line_text};
+use crate::text::{foreign, front_matter, said};
+
+#[derive(Debug, Clone, Default)]
+pub struct ImportRequest {
+    /// Absolute; a file or a directory.
+    pub source: PathBuf,
+    /// The source as somebody typed it, for what is said about it.
+    pub shown: String,
+    /// What the plan is to be called; refused where the source holds several.
+    pub name: Option<String>,
+    pub mode: Mode,
+}
+
+#[derive(Debug, Clone)]
+pub struct ImportReport {
+    pub form: Form,
+    pub change: ChangeReport,
+    /// The files that were made, plan by plan, with their bytes.
+    pub plans: Vec<(PlanId, Files)>,
+    pub unmapped: Vec<Unmapped>,
+}
+
+impl ImportReport {
+    pub fn to_json(&self) -> Value {
+        let unmapped =
+            |it: &Unmapped| json!({"path": it.path, "line": it.line, "why": it.why, "text": it.text});
+        let mut object = self.change.to_json();
+        if let Some(map) = object.as_object_mut() {
+            map.insert("form".to_owned(), self.form.word().into());
+            map.insert("unmapped".to_owned(), self.unmapped.iter().map(unmapped).collect());
+        }
+        object
+    }
+}
+
+/// Reads the source, maps it, and makes the plans; every word of the source is in them or told as unmapped.
+pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport, Error> {
+    let sources = sources(context, request)?;
+    let name = name_of(request);
+    let brought = bring::bring(&name, &sources, &context.config.words).map_err(|it| nothing(request, &it))?;
+    if brought.plans.len() > 1 && request.name.is_some() {
+        let message = format!("there are {} plans in it, which cannot have one name", brought.plans.len());
+        return Err(Error::usage(message, "leave --as out, or name one of the files"));
+    }
+    let mut writing = Writing::begin(context, "import", request.mode)?;
+    let mut change = ChangeReport::new("import", request.mode);
+    let plans = made(context, request, &brought)?;
+    for (id, files) in &plans {
+        writing.create_directory(id.as_str(), files)?;
+        change.changes.push(create::changed(context, id, files));
+    }
+    change.diff = writing.diff;
+    change.hints = hints(context, &plans);
+    let unmapped = with_lost_words(brought.form, &sources, &plans, brought.unmapped);
+    Ok(ImportReport { form: brought.form, change, plans, unmapped })
+}
+
+fn sources(context: &Context, request: &ImportRequest) -> Result<Vec<SourceFile>, Error> {
+    let is_wanted = |path: &str| {
+        path == ".beads/"
+            || [".md", ".markdown", ".jsonl"].iter().any(|it| path.ends_with(it))
+            || path.rsplit('/').next() == Some("config.yml")
+    };
+    let files =
+        context.plans.read_outside(&request.source, &is_wanted).map_err(|error| match error.code() {
+            "not-found" => {
+                Error::NotFound { what: "file or directory", name: request.shown.clone(), nearest: None }
+            }
+            _ => Error::Disk(error),
+        })?;
+    let file = |it: crate::disk::OutsideFile| SourceFile { path: it.relative, bytes: it.bytes };
+    let mut files: Vec<_> = files.into_iter().map(file).collect();
+    narrow(&mut files);
+    Ok(files)
+}
+
+/// Of a whole repository only its store counts.
+fn narrow(files: &mut Vec<SourceFile>) {
+    let has = |files: &Vec<SourceFile>, part: &str| files.iter().any(|it| it.path.starts_with(part));
+    if has(files, ".beads/") {
+        files.retain(|it| it.path.starts_with(".beads/"));
+    } else if has(files, "backlog/tasks/") || has(files, "backlog/config.yml") {
+        files.retain(|it| it.path.starts_with("backlog/"));
+    } else if files.iter().any(|it| it.path.ends_with(".jsonl"))
+        && files.iter().any(|it| it.path.ends_with(".md"))
+    {
+        files.retain(|it| !it.path.ends_with(".jsonl"));
+    }
+}
+
+fn name_of(request: &ImportRequest) -> String {
+    if let Some(name) = &request.name {
+        return name.clone();
+    }
+    let mut path = request.source.as_path();
+    // A store's own directory says nothing about what is in it.
+    while let Some(name) = path.file_name().and_then(|it| it.to_str()) {
+        let is_plain = !matches!(name, ".beads" | "backlog" | "issues.jsonl" | "beads.jsonl");
+        match path.parent() {
+            Some(parent) if !is_plain && parent.file_name().is_some() => path = parent,
+            _ => break,
+        }
+    }
+    path.file_stem().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn nothing(request: &ImportRequest, error: &Nothing) -> Error {
+    let source = &request.shown;
+    let hint = "import a Markdown file, a directory of plans, or a store of Backlog.md or beads".to_owned();
+    Error::Failed {
+        code: "nothing-to-import",
+        message: format!("`{source}` cannot be imported: {error}"),
+        hint,
+    }
+}
+
+type Made = Vec<(PlanId, Files)>;
+
+fn made(context: &Context, request: &ImportRequest, brought: &Brought) -> Result<Made, Error> {
+    let mut taken: Vec<String> = crate::engine::load::taken_names(context);
+    let mut made = Vec::new();
+    for plan in &brought.plans {
+        let is_taken = |it: &str| taken.iter().any(|name| name.eq_ignore_ascii_case(it));
+        let wanted = request.name.as_deref().unwrap_or(&plan.title);
+        let id = match &request.name {
+            Some(name) if is_taken(&id::slug(name, &|_| false)) => {
+                let message = format!("there is a `{name}` already");
+                return Err(Error::Conflict {
+                    code: "plan-exists",
+                    message,
+                    hint: "choose another --as".to_owned(),
+                });
+            }
+            _ => PlanId::new(id::slug(wanted, &is_taken)),
+        };
+        taken.push(id.to_string());
+        made.push((id.clone(), files(context, &id, plan)?));
+    }
+    Ok(made)
+}
+
+fn files(context: &Context, id: &PlanId, plan: &BroughtPlan) -> Result<Files, Error> {
+    let mut files = Vec::new();
+    if let Some(draft) = &plan.plan {
+        let mut changes = draft.changes.clone();
+        let is_dated = said_key(&draft.text, "created_at");
+        changes.extend(
+            (!draft.is_verbatim && !is_dated).then(|| set_word("created_at", &context.now.to_string())),
+        );
+        files.push((PLAN_FILE.to_owned(), bytes(PLAN_FILE, draft, &changes, PLAN_KEYS)?));
+    }
+    for (number, draft) in &plan.steps {
+        let name = step_file(number);
+        let own = format!("{id}:{number}");
+        let mut changes = draft.changes.clone();
+        let is_named = said_key(&draft.text, "id");
+        if !draft.is_verbatim || is_named {
+            changes.push(set_text("id", &own));
+        }
+        if !draft.is_verbatim && !changes.iter().any(|it| it.key() == "created_at") {
+            changes.push(set_word("created_at", &context.now.to_string()));
+        }
+        files.push((name.clone(), bytes(&name, draft, &changes, STEP_KEYS)?));
+    }
+    let read = create::as_read(context, id, &files);
+    let problems = read.problems.iter().chain(read.steps.iter().flat_map(|it| &it.problems));
+    match problems.into_iter().find(|it| it.code.refuses_writing()) {
+        Some(problem) => Err(Error::File { problem: Box::new(problem.clone()) }),
+        None => Ok(files),
+    }
+}
+
+fn bytes(name: &str, draft: &Draft, changes: &[Change], order: &[&str]) -> Result<Vec<u8>, Error> {
+    write::edit(name, draft.text.as_bytes(), changes, order)
+}
+
+fn said_key(text: &str, key: &str) -> bool {
+    let parts = crate::text::front_matter::split(text.as_bytes());
+    let yaml = parts.yaml().and_then(|it| std::str::from_utf8(it).ok());
+    yaml.and_then(|it| crate::text::yaml::parse(it).ok()).is_some_and(|it| it.root().get(key).is_some())
+}
+
+fn hints(context: &Context, plans: &Made) -> Vec<String> {
+    let mut hints = Vec::new();
+    for (id, files) in plans {
+        let read = create::as_read(context, id, files);
+        let problems = read.problems.iter().chain(read.steps.iter().flat_map(|it| &it.problems));
+        if problems.into_iter().any(|it| it.severity() == Severity::Error) {
+            hints.push(format!("`{id}` has something in doubt; `planwatch check` says what and where"));
+        }
+    }
+    hints.extend(plans.first().filter(|_| plans.len() == 1).map(|(id, _)| format!("planwatch list {id}")));
+    hints
+}
+
+/// The law of every import, as something to look at: words that are neither in a plan nor told are told by their line.
+fn with_lost_words(
+    form: Form,
+    sources: &[SourceFile],
+    plans: &Made,
+    mut unmapped: Vec<Unmapped>,
+) -> Vec<Unmapped> {
+    let files = plans.iter().flat_map(|(_, files)| files);
+    let result: Vec<_> = files.map(|(_, bytes)| said::said(bytes)).collect();
+    let told: Vec<_> = unmapped.iter().map(|it| it.text.clone()).collect();
+    let texts: Vec<(&SourceFile, String)> = sources.iter().map(|it| (it, source_text(form, it))).collect();
+    let whole: String = texts.iter().map(|(_, text)| format!("{text}\n")).collect();
+    let kept = result.iter().chain(&told).map(String::as_str);
+    let mut lines: Vec<(usize, u32)> = Vec::new();
+    for lost in said::lost(&whole, kept) {
+        let mut at = lost.at;
+        let file = texts.iter().position(|(_, text)| {
+            let is_here = at <= text.len();
+            at -= if is_here { 0 } else { text.len() + 1 };
+            is_here
+        });
+        let Some(file) = file else { continue };
+        let line = line_index::place(texts[file].1.as_bytes(), at).line;
+        if lines.last() != Some(&(file, line)) {
+            lines.push((file, line));
+        }
+    }
+    for (file, line) in lines {
+        let (source, text) = &texts[file];
+        let text = line_text(text.as_bytes(), line).unwrap_or_default();
+        let why = "not all words of this line are in the result";
+        unmapped.push(Unmapped { path: source.path.clone(), line: None, why, text });
+    }
+    unmapped
+}
+
+/// What a source says: of a store its texts, as the names of its keys are its form; else what stands in it.
+pub fn source_text(form: Form, source: &SourceFile) -> String {
+    let text = String::from_utf8_lossy(&source.bytes);
+    match form {
+        Form::Beads if source.path.ends_with(".jsonl") => {
+            let values = text.lines().filter_map(|it| serde_json::from_str::<Value>(it).ok());
+            values.map(|it| json_text(&it)).collect()
+        }
+        Form::Backlog => match foreign::keys(&source.bytes) {
+            Some(keys) => {
+                let body = front_matter::split(&source.bytes).body_start();
+                keys.values().map(json_text).collect::<String>() + &text[body.min(text.len())..]
+            }
+            None => text.into_owned(),
+        },
+        _ => said::said(&source.bytes),
+    }
+}
+
+fn json_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("{text}\n"),
+        Value::Number(number) => format!("{number}\n"),
+        Value::Array(items) => items.iter().map(json_text).collect(),
+        Value::Object(map) => map.values().map(json_text).collect(),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,100 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
+use crate::text::{header_edit, said};
+
+/// Each step as `number status title | phase | depends`.
+fn shown(text: &str) -> Vec<String> {
+    let (plan, _) = bring("a.md", text, &Words::default());
+    let value = |draft: &Draft, key: &str| {
+        let change = draft.changes.iter().find(|it| it.key() == key)?;
+        let Change::Set { value, .. } = change else { return None };
+        Some(
+            format!("{value:?}")
+                .replace("Text(", "")
+                .replace("Word(", "")
+                .replace(['"', ')', '(', '[', ']'], ""),
+        )
+    };
+    let one = |(number, draft): &(StepNumber, Draft)| {
+        let heading = draft.text.lines().next().unwrap_or_default().trim_start_matches("# ").to_owned();
+        let title = value(draft, "title").unwrap_or(heading);
+        let mut line = format!("{number} {} {title}", value(draft, "status").unwrap_or_default());
+        line.extend(value(draft, "phase").map(|it| format!(" | {it}")));
+        line.extend(value(draft, "depends").map(|it| format!(" < {}", it.replace("List", ""))));
+        line
+    };
+    plan.steps.iter().map(one).collect()
+}
+
+#[track_caller]
+fn check(text: &str, expected: &[&str]) {
+    assert_eq!(shown(text), expected, "{text}");
+}
+
+#[test]
+fn each_shape_gives_its_steps() {
+    check("# P\n## Step 1: A\nx\n## Step 2: B (depends: step-1)\n", &["1 pending A", "2 pending B < 1"]);
+    check("# P\n## 1. A\nx\n### more\n## 2. B ✅\n", &["1 pending A", "2 completed B"]);
+    check("# P\n## Steps\n- step-0: A\n- step-1: B (depends: step-0)\n", &["0 pending A", "1 pending B < 0"]);
+    check(
+        "# P\n## Phase 1: X\n- [x] A\n## Phase 2: Y\n- [ ] B\n",
+        &["1 completed A | Phase 1: X", "2 pending B | Phase 2: Y"],
+    );
+    check("# P\n## Phase 1: X\ntext\n## Phase 2: Y (done)\n", &["1 pending X", "2 completed Y"]);
+    check("# P\n## Phase 1\n### 1. A\n### 2. B\n", &["1 pending A | Phase 1", "2 pending B | Phase 1"]);
+    check(
+        "# P\n## 1. Set up\n- [ ] 1.1 A\n- [x] 1.2 B\n",
+        &["1.1 pending A | 1. Set up", "1.2 completed B | 1. Set up"],
+    );
+    check("# P\n## Set up\n- [ ] A\n\n## Acceptance\n- [ ] not this\n", &["1 pending A | Set up"]);
+    check("1. A\n2. **Bees**: more\n", &["1 pending A", "2 pending Bees"]);
+    check("# P\n\nOnly text.\n", &[]);
+}
+
+#[test]
+fn numbers_of_the_author_stay_where_they_are_in_order() {
+    check("## Task 0: A\n## Task 2.5: B\n", &["0 pending A", "2.5 pending B"]);
+    check("## Task 1.9: A\n## Task 1.10: B\n**Depends on:** Task 1.9\n", &["1 pending A", "2 pending B < 1"]);
+    check("## Task 2: A\n## Task 1: B\n", &["1 pending A", "2 pending B"]);
+}
+
+fn block() -> impl Strategy<Value = String> {
+    let line = "[a-z]{1,6}( [a-z*`#|~<>:.()-]{1,7}){0,4}";
+    prop_oneof![
+        line.prop_map(|it| format!("{it}\n\n")),
+        (1_usize..5, line).prop_map(|(n, it)| format!("{} {it}\n\n", "#".repeat(n))),
+        (1_usize..5, 0..12_u8, line).prop_map(|(n, k, it)| format!("{} Task {k}: {it}\n\n", "#".repeat(n))),
+        (1_usize..4, 0..5_u8).prop_map(|(n, k)| format!("{} Phase {k}\n\n", "#".repeat(n))),
+        ("[-*+]|1\\.", "\\[[ x~!-]\\] |", line, line)
+            .prop_map(|(m, b, x, y)| format!("{m} {b}{x}\n  - [x] {y}\n")),
+        line.prop_map(|it| format!("```\n# {it}\n- [ ] {it}\n```\n\n")),
+        Just("---\n".to_owned()),
+        Just("## Steps\n- step-1: one\n- step-2: two (depends: step-1)\n\n".to_owned()),
+        line.prop_map(|it| format!("> - [ ] {it}\n\t{it}\r\n")),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_word_is_lost(blocks in prop::collection::vec(block(), 0..14)) {
+        let text: String = blocks.concat();
+        let (plan, unmapped) = bring("a.md", &text, &Words::default());
+        let edit = |draft: &Draft, order| {
+            let bytes = header_edit::edit(draft.text.as_bytes(), &draft.changes, order).expect("it can be edited");
+            said::said(&bytes)
+        };
+        let mut kept: Vec<_> = plan.plan.iter().map(|it| edit(it, PLAN_KEYS)).collect();
+        kept.extend(plan.steps.iter().map(|(number, it)| format!("{number}\n{}", edit(it, STEP_KEYS))));
+        kept.extend(unmapped.into_iter().map(|it| it.text));
+        let lost = said::lost(&said::said(text.as_bytes()), kept.iter().map(String::as_str));
+        prop_assert!(lost.is_empty(), "{lost:?}\n{kept:#?}");
+    }
+
+    #[test]
+    fn nothing_panics(text in any::<String>()) {
+        bring("a.md", &text, &Words::default());
+        bring("a.md", &format!("## Task 1: {text}\n- [ ] {text}\n1. {text}"), &Words::default());
+    }
+}

@@ -1,0 +1,167 @@
+//! Other forms of plans as plans of ours: what each file becomes, and what could not be mapped.
+//!
+//! Pure: files come in as bytes, texts and edits go out. No word is dropped in silence.
+
+mod backlog;
+mod beads;
+mod label;
+mod markdown;
+mod pieces;
+mod verbatim;
+
+use serde_json::{Map, Value};
+
+use crate::plan::step_number::StepNumber;
+use crate::plan::words::Words;
+use crate::text::header_edit::{Change, NewValue};
+
+/// A file to be read, with its path below what was named.
+#[derive(Debug, Clone)]
+pub struct SourceFile {
+    pub path: String,
+    pub bytes: Vec<u8>,
+}
+
+/// What the files are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A document, whatever its structure.
+    Markdown,
+    /// Directories with `plan.md` and `step-N.md`.
+    Plans,
+    Backlog,
+    Beads,
+}
+
+impl Form {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Markdown => "markdown",
+            Self::Plans => "plans",
+            Self::Backlog => "backlog.md",
+            Self::Beads => "beads",
+        }
+    }
+}
+
+/// All that the files became.
+#[derive(Debug, Clone)]
+pub struct Brought {
+    pub form: Form,
+    pub plans: Vec<BroughtPlan>,
+    pub unmapped: Vec<Unmapped>,
+}
+
+/// A plan to be made.
+#[derive(Debug, Clone)]
+pub struct BroughtPlan {
+    /// Its id is made of this.
+    pub title: String,
+    pub plan: Option<Draft>,
+    pub steps: Vec<(StepNumber, Draft)>,
+}
+
+/// A file to be made: a text, and edits of its front matter.
+#[derive(Debug, Clone, Default)]
+pub struct Draft {
+    pub text: String,
+    pub changes: Vec<Change>,
+    /// Whether it stays as it is, but for an `id` that would be wrong.
+    pub is_verbatim: bool,
+}
+
+/// Something that has no place in the result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unmapped {
+    pub path: String,
+    /// From 1; none: the whole file.
+    pub line: Option<u32>,
+    pub why: &'static str,
+    /// The words themselves.
+    pub text: String,
+}
+
+/// Why there is nothing to bring.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Nothing {
+    #[error("there is no plan in it")]
+    NoPlan,
+    #[error("`{path}` is not UTF-8")]
+    NotUtf8 { path: String },
+    #[error("{path}:{line}: {reason}")]
+    NotJson { path: String, line: usize, reason: String },
+}
+
+/// Recognizes files by their names and maps them; `name` is what was named, without its ending.
+pub fn bring(name: &str, files: &[SourceFile], words: &Words) -> Result<Brought, Nothing> {
+    let texts: Vec<(&str, &str)> = files.iter().map(text_of).collect::<Result<_, _>>()?;
+    let brought = match form(files) {
+        Form::Beads => beads::bring(name, &texts)?,
+        Form::Backlog => backlog::bring(name, &texts, words),
+        Form::Plans => verbatim::bring(name, &texts),
+        Form::Markdown => {
+            let plans = texts.iter().map(|(path, text)| markdown::bring(path, text, words));
+            let (plans, unmapped): (Vec<_>, Vec<_>) = plans.unzip();
+            Brought { form: Form::Markdown, plans, unmapped: unmapped.concat() }
+        }
+    };
+    if brought.plans.is_empty() { Err(Nothing::NoPlan) } else { Ok(brought) }
+}
+
+fn text_of(file: &SourceFile) -> Result<(&str, &str), Nothing> {
+    let text = std::str::from_utf8(&file.bytes).map_err(|_| Nothing::NotUtf8 { path: file.path.clone() })?;
+    Ok((&file.path, text))
+}
+
+fn form(files: &[SourceFile]) -> Form {
+    let any = |is: &dyn Fn(&str) -> bool| files.iter().any(|it| is(&it.path));
+    if any(&|it| it.ends_with(".jsonl")) {
+        Form::Beads
+    } else if any(&backlog::is_task) && any(&|it| it.rsplit('/').next() == Some("config.yml")) {
+        Form::Backlog
+    } else if files.len() > 1 && any(&verbatim::is_own) {
+        Form::Plans
+    } else {
+        Form::Markdown
+    }
+}
+
+/// The files that say nothing about plans, as a list of what was left.
+fn left(path: &str, text: &str, why: &'static str) -> Unmapped {
+    Unmapped { path: path.to_owned(), line: None, why, text: text.to_owned() }
+}
+
+/// JSON as a value to be written.
+fn to_value(json: &Value) -> NewValue {
+    match json {
+        Value::Null => NewValue::Word("~".to_owned()),
+        Value::Bool(it) => NewValue::Word(it.to_string()),
+        Value::Number(it) => NewValue::Word(it.to_string()),
+        Value::String(it) => NewValue::Text(it.clone()),
+        Value::Array(items) => NewValue::List(items.iter().map(to_value).collect()),
+        Value::Object(map) => {
+            NewValue::Map(map.iter().map(|(key, it)| (key.clone(), to_value(it))).collect())
+        }
+    }
+}
+
+fn set(key: &str, value: NewValue) -> Change {
+    Change::Set { key: key.to_owned(), value }
+}
+
+/// What has no key of its own is kept below `metadata`, with the name of where it came from.
+fn set_metadata(from: &str, more: &Map<String, Value>) -> Option<Change> {
+    let inner = to_value(&Value::Object(more.clone()));
+    (!more.is_empty()).then(|| set("metadata", NewValue::Map(vec![(from.to_owned(), inner)])))
+}
+
+fn set_depends(numbers: &[StepNumber]) -> Option<Change> {
+    let items = numbers.iter().map(|it| NewValue::Word(it.to_string())).collect();
+    (!numbers.is_empty()).then(|| set("depends", NewValue::List(items)))
+}
+
+fn set_texts(key: &str, texts: &[String]) -> Option<Change> {
+    let items = texts.iter().map(|it| NewValue::Text(it.clone())).collect();
+    (!texts.is_empty()).then(|| set(key, NewValue::List(items)))
+}

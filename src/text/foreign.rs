@@ -1,0 +1,80 @@
+//! The front matter of other tools' files, as JSON.
+//!
+//! Only read, never written back: the library that reads it loses bytes. Our own parser judges it first, because what
+//! is hostile would keep that library busy for ever.
+
+use gray_matter::Matter;
+use gray_matter::engine::YAML;
+use serde_json::{Map, Value};
+
+use crate::text::front_matter;
+use crate::text::yaml::{self, Kind, Tree};
+
+/// No tool writes more.
+const LIMIT: usize = 256 << 10;
+
+/// Returns the keys of a front matter; none where there is none, or none that is a sound mapping.
+pub fn keys(bytes: &[u8]) -> Option<Map<String, Value>> {
+    let yaml = front_matter::split(bytes).yaml()?;
+    let text = std::str::from_utf8(yaml).ok().filter(|it| it.len() <= LIMIT)?;
+    let tree = yaml::parse(text).ok()?;
+    let is_sane =
+        tree.root().kind() == Kind::Map && tree.aliases().next().is_none() && !tree.has_document_marks();
+    if !is_sane {
+        return None;
+    }
+    // It knows neither byte order marks nor other line ends, and takes a second pair of marks for an excerpt.
+    let plain = format!("---\n{}\n---\n", text.replace("\r\n", "\n"));
+    let parsed = Matter::<YAML>::new().parse::<Value>(&plain).ok()?;
+    match parsed.data {
+        Some(Value::Object(keys)) => Some(in_order(keys, &tree)),
+        _ => None,
+    }
+}
+
+/// That library's mappings have no order: the file's own is given back to the keys, the alphabet's to what is in them.
+fn in_order(mut keys: Map<String, Value>, tree: &Tree) -> Map<String, Value> {
+    keys.sort_keys();
+    keys.values_mut().for_each(Value::sort_all_objects);
+    let names = tree.root().own_entries().filter_map(|(key, _)| key.text().map(str::to_owned));
+    let mut ordered: Map<String, Value> = names.filter_map(|it| keys.remove_entry(&it)).collect();
+    ordered.extend(keys);
+    ordered
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Value) {
+        assert_eq!(keys(text.as_bytes()).map(Value::Object), Some(expected).filter(|it| !it.is_null()));
+    }
+
+    #[test]
+    fn sound_keys_are_read_whatever_the_line_ends() {
+        check(
+            "---\r\nid: A-1\r\nlabels: [x, 'y']\r\n---\r\nbody\n---\n",
+            json!({"id": "A-1", "labels": ["x", "y"]}),
+        );
+        check("\u{feff}---\na: 1\n---\n", json!({"a": 1}));
+    }
+
+    #[test]
+    fn keys_have_the_order_of_the_file() {
+        let keys = keys(b"---\nz: {y: 1, b: 2}\nc: 3\na: 4\n---\n").expect("it is sound");
+        assert_eq!(Value::Object(keys).to_string(), r#"{"z":{"b":2,"y":1},"c":3,"a":4}"#);
+    }
+
+    #[test]
+    fn what_is_not_sane_is_not_read() {
+        check("no front matter", Value::Null);
+        check("---\na: [\n---\n", Value::Null);
+        check("---\n- list\n---\n", Value::Null);
+        check("---\na: &x [1]\nb: [*x, *x]\n---\n", Value::Null);
+        check(&format!("---\na: {}\n---\n", "x".repeat(LIMIT)), Value::Null);
+        check(&format!("---\na: {}\n---\n", "[".repeat(100_000)), Value::Null);
+    }
+}
