@@ -44,7 +44,7 @@ pub(crate) fn main() {
     let bench = Bench {
         ours: Ours::find(&place),
         wanted: asked.wanted,
-        rounds: if asked.is_quick { 3 } else { 7 },
+        rounds: if asked.is_quick { 3 } else { 5 },
         is_quick: asked.is_quick,
         n_plans: asked.n_plans,
         big: OnceLock::new(),

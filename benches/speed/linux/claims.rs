@@ -8,12 +8,13 @@ use super::clients::{Work, together};
 use super::corpus::Corpus;
 use super::daemon::Daemon;
 use super::figures::{Bar, Unit, bar, share};
+use super::floors::quiet_disk;
 use super::ours::Asks;
 
 const CLIENTS: usize = 8;
 
 /// Of one client in one round; 8 times that is less than there are steps.
-const TURNS: usize = 40;
+const TURNS: usize = 20;
 const PROCESSES: usize = 12;
 
 pub(crate) fn run(bench: &Bench) {
@@ -48,7 +49,9 @@ fn resident(bench: &Bench, asks: Asks, [what, p99, worst]: [&'static str; 3]) {
         corpus.restore();
         // Whatever is to be indexed is indexed.
         bench.ours.cli(corpus, &["list"]);
+        quiet_disk(corpus);
         let floor = together(Work::Replace, corpus, bench.state(), CLIENTS, TURNS);
+        quiet_disk(corpus);
         let ours = together(Work::Claim(asks), corpus, bench.state(), CLIENTS, TURNS);
         check_distinct(&ours.claimed);
         let n = ours.waits.len() as f64;
@@ -79,9 +82,12 @@ fn processes(bench: &Bench, what: &'static str) {
             let path = corpus.beside.join(format!("bare-{worker}-{n}"));
             bench.ours.hello(&["save", path.to_str().expect("a plain name")]);
         };
+        quiet_disk(corpus);
         let floor = eight(&bare);
-        let by =
-            |worker: usize, _| drop(bench.ours.cli(corpus, &["claim", "--by", &format!("worker-{worker}")]));
+        let by = |worker: usize, _| {
+            bench.ours.cli(corpus, &["claim", "--by", &format!("worker-{worker}")]);
+        };
+        quiet_disk(corpus);
         let ours = eight(&by);
         assert_eq!(in_progress(corpus), CLIENTS * PROCESSES, "every claim is in a file");
         figure.add(ours, floor);

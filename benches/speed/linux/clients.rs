@@ -1,5 +1,6 @@
 //! The same program as a resident process among others: what it does, and how it is started.
 
+use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -57,7 +58,7 @@ pub(crate) fn run(arguments: &[String]) {
             }
             _ => one_claim(plans, state, &by, asks),
         };
-        told += &format!("{} {claimed}\n", started.elapsed().as_secs_f64());
+        writeln!(told, "{} {claimed}", started.elapsed().as_secs_f64()).expect("memory");
     }
     print!("{told}");
 }

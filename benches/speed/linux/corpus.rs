@@ -130,7 +130,9 @@ impl Corpus {
     /// A file as it was made; number 0 is the plan's own.
     fn text(&self, plan: usize, step: usize) -> String {
         let mut chance = Chance(0x9e37_79b9_7f4a_7c15 ^ (plan as u64 * 64 + step as u64 + 1));
-        (0..8).for_each(|_| drop(chance.next()));
+        for _ in 0..8 {
+            chance.next();
+        }
         // How many steps are done; the plans of the remainders 0, 3, 6 and 9 are not begun.
         let done = match (self.statuses, plan % 12) {
             (Statuses::AllReady, _) | (_, 0 | 3 | 6 | 9) => None,
@@ -172,9 +174,8 @@ fn depends(chance: &mut Chance, corpus: &Corpus, step: usize) -> Vec<String> {
 
 fn plan_text(chance: &mut Chance, plan: usize, done: Option<usize>) -> String {
     let status = match done {
-        None => "draft",
         Some(STEPS) => "completed",
-        Some(_) => "active",
+        _ => "active",
     };
     let mut text = format!("---\nstatus: {status}\n");
     let tags = (chance.pick(&NOUNS), chance.pick(&NOUNS));

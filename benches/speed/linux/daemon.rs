@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::Bench;
 use super::corpus::{Corpus, plan_name, step_id};
 use super::figures::{Bar, Unit, bar, median, share};
-use super::floors::{Echo, pause, stat1};
+use super::floors::{Echo, pause, quiet_disk, stat1};
 use super::ours::{homes, memory};
 use super::walks::QUERY;
 
@@ -106,6 +106,9 @@ pub(crate) fn run(bench: &Bench) {
         after.print();
     }
     if bench.wants("--at-rest") {
+        // What was saved is told first, and looked at twice.
+        daemon.settled();
+        std::thread::sleep(Duration::from_secs(3));
         system_calls(&daemon, if bench.is_quick { 10 } else { 60 });
     }
 }
@@ -139,7 +142,8 @@ fn one_plan(bench: &Bench, corpus: &Corpus, what: [&'static str; 3]) {
         let floor = median(PER_ROUND, |_| bench.ours.hello(&["list", "x"]));
         for (verb, figure) in ["list", "show", "next"].into_iter().zip(&mut figures) {
             let took = median(PER_ROUND, |n| {
-                let plan = (round * PER_ROUND + n) * 7 % corpus.n_plans;
+                // Of these something is next.
+                let plan = corpus.unbegun((round * PER_ROUND + n) * 7);
                 let id = if verb == "show" { step_id(plan, 3) } else { plan_name(plan) };
                 bench.ours.cli(corpus, &[verb, &id])
             });
@@ -158,7 +162,9 @@ fn searches(bench: &Bench, corpus: &Corpus) {
         bar("T10", "search, a word of nearly every file, daemon", "P", 10.0, 3.0, Unit::Milliseconds),
     ];
     let queries = [QUERY, "\"copper lantern\"", "lantern"];
-    queries.iter().for_each(|it| drop(bench.ours.cli(corpus, &["search", it])));
+    for query in queries {
+        bench.ours.cli(corpus, &["search", query]);
+    }
     for _ in 0..bench.rounds {
         let floor = median(PER_ROUND, |_| bench.ours.hello(&["list", "x"]));
         for (figure, query) in figures.iter_mut().zip(queries) {
@@ -184,6 +190,7 @@ fn saves(bench: &Bench, corpus: &Corpus) {
     let echo = Echo::begin(&corpus.beside);
     let mut editor = Saved::begin(bench, corpus);
     for round in 0..bench.rounds {
+        quiet_disk(corpus);
         let mut takes = [Vec::new(), Vec::new(), Vec::new()];
         for n in 1..=SAVES {
             let n = round * SAVES + n;

@@ -198,6 +198,11 @@ fn text(n: usize) -> String {
     format!("---\nstatus: {n:<8}\n---\n{}", "A line of a usual step.\n".repeat(60))
 }
 
+/// Brings to the disk what was written before, so that no fsync of what comes next pays for it.
+pub(crate) fn quiet_disk(corpus: &Corpus) {
+    rustix::fs::syncfs(directory(CWD, &corpus.plans)).expect("it can be synced");
+}
+
 /// Waits a little, so that the one who watches is asleep again.
 pub(crate) fn pause() {
     std::thread::sleep(Duration::from_millis(3));

@@ -117,7 +117,7 @@ fn memory(bench: &Bench) {
         bar("T11", "peak of a cold index with full text", "", 200.0, 96.0, Unit::Mebibytes),
     ];
     let commands: [&[&str]; 3] = [&["next"], &["list"], &["search", QUERY]];
-    for _ in 0..bench.rounds.min(5) {
+    for _ in 0..bench.rounds.min(3) {
         corpus.forget_index();
         figures[0].note(clients::peak_of_a_cold_index(corpus, bench.state()));
         for (figure, command) in figures[1..].iter_mut().zip(commands) {

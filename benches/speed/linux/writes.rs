@@ -10,7 +10,7 @@ use super::Bench;
 use super::corpus::{Corpus, step_id};
 use super::daemon::Daemon;
 use super::figures::{Bar, Figure, Unit, bar, median};
-use super::floors::{Name, replace};
+use super::floors::{Name, quiet_disk, replace};
 use super::ours::{Asks, context};
 
 const PER_ROUND: usize = 40;
@@ -40,6 +40,7 @@ fn resident(bench: &Bench) {
     };
     let mut synced = synced.figure();
     for round in 0..bench.rounds {
+        quiet_disk(corpus);
         let floor = median(PER_ROUND, |n| replace(&corpus.beside, n, Name::MayBeLost));
         let floor_synced = median(PER_ROUND, |n| replace(&corpus.beside, n, Name::Synced));
         let write = median(PER_ROUND, |n| resident_write(bench, corpus, round * PER_ROUND + n));
@@ -70,6 +71,7 @@ fn resident_write(bench: &Bench, corpus: &Corpus, n: usize) -> f64 {
 fn command(bench: &Bench, corpus: &Corpus, what: &'static str) {
     let mut figure: Figure = bar("T7", what, "P+F", 4.0, 1.8, Unit::Milliseconds);
     for round in 0..bench.rounds {
+        quiet_disk(corpus);
         let floor_p = median(PER_ROUND, |_| bench.ours.hello(&["done", "x"]));
         let floor_f = median(PER_ROUND, |n| replace(&corpus.beside, n, Name::MayBeLost));
         let write = median(PER_ROUND, |n| {
