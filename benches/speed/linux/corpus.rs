@@ -184,7 +184,7 @@ fn plan_text(chance: &mut Chance, plan: usize, done: Option<usize>) -> String {
         let _ = writeln!(text, "  - {}", chance.sentence());
     }
     let _ = write!(text, "---\n\n# {} {plan}\n\n", chance.title());
-    body(chance, &mut text, 3);
+    body(chance, &mut text, 5);
     text.push_str("## Steps\n\n");
     for step in 1..=STEPS {
         let _ = writeln!(text, "{step}. [step {step}](step-{step}.md)");
@@ -231,7 +231,7 @@ fn step_text(
     }
     let _ = write!(text, "---\n\n# {}\n\n", chance.title());
     // Two in a hundred are long.
-    let sections = if chance.one_in(50) == 0 { 20 + chance.one_in(30) } else { 2 + chance.one_in(4) };
+    let sections = if chance.one_in(50) == 0 { 20 + chance.one_in(30) } else { 4 + chance.one_in(3) };
     body(chance, &mut text, sections);
     text
 }

@@ -20,7 +20,7 @@ use super::floors::{Echo, pause, quiet_disk, stat1};
 use super::ours::{homes, memory};
 use super::walks::QUERY;
 
-const PER_ROUND: usize = 40;
+const PER_ROUND: usize = 12;
 const SAVES: usize = 200;
 
 /// A process that watches a corpus, until it is dropped.
