@@ -1,0 +1,126 @@
+//! What is measured, in which order, and where; the figures themselves are below, one file a group.
+
+mod claims;
+mod clients;
+mod corpus;
+mod daemon;
+mod figures;
+mod floors;
+mod ours;
+mod walks;
+mod writes;
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use corpus::{Corpus, Statuses};
+use ours::Ours;
+
+/// One run: what was asked for, and the corpora that were made for it.
+struct Bench {
+    wanted: Vec<String>,
+    rounds: usize,
+    is_quick: bool,
+    place: PathBuf,
+    ours: Ours,
+    n_plans: usize,
+    big: OnceLock<Corpus>,
+    small: OnceLock<Corpus>,
+    claimed: OnceLock<Corpus>,
+}
+
+/// Of the small corpus and of the one whose steps are claimed: S.
+const SMALL: usize = 100;
+
+pub(crate) fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|it| it == "--client") {
+        return clients::run(&arguments[1..]);
+    }
+    let asked = Asked::read(&arguments);
+    let temporary = asked.kept.is_none().then(|| tempfile::tempdir().expect("a temporary directory"));
+    let place = temporary.as_ref().map_or_else(PathBuf::new, |it| it.path().to_path_buf());
+    let place = asked.kept.clone().unwrap_or(place);
+    let bench = Bench {
+        ours: Ours::find(&place),
+        wanted: asked.wanted,
+        rounds: if asked.is_quick { 3 } else { 5 },
+        is_quick: asked.is_quick,
+        n_plans: asked.n_plans,
+        big: OnceLock::new(),
+        small: OnceLock::new(),
+        claimed: OnceLock::new(),
+        place,
+    };
+    bench.run();
+}
+
+impl Bench {
+    fn run(&self) {
+        println!("{} plans of 10 steps, {} rounds; medians. x: times its floor.", self.n_plans, self.rounds);
+        figures::print_head();
+        walks::run(self);
+        daemon::run(self);
+        writes::run(self);
+        claims::run(self);
+    }
+
+    fn wants(&self, id: &str) -> bool {
+        let is_check = id == "--at-rest";
+        self.wanted.iter().any(|it| it == id) || (self.wanted.is_empty() && !(is_check && self.is_quick))
+    }
+
+    fn wants_any(&self, ids: &[&str]) -> bool {
+        ids.iter().any(|it| self.wants(it))
+    }
+
+    fn big(&self) -> &Corpus {
+        self.big.get_or_init(|| self.corpus("big", self.n_plans, Statuses::Usual))
+    }
+
+    fn small(&self) -> &Corpus {
+        self.small.get_or_init(|| self.corpus("small", SMALL, Statuses::Usual))
+    }
+
+    fn claimed(&self) -> &Corpus {
+        self.claimed.get_or_init(|| self.corpus("claimed", SMALL, Statuses::AllReady))
+    }
+
+    fn corpus(&self, name: &str, n_plans: usize, statuses: Statuses) -> Corpus {
+        Corpus::make(&self.place.join(format!("{name}-{n_plans}")), n_plans, statuses)
+    }
+
+    fn state(&self) -> &Path {
+        &self.ours.state
+    }
+}
+
+/// The command line of `scripts/bench`.
+struct Asked {
+    wanted: Vec<String>,
+    is_quick: bool,
+    n_plans: usize,
+    /// Where the corpora are, made there if they are not, and left.
+    kept: Option<PathBuf>,
+}
+
+impl Asked {
+    fn read(arguments: &[String]) -> Self {
+        let mut asked = Self { wanted: Vec::new(), is_quick: false, n_plans: 0, kept: None };
+        let mut rest = arguments.iter();
+        while let Some(it) = rest.next() {
+            match (it.as_str(), it.parse()) {
+                ("--quick", _) => asked.is_quick = true,
+                // Cargo says so to every benchmark.
+                ("--bench", _) => {}
+                ("--keep", _) => asked.kept = rest.next().map(PathBuf::from),
+                (_, Ok(n_plans)) => asked.n_plans = n_plans,
+                (id, _) => asked.wanted.push(id.to_owned()),
+            }
+        }
+        if asked.n_plans == 0 {
+            asked.n_plans = if asked.is_quick { 1_000 } else { 10_000 };
+        }
+        asked
+    }
+}

@@ -1,0 +1,117 @@
+//! T8 and T9: eight who claim steps of S at once, as resident processes and as one process a claim.
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use super::Bench;
+use super::clients::{Work, together};
+use super::corpus::Corpus;
+use super::daemon::Daemon;
+use super::figures::{Bar, Unit, bar, share};
+use super::floors::quiet_disk;
+use super::ours::Asks;
+
+const CLIENTS: usize = 8;
+
+/// Of one client in one round; 8 times that is less than there are steps.
+const TURNS: usize = 20;
+const PROCESSES: usize = 12;
+
+pub(crate) fn run(bench: &Bench) {
+    if bench.wants("T8") {
+        resident(
+            bench,
+            Asks::Nobody,
+            ["claims, 8 resident processes, S, no daemon", "their p99 wait", "their worst wait"],
+        );
+        let _daemon = Daemon::start(bench, bench.claimed());
+        resident(
+            bench,
+            Asks::Daemon,
+            ["claims, 8 resident processes, S, daemon alive", "their p99 wait", "their worst wait"],
+        );
+    }
+    if bench.wants("T9") {
+        processes(bench, "claims, 8 CLI processes, S, no daemon");
+        let _daemon = Daemon::start(bench, bench.claimed());
+        processes(bench, "claims, 8 CLI processes, S, daemon alive");
+    }
+}
+
+fn resident(bench: &Bench, asks: Asks, [what, p99, worst]: [&'static str; 3]) {
+    let corpus = bench.claimed();
+    let wait = |what, goal| {
+        Bar { id: "T8", what, floor: "fair share", must: None, goal, unit: Unit::Milliseconds }.figure()
+    };
+    let mut rate = bar("T8", what, "C", 0.2, 0.5, Unit::PerSecond);
+    let (mut p99, mut worst) = (wait(p99, Some(8.0)), wait(worst, None));
+    for _ in 0..bench.rounds {
+        corpus.restore();
+        // Whatever is to be indexed is indexed.
+        bench.ours.cli(corpus, &["list"]);
+        quiet_disk(corpus);
+        let floor = together(Work::Replace, corpus, bench.state(), CLIENTS, TURNS);
+        quiet_disk(corpus);
+        let ours = together(Work::Claim(asks), corpus, bench.state(), CLIENTS, TURNS);
+        check_distinct(&ours.claimed);
+        let n = ours.waits.len() as f64;
+        rate.add(n / ours.seconds, n / floor.seconds);
+        // What each would wait if all took turns.
+        let fair = ours.seconds / n * CLIENTS as f64;
+        p99.add(share(&ours.waits, 0.99), fair);
+        worst.add(share(&ours.waits, 1.0), fair);
+    }
+    corpus.restore();
+    rate.print();
+    p99.print();
+    worst.print();
+}
+
+fn check_distinct(claimed: &[String]) {
+    let distinct: HashSet<_> = claimed.iter().collect();
+    assert_eq!(distinct.len(), claimed.len(), "a step was handed out twice");
+}
+
+fn processes(bench: &Bench, what: &'static str) {
+    let corpus = bench.claimed();
+    let mut figure = bar("T9", what, "bare+F", 0.25, 0.6, Unit::PerSecond);
+    for _ in 0..bench.rounds {
+        corpus.restore();
+        bench.ours.cli(corpus, &["list"]);
+        let bare = |worker: usize, n: usize| {
+            let path = corpus.beside.join(format!("bare-{worker}-{n}"));
+            bench.ours.hello(&["save", path.to_str().expect("a plain name")]);
+        };
+        quiet_disk(corpus);
+        let floor = eight(&bare);
+        let by = |worker: usize, _| {
+            bench.ours.cli(corpus, &["claim", "--by", &format!("worker-{worker}")]);
+        };
+        quiet_disk(corpus);
+        let ours = eight(&by);
+        assert_eq!(in_progress(corpus), CLIENTS * PROCESSES, "every claim is in a file");
+        figure.add(ours, floor);
+    }
+    corpus.restore();
+    figure.print();
+}
+
+/// How many processes a second eight at a time are.
+fn eight(start: &(dyn Fn(usize, usize) + Sync)) -> f64 {
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        for worker in 0..CLIENTS {
+            scope.spawn(move || (0..PROCESSES).for_each(|n| start(worker, n)));
+        }
+    });
+    (CLIENTS * PROCESSES) as f64 / started.elapsed().as_secs_f64()
+}
+
+fn in_progress(corpus: &Corpus) -> usize {
+    let is_claimed = |(plan, step)| {
+        let text = std::fs::read_to_string(corpus.path(plan, step)).expect("it is there");
+        text.contains("status: in_progress")
+    };
+    let all = (0..corpus.n_plans).flat_map(|plan| (1..=10).map(move |step| (plan, step)));
+    all.filter(|it| is_claimed(*it)).count()
+}

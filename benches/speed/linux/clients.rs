@@ -1,0 +1,118 @@
+//! The same program as a resident process among others: what it does, and how it is started.
+
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use planwatch::engine::claim::{ClaimRequest, claim};
+use planwatch::engine::refresh::refresh;
+
+use super::corpus::Corpus;
+use super::floors::locked_replace;
+use super::ours::{Asks, context, memory};
+
+/// What a client does again and again.
+#[derive(Clone, Copy)]
+pub(crate) enum Work {
+    /// C.
+    Replace,
+    Claim(Asks),
+}
+
+/// What all clients together did.
+pub(crate) struct Done {
+    /// Wall-clock seconds from the word to go until the last one was ready.
+    pub(crate) seconds: f64,
+    /// Seconds of every single turn.
+    pub(crate) waits: Vec<f64>,
+    /// What was claimed.
+    pub(crate) claimed: Vec<String>,
+}
+
+/// `--client WORK PLANS BESIDE STATE NUMBER TURNS`: says `ready`, waits for a line, and tells each turn at its end.
+pub(crate) fn run(arguments: &[String]) {
+    let [work, plans, beside, state, number, turns] = arguments else {
+        panic!("a client is told everything")
+    };
+    let (plans, beside, state) = (Path::new(plans), Path::new(beside), Path::new(state));
+    if work == "index" {
+        drop(refresh(&context(plans, state, "bench", Asks::Nobody)).expect("it can be read"));
+        println!("{}", memory(std::process::id(), "VmHWM").expect("Linux tells it"));
+        return;
+    }
+    let (number, turns): (usize, usize) =
+        (number.parse().expect("a number"), turns.parse().expect("a number"));
+    let by = format!("worker-{number}");
+    let asks = if work == "claim-daemon" { Asks::Daemon } else { Asks::Nobody };
+    println!("ready");
+    std::io::stdin().read_line(&mut String::new()).expect("a word");
+    let mut told = String::new();
+    for turn in 0..turns {
+        let started = Instant::now();
+        let claimed = match work.as_str() {
+            "replace" => {
+                locked_replace(beside, number * turns + turn);
+                String::new()
+            }
+            _ => one_claim(plans, state, &by, asks),
+        };
+        writeln!(told, "{} {claimed}", started.elapsed().as_secs_f64()).expect("memory");
+    }
+    print!("{told}");
+}
+
+fn one_claim(plans: &Path, state: &Path, by: &str, asks: Asks) -> String {
+    let report =
+        claim(&context(plans, state, by, asks), &ClaimRequest::default()).expect("it can be claimed");
+    let step = report.step.expect("there are enough steps");
+    step["id"].as_str().expect("it has an id").to_owned()
+}
+
+fn start(work: &str, corpus: &Corpus, state: &Path, number: usize, turns: usize) -> Child {
+    let mut command = Command::new(std::env::current_exe().expect("it runs"));
+    command.args(["--client", work]).args([&corpus.plans, &corpus.beside]).arg(state);
+    command.args([number.to_string(), turns.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command.spawn().expect("it starts")
+}
+
+/// Lets resident processes do the same at the same time.
+pub(crate) fn together(work: Work, corpus: &Corpus, state: &Path, clients: usize, turns: usize) -> Done {
+    let name = match work {
+        Work::Replace => "replace",
+        Work::Claim(Asks::Nobody) => "claim",
+        Work::Claim(Asks::Daemon) => "claim-daemon",
+    };
+    let mut running: Vec<_> = (0..clients)
+        .map(|number| {
+            let mut child = start(name, corpus, state, number, turns);
+            let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
+            output.read_line(&mut String::new()).expect("it says that it is ready");
+            (child, output)
+        })
+        .collect();
+    let started = Instant::now();
+    for (child, _) in &mut running {
+        child.stdin.take().expect("it is piped").write_all(b"go\n").expect("it waits");
+    }
+    let mut told = String::new();
+    for (_, output) in &mut running {
+        output.read_to_string(&mut told).expect("it tells");
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    for (child, _) in &mut running {
+        assert!(child.wait().expect("it is ours").success(), "a client failed");
+    }
+    let lines: Vec<_> = told.lines().filter_map(|it| it.split_once(' ')).collect();
+    assert_eq!(lines.len(), clients * turns, "every turn is told");
+    let waits = lines.iter().map(|it| it.0.parse().expect("seconds")).collect();
+    let claimed = lines.iter().map(|it| it.1.to_owned()).filter(|it| !it.is_empty()).collect();
+    Done { seconds, waits, claimed }
+}
+
+/// The most memory, in MiB, of a process that does nothing but bring an index that is not there up to date.
+pub(crate) fn peak_of_a_cold_index(corpus: &Corpus, state: &Path) -> f64 {
+    let output = start("index", corpus, state, 0, 0).wait_with_output().expect("it is ours");
+    String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number")
+}

@@ -1,0 +1,122 @@
+//! planwatch as it is measured: the command line, and the library in a resident process.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use planwatch::disk::{PlansDir, RealDisk};
+use planwatch::engine::config::Config;
+use planwatch::engine::context::{Context, Freshness, Here, Reading};
+use planwatch::serve::{Homes, client};
+
+use super::corpus::Corpus;
+
+/// The programs, and the directory of planwatch's own state.
+pub(crate) struct Ours {
+    pub(crate) binary: PathBuf,
+    pub(crate) hello: PathBuf,
+    pub(crate) state: PathBuf,
+}
+
+impl Ours {
+    pub(crate) fn find(place: &Path) -> Self {
+        let program = |name: &str| PathBuf::from(std::env::var_os(name).expect("scripts/bench names it"));
+        Self {
+            binary: program("PLANWATCH_BIN"),
+            hello: program("PLANWATCH_HELLO"),
+            state: place.join("state"),
+        }
+    }
+
+    fn prepared(&self, program: &Path, arguments: &[&str], directory: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(directory);
+        command.env("XDG_STATE_HOME", &self.state).env("PLANWATCH_BY", "bench");
+        command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_OPTIONAL_LOCKS", "0");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    fn seconds(&self, program: &Path, arguments: &[&str], directory: &Path) -> f64 {
+        let mut command = self.prepared(program, arguments, directory);
+        let started = Instant::now();
+        let status = command.status().expect("it starts");
+        let took = started.elapsed().as_secs_f64();
+        assert!(status.success(), "{} {arguments:?} failed in {}", program.display(), directory.display());
+        took
+    }
+
+    /// The seconds that a command takes.
+    pub(crate) fn cli(&self, corpus: &Corpus, arguments: &[&str]) -> f64 {
+        self.seconds(&self.binary, arguments, &corpus.home)
+    }
+
+    /// P: the seconds of a program that does nothing but read its arguments.
+    pub(crate) fn hello(&self, arguments: &[&str]) -> f64 {
+        self.seconds(&self.hello, arguments, Path::new("/"))
+    }
+
+    pub(crate) fn git_status(&self, directory: &Path) -> f64 {
+        self.seconds(Path::new("git"), &["status", "--porcelain"], directory)
+    }
+
+    pub(crate) fn output(&self, corpus: &Corpus, arguments: &[&str]) -> String {
+        let mut command = self.prepared(&self.binary, arguments, &corpus.home);
+        let output = command.stdout(Stdio::piped()).output().expect("it starts");
+        assert!(output.status.success(), "{arguments:?} failed");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// The most memory that a command had, in MiB; looked at every half millisecond, for the kernel forgets it at the end.
+    pub(crate) fn peak(&self, corpus: &Corpus, arguments: &[&str]) -> f64 {
+        let mut child = self.prepared(&self.binary, arguments, &corpus.home).spawn().expect("it starts");
+        let mut peak = 0.0;
+        while child.try_wait().expect("it is ours").is_none() {
+            peak = memory(child.id(), "VmHWM").map_or(peak, |it| it.max(peak));
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        peak
+    }
+}
+
+/// A line of `/proc/PID/status`, in MiB; none once the process has ended.
+pub(crate) fn memory(pid: u32, line: &str) -> Option<f64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|it| it.strip_prefix(line)?.strip_prefix(':'))?;
+    line.trim().strip_suffix(" kB")?.parse::<f64>().ok().map(|it| it / 1024.0)
+}
+
+/// Where sockets may be; the same as the command line has it.
+pub(crate) fn homes() -> Homes {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|it| !it.is_empty());
+    Homes { runtime: runtime.map(PathBuf::from), temporary: PathBuf::from("/tmp") }
+}
+
+/// Whether a resident process asks the daemon.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asks {
+    Nobody,
+    Daemon,
+}
+
+/// The surroundings of one request of a resident process.
+pub(crate) fn context(plans: &Path, state: &Path, by: &str, asks: Asks) -> Context {
+    let plans = PlansDir::open(Arc::new(RealDisk), plans, Some(state)).expect("it is there");
+    let root = plans.root().to_path_buf();
+    let freshness = match asks {
+        Asks::Nobody => Freshness::Unknown,
+        Asks::Daemon => Freshness::KnownBy(Box::new(move || client::fresh(&root, &homes()))),
+    };
+    Context {
+        plans,
+        now: "2026-11-21T12:00:00Z".parse().expect("a time"),
+        by: by.to_owned(),
+        config: Config::default(),
+        reading: Reading::Index,
+        freshness,
+        here: Here::default(),
+        tell: Box::new(|_| {}),
+    }
+}
