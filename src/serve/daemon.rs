@@ -2,6 +2,7 @@
 
 mod cookies;
 mod indexing;
+mod neighbours;
 mod own;
 mod telling;
 
@@ -28,6 +29,7 @@ use crate::serve::watch::{End, Inbox, Listener, Message};
 use crate::serve::wire::{Answer, Ask, Status};
 
 use cookies::Waiting;
+use neighbours::Around;
 use own::Own;
 use telling::Untold;
 
@@ -48,6 +50,8 @@ pub(super) struct Daemon<'a> {
     identity: Option<(u64, u64)>,
     since: Time,
     known: BTreeMap<PlanId, KnownPlan>,
+    /// None where it could not be learnt.
+    around: Option<Around>,
     /// The commit of the index that holds everything that events told of so far.
     sure: Option<Generation>,
     dirty: Dirty,
@@ -98,6 +102,7 @@ impl<'a> Daemon<'a> {
             identity: now.plans.identity(),
             since: now.now,
             known: BTreeMap::new(),
+            around: None,
             sure: None,
             dirty: Dirty::default(),
             untold: BTreeMap::new(),
@@ -225,7 +230,7 @@ impl<'a> Daemon<'a> {
 
     fn asked(&mut self, asked: Asked) -> Flow {
         match asked.ask {
-            Ask::Sync => self.wait_for_cookie(Some(asked)),
+            Ask::Sync | Ask::Around(_) => self.wait_for_cookie(Some(asked)),
             Ask::Status => drop(asked.reply.try_send(Answer::Status(self.status()))),
             Ask::Events => {
                 if asked.reply.try_send(Answer::Status(self.status())).is_ok() {

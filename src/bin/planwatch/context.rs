@@ -16,9 +16,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use etcetera::BaseStrategy;
 use planwatch::disk::{Disk, PlansDir, RealDisk, read_file};
 use planwatch::engine::config::CONFIG_FILE;
-use planwatch::engine::context::{Context, Freshness, Here, Reading};
+use planwatch::engine::context::{Context, Freshness, Here, Neighbours, Reading, Witness};
 use planwatch::engine::error::Error;
 use planwatch::engine::workspace::{self, Workspace, WorkspaceRequest};
+use planwatch::index::Generation;
+use planwatch::plan::id::PlanId;
 use planwatch::plan::time::Time;
 use planwatch::serve::{Homes, client};
 use planwatch::text::line_index::line_text;
@@ -172,8 +174,7 @@ impl Session {
         let state = etcetera::choose_base_strategy().ok().and_then(|it| it.state_dir());
         let plans = PlansDir::open(Arc::clone(&self.disk), plans, state.as_deref())?;
         let output = self.output.clone();
-        let root = plans.root().to_path_buf();
-        let freshness = Freshness::KnownBy(Box::new(move || client::fresh(&root, &homes())));
+        let freshness = Freshness::KnownBy(Box::new(Daemon { root: plans.root().to_path_buf() }));
         Ok(Context {
             plans,
             now: now(),
@@ -189,6 +190,21 @@ impl Session {
             },
             tell: Box::new(move |notice| output.notice(&notice)),
         })
+    }
+}
+
+/// The daemon of a plans directory, if one runs.
+struct Daemon {
+    root: PathBuf,
+}
+
+impl Witness for Daemon {
+    fn commit(&self) -> Option<Generation> {
+        client::fresh(&self.root, &homes())
+    }
+
+    fn neighbours(&self, plan: &PlanId) -> Option<Neighbours> {
+        client::neighbours(&self.root, &homes(), plan)
     }
 }
 
