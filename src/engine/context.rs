@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use crate::disk::PlansDir;
 use crate::engine::config::Config;
-use crate::index::Generation;
+use crate::index::{Generation, Key};
+use crate::plan::id::PlanId;
 use crate::plan::time::Time;
 
 /// The surroundings of one request. A long-running surface makes one for each request.
@@ -33,8 +34,35 @@ pub enum Reading {
 pub enum Freshness {
     /// Nobody: the files are looked at.
     Unknown,
-    /// Whoever is asked here, at most once an answer: the commit of the index that is known to be right, or none.
-    KnownBy(Box<dyn Fn() -> Option<Generation> + Send + Sync>),
+    KnownBy(Box<dyn Witness>),
+}
+
+/// Somebody who sees every change of the files; what is answered holds all that was finished before the question.
+pub trait Witness: Send + Sync {
+    /// The commit of the index that is known to be right; asked at most once an answer.
+    fn commit(&self) -> Option<Generation>;
+
+    /// What lies around a plan, so that the names of all plans need not be read.
+    fn neighbours(&self, _plan: &PlanId) -> Option<Neighbours> {
+        None
+    }
+}
+
+impl<F: Fn() -> Option<Generation> + Send + Sync> Witness for F {
+    fn commit(&self) -> Option<Generation> {
+        self()
+    }
+}
+
+/// The directories that an answer about one plan has to know of beside those that the plan names itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Neighbours {
+    /// Those whose names some systems take for the plan's, its own among them.
+    pub spellings: Vec<Key>,
+    /// All whose names are not ASCII, so that another spelling of them may be meant by an id.
+    pub odd: Vec<Key>,
+    /// Live plans with steps that wait for one of its steps.
+    pub waiting: Vec<Key>,
 }
 
 /// What tells which plan is meant when none is named.

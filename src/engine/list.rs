@@ -80,6 +80,7 @@ fn plans(context: &Context, request: &ListRequest) -> Result<ListReport, Error> 
         .partition(|it| is_shown(it, request, &statuses));
     let shown = shown.into_iter().map(|it| shaper.plan(it)).collect();
     let hidden = if request.status.is_empty() { hidden.len() } else { 0 };
+    load::let_go(plans);
     Ok(ListReport::Plans { plans: shown, hidden })
 }
 

@@ -1,6 +1,7 @@
 //! Plans into memory: all of them, through the index or from the files, or the few that a write needs.
 
 mod around;
+mod decode;
 mod files;
 mod parallel;
 mod refresh;
@@ -15,7 +16,7 @@ use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::leases::Leases;
 use crate::engine::resolve::Side;
-use crate::index::Stamp;
+use crate::index::{Key, Stamp};
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
@@ -27,7 +28,7 @@ use crate::plan::time::Time;
 
 pub(crate) use around::{Own, around};
 pub(crate) use refresh::{Fresh, IndexState, Wanted, fresh, fresh_of, index_state, looked, reindex};
-pub(crate) use some::some;
+pub(crate) use some::{some, some_and_waiting};
 pub(crate) use text::{Record, search};
 
 /// Loads all plans as they are now, live and archived, with every problem between them.
@@ -46,6 +47,12 @@ pub(crate) fn as_filed(context: &Context) -> Plans {
 pub(crate) fn all_and_problems(context: &Context) -> (Plans, Vec<Problem>) {
     let Fresh { plans, problems, .. } = looked(context, Wanted::Plans);
     (Leases::of(context).tell(Plans::judged(plans)), problems)
+}
+
+/// Gives the memory of many plans back in a thread of its own: who has the answer need not wait for that.
+pub(crate) fn let_go(plans: Plans) {
+    // Where there is no thread to be had the plans go here and now.
+    std::thread::Builder::new().name("let go".to_owned()).spawn(move || drop(plans)).ok();
 }
 
 /// A content hash as files and surfaces show it.
@@ -75,8 +82,16 @@ enum Meaning {
 fn found_in(context: &Context, scan: &disk::Scan) -> Vec<Found> {
     let mut all: Vec<_> = scan.entries.iter().filter_map(found).collect();
     all.extend(scan.trouble.iter().filter_map(|it| found_trouble(context, it)));
-    all.sort_by(|a, b| a.path.cmp(&b.path));
+    // In one directory, which most are, only what follows its name tells them apart.
+    let shared = shared_directory(&all);
+    all.sort_unstable_by(|a, b| a.path.as_bytes()[shared..].cmp(&b.path.as_bytes()[shared..]));
     all
+}
+
+/// How many bytes all paths begin with alike: the directory of the first, or none.
+fn shared_directory(all: &[Found]) -> usize {
+    let directory = all.first().map_or("", |it| &it.path[..it.path.rfind('/').map_or(0, |at| at + 1)]);
+    if all.iter().all(|it| it.path.starts_with(directory)) { directory.len() } else { 0 }
 }
 
 fn found_trouble(context: &Context, trouble: &disk::Trouble) -> Option<Found> {
@@ -214,6 +229,11 @@ pub(crate) fn plan_at(context: &Context, id: &PlanId, side: Side) -> Result<Opti
         return Ok(None);
     }
     Ok(Some(read::read_plan(&PlanId::new(name), is_archived, &sources, &context.config.words, Bodies::Keep)))
+}
+
+/// Reads one plan directory by its exact name, without bodies; none if there is no plan in it.
+pub(crate) fn in_directory(context: &Context, key: &Key) -> Option<Plan> {
+    PlanId::is_plan_name(&key.name).then(|| files::read_plan(context, key, Bodies::Drop)).flatten()
 }
 
 /// Finds a plan's directory, live before archived, also where its name is spelled in another normal form.

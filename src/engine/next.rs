@@ -59,11 +59,10 @@ pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Erro
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
     let Some(id) = plan else {
-        return Ok(among(
-            &shaper,
-            &plans.live().collect::<Vec<_>>(),
-            &rules::candidates(&plans, context.now),
-        ));
+        let live: Vec<_> = plans.live().collect();
+        let report = among(&shaper, &live, &rules::candidates(&plans, context.now));
+        load::let_go(plans);
+        return Ok(report);
     };
     let plan = plans.get(&id).ok_or_else(|| load::missing(context, &id))?;
     if plan.kind == PlanKind::Program && !plan.is_archived {

@@ -101,8 +101,7 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
     let (target, side) = resolve::for_reading(context, &request.id)?;
     let plans = match &target {
         Target::Plan(id) => load::some(context, id)?,
-        // Any plan may have a step that waits for this one.
-        Target::Step(_) => load::all(context)?,
+        Target::Step(_) => load::some_and_waiting(context, target.plan())?,
     };
     let plan =
         resolve::plan_at(&plans, target.plan(), side).ok_or_else(|| load::missing(context, target.plan()))?;
@@ -112,9 +111,10 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
     // The index holds no texts for this, and one plan is quickly read.
-    let texts = load::plan_at(context, &plan.id, side)?.unwrap_or_else(|| plan.clone());
+    let read_again = if has_texts(plan) { None } else { load::plan_at(context, &plan.id, side)? };
+    let texts = read_again.as_ref().unwrap_or(plan);
     match target {
-        Target::Plan(_) => Ok(ShowReport::Plan(Box::new(shown_plan(&shaper, plan, &texts, request.full)))),
+        Target::Plan(_) => Ok(ShowReport::Plan(Box::new(shown_plan(&shaper, plan, texts, request.full)))),
         Target::Step(named) => {
             let step = resolve::shown_step(plan, &named)?;
             let text = texts.steps.iter().find(|it| it.path == step.path);
@@ -131,6 +131,10 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
             Ok(ShowReport::Step(Box::new(shown)))
         }
     }
+}
+
+fn has_texts(plan: &Plan) -> bool {
+    !plan.body.is_empty() || plan.steps.iter().any(|it| !it.body.is_empty())
 }
 
 fn shown_plan(shaper: &Shaper<'_>, plan: &Plan, texts: &Plan, full: bool) -> ShownPlan {

@@ -285,7 +285,7 @@ impl Stored for usize {
     }
 }
 
-fn put_text(text: &str, out: &mut Vec<u8>) {
+pub(super) fn put_text(text: &str, out: &mut Vec<u8>) {
     text.len().put(out);
     out.extend(text.as_bytes());
 }

@@ -129,7 +129,7 @@ impl Head {
     }
 
     /// Reads the plan out of its data, which must be what was put beside this head.
-    pub(super) fn plan(&self, data: &[u8]) -> Result<Plan, IndexError> {
+    pub fn plan(&self, data: &[u8]) -> Result<Plan, IndexError> {
         if half(&blake3::hash(data)) != self.version {
             return Err(IndexError::damaged("a plan's data are not those that were written"));
         }
@@ -141,7 +141,7 @@ impl Head {
 pub fn stamps<'a>(files: impl Iterator<Item = (&'a str, Stamp)>) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     for (name, stamp) in files {
-        name.to_owned().put(&mut out);
+        data::put_text(name, &mut out);
         stamp.put(&mut out);
     }
     out

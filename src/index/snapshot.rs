@@ -44,6 +44,16 @@ impl<'a> Snapshot<'a> {
         self.noted(plan(&self.transaction, head))
     }
 
+    /// Returns the data of a plan, from which [`Head::plan`] makes it in any thread.
+    pub fn data(&self, head: &Head) -> Result<Vec<u8>, IndexError> {
+        self.noted(data(&self.transaction, head))
+    }
+
+    /// As an answer of this snapshot's that was made of its data elsewhere.
+    pub fn judged<T>(&self, made: Result<T, IndexError>) -> Result<T, IndexError> {
+        self.noted(made)
+    }
+
     /// Returns all plans, unjudged, in the order of [`Plans`], their bodies empty.
     pub fn load(&self) -> Result<Vec<Plan>, IndexError> {
         let plans = self.heads()?.iter().map(|it| self.plan(it)).collect::<Result<Vec<_>, _>>()?;
@@ -124,8 +134,20 @@ fn head(row: &Row<'_>) -> Result<Head, IndexError> {
 }
 
 fn plan(connection: &Connection, head: &Head) -> Result<Plan, IndexError> {
+    with_data(connection, head, |it| head.plan(it))
+}
+
+fn data(connection: &Connection, head: &Head) -> Result<Vec<u8>, IndexError> {
+    with_data(connection, head, |it| Ok(it.to_vec()))
+}
+
+fn with_data<T>(
+    connection: &Connection,
+    head: &Head,
+    make: impl FnOnce(&[u8]) -> Result<T, IndexError>,
+) -> Result<T, IndexError> {
     let mut statement = connection.prepare_cached("SELECT data FROM plan_data WHERE id = ?1")?;
     let mut rows = statement.query([head.id])?;
     let row = rows.next()?.ok_or_else(|| IndexError::damaged("a plan has no data"))?;
-    head.plan(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?)
+    make(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?)
 }

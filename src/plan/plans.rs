@@ -47,7 +47,8 @@ impl Plans {
     /// Takes all plans of a directory and adds the problems that only all of them together show.
     pub fn judged(plans: Vec<Plan>) -> Self {
         let mut judged = Self::new(plans);
-        let found = [judged.missing_dependencies(), judged.cycles()].concat();
+        let graph = Graph::of(&judged);
+        let found = [judged.missing_dependencies(&graph), judged.cycles(&graph)].concat();
         for (plan, step, problem) in found {
             judged.plans[plan].steps[step].problems.push(problem);
         }
@@ -116,18 +117,12 @@ impl Plans {
         self.live().filter(move |it| it.program.as_ref() == Some(program))
     }
 
-    fn missing_dependencies(&self) -> Vec<(usize, usize, Problem)> {
-        let mut found = Vec::new();
-        let finder = Finder::of(self);
-        for (at, plan) in self.plans.iter().enumerate() {
-            let own = self.place(&plan.id);
-            for (nth, step) in plan.steps.iter().enumerate() {
-                let is_missing = |it: &StepId| finder.node(plan, own, it).is_none();
-                let missing = step.depends.iter().enumerate().filter(|(_, it)| is_missing(it));
-                found.extend(missing.map(|(n, it)| (at, nth, self.missing_dependency(step, n, it))));
-            }
-        }
-        found
+    fn missing_dependencies(&self, graph: &Graph<'_>) -> Vec<(usize, usize, Problem)> {
+        let problem = |(node, nth): &(usize, usize)| {
+            let (step, (plan, at)) = (graph.steps[*node], graph.places[*node]);
+            (plan, at, self.missing_dependency(step, *nth, &step.depends[*nth]))
+        };
+        graph.missing.iter().map(problem).collect()
     }
 
     fn missing_dependency(&self, step: &Step, nth: usize, missing: &StepId) -> Problem {
@@ -187,8 +182,7 @@ impl Plans {
             .collect()
     }
 
-    fn cycles(&self) -> Vec<(usize, usize, Problem)> {
-        let graph = Graph::of(self);
+    fn cycles(&self, graph: &Graph<'_>) -> Vec<(usize, usize, Problem)> {
         let mut found = Vec::new();
         for cycle in graph.cycles() {
             // A long circle is not spelled out for each of its steps.
@@ -226,6 +220,8 @@ struct Graph<'a> {
     steps: Vec<&'a Step>,
     places: Vec<(usize, usize)>,
     edges: Vec<Vec<usize>>,
+    /// Which dependencies of which steps lead nowhere.
+    missing: Vec<(usize, usize)>,
 }
 
 /// Numbers the steps of all plans in their order, and finds the one that an id means.
@@ -255,13 +251,22 @@ impl<'a> Finder<'a> {
 impl<'a> Graph<'a> {
     fn of(plans: &'a Plans) -> Self {
         let finder = Finder::of(plans);
-        let mut graph = Self { steps: Vec::new(), places: Vec::new(), edges: Vec::new() };
+        let (steps, places, edges, missing) = Default::default();
+        let mut graph = Self { steps, places, edges, missing };
         for (at, plan) in plans.plans.iter().enumerate() {
             let own = plans.place(&plan.id);
             for (nth, step) in plan.steps.iter().enumerate() {
                 graph.steps.push(step);
                 graph.places.push((at, nth));
-                graph.edges.push(step.depends.iter().filter_map(|it| finder.node(plan, own, it)).collect());
+                let node = graph.edges.len();
+                let mut edges = Vec::with_capacity(step.depends.len());
+                for (n, id) in step.depends.iter().enumerate() {
+                    match finder.node(plan, own, id) {
+                        Some(found) => edges.push(found),
+                        None => graph.missing.push((node, n)),
+                    }
+                }
+                graph.edges.push(edges);
             }
         }
         graph

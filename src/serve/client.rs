@@ -11,10 +11,12 @@ use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 
-use crate::index::Generation;
+use crate::engine::context::Neighbours;
+use crate::index::{Generation, Key};
+use crate::plan::id::PlanId;
 use crate::serve::changes::Event;
 use crate::serve::place::{self, Homes};
-use crate::serve::wire::{self, Answer, Ask, Status};
+use crate::serve::wire::{self, Answer, Around, Ask, Status};
 
 /// Beyond this a command looks at the files itself.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -46,6 +48,19 @@ pub fn fresh(root: &Path, homes: &Homes) -> Option<Generation> {
         Answer::Sync { fresh: true, generation } => generation?.parse().ok(),
         _ => None,
     }
+}
+
+/// Returns what lies around a plan, every change included that was finished before this was asked, if a daemon knows.
+pub fn neighbours(root: &Path, homes: &Homes, plan: &PlanId) -> Option<Neighbours> {
+    let ask = Ask::Around(plan.as_str().to_owned());
+    let Answer::Around { around: Some(around) } = Client::connect(root, homes)?.ask(ask)? else {
+        return None;
+    };
+    let Around { spellings, odd, waiting } = around;
+    let keys = |of: Vec<(bool, String)>| {
+        of.into_iter().map(|(is_archived, name)| Key { is_archived, name }).collect()
+    };
+    Some(Neighbours { spellings: keys(spellings), odd: keys(odd), waiting: keys(waiting) })
 }
 
 impl Client {

@@ -2,6 +2,7 @@
 
 mod cookies;
 mod indexing;
+mod neighbours;
 mod own;
 mod telling;
 
@@ -29,6 +30,7 @@ use crate::serve::watch::{End, Inbox, Listener, Message};
 use crate::serve::wire::{Answer, Ask, Status};
 
 use cookies::Waiting;
+use neighbours::Around;
 use own::Own;
 use telling::Untold;
 
@@ -51,6 +53,8 @@ pub(super) struct Daemon<'a> {
     known: BTreeMap<PlanId, KnownPlan>,
     /// Writes of planwatch that were told, or came before: the same text again is somebody else's doing.
     credited: HashSet<OwnWrite>,
+    /// None where it could not be learnt.
+    around: Option<Around>,
     /// The commit of the index that holds everything that events told of so far.
     sure: Option<Generation>,
     dirty: Dirty,
@@ -102,6 +106,7 @@ impl<'a> Daemon<'a> {
             since: now.now,
             known: BTreeMap::new(),
             credited: now.plans.own_writes().into_iter().collect(),
+            around: None,
             sure: None,
             dirty: Dirty::default(),
             untold: BTreeMap::new(),
@@ -229,7 +234,7 @@ impl<'a> Daemon<'a> {
 
     fn asked(&mut self, asked: Asked) -> Flow {
         match asked.ask {
-            Ask::Sync => self.wait_for_cookie(Some(asked)),
+            Ask::Sync | Ask::Around(_) => self.wait_for_cookie(Some(asked)),
             Ask::Status => drop(asked.reply.try_send(Answer::Status(self.status()))),
             Ask::Events => {
                 if asked.reply.try_send(Answer::Status(self.status())).is_ok() {

@@ -11,11 +11,13 @@ pub(super) const VERSION: u32 = 1;
 /// No line is longer that is meant well.
 const LINE_LIMIT: u64 = 4 << 20;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Ask {
     /// Whether every change that was finished before this request is in the index.
     Sync,
+    /// What lies around the plan of this id, every change included that was finished before this request.
+    Around(String),
     Status,
     /// Every event from here on, after the status.
     Events,
@@ -23,10 +25,18 @@ pub(super) enum Ask {
     Stop,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Request {
     pub(super) version: u32,
     pub(super) request: Ask,
+}
+
+/// Directories by whether they are archived and by name; see `engine::context::Neighbours`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Around {
+    pub(super) spellings: Vec<(bool, String)>,
+    pub(super) odd: Vec<(bool, String)>,
+    pub(super) waiting: Vec<(bool, String)>,
 }
 
 /// How a daemon is.
@@ -51,6 +61,10 @@ pub(super) enum Answer {
     Sync {
         fresh: bool,
         generation: Option<String>,
+    },
+    /// None if nobody can say.
+    Around {
+        around: Option<Around>,
     },
     Status(Status),
     Event {
@@ -126,8 +140,9 @@ mod tests {
 
     #[test]
     fn what_is_said_is_understood() {
-        for ask in [Ask::Sync, Ask::Status, Ask::Events, Ask::Stop] {
-            let line = request_line(ask);
+        let around = Ask::Around("Prüfung:1".to_owned());
+        for ask in [Ask::Sync, around, Ask::Status, Ask::Events, Ask::Stop] {
+            let line = request_line(ask.clone());
             assert_eq!(read_request(&mut BufReader::new(line.as_slice())).unwrap(), Some(ask));
         }
         let status = Status {
@@ -141,6 +156,7 @@ mod tests {
         };
         let answers = [
             Answer::Sync { fresh: true, generation: Some("7.aa".into()) },
+            Answer::Around { around: None },
             Answer::Status(status),
             Answer::Event { event: serde_json::json!({"id": "a:1"}) },
             Answer::End { why: "stopped".into() },

@@ -60,7 +60,7 @@ fn cold(bench: &Bench) {
         }
         let floor = read2(corpus);
         corpus.forget_index();
-        let request = SearchRequest { query: QUERY.to_owned(), limit: 10 };
+        let request = SearchRequest { query: QUERY.to_owned(), limit: 10, kind: None, since: None };
         t2[0].add(timed(|| drop(search(&look(), &request).expect("it can be searched"))), floor);
         corpus.forget_index();
         t2[1].add(bench.ours.cli(corpus, &["search", QUERY, "--limit", "10"]), floor);

@@ -16,9 +16,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use etcetera::BaseStrategy;
 use planwatch::disk::{Disk, PlansDir, RealDisk, read_file};
 use planwatch::engine::config::CONFIG_FILE;
-use planwatch::engine::context::{Context, Freshness, Here, Reading};
+use planwatch::engine::context::{Context, Freshness, Here, Neighbours, Reading, Witness};
 use planwatch::engine::error::Error;
 use planwatch::engine::workspace::{self, Workspace, WorkspaceRequest};
+use planwatch::index::Generation;
+use planwatch::plan::id::PlanId;
 use planwatch::plan::time::Time;
 use planwatch::serve::{Homes, client};
 use planwatch::text::line_index::line_text;
@@ -179,8 +181,7 @@ impl Session {
         let output = self.output.clone();
         let above = || plans.root().parent().unwrap_or(plans.root()).to_path_buf();
         let repository = workspace.repository.clone().unwrap_or_else(above);
-        let root = plans.root().to_path_buf();
-        let freshness = Freshness::KnownBy(Box::new(move || client::fresh(&root, &homes())));
+        let freshness = Freshness::KnownBy(Box::new(Daemon { root: plans.root().to_path_buf() }));
         Ok(Context {
             plans,
             now: now(),
@@ -197,6 +198,21 @@ impl Session {
             },
             tell: Box::new(move |notice| output.notice(&notice)),
         })
+    }
+}
+
+/// The daemon of a plans directory, if one runs.
+struct Daemon {
+    root: PathBuf,
+}
+
+impl Witness for Daemon {
+    fn commit(&self) -> Option<Generation> {
+        client::fresh(&self.root, &homes())
+    }
+
+    fn neighbours(&self, plan: &PlanId) -> Option<Neighbours> {
+        client::neighbours(&self.root, &homes(), plan)
     }
 }
 

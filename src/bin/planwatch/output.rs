@@ -89,8 +89,10 @@ impl Output {
 
     /// Prints an answer for people.
     pub(crate) fn text(&self, text: &str) -> Result<Reader, Failure> {
-        let mut stdout = AutoStream::new(io::stdout().lock(), self.stdout);
-        delivered(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+        // Not line by line, as the standard library would.
+        let mut text_out = AutoStream::new(Vec::with_capacity(text.len()), self.stdout);
+        let written = text_out.write_all(text.as_bytes());
+        delivered(written.and_then(|()| whole(&text_out.into_inner())))
     }
 
     /// Prints what is said of a change that was made: nothing when quiet.
@@ -110,8 +112,7 @@ impl Output {
 
     /// Prints bytes as they are.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<Reader, Failure> {
-        let mut stdout = io::stdout().lock();
-        delivered(stdout.write_all(bytes).and_then(|()| stdout.flush()))
+        delivered(whole(bytes))
     }
 
     /// Tells why a verb failed. Nobody can be told if this fails too.
@@ -185,6 +186,13 @@ const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 
 pub(crate) fn hint_line(hint: &str, width: Option<usize>) -> String {
     hanging(&format!("{} {}\n", paint(NOTE, "hint:"), escaped(hint)), width, 6)
+}
+
+/// Writes everything at once.
+fn whole(bytes: &[u8]) -> io::Result<()> {
+    let mut stdout = io::BufWriter::with_capacity(bytes.len().clamp(1, 1 << 16), io::stdout().lock());
+    stdout.write_all(bytes)?;
+    stdout.flush()
 }
 
 fn delivered(written: io::Result<()>) -> Result<Reader, Failure> {

@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::OnceLock;
+use std::thread;
 
+use super::decode::Decoding;
 use super::files::{How, Looked, Walked, directory, look, walk, walk_named};
 use super::{parallel, scan_problems};
 use crate::disk::{PlanDir, Trouble};
@@ -60,8 +62,8 @@ pub(crate) fn looked(context: &Context, wanted: Wanted) -> Fresh {
 ///
 /// Whatever goes wrong here is found again by looking at the files.
 fn known(context: &Context, index: &mut Index, wanted: Wanted) -> Option<Fresh> {
-    let Freshness::KnownBy(ask) = &context.freshness else { return None };
-    let commit = ask()?;
+    let Freshness::KnownBy(witness) = &context.freshness else { return None };
+    let commit = witness.commit()?;
     let snapshot = index.snapshot().ok()?;
     if snapshot.generation().ok()? != Some(commit) {
         return None;
@@ -73,11 +75,14 @@ fn known(context: &Context, index: &mut Index, wanted: Wanted) -> Option<Fresh> 
     if !heads.iter().all(|it| it.reader() == reader) {
         return None;
     }
-    let mut gathered = Gathered::new(wanted, &heads, Some(&snapshot));
-    for (at, head) in heads.iter().enumerate() {
-        gathered.take((Some((head.key.clone(), Some(at), Looked::Same)), Vec::new())).ok()?;
-    }
-    Some(gathered.finish(context, Vec::new()))
+    thread::scope(|scope| {
+        let kept = Kept { snapshot: &snapshot, decoding: Decoding::of(heads.len(), scope) };
+        let mut gathered = Gathered::new(wanted, &heads, Some(kept));
+        for (at, head) in heads.iter().enumerate() {
+            gathered.take((Some((head.key.clone(), Some(at), Looked::Same)), Vec::new())).ok()?;
+        }
+        gathered.finish(context, Vec::new()).ok()
+    })
 }
 
 /// Makes the kept index anew from the files; in memory there is none to make.
@@ -209,7 +214,7 @@ fn attempt(context: &Context, index: Option<&mut Index>, asked: &Asked) -> Resul
             }
             Ok(())
         })?;
-        return Ok(Found { fresh: gathered.finish(context, trouble), is_kept: false });
+        return Ok(Found { fresh: gathered.finish(context, trouble)?, is_kept: false });
     };
     let snapshot = index.snapshot()?;
     let heads = match &asked.only {
@@ -220,17 +225,20 @@ fn attempt(context: &Context, index: Option<&mut Index>, asked: &Asked) -> Resul
         drop(snapshot);
         return first(how, index, asked);
     }
-    let mut gathered = Gathered::new(asked.wanted, &heads, Some(&snapshot));
     let mut changes = Vec::new();
-    let gather = |seen: &mut dyn Iterator<Item = Seen>| {
-        for it in seen {
-            changes.extend(gathered.take(it)?);
-        }
-        Ok(())
-    };
-    let trouble = looks(how, asked, &heads, gather)?;
-    changes.extend(gathered.gone().map(Change::Remove));
-    let fresh = gathered.finish(context, trouble);
+    let fresh = thread::scope(|scope| {
+        let kept = Kept { snapshot: &snapshot, decoding: Decoding::of(heads.len(), scope) };
+        let mut gathered = Gathered::new(asked.wanted, &heads, Some(kept));
+        let gather = |seen: &mut dyn Iterator<Item = Seen>| {
+            for it in seen {
+                changes.extend(gathered.take(it)?);
+            }
+            Ok(())
+        };
+        let trouble = looks(how, asked, &heads, gather)?;
+        changes.extend(gathered.gone().map(Change::Remove));
+        gathered.finish(context, trouble)
+    })?;
     drop(snapshot);
     let is_kept = changes.is_empty() || is_written(context, index.write(&mut changes.into_iter()))?;
     Ok(Found { fresh, is_kept })
@@ -255,7 +263,7 @@ fn first(how: How<'_>, index: &mut Index, asked: &Asked) -> Result<Found, IndexE
         changes.for_each(drop);
         Ok(())
     })?;
-    let fresh = gathered.finish(how.context, trouble);
+    let fresh = gathered.finish(how.context, trouble)?;
     Ok(Found { fresh, is_kept: is_written(how.context, written)? })
 }
 
@@ -295,21 +303,34 @@ fn looks(
     parallel::each(&dirs, all, consume).map(|()| beside.trouble)
 }
 
+/// Where plans come from that are as they were.
+struct Kept<'scope, 'a> {
+    snapshot: &'a Snapshot<'a>,
+    decoding: Decoding<'scope, 'a>,
+}
+
 /// What comes of the directories, one after the other.
-struct Gathered<'a> {
+struct Gathered<'scope, 'a> {
     wanted: Wanted,
     heads: &'a [Head],
-    snapshot: Option<&'a Snapshot<'a>>,
+    kept: Option<Kept<'scope, 'a>>,
     /// Which heads have a directory.
     is_there: Vec<bool>,
     trouble: Vec<Trouble>,
     fresh: Fresh,
 }
 
-impl<'a> Gathered<'a> {
-    fn new(wanted: Wanted, heads: &'a [Head], snapshot: Option<&'a Snapshot<'a>>) -> Self {
+impl<'scope, 'a: 'scope> Kept<'scope, 'a> {
+    fn put(&mut self, head: &'a Head) -> Result<(), IndexError> {
+        let data = self.snapshot.data(head)?;
+        self.snapshot.judged(self.decoding.put(head, data))
+    }
+}
+
+impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
+    fn new(wanted: Wanted, heads: &'a [Head], kept: Option<Kept<'scope, 'a>>) -> Self {
         let is_there = vec![false; heads.len()];
-        Self { wanted, heads, snapshot, is_there, trouble: Vec::new(), fresh: Fresh::default() }
+        Self { wanted, heads, kept, is_there, trouble: Vec::new(), fresh: Fresh::default() }
     }
 
     /// Takes in what was seen of a directory, and returns what is to be changed in the index.
@@ -337,8 +358,11 @@ impl<'a> Gathered<'a> {
             self.fresh.files.extend(head.files()?.into_iter().map(path));
         }
         if self.wanted != Wanted::Nothing {
-            let kept = || self.snapshot.zip(old).map(|(it, old)| it.plan(old)).transpose();
-            self.fresh.plans.extend(plan.map_or_else(kept, |it| Ok(Some(it)))?);
+            match (plan, &mut self.kept, old) {
+                (Some(plan), ..) => self.fresh.plans.push(plan),
+                (None, Some(kept), Some(old)) => kept.put(old)?,
+                (None, ..) => {}
+            }
         }
         Ok(change)
     }
@@ -351,10 +375,13 @@ impl<'a> Gathered<'a> {
         gone.into_iter()
     }
 
-    fn finish(mut self, context: &Context, beside: Vec<Trouble>) -> Fresh {
+    fn finish(mut self, context: &Context, beside: Vec<Trouble>) -> Result<Fresh, IndexError> {
+        if let Some(Kept { snapshot, decoding }) = self.kept {
+            self.fresh.plans.append(&mut snapshot.judged(decoding.finish())?);
+        }
         self.trouble.extend(beside);
         self.trouble.sort_by(|a, b| a.relative.cmp(&b.relative));
         self.fresh.problems = scan_problems(context, self.trouble);
-        self.fresh
+        Ok(self.fresh)
     }
 }

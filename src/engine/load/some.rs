@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::all;
 use super::files::read_plan;
-use crate::engine::context::Context;
+use crate::engine::context::{Context, Freshness, Neighbours, Reading};
 use crate::engine::error::Error;
 use crate::engine::leases::Leases;
 use crate::index::Key;
@@ -22,9 +22,33 @@ const MANY: usize = 64;
 /// Loads a plan, and what its steps wait for, directly or through others; of a program, all plans.
 ///
 /// What is said of the plan and its steps, problems included, is the same from here as from all plans. Of the other
-/// plans it may be less.
+/// plans it may be less. Its own texts come with it, unless all plans had to be loaded.
 pub(crate) fn some(context: &Context, id: &PlanId) -> Result<Plans, Error> {
-    let mut around = Around { context, keys: keys(context), loaded: BTreeSet::new(), plans: Vec::new() };
+    let names = told(context, id).map_or_else(|| Names::Listed(keys(context)), Names::Told);
+    reached(context, id, names, &[])
+}
+
+/// As [`some`], with every live plan that has a step that waits for one of this plan.
+pub(crate) fn some_and_waiting(context: &Context, id: &PlanId) -> Result<Plans, Error> {
+    match told(context, id) {
+        Some(mut told) if told.waiting.len() <= MANY => {
+            let waiting = std::mem::take(&mut told.waiting);
+            reached(context, id, Names::Told(told), &waiting)
+        }
+        // Any plan may have such a step.
+        _ => all(context),
+    }
+}
+
+fn told(context: &Context, id: &PlanId) -> Option<Neighbours> {
+    match &context.freshness {
+        Freshness::KnownBy(witness) if context.reading == Reading::Index => witness.neighbours(id),
+        _ => None,
+    }
+}
+
+fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Result<Plans, Error> {
+    let mut around = Around { context, names, loaded: BTreeSet::new(), plans: Vec::new() };
     around.load_spellings(id);
     let own = |plans: &[Plan]| plans.iter().filter(|it| it.id == *id).cloned().collect::<Vec<_>>();
     let targets = own(&around.plans);
@@ -39,7 +63,7 @@ pub(crate) fn some(context: &Context, id: &PlanId) -> Result<Plans, Error> {
     let mut seen = HashSet::new();
     while let Some(id) = open.pop() {
         around.load(&id.plan);
-        if around.plans.len() > MANY {
+        if around.loaded.len() > MANY {
             return all(context);
         }
         for plan in around.plans.iter().filter(|it| it.id == id.plan) {
@@ -49,6 +73,7 @@ pub(crate) fn some(context: &Context, id: &PlanId) -> Result<Plans, Error> {
         }
         seen.insert(id);
     }
+    around.load_all(beside.to_vec(), Bodies::Drop);
     Ok(Leases::of(context).tell(Plans::judged(around.plans)))
 }
 
@@ -61,9 +86,16 @@ fn keys(context: &Context) -> Vec<Key> {
     of("", false).chain(of("_archive", true)).collect()
 }
 
+/// What is known of the directories there are.
+enum Names {
+    /// Each of them.
+    Listed(Vec<Key>),
+    Told(Neighbours),
+}
+
 struct Around<'a> {
     context: &'a Context,
-    keys: Vec<Key>,
+    names: Names,
     loaded: BTreeSet<Key>,
     plans: Vec<Plan>,
 }
@@ -71,25 +103,42 @@ struct Around<'a> {
 impl Around<'_> {
     /// Loads the plans of this id, the live and the archived one.
     fn load(&mut self, id: &PlanId) {
-        self.load_if(&|name| {
-            let is_ascii = name.is_ascii() && id.as_str().is_ascii();
-            name == id.as_str() || (!is_ascii && PlanId::new(name) == *id)
-        });
+        let is_wanted = |key: &&Key| {
+            let is_ascii = key.name.is_ascii() && id.as_str().is_ascii();
+            key.name == id.as_str() || (!is_ascii && PlanId::new(key.name.clone()) == *id)
+        };
+        let wanted = match &self.names {
+            Names::Listed(keys) => keys.iter().filter(is_wanted).cloned().collect(),
+            Names::Told(told) => {
+                let exact =
+                    [false, true].map(|is_archived| Key { is_archived, name: id.as_str().to_owned() });
+                let exact = exact.into_iter().filter(|it| PlanId::is_plan_name(&it.name));
+                exact.chain(told.odd.iter().filter(is_wanted).cloned()).collect()
+            }
+        };
+        self.load_all(wanted, Bodies::Drop);
     }
 
     /// Loads the plans whose names some systems take for this one, too.
     fn load_spellings(&mut self, id: &PlanId) {
         let folded = plans::folded_name(id.as_str());
-        self.load_if(&|name| {
-            let is_ascii = name.is_ascii() && id.as_str().is_ascii();
-            name.eq_ignore_ascii_case(id.as_str()) || (!is_ascii && plans::folded_name(name) == folded)
-        });
+        let is_wanted = |key: &&Key| {
+            let is_ascii = key.name.is_ascii() && id.as_str().is_ascii();
+            key.name.eq_ignore_ascii_case(id.as_str())
+                || (!is_ascii && plans::folded_name(&key.name) == folded)
+        };
+        let wanted = match &self.names {
+            Names::Listed(keys) => keys.iter().filter(is_wanted).cloned().collect(),
+            Names::Told(told) => told.spellings.clone(),
+        };
+        self.load_all(wanted, Bodies::Keep);
     }
 
-    fn load_if(&mut self, is_wanted: &dyn Fn(&str) -> bool) {
-        for key in self.keys.iter().filter(|it| is_wanted(&it.name)) {
-            if self.loaded.insert(key.clone()) {
-                self.plans.extend(read_plan(self.context, key, Bodies::Drop));
+    fn load_all(&mut self, keys: Vec<Key>, bodies: Bodies) {
+        for key in keys {
+            if !self.loaded.contains(&key) {
+                self.plans.extend(read_plan(self.context, &key, bodies));
+                self.loaded.insert(key);
             }
         }
     }

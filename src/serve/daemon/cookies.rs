@@ -9,8 +9,9 @@ use super::Daemon;
 use crate::engine::context::{Context, Reading};
 use crate::engine::error::Error;
 use crate::engine::outline;
+use crate::plan::id::PlanId;
 use crate::serve::door::Asked;
-use crate::serve::wire::Answer;
+use crate::serve::wire::{Answer, Ask};
 
 /// An event that did not come in this time does not come.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -64,7 +65,12 @@ impl Daemon<'_> {
             return Ok(());
         }
         let context = (self.context)()?;
-        if self.waiting.iter().any(|it| it.has_come && it.asked.is_some()) {
+        let needs_index = |it: &Waiting| match it.asked.as_ref().map(|it| &it.ask) {
+            None => false,
+            Some(Ask::Around(_)) => self.around.is_none(),
+            Some(_) => true,
+        };
+        if self.waiting.iter().any(|it| it.has_come && needs_index(it)) {
             self.make_sure(&context)?;
         }
         for it in std::mem::take(&mut self.waiting) {
@@ -83,6 +89,10 @@ impl Daemon<'_> {
 
     fn answer_one(&mut self, context: &Context, it: Waiting) {
         match it.asked {
+            Some(Asked { ask: Ask::Around(plan), reply, .. }) => {
+                let around = self.around.as_mut().and_then(|it| it.told(context, &PlanId::new(plan)));
+                reply.try_send(Answer::Around { around }).ok();
+            }
             Some(asked) => {
                 let generation = self.sure.map(|it| it.to_string());
                 asked.reply.try_send(Answer::Sync { fresh: generation.is_some(), generation }).ok();

@@ -6,6 +6,8 @@ use crate::engine::error::Error;
 use crate::engine::{outline, refresh};
 use crate::index::Generation;
 use crate::plan::id::PlanId;
+use crate::plan::model::Plan;
+use crate::serve::daemon::neighbours::{Around, Named};
 use crate::serve::known::KnownPlan;
 
 /// Others who write into the index at the same time are waited out this often.
@@ -15,10 +17,8 @@ impl Daemon<'_> {
     /// The first look: what is known when telling begins.
     pub(super) fn learn(&mut self, now: &Context) -> Result<(), Error> {
         self.sure = bring_up(now, None, None)?;
-        let plans = outline::of_each(&self.knowing()?, |it| {
-            (!it.is_archived).then(|| (it.id.clone(), KnownPlan::of(&it)))
-        })?;
-        self.known = plans.into_iter().flatten().collect();
+        let seen = self.of_each(|it| (it.id.clone(), KnownPlan::of(it)))?;
+        self.known = seen.into_iter().collect();
         Ok(())
     }
 
@@ -33,6 +33,9 @@ impl Daemon<'_> {
         names.extend(self.eyes.iter().flat_map(|it| it.linked()).cloned());
         let is_everything = dirty.is_everything;
         self.sure = bring_up(&now, (!is_everything).then_some(&names), self.sure)?;
+        if let Some(around) = &mut self.around {
+            around.fall_behind(&names);
+        }
         let ids = if is_everything { self.differing()? } else { Vec::new() };
         for id in names.into_iter().map(PlanId::new).chain(ids) {
             self.note(id);
@@ -41,15 +44,31 @@ impl Daemon<'_> {
     }
 
     /// The plans that are not as they are known, whoever brought them into the index.
-    fn differing(&self) -> Result<Vec<PlanId>, Error> {
-        let seen = outline::of_each(&self.knowing()?, |it| {
-            let is_known = self.known.get(&it.id).is_some_and(|known| *known == KnownPlan::of(&it));
-            (!it.is_archived).then_some((it.id, is_known))
-        })?;
-        let seen: std::collections::BTreeMap<_, _> = seen.into_iter().flatten().collect();
+    fn differing(&mut self) -> Result<Vec<PlanId>, Error> {
+        let known = std::mem::take(&mut self.known);
+        let seen = self.of_each(|it| {
+            let is_known = known.get(&it.id).is_some_and(|known| *known == KnownPlan::of(it));
+            (it.id.clone(), is_known)
+        });
+        self.known = known;
+        let seen: std::collections::BTreeMap<_, _> = seen?.into_iter().collect();
         let gone = self.known.keys().filter(|it| !seen.contains_key(it)).cloned();
         let changed = seen.iter().filter(|(_, is_known)| !**is_known).map(|(id, _)| id.clone());
         Ok(changed.chain(gone).collect())
+    }
+
+    /// Makes something of every live plan of the index, and learns what lies around each.
+    fn of_each<T>(&mut self, make: impl Fn(&Plan) -> T) -> Result<Vec<T>, Error> {
+        let knowing = self.knowing()?;
+        let seen = outline::of_each(&knowing, |it| {
+            let made = (!it.is_archived).then(|| make(&it));
+            (Named::by(&it), made)
+        })?;
+        let (named, made): (Vec<_>, Vec<_>) = seen.into_iter().unzip();
+        // Somebody else may have put older rows in since it was brought up.
+        let is_sure = self.sure.is_some() && outline::generation(&knowing) == self.sure;
+        self.around = is_sure.then(|| Around::of(named));
+        Ok(made.into_iter().flatten().collect())
     }
 
     /// A context that takes the index as it is, because it was brought up just now.

@@ -123,9 +123,13 @@ impl Rig<'_> {
 
     /// Asks whether the index is right.
     fn ask(&mut self) -> (Receiver<Answer>, mpsc::SyncSender<()>) {
+        self.ask_for(Ask::Sync)
+    }
+
+    fn ask_for(&mut self, ask: Ask) -> (Receiver<Answer>, mpsc::SyncSender<()>) {
         let (reply, answers) = sync_channel(1);
         let (done, is_sent) = sync_channel(0);
-        self.through.send(Message::Asked(Asked { ask: Ask::Sync, reply, is_sent })).unwrap();
+        self.through.send(Message::Asked(Asked { ask, reply, is_sent })).unwrap();
         assert!(self.daemon.turn().unwrap().is_continue());
         (answers, done)
     }
@@ -311,5 +315,40 @@ fn a_commit_that_is_known_saves_the_walk() {
         assert_eq!(status(&context), "completed", "another commit is no answer");
         context.freshness = Freshness::KnownBy(Box::new(|| None));
         assert_eq!(status(&context), "completed");
+    });
+}
+
+impl Rig<'_> {
+    /// What the daemon says of what lies around a plan, as texts.
+    #[track_caller]
+    fn check_around(&mut self, plan: &str, spellings: &[&str], odd: &[&str], waiting: &[&str]) {
+        let (answer, _done) = self.ask_for(Ask::Around(plan.to_owned()));
+        self.let_through_all();
+        let Ok(Answer::Around { around: Some(told) }) = answer.try_recv() else { panic!("it does not know") };
+        let paths = |of: Vec<(bool, String)>| {
+            let path = |(is_archived, name)| if is_archived { format!("_archive/{name}") } else { name };
+            of.into_iter().map(path).collect::<Vec<_>>()
+        };
+        assert_eq!(paths(told.spellings), spellings);
+        assert_eq!(paths(told.odd), odd);
+        assert_eq!(paths(told.waiting), waiting);
+    }
+}
+
+#[test]
+fn what_lies_around_a_plan_follows_the_files() {
+    with_rig(|rig| {
+        rig.check_around("a", &["a"], &[], &[]);
+        rig.write("A/step-1.md", "pending\ndepends: [a:1, b:1]");
+        rig.write("é/step-1.md", "pending");
+        rig.write("_archive/a/step-1.md", "pending\ndepends: [b:1]");
+        rig.check_around("a", &["A", "a", "_archive/a"], &["é"], &["A"]);
+        rig.check_around("b", &[], &["é"], &["A"]);
+        rig.write("A/step-1.md", "pending\ndepends: [b:1]");
+        std::fs::remove_dir_all(rig.home.join("plans/é")).unwrap();
+        rig.check_around("a", &["A", "a", "_archive/a"], &[], &[]);
+        rig.daemon.dirty.is_everything = true;
+        rig.check_around("a", &["A", "a", "_archive/a"], &[], &[]);
+        rig.check_around("b", &[], &[], &["A"]);
     });
 }

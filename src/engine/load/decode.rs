@@ -1,0 +1,76 @@
+//! Plans made of the index's data in threads of their own, while others still look into directories.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, Scope, ScopedJoinHandle};
+
+use crate::index::{Head, IndexError};
+use crate::plan::model::Plan;
+
+/// So few are made before a thread would have started.
+const FEW: usize = 64;
+
+/// How many may wait to be made; it bounds the memory.
+const WAITING: usize = 64;
+
+type Job<'a> = (&'a Head, Vec<u8>);
+
+/// Where data are handed in.
+pub(super) enum Decoding<'scope, 'a> {
+    Here(Vec<Plan>),
+    InThreads {
+        jobs: SyncSender<Job<'a>>,
+        threads: Vec<ScopedJoinHandle<'scope, Result<Vec<Plan>, IndexError>>>,
+    },
+}
+
+/// Takes jobs from a channel that several threads share.
+struct Jobs<'a>(Mutex<Receiver<Job<'a>>>);
+
+impl<'scope, 'a: 'scope> Decoding<'scope, 'a> {
+    /// Where about so many plans are going to be made.
+    pub(super) fn of(n: usize, scope: &'scope Scope<'scope, '_>) -> Self {
+        if n <= FEW {
+            return Self::Here(Vec::new());
+        }
+        let (jobs, taken) = sync_channel(WAITING);
+        let taken = std::sync::Arc::new(Jobs(Mutex::new(taken)));
+        let n_threads = thread::available_parallelism().map_or(2, |it| it.get().clamp(1, 4));
+        let run = |_| {
+            let taken = std::sync::Arc::clone(&taken);
+            scope.spawn(move || taken.all().map(|(head, data)| head.plan(&data)).collect())
+        };
+        let threads = (0..n_threads).map(run).collect();
+        Self::InThreads { jobs, threads }
+    }
+
+    pub(super) fn put(&mut self, head: &'a Head, data: Vec<u8>) -> Result<(), IndexError> {
+        match self {
+            Self::Here(plans) => plans.push(head.plan(&data)?),
+            // Threads end early only over damage, which they tell in the end.
+            Self::InThreads { jobs, .. } => drop(jobs.send((head, data))),
+        }
+        Ok(())
+    }
+
+    /// Waits for all plans, in no order.
+    pub(super) fn finish(self) -> Result<Vec<Plan>, IndexError> {
+        let (jobs, threads) = match self {
+            Self::Here(plans) => return Ok(plans),
+            Self::InThreads { jobs, threads } => (jobs, threads),
+        };
+        drop(jobs);
+        let mut all = Vec::new();
+        for thread in threads {
+            let made = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            all.append(&mut made?);
+        }
+        Ok(all)
+    }
+}
+
+impl<'a> Jobs<'a> {
+    fn all(&self) -> impl Iterator<Item = Job<'a>> {
+        std::iter::from_fn(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).recv().ok())
+    }
+}
