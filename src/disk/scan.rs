@@ -77,7 +77,8 @@ impl PlansDir {
                 }
             }
         }
-        dirs.sort_by(|a, b| a.relative.cmp(&b.relative));
+        // As paths compare, at the price of texts: `/` comes before every other character of a name.
+        dirs.sort_by(|a, b| in_path_order(&a.relative).cmp(in_path_order(&b.relative)));
         (dirs, scan)
     }
 
@@ -141,6 +142,10 @@ impl PlansDir {
     }
 
     fn scan_entry(&self, relative: PathBuf, stat: Stat, depth: Depth, scan: &mut Scan) {
+        if stat.kind == FileKind::File {
+            scan.entries.push(ScanEntry { relative, stat });
+            return;
+        }
         let (real, stat) = match self.behind_link(&relative, stat) {
             Ok(found) => found,
             Err(error) => return scan.trouble(relative, error),
@@ -196,6 +201,11 @@ impl PlansDir {
         let stat = self.disk.lstat(&path).map_err(|error| DiskError::reading(&path, error))?;
         Ok((real, stat))
     }
+}
+
+/// Compares as the path does.
+fn in_path_order(path: &Path) -> impl Iterator<Item = u8> + '_ {
+    path.as_os_str().as_bytes().iter().map(|it| if *it == b'/' { 0 } else { *it })
 }
 
 impl Scan {

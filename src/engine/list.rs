@@ -78,7 +78,7 @@ fn plans(context: &Context, request: &ListRequest) -> Result<ListReport, Error> 
         .iter()
         .filter(|it| is_asked_for(context, &plans, it, request))
         .partition(|it| is_shown(it, request, &statuses));
-    let shown = shown.into_iter().map(|it| shaper.plan(it)).collect();
+    let shown = load::map(&shown, |it| shaper.plan(it));
     let hidden = if request.status.is_empty() { hidden.len() } else { 0 };
     load::let_go(plans);
     Ok(ListReport::Plans { plans: shown, hidden })

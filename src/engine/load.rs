@@ -27,6 +27,7 @@ use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
 
 pub(crate) use around::{Own, around};
+pub(crate) use parallel::map;
 pub(crate) use refresh::{Fresh, IndexState, Wanted, fresh, fresh_of, index_state, looked, reindex};
 pub(crate) use some::{some, some_and_waiting};
 pub(crate) use text::{Record, search};
@@ -78,9 +79,9 @@ enum Meaning {
     Nested(String),
 }
 
-/// What a scan says of plans, sorted by path; a plan file that cannot be looked at is there all the same.
-fn found_in(context: &Context, scan: &disk::Scan) -> Vec<Found> {
-    let mut all: Vec<_> = scan.entries.iter().filter_map(found).collect();
+/// What the names of a scan say of plans, sorted by path; a plan file that cannot be looked at is there all the same.
+fn found_in(context: &Context, scan: &mut disk::Scan) -> Vec<Found> {
+    let mut all: Vec<_> = scan.entries.drain(..).filter_map(found).collect();
     all.extend(scan.trouble.iter().filter_map(|it| found_trouble(context, it)));
     // In one directory, which most are, only what follows its name tells them apart.
     let shared = shared_directory(&all);
@@ -103,8 +104,8 @@ fn found_trouble(context: &Context, trouble: &disk::Trouble) -> Option<Found> {
     Some(Found { path, meaning, stamp, kind: FileKind::Other, trouble })
 }
 
-fn found(entry: &ScanEntry) -> Option<Found> {
-    let path = entry.relative.to_str()?.to_owned();
+fn found(entry: ScanEntry) -> Option<Found> {
+    let path = entry.relative.into_os_string().into_string().ok()?;
     let meaning = meaning_of(behind_plan(&path)?, &path)?;
     let stat = entry.stat;
     let stamp = match meaning {
@@ -222,7 +223,7 @@ pub(crate) fn plan_at(context: &Context, id: &PlanId, side: Side) -> Result<Opti
     let Some((directory, is_archived)) = directory_of(context, id, side) else { return Ok(None) };
     let name = directory.file_name().and_then(|it| it.to_str()).unwrap_or(id.as_str()).to_owned();
     let mut sources = PlanSources::default();
-    for found in found_in(context, &context.plans.scan_plan(&directory)) {
+    for found in found_in(context, &mut context.plans.scan_plan(&directory)) {
         take(context, &found, &mut sources);
     }
     if sources.plan.is_none() && sources.steps.is_empty() {

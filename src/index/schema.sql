@@ -43,3 +43,8 @@ CREATE VIRTUAL TABLE search USING fts5 (
     name, title, body, records,
     content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
 );
+
+-- Few large parts of it instead of many small ones that would be merged again and again while it is filled; what a
+-- later change adds is merged when 16 parts have come together.
+INSERT INTO search (search, rank) VALUES ('hashsize', 33554432);
+INSERT INTO search (search, rank) VALUES ('automerge', 0);

@@ -1,6 +1,6 @@
 //! Many plans together: finding steps across them, and what is wrong only between files.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -164,11 +164,12 @@ impl Plans {
 
     /// Plans whose names a file system without case, or with another normal form, takes for one.
     fn name_clashes(&self) -> Vec<(usize, Problem)> {
-        let mut folded: BTreeMap<(bool, String), Vec<usize>> = BTreeMap::new();
+        let mut folded: HashMap<(bool, String), Vec<usize>> = HashMap::with_capacity(self.plans.len());
         for (at, plan) in self.plans.iter().enumerate() {
             folded.entry((plan.is_archived, folded_name(plan.id.as_str()))).or_default().push(at);
         }
-        let clashes = folded.into_values().filter(|it| it.len() > 1);
+        let mut clashes: Vec<_> = folded.into_iter().filter(|(_, it)| it.len() > 1).collect();
+        clashes.sort();
         let report = |at: usize, all: &[usize]| {
             let others = all.iter().filter(|it| **it != at).map(|it| format!("`{}`", self.plans[*it].id));
             let message =
@@ -177,7 +178,8 @@ impl Plans {
             (at, Problem::of_file(&self.plans[at].path, Code::NameClash, message, hint))
         };
         clashes
-            .flat_map(|all| all.clone().into_iter().map(move |at| (at, all.clone())))
+            .into_iter()
+            .flat_map(|(_, all)| all.clone().into_iter().map(move |at| (at, all.clone())))
             .map(|(at, all)| report(at, &all))
             .collect()
     }

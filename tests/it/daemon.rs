@@ -173,6 +173,39 @@ fn every_answer_holds_what_was_saved_before_the_question() {
 }
 
 #[test]
+fn an_answer_about_one_plan_is_that_of_the_files() {
+    let watched = Watched::start(Place::with_examples());
+    let place = &watched.place;
+    let write = |path: &str, text: &str| {
+        let path = place.file(path);
+        std::fs::create_dir_all(path.parent().expect("it is in a directory")).expect("there is room");
+        std::fs::write(path, text).expect("there is room");
+    };
+    let check = || {
+        for asked in ["show fence-repair:4", "show fence-repair", "list fence-repair", "next fence-repair"] {
+            let answer = |how: &str| {
+                let ran = place.run(&format!("{how} {asked} --json"));
+                (ran.code, ran.stdout)
+            };
+            assert_eq!(answer(""), answer("--no-index"), "{asked}");
+        }
+    };
+    check();
+    write("plans/other/step-1.md", "---\ndepends: [fence-repair:4]\n---\n# Waits\n");
+    check();
+    assert!(place.run("show fence-repair:4").stdout.contains("other:1"), "who waits is told");
+    write("plans/Fence-Repair/step-1.md", "# Another spelling\n");
+    write("plans/Zäune/step-1.md", "---\ndepends: [fence-repair:4, other:1]\n---\n# Odd\n");
+    write(STEP, "---\ndepends: [other:1, Zäune:1]\n---\n# In a circle\n");
+    check();
+    std::fs::rename(place.file("plans/other"), place.file("plans/elsewhere")).expect("it is there");
+    check();
+    std::fs::remove_dir_all(place.file("plans/Fence-Repair")).expect("it is there");
+    write("plans/elsewhere/step-1.md", "# Waits no more\n");
+    check();
+}
+
+#[test]
 fn a_process_that_does_not_answer_is_done_without() {
     let watched = Watched::start(Place::with_examples());
     watched.signal("STOP");

@@ -70,17 +70,17 @@ fn key(directory: &Path) -> Option<Key> {
 pub(super) fn walk(context: &Context, dir: &PlanDir) -> (Option<Walked>, Vec<Trouble>) {
     let mut scan = Scan::default();
     context.plans.scan_dir(dir, &mut scan);
-    let walked = key(&dir.relative).and_then(|key| walked(context, key, &scan));
+    let walked = key(&dir.relative).and_then(|key| walked(context, key, &mut scan));
     (walked, scan.trouble)
 }
 
 /// As [`walk`], by name; the directory need not be there.
 pub(super) fn walk_named(context: &Context, key: &Key) -> Option<Walked> {
-    let scan = context.plans.scan_plan(&PathBuf::from(directory(key)));
-    walked(context, key.clone(), &scan)
+    let mut scan = context.plans.scan_plan(&PathBuf::from(directory(key)));
+    walked(context, key.clone(), &mut scan)
 }
 
-fn walked(context: &Context, key: Key, scan: &Scan) -> Option<Walked> {
+fn walked(context: &Context, key: Key, scan: &mut Scan) -> Option<Walked> {
     let found = found_in(context, scan);
     let is_plan = found.iter().any(|it| matches!(it.meaning, Meaning::Plan | Meaning::Step(_)));
     is_plan.then_some(Walked { key, found })

@@ -10,6 +10,22 @@ const FEW: usize = 8;
 /// How many results may wait to be consumed; it bounds the memory.
 const WAITING: usize = 64;
 
+/// Works on each item in several threads and returns the results in the order of the items.
+pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    if items.len() <= FEW * FEW {
+        return items.iter().map(work).collect();
+    }
+    let n_threads = thread::available_parallelism().map_or(2, |it| it.get().clamp(1, 8));
+    let all = |part: &[T]| part.iter().map(&work).collect::<Vec<_>>();
+    thread::scope(|scope| {
+        let parts = items.chunks(items.len().div_ceil(n_threads));
+        let parts: Vec<_> = parts.map(|part| scope.spawn(|| all(part))).collect();
+        let done =
+            parts.into_iter().map(|it| it.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        done.flatten().collect()
+    })
+}
+
 /// Works on each item and consumes the results in this thread, in about the order of the items.
 ///
 /// What is not consumed may not be worked on.

@@ -1,5 +1,7 @@
 //! `list`: the plans, or the steps of one.
 
+use std::mem::ManuallyDrop;
+
 use planwatch::engine::context::Context;
 use planwatch::engine::list::{self, ListReport, ListRequest};
 use planwatch::engine::shape::{PlanShape, StepShape};
@@ -30,13 +32,14 @@ pub(crate) fn stale(session: &Session, args: Stale) -> Result<u8, Failure> {
 
 fn print(session: &Session, request: &ListRequest) -> Result<u8, Failure> {
     let context = session.context()?;
-    let report = session.patiently(|| list::list(&context, request))?;
+    // The process ends right after; to take a long answer apart would last longer than to write it.
+    let report = ManuallyDrop::new(session.patiently(|| list::list(&context, request))?);
     if session.output.is_json() {
         session.output.json(report.kind(), report.to_json())?;
         return Ok(0);
     }
     let width = session.output.width;
-    let text = match &report {
+    let text = match &*report {
         ListReport::Plans { plans, hidden } if plans.is_empty() => no_plans(request, *hidden),
         ListReport::Plans { plans, hidden } => {
             plans::table(plans, context.now).draw(width) + &more(request, *hidden) + &to_join(request, plans)

@@ -1,6 +1,7 @@
 //! `next`: the step to do now, why, and what to type.
 
 use std::fmt::Write;
+use std::mem::ManuallyDrop;
 
 use planwatch::engine::next::{self, Candidate, NextReport, NextRequest};
 use planwatch::plan::rules::State;
@@ -19,7 +20,9 @@ const ALSO: usize = 9;
 
 pub(crate) fn run(session: &Session, args: Next) -> Result<u8, Failure> {
     let context = session.context()?;
-    let report = session.patiently(|| next::next(&context, &NextRequest { plan: args.plan }))?;
+    // The process ends right after; to take a long answer apart would last longer than to write it.
+    let report =
+        ManuallyDrop::new(session.patiently(|| next::next(&context, &NextRequest { plan: args.plan }))?);
     if session.output.is_json() {
         session.output.json("next", report.to_json())?;
     } else {
