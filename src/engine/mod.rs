@@ -4,9 +4,11 @@
 //! Reading verbs take all plans as they are now; writing verbs look only at the plan that they change.
 
 pub mod add;
+pub mod archive;
 pub mod check;
 pub mod claim;
 pub mod config;
+pub mod confirm;
 pub mod context;
 pub mod create;
 pub mod doctor;

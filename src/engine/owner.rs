@@ -2,9 +2,11 @@
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::load;
 use crate::engine::step_file::StepUpdate;
 use crate::plan::change::NewNote;
-use crate::plan::id::StepId;
+use crate::plan::claims::Holding;
+use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::Step;
 use crate::plan::records::{Claim, NoteType};
 use crate::plan::time::Time;
@@ -63,6 +65,24 @@ pub(crate) fn check(step: &Step, who: &Who) -> Result<Owner, Error> {
             Err(Error::Claimed { id: step.id.to_string(), by })
         }
     }
+}
+
+/// Refuses what would take a whole plan away from somebody's work, also where another working tree has the claim.
+///
+/// A lapsed claim holds nobody up, and neither does what was closed elsewhere.
+pub(crate) fn refuse_live_claims(context: &Context, id: &PlanId) -> Result<(), Error> {
+    let plans = load::some(context, id)?;
+    let Some(plan) = plans.get(id) else { return Ok(()) };
+    for step in &plan.steps {
+        let own = claim_of(step).filter(|_| plans.claims().lapse(step, context.now).is_none());
+        let other = plans.claims().holder(step).filter(|it| !matches!(it.holding, Holding::Closed { .. }));
+        let by = own.map(|it| it.by.as_deref()).or_else(|| other.map(|it| it.by.as_deref()));
+        if let Some(by) = by {
+            let by = by.unwrap_or("somebody").to_owned();
+            return Err(Error::ClaimedWithin { id: step.id.to_string(), by });
+        }
+    }
+    Ok(())
 }
 
 /// Returns whether the update is the claim's own, so that it renews the lease.

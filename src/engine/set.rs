@@ -55,8 +55,8 @@ const REFUSED: [(&str, &str); 8] = [
     ("claim", "whoever works on the step writes it; an end of the work takes it out"),
     ("attempts", "`planwatch attempt` adds one; they are never changed"),
     ("notes", "`planwatch note` adds one; they are never changed"),
-    ("confirmed", "a person writes `confirmed: {by: NAME, at: TIME}` into the file"),
-    ("confirmations", "a person writes `- {phase: NAME, by: NAME, at: TIME}` below it in the file"),
+    ("confirmed", "a person types `planwatch confirm STEP`"),
+    ("confirmations", "a person types `planwatch confirm PLAN --phase NAME`"),
     ("draft", "it is kept while a draft is being refined"),
     ("<<", "write merge keys in an editor"),
 ];

@@ -39,6 +39,7 @@ pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 5] = [
             ("reopen", false),
             ("attempt", false),
             ("note", false),
+            ("confirm", false),
         ],
     ),
     (
@@ -50,6 +51,7 @@ pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 5] = [
             ("set", false),
             ("move", false),
             ("remove", false),
+            ("archive", false),
             ("undo", false),
         ],
     ),

@@ -208,6 +208,34 @@ pub(crate) struct Remove {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  planwatch archive auth
+  planwatch archive --restore auth
+
+An archived plan hands out nothing; it still answers `show`, and what waits for its closed steps goes on. A plan whose
+steps somebody works on stays.")]
+pub(crate) struct Archive {
+    /// Plans (can be repeated)
+    #[arg(required = true, value_name = "PLAN")]
+    pub(crate) ids: Vec<String>,
+    /// Bring them back
+    #[arg(long)]
+    pub(crate) restore: bool,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRun,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  planwatch restore auth")]
+pub(crate) struct Restore {
+    /// Plans (can be repeated)
+    #[arg(required = true, value_name = "PLAN")]
+    pub(crate) ids: Vec<String>,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRun,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
   planwatch undo
   planwatch undo --list")]
 pub(crate) struct Undo {

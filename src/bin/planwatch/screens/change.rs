@@ -15,7 +15,7 @@ pub(crate) fn check_fields(session: &Session) -> Result<(), Failure> {
 }
 
 /// Verbs that change more files than their line names, so that the diff comes before it.
-const SHOWN: [&str; 2] = ["move", "remove"];
+const SHOWN: [&str; 3] = ["move", "remove", "archive"];
 
 /// Prints what was done and what was refused; returns the exit code.
 pub(crate) fn print(session: &Session, report: &ChangeReport) -> Result<u8, Failure> {
