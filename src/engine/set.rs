@@ -9,7 +9,7 @@ use crate::engine::plan_file::{self, PlanUpdate};
 use crate::engine::resolve::{self, Target};
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::write::{self, ChangeReport, Mode};
-use crate::engine::{list, update};
+use crate::engine::{list, program, update};
 use crate::plan::change::{NewAttempt, dependency_item};
 use crate::plan::id::{self, PlanId, StepId};
 use crate::plan::model::{Plan, Step};
@@ -128,6 +128,9 @@ fn refuse_other_kind(target: &Target, key: &str) -> Result<(), Error> {
 }
 
 fn set_in_plan(context: &Context, request: &SetRequest, plan: &Plan) -> Result<PlanUpdate, Error> {
+    if let SetOp::Text(value) = &request.op {
+        program::check_set(context, plan, &request.key, value)?;
+    }
     let bytes = read_bytes(context, &plan.path, plan.etag.is_some())?;
     let mut update = PlanUpdate { did: did(request), ..PlanUpdate::default() };
     match (&request.op, request.key.as_str()) {

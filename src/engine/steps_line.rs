@@ -90,21 +90,19 @@ pub(crate) fn squashed(
     let mut removed = String::new();
     let edited = edited(context, plan, |bytes| {
         let heirs = std::slice::from_ref(kept);
-        let without = |file: &[u8], id: &StepId| steps_list::without_step(&plan.id, file, &id.number, heirs);
         let mut file = bytes.to_vec();
-        for (id, is_kept) in gone.iter().map(|it| (it, false)).chain([(kept, true)]) {
-            let (after, lines) = without(&file, id);
-            // The last line of a list stays: without one there is no style for the new line.
-            let body = String::from_utf8_lossy(&after);
-            if !is_kept || lines.is_empty() || steps_list::names_steps(&plan.id, &body) {
-                file = after;
-                removed.push_str(&lines);
-                if is_kept && !lines.is_empty() {
-                    file = steps_list::with_step(&plan.id, &file, &kept.number, title, depends);
-                }
-            }
+        for id in gone {
+            let (after, lines) = steps_list::without_step(&plan.id, &file, &id.number, heirs);
+            file = after;
+            removed.push_str(&lines);
         }
-        file
+        let (rest, line) = steps_list::without_line(&plan.id, &file, &kept.number);
+        // The last line of a list stays: without one there is no style for the new line.
+        if line.is_empty() || !steps_list::names_steps(&plan.id, &String::from_utf8_lossy(&rest)) {
+            return file;
+        }
+        removed.insert_str(0, &line);
+        steps_list::with_step(&plan.id, &rest, &kept.number, title, depends)
     })?;
     Ok((edited, removed))
 }

@@ -25,6 +25,8 @@ const COMMANDS: &[&str] = &[
     "remove ledger-migration:4.5",
     "remove feature-auth --yes",
     "archive feature-auth",
+    "squash ledger-migration 4 4.5 --title Entries",
+    "new Launch --kind program --children fence-repair,feature-auth",
     "done fence-repair:4 feature-auth:3 feature-auth:0",
 ];
 

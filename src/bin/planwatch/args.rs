@@ -135,6 +135,9 @@ pub(crate) enum Verb {
     Unset(write::Unset),
     /// Move a step to another place in its plan
     Move(write::Move),
+    /// Make one step of several
+    #[command(alias = "consolidate")]
+    Squash(write::Squash),
     /// Remove steps or plans; `undo` takes it back
     #[command(alias = "delete", alias = "rm")]
     Remove(write::Remove),
@@ -216,6 +219,7 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
         "set" => (&["set"], write::Set::augment_args),
         "unset" => (&["unset"], write::Unset::augment_args),
         "move" => (&["move"], write::Move::augment_args),
+        "squash" | "consolidate" => (&["squash", "consolidate"], write::Squash::augment_args),
         "remove" | "delete" | "rm" => (&["remove", "delete", "rm"], write::Remove::augment_args),
         "archive" => (&["archive"], write::Archive::augment_args),
         "restore" => (&["restore"], write::Restore::augment_args),

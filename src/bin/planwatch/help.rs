@@ -50,6 +50,7 @@ pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 5] = [
             ("edit", false),
             ("set", false),
             ("move", false),
+            ("squash", false),
             ("remove", false),
             ("archive", false),
             ("undo", false),
