@@ -54,7 +54,7 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     let depends = depends_of_all(&steps);
     refuse_circle(&plans, &steps, &depends)?;
     let merged = Merged { context, plan: &plan, steps: &steps, depends: &depends, request };
-    let (bytes, ops, hints) = merged.ops(&plans, forced)?;
+    let Edits { bytes, ops, hints } = merged.ops(&plans, forced)?;
     writing.batch("squash", ops)?;
     if request.mode == Mode::Write {
         steps.iter().for_each(|it| leases::forget(context, &it.id));
@@ -152,6 +152,15 @@ fn refuse_circle(plans: &Plans, steps: &[&Step], depends: &[StepId]) -> Result<(
     })
 }
 
+/// What makes one step of several.
+struct Edits {
+    /// The new text of the first file.
+    bytes: Vec<u8>,
+    ops: Vec<FileOp>,
+    /// What is left to people.
+    hints: Vec<String>,
+}
+
 /// Steps that become one.
 struct Merged<'a> {
     context: &'a Context,
@@ -162,12 +171,7 @@ struct Merged<'a> {
 }
 
 impl Merged<'_> {
-    /// Returns the new text of the first file, everything to do, and what is left to people.
-    fn ops(
-        &self,
-        plans: &Plans,
-        forced: Option<NewAttempt>,
-    ) -> Result<(Vec<u8>, Vec<FileOp>, Vec<String>), Error> {
+    fn ops(&self, plans: &Plans, forced: Option<NewAttempt>) -> Result<Edits, Error> {
         let (kept, others) = (self.steps[0], &self.steps[1..]);
         let gone: Vec<_> = others.iter().map(|it| it.id.clone()).collect();
         let line = (&kept.id, self.request.title.as_str(), self.depends);
@@ -198,7 +202,7 @@ impl Merged<'_> {
         let rewritten = std::slice::from_ref(&kept.id);
         let repointed = repoint::dependants(self.context, plans, &line.plan, &gone, rewritten)?;
         ops.extend(repointed.ops);
-        Ok((after, ops, repointed.hints))
+        Ok(Edits { bytes: after, ops, hints: repointed.hints })
     }
 
     fn bytes_of(&self, step: &Step) -> Result<Vec<u8>, Error> {
@@ -231,7 +235,7 @@ impl Merged<'_> {
             let text = String::from_utf8_lossy(front_matter::split(&bytes).body()).into_owned();
             let text = text.trim_matches(['\r', '\n']);
             if !text.is_empty() {
-                body.push_str(&format!("\n{text}\n"));
+                body.extend(["\n", text, "\n"]);
             }
         }
         Ok(body)
