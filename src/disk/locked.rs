@@ -131,6 +131,13 @@ impl<'a> Locked<'a> {
         }
     }
 
+    /// Takes away a directory that has nothing in it; one that has, or is not there, stays as it is.
+    pub fn remove_empty_dir(&self, relative: &Path) {
+        if checked(relative).is_ok() {
+            self.plans.disk.remove_dir(&self.plans.root.join(relative)).ok();
+        }
+    }
+
     /// Makes a directory with its files, so that it appears whole.
     ///
     /// The names are plain file names; a directory that exists is [`DiskError::Exists`].

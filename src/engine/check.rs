@@ -9,13 +9,15 @@ use crate::engine::error::Error;
 use crate::engine::knowledge;
 use crate::engine::load;
 use crate::engine::plan_file::{self, PlanUpdate};
+use crate::engine::program;
 use crate::engine::resolve::NamedStep;
 use crate::engine::shape;
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::write::{ChangeReport, Changed, Mode, Refused, Writing};
 use crate::plan::change::set_text;
 use crate::plan::id::PlanId;
-use crate::plan::model::Step;
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::time::Time;
 use crate::text::front_matter::{self, Header};
@@ -36,6 +38,8 @@ pub struct CheckReport {
     pub lines: Vec<Option<String>>,
     /// The plans directory's own name.
     pub root: String,
+    /// What is no mistake, and could be better.
+    pub hints: Vec<String>,
     /// What `--fix` did; the problems are those that are left.
     pub fixed: Option<ChangeReport>,
 }
@@ -44,7 +48,7 @@ impl CheckReport {
     pub fn to_json(&self) -> Value {
         let problems: Vec<_> = self.problems.iter().map(|it| shape::problem(&self.root, it)).collect();
         let fixed = self.fixed.as_ref().map(ChangeReport::to_json);
-        json!({"problems": problems, "errors": self.n_errors(), "warnings": self.problems.len() - self.n_errors(), "fixed": fixed})
+        json!({"problems": problems, "errors": self.n_errors(), "warnings": self.problems.len() - self.n_errors(), "hints": self.hints, "fixed": fixed})
     }
 
     pub fn n_errors(&self) -> usize {
@@ -59,13 +63,21 @@ impl CheckReport {
 
 pub fn check(context: &Context, request: &CheckRequest) -> Result<CheckReport, Error> {
     let fixed = request.fix.then(|| fix(context, request.mode)).transpose()?;
-    let problems = problems(context)?;
+    let (plans, beside) = load::all_and_problems(context);
+    let problems = problems(context, &plans, beside);
+    let hints = plans.live().filter_map(too_long).collect();
     let lines = problems.iter().map(|it| source_line(context, it)).collect();
-    Ok(CheckReport { problems, lines, root: context.root_name(), fixed })
+    Ok(CheckReport { problems, lines, root: context.root_name(), hints, fixed })
 }
 
-fn problems(context: &Context) -> Result<Vec<Problem>, Error> {
-    let (plans, mut found) = load::all_and_problems(context);
+fn too_long(plan: &Plan) -> Option<String> {
+    let (id, n) = (&plan.id, plan.steps.len());
+    (n > program::MANY_STEPS).then(|| {
+        format!("`{id}` has {n} steps; `planwatch new TITLE --kind program --children {id}` makes it part of a program")
+    })
+}
+
+fn problems(context: &Context, plans: &Plans, mut found: Vec<Problem>) -> Vec<Problem> {
     for plan in plans.iter() {
         found.extend(plan.problems.iter().cloned());
         for step in &plan.steps {
@@ -76,7 +88,7 @@ fn problems(context: &Context) -> Result<Vec<Problem>, Error> {
     found.extend(knowledge::problems(context));
     found.sort();
     found.dedup();
-    Ok(found)
+    found
 }
 
 /// Clocks differ; five minutes are nobody's mistake.

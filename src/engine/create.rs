@@ -1,9 +1,13 @@
 //! `new`: a plan and its steps in one go; the directory appears whole.
 
+use std::path::Path;
+
+use crate::disk::FileOp;
 use crate::engine::add;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::load;
+use crate::engine::program;
 use crate::engine::shape::{Shaper, value};
 use crate::engine::step_file;
 use crate::engine::template;
@@ -31,6 +35,8 @@ pub struct NewRequest {
     pub priority: Option<String>,
     pub program: Option<String>,
     pub is_program: bool,
+    /// Plans that become the children of the new program.
+    pub children: Vec<String>,
     pub is_draft: bool,
     pub by: Option<String>,
     /// The template that the plan begins with; the steps above come behind its own.
@@ -43,7 +49,16 @@ pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Erro
     new_plan(context, request)?;
     let mut writing = Writing::begin(context, "new", request.mode)?;
     let (id, files) = files(context, request)?;
-    writing.create_directory(id.as_str(), &files)?;
+    match program::adoption(context, request, &id)? {
+        adopted if adopted.is_empty() => writing.create_directory(id.as_str(), &files)?,
+        adopted => {
+            let file = |(name, bytes): &(String, Vec<u8>)| FileOp::Create {
+                path: Path::new(id.as_str()).join(name),
+                bytes: bytes.clone(),
+            };
+            writing.batch("new", files.iter().map(file).chain(adopted).collect())?;
+        }
+    }
     let mut report = ChangeReport::new("new", request.mode);
     report.changes.push(changed(context, &id, &files));
     report.diff = writing.diff;
@@ -110,10 +125,11 @@ fn new_plan(context: &Context, request: &NewRequest) -> Result<NewPlan, Error> {
             .map(|it| (*it).to_owned())
             .ok_or_else(|| Error::usage(format!("the category `{it}` is not known"), hint))
     });
-    if let Some(program) = &request.program
-        && !load::exists(context, &PlanId::new(program.clone()))
-    {
-        return Err(load::missing(context, &PlanId::new(program.clone())));
+    if let Some(name) = &request.program {
+        program::check_program(context, &PlanId::new(name.clone()))?;
+        if request.is_program {
+            return Err(program::nested(&request.title));
+        }
     }
     Ok(NewPlan {
         title: request.title.clone(),

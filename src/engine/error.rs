@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::disk::{DiskError, UndoError};
+use crate::engine::confirm;
 use crate::index::IndexError;
 use crate::plan::problem::{Code, Problem};
 use crate::text::header_edit::EditError;
@@ -29,12 +30,18 @@ pub enum Error {
     DependenciesOpen { id: String, open: Vec<String> },
     #[error("`{id}` waits for a person's confirmation")]
     ConfirmationNeeded { id: String, phase: Option<String> },
+    /// A confirmation is given by a person, and it is not known that one asks.
+    #[error("a confirmation is given by a person at a terminal, outside of a step's own process")]
+    PersonNeeded { command: String },
     /// The step is somebody else's.
     #[error("`{id}` is claimed by {by}")]
     Claimed { id: String, by: String },
     /// Somebody else has the step that is to be claimed.
     #[error("`{id}` is claimed by {by}")]
     Held { id: String, by: String },
+    /// Somebody works on a step of the plan that is to go.
+    #[error("`{id}` is claimed by {by}")]
+    ClaimedWithin { id: String, by: String },
     /// Several working trees could claim the same step.
     #[error("claims cannot be shared with the other working trees of this repository: `{path}`: {why}")]
     ClaimsNotShared { path: String, why: String },
@@ -97,8 +104,8 @@ impl Error {
             Self::Usage { .. } => "usage",
             Self::WhichPlan { .. } => "which-plan",
             Self::DependenciesOpen { .. } => "dependencies-open",
-            Self::ConfirmationNeeded { .. } => "confirmation-needed",
-            Self::Claimed { .. } | Self::Held { .. } => "claimed",
+            Self::ConfirmationNeeded { .. } | Self::PersonNeeded { .. } => "confirmation-needed",
+            Self::Claimed { .. } | Self::Held { .. } | Self::ClaimedWithin { .. } => "claimed",
             Self::ClaimsNotShared { .. } => "claims-not-shared",
             Self::ClaimLost { .. } | Self::ClaimGone { .. } => "claim-lost",
             Self::NotTrusted { .. } => "not-trusted",
@@ -137,12 +144,16 @@ impl Error {
                     false => format!("finish `{name}` first, or use --force, which is recorded"),
                 }
             }
-            Self::ConfirmationNeeded { phase, .. } => confirmation_hint(phase.as_deref()),
+            Self::ConfirmationNeeded { id, phase } => confirmation_hint(id, phase.as_deref()),
+            Self::PersonNeeded { command } => format!("a person types `{command}`"),
             Self::Claimed { .. } => {
                 "name the claim with --claim ID, or use --force, which is recorded".to_owned()
             }
             Self::Held { id, .. } => {
                 format!("`planwatch show {id}` tells since when; --force takes it over, which is recorded")
+            }
+            Self::ClaimedWithin { id, .. } => {
+                format!("wait until the work is done, or end it with `planwatch release {id}`")
             }
             Self::ClaimsNotShared { .. } => {
                 "make the directory writable, or use --force where nobody else claims".to_owned()
@@ -178,7 +189,10 @@ impl Error {
             Self::NoSuchStep { name, steps } => json!({"name": name, "steps": steps}),
             Self::DependenciesOpen { id, open } => json!({"id": id, "open": open}),
             Self::ConfirmationNeeded { id, phase } => json!({"id": id, "phase": phase}),
-            Self::Claimed { id, by } | Self::Held { id, by } => json!({"id": id, "by": by}),
+            Self::PersonNeeded { command } => json!({"command": command}),
+            Self::Claimed { id, by } | Self::Held { id, by } | Self::ClaimedWithin { id, by } => {
+                json!({"id": id, "by": by})
+            }
             Self::ClaimsNotShared { path, .. } => json!({"path": path}),
             Self::ClaimGone { claim } => json!({"claim": claim}),
             Self::ClaimLost { id, claim } => json!({"id": id, "claim": claim}),
@@ -205,10 +219,11 @@ impl Error {
             | Self::DependenciesOpen { .. }
             | Self::Claimed { .. }
             | Self::Held { .. }
+            | Self::ClaimedWithin { .. }
             | Self::ClaimsNotShared { .. }
             | Self::ClaimGone { .. }
             | Self::ClaimLost { .. } => 4,
-            Self::ConfirmationNeeded { .. } | Self::NotTrusted { .. } => 5,
+            Self::ConfirmationNeeded { .. } | Self::PersonNeeded { .. } | Self::NotTrusted { .. } => 5,
             Self::File { .. } | Self::Template { .. } => 6,
             Self::Edit { code, .. } => {
                 if matches!(*code, "file-full" | "no-room" | "bug") {
@@ -255,13 +270,14 @@ fn which(candidates: &[String], is_active: bool) -> String {
     }
 }
 
-fn confirmation_hint(phase: Option<&str>) -> String {
-    match phase {
-        Some(phase) => format!(
-            "a person writes `- {{phase: {phase}, by: NAME, at: TIME}}` below `confirmations:` in plan.md; --force goes past it, which is recorded"
-        ),
-        None => "a person writes `confirmed: {by: NAME, at: TIME}` into the step's file; --force goes past it, which is recorded".to_owned(),
-    }
+fn confirmation_hint(id: &str, phase: Option<&str>) -> String {
+    let command = match (phase, id.rsplit_once(':')) {
+        (Some(phase), Some((plan, _))) => {
+            format!("planwatch confirm {} --phase {}", confirm::quoted(plan), confirm::quoted(phase))
+        }
+        _ => format!("planwatch confirm {}", confirm::quoted(id)),
+    };
+    format!("a person types `{command}`; --force goes past it, which is recorded")
 }
 
 fn disk_exit_code(error: &DiskError) -> u8 {

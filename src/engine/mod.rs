@@ -4,9 +4,11 @@
 //! Reading verbs take all plans as they are now; writing verbs look only at the plan that they change.
 
 pub mod add;
+pub mod archive;
 pub mod check;
 pub mod claim;
 pub mod config;
+pub mod confirm;
 pub mod context;
 pub mod create;
 pub mod decide;
@@ -29,6 +31,7 @@ pub mod search;
 pub mod set;
 pub mod shape;
 pub mod show;
+pub mod squash;
 pub mod status;
 pub mod template;
 pub mod trust;
@@ -45,6 +48,7 @@ pub(crate) mod load;
 mod owner;
 mod plan_file;
 mod plan_status;
+mod program;
 mod repoint;
 mod resolve;
 mod step_file;

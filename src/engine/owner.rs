@@ -2,10 +2,13 @@
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::load;
 use crate::engine::step_file::StepUpdate;
 use crate::plan::change::NewNote;
-use crate::plan::id::StepId;
+use crate::plan::claims::Holding;
+use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::Step;
+use crate::plan::plans::Plans;
 use crate::plan::records::{Claim, NoteType};
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
@@ -51,7 +54,19 @@ fn claim_of(step: &Step) -> Option<&Claim> {
 }
 
 /// Checks the fence and the owner: an id passes only if it is the file's; without one the name has to be the same.
-pub(crate) fn check(step: &Step, who: &Who) -> Result<Owner, Error> {
+///
+/// A claim that another working tree has taken over since is nobody's any more, whatever this file says.
+pub(crate) fn check(plans: &Plans, step: &Step, who: &Who) -> Result<Owner, Error> {
+    if let Some(other) = plans.claims().overtaken_by(step) {
+        return match (&who.claim, who.force) {
+            (Some(_), _) => Ok(Owner::Late),
+            (None, true) => Ok(Owner::Forced),
+            (None, false) => {
+                let by = other.by.clone().unwrap_or_else(|| format!("the claim {}", other.claim));
+                Err(Error::Claimed { id: step.id.to_string(), by })
+            }
+        };
+    }
     match (claim_of(step), &who.claim) {
         (Some(claim), Some(id)) if claim.id == *id => Ok(Owner::Free),
         (_, Some(_)) => Ok(Owner::Late),
@@ -63,6 +78,24 @@ pub(crate) fn check(step: &Step, who: &Who) -> Result<Owner, Error> {
             Err(Error::Claimed { id: step.id.to_string(), by })
         }
     }
+}
+
+/// Refuses what would take a whole plan away from somebody's work, also where another working tree has the claim.
+///
+/// A lapsed claim holds nobody up, and neither does what was closed elsewhere.
+pub(crate) fn refuse_live_claims(context: &Context, id: &PlanId) -> Result<(), Error> {
+    let plans = load::some(context, id)?;
+    let Some(plan) = plans.get(id) else { return Ok(()) };
+    for step in &plan.steps {
+        let own = claim_of(step).filter(|_| plans.claims().lapse(step, context.now).is_none());
+        let other = plans.claims().holder(step).filter(|it| !matches!(it.holding, Holding::Closed { .. }));
+        let by = own.map(|it| it.by.as_deref()).or_else(|| other.map(|it| it.by.as_deref()));
+        if let Some(by) = by {
+            let by = by.unwrap_or("somebody").to_owned();
+            return Err(Error::ClaimedWithin { id: step.id.to_string(), by });
+        }
+    }
+    Ok(())
 }
 
 /// Returns whether the update is the claim's own, so that it renews the lease.

@@ -100,7 +100,7 @@ fn read_again(context: &Context, plan: &Plan, bytes: &[u8]) -> Plan {
 }
 
 /// A `plan.md` that was missing, as `new` makes it.
-fn missing_file(plan: &Plan, context: &Context) -> Result<Vec<u8>, Error> {
+pub(crate) fn missing_file(plan: &Plan, context: &Context) -> Result<Vec<u8>, Error> {
     let new = NewPlan { title: plan.title.clone(), ..NewPlan::default() };
     write::edit(&plan.path, new.body().as_bytes(), &new.changes(context.now), PLAN_KEYS)
 }

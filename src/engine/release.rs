@@ -93,7 +93,7 @@ fn decide(
         }
         return Ok(StepUpdate { ends_record: true, did: "claim ended".to_owned(), ..StepUpdate::default() });
     }
-    let owner = owner::check(step, who)?;
+    let owner = owner::check(plans, step, who)?;
     if owner == Owner::Late {
         return Ok(owner::late_result(context, step, who, "released", message));
     }

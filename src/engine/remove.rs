@@ -8,7 +8,7 @@ use crate::disk::FileOp;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::owner::{self, Owner, Who};
-use crate::engine::repoint;
+use crate::engine::repoint::{self, Gone};
 use crate::engine::resolve::{self, NamedStep, Target};
 use crate::engine::shape::shown_path;
 use crate::engine::write::{self, ChangeReport, Changed, Mode, Writing};
@@ -49,7 +49,7 @@ pub fn remove(context: &Context, request: &RemoveRequest) -> Result<ChangeReport
 }
 
 /// Where removed files of a plan go; the name sorts by time and is a plain file name everywhere.
-fn removed_dir(context: &Context, plan: &PlanId) -> PathBuf {
+pub(crate) fn removed_dir(context: &Context, plan: &PlanId) -> PathBuf {
     let time = context.now.to_string().replace([':', '-'], "");
     PathBuf::from("_archive").join(plan.as_str()).join(format!("removed-{time}"))
 }
@@ -66,7 +66,7 @@ fn remove_step(
     write::check_live(&own)?;
     let step = resolve::one_step(context, &own, named)?;
     let who = Who::of(context, id, request.by.as_deref(), request.claim.as_deref(), request.force);
-    let owner = refuse_worked_on(step, &who)?;
+    let owner = refuse_worked_on(&plans, step, &who)?;
     if owner == Owner::Late {
         let late =
             |_: &Plans, _: &Plan, now: &Step| Ok(owner::late_result(context, now, &who, "remove", None));
@@ -92,7 +92,8 @@ fn remove_step(
         let path = free_name(context, &directory, &format!("steps-line-{}.md", id.number));
         ops.push(FileOp::Create { path, bytes: removed.into_bytes() });
     }
-    let repointed = repoint::dependants(context, &plans, &line.plan, id, &heirs)?;
+    let gone = Gone { id: id.clone(), heirs };
+    let repointed = repoint::dependants(context, &plans, &line.plan, std::slice::from_ref(&gone), &[])?;
     ops.extend(repointed.ops);
     writing.batch("remove", ops)?;
     if request.mode == Mode::Write {
@@ -102,8 +103,8 @@ fn remove_step(
 }
 
 /// Work of somebody else stops a removal, and so does work that nobody owns; who owns it may end it so.
-fn refuse_worked_on(step: &Step, who: &Who) -> Result<Owner, Error> {
-    let owner = owner::check(step, who)?;
+pub(crate) fn refuse_worked_on(plans: &Plans, step: &Step, who: &Who) -> Result<Owner, Error> {
+    let owner = owner::check(plans, step, who)?;
     if owner == Owner::Free && step.claim.is_none() && step.status.is(StepStatus::InProgress) && !who.force {
         return Err(Error::Conflict {
             code: "claimed",
@@ -158,12 +159,17 @@ fn remove_plan(
         let message = format!("`{id}` has {} steps; say --yes to remove all of it", plan.steps.len());
         return Err(Error::usage(message, format!("`planwatch remove {id} --yes` moves it below _archive/")));
     }
+    if !request.force {
+        owner::refuse_live_claims(context, id)?;
+    }
+    // The records of other working trees stand with all plans.
+    let plans = load::some(context, id)?;
     for step in &plan.steps {
         let who = Who::of(context, &step.id, request.by.as_deref(), request.claim.as_deref(), request.force);
         // A claim that is named is one step's; the others are still somebody's.
         let others = Who { claim: None, ..who.clone() };
-        owner::check(step, &who).and_then(|it| match it {
-            Owner::Late => owner::check(step, &others),
+        owner::check(&plans, step, &who).and_then(|it| match it {
+            Owner::Late => owner::check(&plans, step, &others),
             other => Ok(other),
         })?;
     }
@@ -181,6 +187,9 @@ fn remove_plan(
     let hint = left_waiting(&load::all(context)?, id);
     let to = free_directory(context, &removed_dir(context, id));
     writing.batch("remove", vec![FileOp::Rename { from: directory, to }])?;
+    if request.mode == Mode::Write {
+        plan.steps.iter().for_each(|it| leases::forget(context, &it.id));
+    }
     Ok((changed(context, id.to_string(), &plan.title, &plan.path), hint.into_iter().collect()))
 }
 

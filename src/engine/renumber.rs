@@ -6,7 +6,7 @@ use crate::disk::FileOp;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::owner::{self, Owner, Who};
-use crate::engine::repoint::{self, Repointed};
+use crate::engine::repoint::{self, Gone, Repointed};
 use crate::engine::shape::{Shaper, value};
 use crate::engine::write::{self, ChangeReport, Changed, Mode, Refused, Writing};
 use crate::engine::{add, leases, load, resolve, step_file, steps_line};
@@ -60,7 +60,7 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
         return Ok(report);
     }
     let who = Who::of(context, &id, request.by.as_deref(), request.claim.as_deref(), request.force);
-    let owner = owner::check(step, &who)?;
+    let owner = owner::check(&plans, step, &who)?;
     if owner == Owner::Late {
         let late =
             |_: &Plans, _: &Plan, step: &Step| Ok(owner::late_result(context, step, &who, "move", None));
@@ -127,7 +127,10 @@ fn move_files(
     // What depends on a number that two files had goes on with the one that keeps it.
     let repointed = match is_doubled {
         true => Repointed::default(),
-        false => repoint::dependants(context, plans, &line.plan, &step.id, std::slice::from_ref(new))?,
+        false => {
+            let gone = Gone { id: step.id.clone(), heirs: vec![new.clone()] };
+            repoint::dependants(context, plans, &line.plan, &[gone], &[])?
+        }
     };
     ops.extend(repointed.ops);
     writing.batch("move", ops)?;

@@ -24,66 +24,62 @@ pub(crate) struct Repointed {
     pub(crate) hints: Vec<String>,
 }
 
-/// Makes every step that waits for `old` wait for `heirs` instead.
+/// A step that others must no longer wait for, and what they wait for instead.
+pub(crate) struct Gone {
+    pub(crate) id: StepId,
+    pub(crate) heirs: Vec<StepId>,
+}
+
+/// Makes every step that waits for one that is gone wait for its heirs instead.
 ///
-/// `own` is the plan of `old` with its Steps list as it will be. A front matter and the Steps lists of other plans are
-/// edited item by item. Where a Dependencies section says it, the text stays, and the file gets a `depends`, which
-/// counts before the text.
+/// `own` is the plan of the gone with its Steps list as it will be; the files of `rewritten` steps are the caller's. A front
+/// matter and the Steps lists of other plans are edited item by item. Where a Dependencies section says it, the text
+/// stays, and the file gets a `depends`, which counts before the text.
 pub(crate) fn dependants(
     context: &Context,
     plans: &Plans,
     own: &Plan,
-    old: &StepId,
-    heirs: &[StepId],
+    gone: &[Gone],
+    rewritten: &[StepId],
 ) -> Result<Repointed, Error> {
     let mut done = Repointed::default();
+    let is_left = |it: &Step| !gone.iter().any(|gone| gone.id == it.id) && !rewritten.contains(&it.id);
+    let waits = |it: &Step| gone.iter().any(|gone| it.depends.contains(&gone.id));
     for plan in plans.live() {
-        let waiting: Vec<_> =
-            plan.steps.iter().filter(|it| it.id != *old && it.depends.contains(old)).collect();
+        let waiting: Vec<_> = plan.steps.iter().filter(|it| is_left(it) && waits(it)).collect();
         if waiting.is_empty() {
             continue;
         }
-        let plan =
-            if plan.id == own.id { own.clone() } else { other(context, &plan.id, old, heirs, &mut done)? };
+        let plan = if plan.id == own.id { own.clone() } else { other(context, &plan.id, gone, &mut done)? };
         for step in waiting.into_iter().filter(|it| it.has_file()) {
-            done.take(context, &plan, step, old, heirs)?;
+            done.take(context, &plan, step, gone)?;
         }
     }
     Ok(done)
 }
 
-fn other(
-    context: &Context,
-    id: &PlanId,
-    old: &StepId,
-    heirs: &[StepId],
-    done: &mut Repointed,
-) -> Result<Plan, Error> {
+fn other(context: &Context, id: &PlanId, gone: &[Gone], done: &mut Repointed) -> Result<Plan, Error> {
     let plan = load::one_plan(context, id)?.ok_or_else(|| load::missing(context, id))?;
-    let edited = steps_line::repointed(context, &plan, old, heirs)?;
+    let edited = steps_line::repointed(context, &plan, gone)?;
     done.ops.extend(edited.op);
     Ok(edited.plan)
 }
 
 impl Repointed {
-    fn take(
-        &mut self,
-        context: &Context,
-        plan: &Plan,
-        step: &Step,
-        old: &StepId,
-        heirs: &[StepId],
-    ) -> Result<(), Error> {
+    fn take(&mut self, context: &Context, plan: &Plan, step: &Step, gone: &[Gone]) -> Result<(), Error> {
         write::check_writable(context, &step.problems)?;
         let path = PathBuf::from(&step.path);
         let before = context.plans.read(&path)?.bytes;
-        let changes = changes(&before, &step.id, old, heirs);
-        let after = write::edit(&step.path, &before, &changes, STEP_KEYS)?;
-        let wanted = inherited(step, old, heirs);
+        let (mut after, mut wanted) = (before.clone(), step.depends.clone());
+        for Gone { id, heirs } in gone {
+            let changes = changes(&after, &step.id, id, heirs);
+            after = write::edit(&step.path, &after, &changes, STEP_KEYS)?;
+            wanted = inherited(&step.id, &wanted, id, heirs);
+        }
         let after = kept_waiting(context, plan, (&step.id, &step.path), after, &wanted)?;
-        if references::are_in_prose(&step.id, &after, old) {
-            let path = shown_path(&context.root_name(), &step.path);
-            self.hints.push(format!("the text of {path} still names {}", named(&step.id.plan, old)));
+        let shown = shown_path(&context.root_name(), &step.path);
+        for Gone { id, .. } in gone.iter().filter(|it| references::are_in_prose(&step.id, &after, &it.id)) {
+            self.hints.push(format!("the text of {shown} still names {}", named(&step.id.plan, id)));
         }
         if before != after {
             self.ops.push(FileOp::Change { path, before, after });
@@ -96,11 +92,11 @@ fn named(own: &PlanId, step: &StepId) -> String {
     if step.plan == *own { format!("step-{}", step.number) } else { step.to_string() }
 }
 
-fn inherited(step: &Step, old: &StepId, heirs: &[StepId]) -> Vec<StepId> {
+/// What a step waits for once `heirs` stand for `old`; nothing waits for itself.
+pub(crate) fn inherited(own: &StepId, depends: &[StepId], old: &StepId, heirs: &[StepId]) -> Vec<StepId> {
     let mut wanted: Vec<StepId> = Vec::new();
-    let depends = step.depends.iter();
-    for id in depends.flat_map(|it| if it == old { heirs } else { std::slice::from_ref(it) }) {
-        if *id != step.id && !wanted.contains(id) {
+    for id in depends.iter().flat_map(|it| if it == old { heirs } else { std::slice::from_ref(it) }) {
+        if id != own && !wanted.contains(id) {
             wanted.push(id.clone());
         }
     }

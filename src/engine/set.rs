@@ -9,11 +9,12 @@ use crate::engine::plan_file::{self, PlanUpdate};
 use crate::engine::resolve::{self, Target};
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::write::{self, ChangeReport, Mode};
-use crate::engine::{list, update};
+use crate::engine::{list, program, update};
 use crate::plan::change::{NewAttempt, dependency_item};
 use crate::plan::id::{self, PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::moves::Verb;
+use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::read::{self, PLAN_KEYS, STEP_KEYS};
 use crate::plan::words::{PlanStatus, Status, StepStatus, nearest};
@@ -55,8 +56,8 @@ const REFUSED: [(&str, &str); 8] = [
     ("claim", "whoever works on the step writes it; an end of the work takes it out"),
     ("attempts", "`planwatch attempt` adds one; they are never changed"),
     ("notes", "`planwatch note` adds one; they are never changed"),
-    ("confirmed", "a person writes `confirmed: {by: NAME, at: TIME}` into the file"),
-    ("confirmations", "a person writes `- {phase: NAME, by: NAME, at: TIME}` below it in the file"),
+    ("confirmed", "a person types `planwatch confirm STEP`"),
+    ("confirmations", "a person types `planwatch confirm PLAN --phase NAME`"),
     ("draft", "it is kept while a draft is being refined"),
     ("<<", "write merge keys in an editor"),
 ];
@@ -104,8 +105,8 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
                     request.claim.as_deref(),
                     request.force,
                 );
-                step_file::update(context, writing, &step, &|_, _, now| {
-                    set_in_step(context, request, &who, now)
+                step_file::update(context, writing, &step, &|plans, _, now| {
+                    set_in_step(context, request, &who, (plans, now))
                 })
             }
         }
@@ -128,6 +129,9 @@ fn refuse_other_kind(target: &Target, key: &str) -> Result<(), Error> {
 }
 
 fn set_in_plan(context: &Context, request: &SetRequest, plan: &Plan) -> Result<PlanUpdate, Error> {
+    if let SetOp::Text(value) = &request.op {
+        program::check_set(context, plan, &request.key, value)?;
+    }
     let bytes = read_bytes(context, &plan.path, plan.etag.is_some())?;
     let mut update = PlanUpdate { did: did(request), ..PlanUpdate::default() };
     match (&request.op, request.key.as_str()) {
@@ -143,10 +147,15 @@ fn set_in_plan(context: &Context, request: &SetRequest, plan: &Plan) -> Result<P
     Ok(update)
 }
 
-fn set_in_step(context: &Context, request: &SetRequest, who: &Who, step: &Step) -> Result<StepUpdate, Error> {
+fn set_in_step(
+    context: &Context,
+    request: &SetRequest,
+    who: &Who,
+    (plans, step): (&Plans, &Step),
+) -> Result<StepUpdate, Error> {
     let mut update =
         StepUpdate { did: did(request), renews: owner::is_owner(step, who), ..StepUpdate::default() };
-    if !FREE.contains(&request.key.as_str()) && owner::check(step, who)? == Owner::Late {
+    if !FREE.contains(&request.key.as_str()) && owner::check(plans, step, who)? == Owner::Late {
         return Ok(owner::late_result(context, step, who, &format!("set {}", request.key), None));
     }
     let bytes = if step.has_file() {
@@ -157,7 +166,7 @@ fn set_in_step(context: &Context, request: &SetRequest, who: &Who, step: &Step) 
     match (&request.op, request.key.as_str()) {
         (SetOp::Text(word), "status") => {
             let status = list::read_word::<StepStatus>(&context.config.words, word)?;
-            return Ok(status_update(context, step, who, status, update));
+            return Ok(status_update(context, (plans, step), who, status, update));
         }
         (SetOp::Add(text), "depends") => {
             update.keys = add_dependency(context, step, text)?;
@@ -180,13 +189,13 @@ fn set_in_step(context: &Context, request: &SetRequest, who: &Who, step: &Step) 
 /// A person's edit: any status may follow any other. What it does to a claim is recorded all the same.
 fn status_update(
     context: &Context,
-    step: &Step,
+    (plans, step): (&Plans, &Step),
     who: &Who,
     status: StepStatus,
     update: StepUpdate,
 ) -> StepUpdate {
     let ends = owner::ended_claim(step, context.now).filter(|_| status != StepStatus::InProgress);
-    let is_forced = ends.is_some() && owner::check(step, who).is_ok_and(|it| it == Owner::Forced);
+    let is_forced = ends.is_some() && owner::check(plans, step, who).is_ok_and(|it| it == Owner::Forced);
     let outcome = if is_forced { "forced" } else { Verb::giving(status).outcome() };
     let notes = is_forced.then(|| status.word().to_owned());
     let attempt = ends.map(|claim| NewAttempt {

@@ -141,7 +141,7 @@ impl Shaper<'_> {
             steps_blocked: progress.blocked,
             steps_in_progress: progress.in_progress,
             steps_ready: progress.ready,
-            state: rules::next(self.plans, plan, self.now).state.word(),
+            state: rules::state(self.plans, plan, self.now).word(),
             last_activity: last.map(|(at, _)| at.whole_seconds()),
             last_activity_source: last.map(|(_, source)| source),
             confirm_phases: plan.confirm_phases.clone(),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::disk::FileOp;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::repoint::Gone;
 use crate::engine::write::{self, Writing};
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
@@ -79,14 +80,39 @@ pub(crate) fn taken_out(
     Ok((edited, removed))
 }
 
-/// Makes lines wait for `heirs` that wait for a step of another plan.
-pub(crate) fn repointed(
+/// Makes one line of several: that of `kept` gets a title and dependencies, the others go; all that goes is handed back.
+pub(crate) fn squashed(
     context: &Context,
     plan: &Plan,
-    old: &StepId,
-    heirs: &[StepId],
-) -> Result<Edited, Error> {
-    edited(context, plan, |bytes| steps_list::repointed(&plan.id, bytes, old, heirs))
+    (kept, title, depends): (&StepId, &str, &[StepId]),
+    gone: &[StepId],
+) -> Result<(Edited, String), Error> {
+    let mut removed = String::new();
+    let edited = edited(context, plan, |bytes| {
+        let heirs = std::slice::from_ref(kept);
+        let mut file = bytes.to_vec();
+        for id in gone {
+            let (after, lines) = steps_list::without_step(&plan.id, &file, &id.number, heirs);
+            file = after;
+            removed.push_str(&lines);
+        }
+        let (rest, line) = steps_list::without_line(&plan.id, &file, &kept.number);
+        // The last line of a list stays: without one there is no style for the new line.
+        if line.is_empty() || !steps_list::names_steps(&plan.id, &String::from_utf8_lossy(&rest)) {
+            return file;
+        }
+        removed.insert_str(0, &line);
+        steps_list::with_step(&plan.id, &rest, &kept.number, title, depends)
+    })?;
+    Ok((edited, removed))
+}
+
+/// Makes lines that wait for steps of another plan wait for their heirs.
+pub(crate) fn repointed(context: &Context, plan: &Plan, gone: &[Gone]) -> Result<Edited, Error> {
+    edited(context, plan, |bytes| {
+        let repoint = |file: Vec<u8>, it: &Gone| steps_list::repointed(&plan.id, &file, &it.id, &it.heirs);
+        gone.iter().fold(bytes.to_vec(), repoint)
+    })
 }
 
 fn edited(context: &Context, plan: &Plan, edit: impl FnOnce(&[u8]) -> Vec<u8>) -> Result<Edited, Error> {

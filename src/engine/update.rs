@@ -109,7 +109,7 @@ fn decide_move(
     who: &Who,
 ) -> Result<StepUpdate, Error> {
     let verb = request.verb;
-    let owner = match owner::check(step, who)? {
+    let owner = match owner::check(plans, step, who)? {
         Owner::Late => {
             return Ok(owner::late_result(context, step, who, verb.outcome(), request.message.as_deref()));
         }
@@ -259,7 +259,7 @@ fn decide_attempt(
     (at, wanted): (Time, Option<StepStatus>),
     who: &Who,
 ) -> Result<StepUpdate, Error> {
-    let owner = owner::check(step, who)?;
+    let owner = owner::check(plans, step, who)?;
     if owner == Owner::Late {
         return Ok(owner::late_result(context, step, who, &request.outcome, request.notes.as_deref()));
     }

@@ -186,6 +186,13 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
+    /// Takes away a directory that a batch left without anything in it.
+    pub(crate) fn remove_empty_dir(&self, path: &Path) {
+        if let Some(locked) = &self.locked {
+            locked.remove_empty_dir(path);
+        }
+    }
+
     fn diff_of(&self, path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
         diff::unified(&shown_path(&self.context.root_name(), path), before, after)
     }
@@ -257,7 +264,7 @@ pub(crate) fn check_live(plan: &Plan) -> Result<(), Error> {
     Err(Error::Conflict {
         code: "archived",
         message,
-        hint: "move its directory out of _archive/ to work on it".to_owned(),
+        hint: format!("`planwatch archive --restore {}` brings it back", plan.id),
     })
 }
 

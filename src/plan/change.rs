@@ -36,6 +36,36 @@ impl NewAttempt {
     }
 }
 
+/// A person's yes, to a step or to a phase.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewConfirmation {
+    pub phase: Option<String>,
+    pub by: String,
+    pub at: Time,
+    pub note: Option<String>,
+}
+
+impl NewConfirmation {
+    fn entries(&self) -> NewValue {
+        let text = |key: &str, text: &String| (key.to_owned(), NewValue::Text(text.clone()));
+        let mut entries: Vec<_> = self.phase.iter().map(|it| text("phase", it)).collect();
+        entries.push(text("by", &self.by));
+        entries.push(("at".to_owned(), NewValue::Word(self.at.to_string())));
+        entries.extend(self.note.iter().map(|it| text("note", it)));
+        NewValue::Map(entries)
+    }
+
+    /// The edit that confirms a step.
+    pub fn of_step(&self) -> Change {
+        Change::Set { key: "confirmed".to_owned(), value: self.entries() }
+    }
+
+    /// The edit that confirms a phase of a plan.
+    pub fn of_phase(&self) -> Change {
+        Change::Append { key: "confirmations".to_owned(), item: self.entries() }
+    }
+}
+
 /// A note to be appended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewNote {

@@ -75,8 +75,20 @@ impl Claims {
         let claim = step.claim.as_ref().filter(|_| step.status.is(StepStatus::InProgress))?;
         match self.of(&step.id).iter().find(|it| is_live(it) && it.claim == claim.id) {
             Some(record) => record.lapse,
+            None if self.overtaken_by(step).is_some() => Some(Lapse::Expired),
             None => claim.is_lapsed(now).then_some(Lapse::Expired),
         }
+    }
+
+    /// Returns the later claim that took the step over from the one in its file, in another working tree.
+    pub fn overtaken_by(&self, step: &Step) -> Option<&Held> {
+        let claim = step.claim.as_ref().filter(|_| step.status.is(StepStatus::InProgress))?;
+        let records = self.of(&step.id);
+        if records.iter().any(|it| is_live(it) && it.claim == claim.id) {
+            return None;
+        }
+        let is_later = |it: &&Held| it.claim != claim.id && it.at >= claim.at;
+        records.iter().filter(|it| it.holding != Holding::Here).find(is_later)
     }
 
     /// Returns the claim that holds a step although its file does not say so.

@@ -146,6 +146,9 @@ impl Plans {
             let problem = match self.get(program) {
                 None => format!("there is no plan `{program}`"),
                 Some(it) if it.kind != PlanKind::Program => format!("`{program}` is not a program"),
+                Some(_) if plan.kind == PlanKind::Program => {
+                    format!("`{}` is a program, and programs belong to none", plan.id)
+                }
                 Some(_) => return None,
             };
             Some((

@@ -211,6 +211,15 @@ pub struct Next<'a> {
     pub why: String,
 }
 
+/// Returns what `next` says of a plan; of a program the most hopeful of what it says of its plans and its own steps.
+pub fn state(plans: &Plans, plan: &Plan, now: Time) -> State {
+    if plan.kind != PlanKind::Program || plan.is_archived {
+        return next(plans, plan, now).state;
+    }
+    let asked = std::iter::once(plan).chain(plans.children(&plan.id)).filter(|it| !it.steps.is_empty());
+    asked.map(|it| next(plans, it, now).state).min().unwrap_or(State::Empty)
+}
+
 /// Returns the lowest-numbered ready step of a plan, or why there is none.
 pub fn next<'a>(plans: &'a Plans, plan: &'a Plan, now: Time) -> Next<'a> {
     let answer = |state, step, why| Next { plan, state, step, why };

@@ -103,15 +103,28 @@ pub(crate) fn without_step(
     let mut removed = String::new();
     let file = edited(plan, file, |body, lines| {
         let mut splices = repointings(plan, lines, &old, heirs);
-        for nth in (0..lines.len()).filter(|it| lines[*it].number == *number) {
-            let block = edit::block(body, &lines[nth]);
-            removed.push_str(&body[block.clone()]);
-            removed.push_str(edit::eol_at(body, block.end));
-            splices.push((edit::deletion(body, lines, nth), String::new()));
-        }
+        splices.extend(deletions(body, lines, number, &mut removed));
         splices
     });
     (file, removed)
+}
+
+/// As [`without_step`], where other lines wait for the step as before.
+pub(crate) fn without_line(plan: &PlanId, file: &[u8], number: &StepNumber) -> (Vec<u8>, String) {
+    let mut removed = String::new();
+    let file = edited(plan, file, |body, lines| deletions(body, lines, number, &mut removed));
+    (file, removed)
+}
+
+fn deletions(body: &str, lines: &[Listed], number: &StepNumber, removed: &mut String) -> Vec<Splice> {
+    let mut splices = Vec::new();
+    for nth in (0..lines.len()).filter(|it| lines[*it].number == *number) {
+        let block = edit::block(body, &lines[nth]);
+        removed.push_str(&body[block.clone()]);
+        removed.push_str(edit::eol_at(body, block.end));
+        splices.push((edit::deletion(body, lines, nth), String::new()));
+    }
+    splices
 }
 
 /// Returns a `plan.md` whose lines wait for `heirs` where they waited for `old`.

@@ -36,6 +36,8 @@ enum Line {
     Env { name: String, value: String },
     /// `@ stdin TEXT`, for the next command.
     Stdin { text: String },
+    /// `@ terminal`: standard input of the next command is a terminal.
+    Terminal,
     /// `@ cd DIR`, for all commands below.
     Cd { directory: String },
 }
@@ -73,6 +75,7 @@ impl Line {
             ["@", "remove", path] => Self::Remove { path: path.to_string() },
             ["@", "env", name, value] => Self::Env { name: name.to_string(), value: value.to_string() },
             ["@", "stdin", text] => Self::Stdin { text: unescape(text) },
+            ["@", "terminal"] => Self::Terminal,
             ["@", "cd", directory] => Self::Cd { directory: directory.to_string() },
             _ => panic!("`{line}` is no line of a case"),
         }
@@ -128,8 +131,13 @@ impl Case {
 
     fn outcome(&self) -> Outcome {
         let place = self.place();
-        let mut stage =
-            Stage { place: &place, env: Vec::new(), stdin: String::new(), directory: place.work() };
+        let mut stage = Stage {
+            place: &place,
+            env: Vec::new(),
+            stdin: String::new(),
+            has_terminal: false,
+            directory: place.work(),
+        };
         let mut lines = self.lines.iter().peekable();
         while let Some(line) = lines.next_if(|it| !matches!(it, Line::Run { .. })) {
             stage.prepare(line);
@@ -156,8 +164,14 @@ struct Stage<'a> {
     place: &'a Place,
     env: Vec<(&'a str, &'a str)>,
     stdin: String,
+    has_terminal: bool,
     directory: PathBuf,
 }
+
+/// Runs its arguments with a new pseudo terminal as standard input.
+const AT_TERMINAL: &str = "import os, pty, subprocess, sys
+_, terminal = pty.openpty()
+sys.exit(subprocess.call(sys.argv[1:], stdin=terminal))";
 
 impl<'a> Stage<'a> {
     fn prepare(&mut self, line: &'a Line) {
@@ -177,13 +191,22 @@ impl<'a> Stage<'a> {
             }
             Line::Env { name, value } => self.env.push((name, value)),
             Line::Stdin { text } => self.stdin.clone_from(text),
+            Line::Terminal => self.has_terminal = true,
             Line::Cd { directory } => self.directory = self.place.file(directory),
             Line::Run { .. } => unreachable!("only the others prepare"),
         }
     }
 
     fn run(&mut self, words: &[String]) -> Ran {
-        let mut command = self.place.command();
+        let mut command = match std::mem::take(&mut self.has_terminal) {
+            false => self.place.command(),
+            true => {
+                let mut command = std::process::Command::new("python3");
+                self.place.close_environment(&mut command);
+                command.args(["-c", AT_TERMINAL, env!("CARGO_BIN_EXE_planwatch")]);
+                command
+            }
+        };
         command.args(words).envs(self.env.iter().copied()).current_dir(&self.directory);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary starts");

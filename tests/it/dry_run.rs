@@ -24,6 +24,9 @@ const COMMANDS: &[&str] = &[
     "move switch-energy-provider:1 --after 2",
     "remove ledger-migration:4.5",
     "remove feature-auth --yes",
+    "archive feature-auth",
+    "squash ledger-migration 4 4.5 --title Entries",
+    "new Launch --kind program --children fence-repair,feature-auth",
     "done fence-repair:4 feature-auth:3 feature-auth:0",
 ];
 

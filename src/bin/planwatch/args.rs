@@ -122,6 +122,8 @@ pub(crate) enum Verb {
     Attempt(work::Attempt),
     /// Add a remark to a plan or a step
     Note(work::Note),
+    /// Say yes or no to a step, or to a phase of a plan
+    Confirm(work::Confirm),
     /// Make a plan with its steps
     New(write::New),
     /// Add a step to a plan
@@ -135,9 +137,17 @@ pub(crate) enum Verb {
     Unset(write::Unset),
     /// Move a step to another place in its plan
     Move(write::Move),
+    /// Make one step of several
+    #[command(alias = "consolidate")]
+    Squash(write::Squash),
     /// Remove steps or plans; `undo` takes it back
     #[command(alias = "delete", alias = "rm")]
     Remove(write::Remove),
+    /// Put plans away, or bring them back
+    Archive(write::Archive),
+    /// Bring archived plans back
+    #[command(hide = true)]
+    Restore(write::Restore),
     /// Take back the last change, if nothing has changed since
     Undo(write::Undo),
     /// Record what was decided and why, or read it again
@@ -218,13 +228,17 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
         "reopen" => (&["reopen"], work::Reopen::augment_args),
         "attempt" => (&["attempt"], work::Attempt::augment_args),
         "note" => (&["note"], work::Note::augment_args),
+        "confirm" => (&["confirm"], work::Confirm::augment_args),
         "new" => (&["new"], write::New::augment_args),
         "add" => (&["add"], write::Add::augment_args),
         "edit" => (&["edit"], write::Edit::augment_args),
         "set" => (&["set"], write::Set::augment_args),
         "unset" => (&["unset"], write::Unset::augment_args),
         "move" => (&["move"], write::Move::augment_args),
+        "squash" | "consolidate" => (&["squash", "consolidate"], write::Squash::augment_args),
         "remove" | "delete" | "rm" => (&["remove", "delete", "rm"], write::Remove::augment_args),
+        "archive" => (&["archive"], write::Archive::augment_args),
+        "restore" => (&["restore"], write::Restore::augment_args),
         "undo" => (&["undo"], write::Undo::augment_args),
         "decide" => (&["decide"], know::Decide::augment_args),
         "insight" => (&["insight"], know::Insight::augment_args),
@@ -266,7 +280,8 @@ pub(crate) fn visible_command() -> clap::Command {
 }
 
 /// The hidden verbs, each with the verb to name in its place.
-const INSTEAD: [(&str, &str); 3] = [("steps", "list"), ("stale", "list"), ("unset", "set")];
+const INSTEAD: [(&str, &str); 4] =
+    [("steps", "list"), ("stale", "list"), ("unset", "set"), ("restore", "archive")];
 
 /// What to name for a verb or an option that somebody may have meant: nothing that is hidden.
 pub(crate) fn visible(name: &str) -> Option<String> {

@@ -1,8 +1,10 @@
 //! From typed words to an exit code: one module a verb, each makes the engine's request and shows its report.
 
 mod add;
+mod archive;
 mod check;
 mod claim;
+mod confirm;
 mod doctor;
 mod edit;
 mod export;
@@ -95,13 +97,17 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Reopen(args) => moves::run(session, Move::Reopen, args.of),
         Verb::Attempt(args) => moves::attempt(session, args),
         Verb::Note(args) => moves::note(session, args),
+        Verb::Confirm(args) => confirm::run(session, args),
         Verb::New(args) => new::run(session, args),
         Verb::Add(args) => add::run(session, args),
         Verb::Edit(args) => edit::run(session, &args),
         Verb::Set(args) => set::run(session, args),
         Verb::Unset(args) => set::unset(session, args),
         Verb::Move(args) => set::renumber(session, args),
+        Verb::Squash(args) => set::squash(session, args),
         Verb::Remove(args) => set::remove(session, args),
+        Verb::Archive(args) => archive::run(session, args),
+        Verb::Restore(args) => archive::restore(session, args),
         Verb::Undo(args) => undo::run(session, &args),
         Verb::Decide(args) => know::decide(session, args),
         Verb::Insight(args) => know::insight(session, args),

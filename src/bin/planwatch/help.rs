@@ -39,6 +39,7 @@ pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 7] = [
             ("reopen", false),
             ("attempt", false),
             ("note", false),
+            ("confirm", false),
         ],
     ),
     (
@@ -49,7 +50,9 @@ pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 7] = [
             ("edit", false),
             ("set", false),
             ("move", false),
+            ("squash", false),
             ("remove", false),
+            ("archive", false),
             ("undo", false),
             ("import", false),
             ("export", false),

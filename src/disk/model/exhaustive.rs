@@ -117,6 +117,51 @@ const TAKEN_BACK: &[(&str, Option<&str>, Option<&str>)] = &[
     ("/plans/_archive/q/plan.md", Some("q\n"), None),
 ];
 
+/// As `squash` does it: the first text grows and is kept as it was, the second goes to the archive.
+fn squash(plans: &PlansDir) -> Result<(), DiskError> {
+    let path = PathBuf::from;
+    let (old, new) = (OLD.as_bytes().to_vec(), NEW.as_bytes().to_vec());
+    let ops = vec![
+        FileOp::Create { path: path("_archive/p/removed-1/step-1.md"), bytes: old.clone() },
+        FileOp::Change { path: path("p/step-1.md"), before: old, after: new },
+        FileOp::Rename { from: path("p/step-2.md"), to: path("_archive/p/removed-1/step-2.md") },
+        FileOp::Change { path: path("q/plan.md"), before: b"q\n".to_vec(), after: b"q 1\n".to_vec() },
+    ];
+    plans.lock(&mut || {})?.batch("squash", "", ops)
+}
+
+const SQUASHED: &[(&str, Option<&str>, Option<&str>)] = &[
+    (STEP, Some(OLD), Some(NEW)),
+    ("/plans/p/step-2.md", Some("second\n"), None),
+    ("/plans/_archive/p/removed-1/step-1.md", None, Some(OLD)),
+    ("/plans/_archive/p/removed-1/step-2.md", None, Some("second\n")),
+    ("/plans/q/plan.md", Some("q\n"), Some("q 1\n")),
+];
+
+/// As `archive` does it where something of the plan is in the archive already: file by file.
+fn archive(plans: &PlansDir) -> Result<(), DiskError> {
+    let names = ["step-1.md", "step-2.md"];
+    let to = Path::new("_archive/p");
+    let op = |it: &&str| FileOp::Rename { from: Path::new("p").join(it), to: to.join(it) };
+    let mut locked = plans.lock(&mut || {})?;
+    locked.batch("archive", "", names.iter().map(op).collect())?;
+    locked.remove_empty_dir(Path::new("p"));
+    Ok(())
+}
+
+fn plant_with_removed(state: &mut State) {
+    plant_two_plans(state);
+    state.plant("/plans/_archive/p/removed-0/step-3.md", b"third\n");
+}
+
+const ARCHIVED: &[(&str, Option<&str>, Option<&str>)] = &[
+    (STEP, Some(OLD), None),
+    ("/plans/p/step-2.md", Some("second\n"), None),
+    ("/plans/_archive/p/step-1.md", None, Some(OLD)),
+    ("/plans/_archive/p/step-2.md", None, Some("second\n")),
+    ("/plans/_archive/p/removed-0/step-3.md", Some("third\n"), Some("third\n")),
+];
+
 const STEP_CHANGES: &[(&str, Option<&str>, Option<&str>)] = &[(STEP, Some(OLD), Some(NEW))];
 
 const CASES: &[Case] = &[
@@ -202,6 +247,24 @@ const CASES: &[Case] = &[
         in_place: false,
     },
     Case {
+        name: "squash",
+        plant: plant_two_plans,
+        earlier: nothing,
+        act: squash,
+        files: SQUASHED,
+        lacks_exchange: false,
+        in_place: false,
+    },
+    Case {
+        name: "archive file by file",
+        plant: plant_with_removed,
+        earlier: nothing,
+        act: archive,
+        files: ARCHIVED,
+        lacks_exchange: false,
+        in_place: false,
+    },
+    Case {
         name: "undo of a change",
         plant: plant_step,
         earlier: edit,
@@ -276,7 +339,7 @@ fn look_after(case: &Case, state: State) -> Result<After, DiskError> {
     Ok(After {
         texts: case.files.iter().map(|(path, ..)| text(path)).collect(),
         edited: text(STEP).unwrap_or_default(),
-        everything: ["p", "q", "_archive/q"]
+        everything: ["p", "q", "_archive/q", "_archive/p", "_archive/p/removed-1"]
             .map(|dir| world.state.texts_in(&format!("/plans/{dir}")))
             .concat(),
         kept: kept.iter().filter_map(|it| text(&format!("/plans/{}", it.kept.display()))).collect(),

@@ -34,6 +34,9 @@ pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, E
     let claim =
         step.claim.as_ref().filter(|it| it.id == request.claim && step.status.is(StepStatus::InProgress));
     let claim = claim.ok_or_else(gone)?;
+    if plans.claims().overtaken_by(step).is_some() {
+        return Err(gone());
+    }
     let lease = request.lease.unwrap_or(context.config.lease());
     let renewed = locked.renew(&step.id, &claim.id, request.lease);
     if renewed.is_none() && request.mode == Mode::Write {

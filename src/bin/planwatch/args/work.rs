@@ -179,3 +179,29 @@ pub(crate) struct Note {
     #[command(flatten)]
     pub(crate) dry_run: DryRun,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch confirm auth:3
+  planwatch confirm auth --phase rollout --note 'after the backup'
+  planwatch confirm auth:3 --reject --note 'the numbers are wrong'
+
+Only a person at a terminal can: agents and scripts are refused with the command to type. That stops who cooperates, and
+records who said yes; it keeps nobody from writing the file.")]
+pub(crate) struct Confirm {
+    /// Step, or the plan of a phase
+    pub(crate) id: String,
+    /// Confirm this phase of the plan
+    #[arg(long, value_name = "NAME")]
+    pub(crate) phase: Option<String>,
+    /// Say no: a step is blocked, and a yes that was given is taken back
+    #[arg(long)]
+    pub(crate) reject: bool,
+    /// Record why
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) note: Option<String>,
+    #[command(flatten)]
+    pub(crate) by: By,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRun,
+}

@@ -11,7 +11,8 @@ use crate::args::work::{By, DryRun};
   planwatch new auth Schema Migrations Tests
   planwatch new 'Sign in with a password' 'Design the schema' --tag web --priority high
   planwatch new 'Ideas for spring' --draft
-  planwatch new 'Sign in' --template feature --goal 'People have accounts'")]
+  planwatch new 'Sign in' --template feature --goal 'People have accounts'
+  planwatch new Launch --kind program --children auth,billing")]
 pub(crate) struct New {
     /// Title of the plan; its id is made from it
     pub(crate) title: String,
@@ -45,6 +46,9 @@ pub(crate) struct New {
     /// Make a plan, or a program that other plans belong to
     #[arg(long, default_value = "plan")]
     pub(crate) kind: Kind,
+    /// Let plans that are there belong to the new program (can be repeated)
+    #[arg(long, value_name = "PLAN", value_delimiter = ',')]
+    pub(crate) children: Vec<String>,
     /// Hand out nothing until `start` makes it active
     #[arg(long)]
     pub(crate) draft: bool,
@@ -206,6 +210,58 @@ pub(crate) struct Remove {
     /// Claim that this update belongs to
     #[arg(long, value_name = "CLAIM")]
     pub(crate) claim: Option<String>,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRun,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch squash auth 2 3 4 --title 'Middleware and routes'
+
+The new step stands where the first one stood and keeps the texts, attempts and notes of all; what waited for one of them
+waits for it. The files as they were are kept in _archive.")]
+pub(crate) struct Squash {
+    /// Plan of the steps
+    pub(crate) plan: String,
+    /// Numbers of the steps, two or more
+    #[arg(required = true, value_name = "N")]
+    pub(crate) steps: Vec<String>,
+    /// Title of the new step
+    #[arg(long, value_name = "TITLE", required = true)]
+    pub(crate) title: String,
+    #[command(flatten)]
+    pub(crate) by: By,
+    /// Do it although somebody works on one of them; this is recorded
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRun,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch archive auth
+  planwatch archive --restore auth
+
+An archived plan hands out nothing; it still answers `show`, and what waits for its closed steps goes on. A plan whose
+steps somebody works on stays.")]
+pub(crate) struct Archive {
+    /// Plans (can be repeated)
+    #[arg(required = true, value_name = "PLAN")]
+    pub(crate) ids: Vec<String>,
+    /// Bring them back
+    #[arg(long)]
+    pub(crate) restore: bool,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRun,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  planwatch restore auth")]
+pub(crate) struct Restore {
+    /// Plans (can be repeated)
+    #[arg(required = true, value_name = "PLAN")]
+    pub(crate) ids: Vec<String>,
     #[command(flatten)]
     pub(crate) dry_run: DryRun,
 }

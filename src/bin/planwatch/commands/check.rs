@@ -35,6 +35,9 @@ pub(crate) fn run(session: &Session, args: &Check) -> Result<u8, Failure> {
         };
         output.text(&found.screen(mendable, output.width))?;
     }
+    if !output.is_json() {
+        report.hints.iter().for_each(|it| output.hint(it));
+    }
     for refused in report.fixed.iter().flat_map(|it| &it.refused) {
         output.failure(&Failure::of(&refused.error));
     }
@@ -86,7 +89,7 @@ impl Found {
         let problems: Vec<_> = self.0.iter().map(shaped).collect();
         let n_errors = self.n_errors();
         let fixed = report.fixed.as_ref().map(ChangeReport::to_json);
-        json!({"problems": problems, "errors": n_errors, "warnings": self.0.len() - n_errors, "fixed": fixed})
+        json!({"problems": problems, "errors": n_errors, "warnings": self.0.len() - n_errors, "hints": report.hints, "fixed": fixed})
     }
 
     fn screen(&self, mendable: usize, width: Option<usize>) -> String {

@@ -25,6 +25,7 @@ pub(crate) fn run(session: &Session, args: New) -> Result<u8, Failure> {
         priority: args.priority,
         program: args.program,
         is_program: args.kind == Kind::Program,
+        children: args.children,
         is_draft: args.draft,
         by: args.by.by,
         template: args.template,
@@ -35,7 +36,10 @@ pub(crate) fn run(session: &Session, args: New) -> Result<u8, Failure> {
         Mode::DryRun => looking(session, |context| create::new(context, &request))?,
     };
     if let Some(program) = report.changes.first().filter(|_| request.is_program && request.steps.is_empty()) {
-        report.hints = vec![format!("planwatch new TITLE --program {}", program.id)];
+        report.hints = vec![match request.children.is_empty() {
+            true => format!("planwatch new TITLE --program {}", program.id),
+            false => format!("planwatch next {}", program.id),
+        }];
     }
     let code = change::print(session, &report)?;
     if let Some(made) = report.changes.first() {

@@ -1,13 +1,14 @@
-//! `set`, `unset`, `move`, `remove`.
+//! `set`, `unset`, `move`, `squash`, `remove`.
 
 use planwatch::engine::remove::{self, RemoveRequest};
 use planwatch::engine::renumber::{self, RenumberRequest};
 use planwatch::engine::set::{self, SetOp, SetRequest};
+use planwatch::engine::squash::{self, SquashRequest};
 
 use planwatch::plan::read::{PLAN_KEYS, STEP_KEYS};
 use planwatch::plan::words::nearest;
 
-use crate::args::write::{Move, Remove, Set, SetOptions, Unset};
+use crate::args::write::{Move, Remove, Set, SetOptions, Squash, Unset};
 use crate::context::Session;
 use crate::failure::Failure;
 use crate::screens::change;
@@ -95,6 +96,13 @@ pub(crate) fn remove(session: &Session, args: Remove) -> Result<u8, Failure> {
         session.output.hint("`planwatch undo` takes it back");
     }
     Ok(code)
+}
+
+pub(crate) fn squash(session: &Session, args: Squash) -> Result<u8, Failure> {
+    change::check_fields(session)?;
+    let Squash { plan, steps, title, by, force, dry_run } = args;
+    let request = SquashRequest { plan, steps, title, by: by.by, force, mode: dry_run.mode() };
+    change::print(session, &squash::squash(&session.context()?, &request)?)
 }
 
 #[cfg(test)]

@@ -1,0 +1,19 @@
+//! `confirm`: whether a person sits there is seen by the terminal.
+
+use std::io::IsTerminal;
+
+use planwatch::engine::confirm::{self, Answer, Asker, ConfirmRequest};
+
+use crate::args::work::Confirm;
+use crate::context::Session;
+use crate::failure::Failure;
+use crate::screens::change;
+
+pub(crate) fn run(session: &Session, args: Confirm) -> Result<u8, Failure> {
+    change::check_fields(session)?;
+    let Confirm { id, phase, reject, note, by, dry_run } = args;
+    let asker = if std::io::stdin().is_terminal() { Asker::Person } else { Asker::Unknown };
+    let answer = if reject { Answer::No } else { Answer::Yes };
+    let request = ConfirmRequest { id, phase, answer, note, by: by.by, asker, mode: dry_run.mode() };
+    change::print(session, &confirm::confirm(&session.context()?, &request)?)
+}
