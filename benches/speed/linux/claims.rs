@@ -1,7 +1,7 @@
 //! T8 and T9: eight who claim steps of S at once, as resident processes and as one process a claim.
 
 use std::collections::HashSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Bench;
 use super::clients::{Work, together};
@@ -49,9 +49,9 @@ fn resident(bench: &Bench, asks: Asks, [what, p99, worst]: [&'static str; 3]) {
         corpus.restore();
         // Whatever is to be indexed is indexed.
         bench.ours.cli(corpus, &["list"]);
-        quiet_disk(corpus);
+        quiet(corpus);
         let floor = together(Work::Replace, corpus, bench.state(), CLIENTS, TURNS);
-        quiet_disk(corpus);
+        quiet(corpus);
         let ours = together(Work::Claim(asks), corpus, bench.state(), CLIENTS, TURNS);
         check_distinct(&ours.claimed);
         let n = ours.waits.len() as f64;
@@ -65,6 +65,12 @@ fn resident(bench: &Bench, asks: Asks, [what, p99, worst]: [&'static str; 3]) {
     rate.print();
     p99.print();
     worst.print();
+}
+
+/// Waits until nobody writes any more, a daemon that has to tell of what was restored neither.
+fn quiet(corpus: &Corpus) {
+    std::thread::sleep(Duration::from_secs(1));
+    quiet_disk(corpus);
 }
 
 fn check_distinct(claimed: &[String]) {
@@ -82,12 +88,12 @@ fn processes(bench: &Bench, what: &'static str) {
             let path = corpus.beside.join(format!("bare-{worker}-{n}"));
             bench.ours.hello(&["save", path.to_str().expect("a plain name")]);
         };
-        quiet_disk(corpus);
+        quiet(corpus);
         let floor = eight(&bare);
         let by = |worker: usize, _| {
             bench.ours.cli(corpus, &["claim", "--by", &format!("worker-{worker}")]);
         };
-        quiet_disk(corpus);
+        quiet(corpus);
         let ours = eight(&by);
         assert_eq!(in_progress(corpus), CLIENTS * PROCESSES, "every claim is in a file");
         figure.add(ours, floor);
