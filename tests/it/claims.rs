@@ -212,6 +212,26 @@ fn a_step_that_was_done_elsewhere_and_merged_can_be_opened_again() {
 }
 
 #[test]
+fn a_lapsed_claim_that_was_taken_over_elsewhere_is_lost_here() {
+    let repository = Repository::with(1);
+    let (_, old) = repository.claims(HERE);
+    let later = |tree: &str, line: &str| {
+        let mut command = repository.place.command();
+        command.current_dir(repository.place.work().join(tree)).env("PLANWATCH_NOW", LATER);
+        Ran::of(command.args(line.split(' ')).output().expect("the binary starts"))
+    };
+    assert_eq!(told(&later(OTHER, "claim p --json --by bob").ok()).expect("it has lapsed").0, "p:1");
+    for line in ["claim --renew", "done p:1 -m late --claim", "attempt p:1 tried --claim"] {
+        let refused = later(HERE, &format!("{line} {old}"));
+        assert_eq!(refused.code, 4, "{line}: {}", refused.stdout);
+        assert!(refused.stderr.contains("claim-lost"), "{line}: {}", refused.stderr);
+    }
+    let refused = later(HERE, "done p:1");
+    assert!(refused.stderr.contains("`p:1` is claimed by bob"), "{}", refused.stderr);
+    assert_eq!(later(OTHER, "done p:1 --by bob").code, 0);
+}
+
+#[test]
 fn a_step_that_an_editor_completed_elsewhere_is_not_taken_over() {
     let repository = Repository::with(1);
     repository.claims(OTHER);

@@ -234,11 +234,7 @@ mod tests {
     #[test]
     fn a_wrong_command_line_names_what_was_meant() {
         check("planwatch lsit", "there is no verb `lsit`", "did you mean `list`?");
-        check(
-            "planwatch frobnicate",
-            "there is no verb `frobnicate`",
-            "`planwatch help --all` names the verbs",
-        );
+        check("planwatch xyzzy", "there is no verb `xyzzy`", "`planwatch help --all` names the verbs");
         check("planwatch list --stat pending", "there is no option `--stat`", "did you mean `--status`?");
         check("planwatch new", "TITLE is missing", "usage: planwatch new TITLE [STEP]…");
         check("planwatch list --color pink", "`pink` is no value of --color", "one of auto, always, never");
