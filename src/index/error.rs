@@ -9,7 +9,7 @@ use rusqlite::ErrorCode;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// What is in it is not what was put in. The next [`replace`](crate::index::Index::replace) begins a new file.
+    /// What is in it is not what was put in. [`reopen`](crate::index::Index::reopen) begins a new file.
     #[error("the index is damaged: {what}")]
     Damaged { what: String },
     /// The directory cannot be written, or the file not be made; the index works in memory.
