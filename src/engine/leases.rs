@@ -81,6 +81,9 @@ struct Closed {
     step: String,
     claim: String,
     by: Option<String>,
+    /// When the claim was made.
+    #[serde(default)]
+    at: Option<Time>,
     #[serde(flatten)]
     place: Place,
 }
@@ -192,13 +195,14 @@ impl<'a> Leases<'a> {
         if step.claim.as_ref().is_some_and(|it| it.id == closed.claim) {
             return;
         }
-        let Place { branch, worktree, .. } = closed.place;
+        let Place { branch, worktree, .. } = closed.place.clone();
         let key = (branch.clone(), worktree);
         let is_there =
             *branches.entry(key).or_insert_with_key(|(branch, root)| self.is_there(branch.as_deref(), root));
         if is_there {
             let holding = Holding::Closed { branch };
-            claims.add(id, Held { claim: closed.claim, by: closed.by, at: None, lapse: None, holding });
+            let Closed { claim, by, at, .. } = closed;
+            claims.add(id, Held { claim, by, at, lapse: None, holding });
         }
     }
 

@@ -61,10 +61,7 @@ pub(crate) fn check(plans: &Plans, step: &Step, who: &Who) -> Result<Owner, Erro
         return match (&who.claim, who.force) {
             (Some(_), _) => Ok(Owner::Late),
             (None, true) => Ok(Owner::Forced),
-            (None, false) => {
-                let by = other.by.clone().unwrap_or_else(|| format!("the claim {}", other.claim));
-                Err(Error::Claimed { id: step.id.to_string(), by })
-            }
+            (None, false) => Err(claimed(step, other.by.as_deref(), &other.claim)),
         };
     }
     match (claim_of(step), &who.claim) {
@@ -73,11 +70,14 @@ pub(crate) fn check(plans: &Plans, step: &Step, who: &Who) -> Result<Owner, Erro
         (None, None) => Ok(Owner::Free),
         (Some(claim), None) if claim.by.as_deref() == Some(who.by.as_str()) => Ok(Owner::Free),
         (Some(_), None) if who.force => Ok(Owner::Forced),
-        (Some(claim), None) => {
-            let by = claim.by.clone().unwrap_or_else(|| format!("the claim {}", claim.id));
-            Err(Error::Claimed { id: step.id.to_string(), by })
-        }
+        (Some(claim), None) => Err(claimed(step, claim.by.as_deref(), &claim.id)),
     }
+}
+
+/// Names who has the step; a claim without a name by its id.
+pub(crate) fn claimed(step: &Step, by: Option<&str>, claim: &str) -> Error {
+    let by = by.map_or_else(|| format!("the claim {claim}"), str::to_owned);
+    Error::Claimed { id: step.id.to_string(), by }
 }
 
 /// Refuses what would take a whole plan away from somebody's work, also where another working tree has the claim.

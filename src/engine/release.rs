@@ -8,7 +8,7 @@ use crate::engine::owner::{self, Owner, Who};
 use crate::engine::resolve::{self, NamedStep};
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::update;
-use crate::engine::write::{ChangeReport, Mode, Writing};
+use crate::engine::write::{ChangeReport, Changed, Mode, Refused, Writing};
 use crate::plan::change::NewAttempt;
 use crate::plan::model::{Plan, Step};
 use crate::plan::moves;
@@ -44,7 +44,7 @@ fn release_one(
     writing: &mut Writing<'_>,
     named: &NamedStep,
     request: &ReleaseRequest,
-) -> Result<crate::engine::write::Changed, Error> {
+) -> Result<Changed, Error> {
     let who = Who::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), request.force);
     step_file::update(context, writing, named, &|plans, _: &Plan, step| match request.expired {
         true => decide_expired(context, plans, step, &who),
@@ -66,7 +66,7 @@ fn release_all_expired(context: &Context, request: &ReleaseRequest) -> Result<Ch
     for id in ids {
         match release_one(context, &mut writing, &id, request).map_err(|it| it.below(&root)) {
             Ok(changed) => report.changes.push(changed),
-            Err(error) => report.refused.push(crate::engine::write::Refused { id: id.id.to_string(), error }),
+            Err(error) => report.refused.push(Refused { id: id.id.to_string(), error }),
         }
     }
     report.diff = std::mem::take(&mut writing.diff);
@@ -88,8 +88,7 @@ fn decide(
             None => held.by.as_deref() == Some(who.by.as_str()),
         };
         if !is_owner && !who.force {
-            let by = held.by.clone().unwrap_or_else(|| format!("the claim {}", held.claim));
-            return Err(Error::Claimed { id: step.id.to_string(), by });
+            return Err(owner::claimed(step, held.by.as_deref(), &held.claim));
         }
         return Ok(StepUpdate { ends_record: true, did: "claim ended".to_owned(), ..StepUpdate::default() });
     }

@@ -228,7 +228,10 @@ fn a_lapsed_claim_that_was_taken_over_elsewhere_is_lost_here() {
     }
     let refused = later(HERE, "done p:1");
     assert!(refused.stderr.contains("`p:1` is claimed by bob"), "{}", refused.stderr);
+    // That it is done over there brings the old claim back no more than that it is being done.
     assert_eq!(later(OTHER, "done p:1 --by bob").code, 0);
+    assert!(later(HERE, &format!("claim --renew {old}")).stderr.contains("claim-lost"));
+    assert!(later(HERE, "done p:1").stderr.contains("`p:1` is claimed by bob"));
 }
 
 #[test]

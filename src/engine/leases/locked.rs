@@ -192,6 +192,7 @@ impl<'a> Locked<'a> {
             step: record.step.clone(),
             claim: record.claim.clone(),
             by: record.by.clone(),
+            at: record.at,
             place: record.place.clone(),
         };
         let line = line_of(&closed);
