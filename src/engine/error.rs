@@ -49,7 +49,7 @@ pub enum Error {
     #[error("the claim `{claim}` is gone")]
     ClaimGone { claim: String },
     /// The claim that the update names is no longer the step's.
-    #[error("the claim `{claim}` of `{id}` is gone; the result is kept as a note")]
+    #[error("the claim `{claim}` of `{id}` is gone; its first late result is kept as a note")]
     ClaimLost { id: String, claim: String },
     /// A command came with the repository, and nobody has said yet that it may run.
     #[error("{what} is not trusted: `{}` in {}", on_one_line(command), shown_directory(directory))]
