@@ -45,6 +45,9 @@ pub struct PlanDir {
     stat: Stat,
 }
 
+/// Names with what they stand for.
+type Listing = Vec<(OsString, io::Result<Stat>)>;
+
 /// How deep a directory is listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Depth {
@@ -55,18 +58,8 @@ enum Depth {
 }
 
 impl PlansDir {
-    /// Lists the whole tree: plans with their files and one level of nested directories, and
-    /// the `_` directories. Hidden directories, `.planwatch` among them, are left out.
-    pub fn scan(&self) -> Scan {
-        let (dirs, mut scan) = self.plan_dirs();
-        for dir in &dirs {
-            self.scan_dir(dir, &mut scan);
-        }
-        scan.sorted()
-    }
-
-    /// Lists the directories that [`scan`](Self::scan) looks into, sorted, and what it finds beside them; each can then
-    /// be looked at by itself, in any thread.
+    /// Lists the directories that may be plans, sorted, and what is found beside them; each can then be looked at by
+    /// itself, in any thread. Hidden directories, `.planwatch` among them, are left out.
     pub fn plan_dirs(&self) -> (Vec<PlanDir>, Scan) {
         let (mut scan, mut dirs) = (Scan::default(), Vec::new());
         match self.disk.list(&self.root) {
@@ -116,26 +109,13 @@ impl PlansDir {
         if name != "_archive" && name != "_templates" {
             return dirs.push(PlanDir { relative, stat });
         }
-        let (real, stat) = match self.behind_link(&relative, stat) {
-            Ok(found) => found,
-            Err(error) => return scan.trouble(relative, error),
-        };
-        scan.entries.push(ScanEntry { relative: relative.clone(), stat });
-        if stat.kind != FileKind::Dir {
-            return;
-        }
-        match self.disk.list(&self.root.join(&real)) {
-            Err(error) => scan.trouble(relative, DiskError::reading(&self.root.join(&real), error)),
-            Ok(names) => {
-                for (name, stat) in names {
-                    let relative = relative.join(name);
-                    match stat {
-                        Ok(stat) => dirs.push(PlanDir { relative, stat }),
-                        Err(error) => {
-                            let error = DiskError::reading(&self.root.join(&relative), error);
-                            scan.trouble(relative, error);
-                        }
-                    }
+        for (name, stat) in self.enter(&relative, stat, scan) {
+            let relative = relative.join(name);
+            match stat {
+                Ok(stat) => dirs.push(PlanDir { relative, stat }),
+                Err(error) => {
+                    let error = DiskError::reading(&self.root.join(&relative), error);
+                    scan.trouble(relative, error);
                 }
             }
         }
@@ -146,22 +126,29 @@ impl PlansDir {
             scan.entries.push(ScanEntry { relative, stat });
             return;
         }
-        let (real, stat) = match self.behind_link(&relative, stat) {
+        for (name, stat) in self.enter(&relative, stat, scan) {
+            self.scan_inside(&relative, &name, stat, depth, scan);
+        }
+    }
+
+    /// Takes in what a name leads to, and returns what lies in it; nothing, if it is no directory that can be listed.
+    fn enter(&self, relative: &Path, stat: Stat, scan: &mut Scan) -> Listing {
+        let (real, stat) = match self.behind_link(relative, stat) {
             Ok(found) => found,
-            Err(error) => return scan.trouble(relative, error),
-        };
-        scan.entries.push(ScanEntry { relative: relative.clone(), stat });
-        if stat.kind != FileKind::Dir {
-            return;
-        }
-        match self.disk.list(&self.root.join(&real)) {
-            Err(error) => scan.trouble(relative, DiskError::reading(&self.root.join(&real), error)),
-            Ok(names) => {
-                for (name, stat) in names {
-                    self.scan_inside(&relative, &name, stat, depth, scan);
-                }
+            Err(error) => {
+                scan.trouble(relative.to_path_buf(), error);
+                return Listing::new();
             }
+        };
+        scan.entries.push(ScanEntry { relative: relative.to_path_buf(), stat });
+        if stat.kind != FileKind::Dir {
+            return Listing::new();
         }
+        let path = self.root.join(real);
+        self.disk.list(&path).unwrap_or_else(|error| {
+            scan.trouble(relative.to_path_buf(), DiskError::reading(&path, error));
+            Listing::new()
+        })
     }
 
     fn scan_inside(
@@ -213,7 +200,7 @@ impl Scan {
         self.trouble.push(Trouble { relative, error });
     }
 
-    fn sorted(mut self) -> Self {
+    pub(super) fn sorted(mut self) -> Self {
         self.entries.sort_by(|a, b| a.relative.cmp(&b.relative));
         self.trouble.sort_by(|a, b| a.relative.cmp(&b.relative));
         self

@@ -46,11 +46,6 @@ impl IndexError {
         }
     }
 
-    /// Returns whether the question is at fault and not the index: asking another index gives the same.
-    pub fn is_the_askers(&self) -> bool {
-        matches!(self, Self::SqlRefused { .. } | Self::SqlError { .. })
-    }
-
     /// Names the directory, which SQLite's own errors do not.
     pub(super) fn in_dir(self, dir: &Path) -> Self {
         match self {
