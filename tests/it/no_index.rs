@@ -139,3 +139,17 @@ fn an_edit_is_seen_at_once() {
     std::fs::remove_file(place.file("plans/fence-repair/step-4.md")).expect("it is there");
     same(&place, &["list", "fence-repair", "--json"]);
 }
+
+#[test]
+fn a_damaged_index_is_made_anew_and_told_of_in_one_line() {
+    let place = Place::with_examples();
+    let before = place.run("list --all").ok();
+    let index = format!("plans/.planwatch/index-v{}.db", planwatch::index::VERSION);
+    assert!(place.file(&index).exists(), "{index}");
+    place.write(&index, "no database");
+    let mended = place.run("list --all");
+    assert_eq!((mended.code, mended.stdout.as_str()), (0, before.as_str()));
+    assert_eq!(mended.stderr.lines().count(), 1, "{}", mended.stderr);
+    assert!(mended.stderr.contains("the index was made anew"), "{}", mended.stderr);
+    assert_eq!(place.run("list --all").stderr, "");
+}
