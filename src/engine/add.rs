@@ -83,7 +83,7 @@ pub(crate) fn is_mapping(yaml: &str) -> bool {
 }
 
 /// A plan whose own file has CRLF everywhere gets no other files.
-fn in_line_endings_of(plan: &Plan, bytes: Vec<u8>) -> Vec<u8> {
+pub(crate) fn in_line_endings_of(plan: &Plan, bytes: Vec<u8>) -> Vec<u8> {
     let is_crlf = plan.body.contains("\r\n") && !plan.body.replace("\r\n", "").contains('\n');
     if !is_crlf {
         return bytes;

@@ -26,6 +26,7 @@ pub mod refresh;
 pub mod release;
 pub mod remove;
 pub mod renumber;
+pub mod replace;
 pub mod script;
 pub mod search;
 pub mod set;

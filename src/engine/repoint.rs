@@ -70,12 +70,10 @@ impl Repointed {
         write::check_writable(context, &step.problems)?;
         let path = PathBuf::from(&step.path);
         let before = context.plans.read(&path)?.bytes;
-        let (mut after, mut wanted) = (before.clone(), step.depends.clone());
-        for Gone { id, heirs } in gone {
-            let changes = changes(&after, &step.id, id, heirs);
-            after = write::edit(&step.path, &after, &changes, STEP_KEYS)?;
-            wanted = inherited(&step.id, &wanted, id, heirs);
-        }
+        let after = followed(step, before.clone(), gone)?;
+        let wanted = gone
+            .iter()
+            .fold(step.depends.clone(), |wanted, it| inherited(&step.id, &wanted, &it.id, &it.heirs));
         let after = kept_waiting(context, plan, (&step.id, &step.path), after, &wanted)?;
         let shown = shown_path(&context.root_name(), &step.path);
         for Gone { id, .. } in gone.iter().filter(|it| references::are_in_prose(&step.id, &after, &it.id)) {
@@ -86,6 +84,14 @@ impl Repointed {
         }
         Ok(())
     }
+}
+
+/// Returns a step's file whose `depends` names the heirs of what is gone, item by item.
+pub(crate) fn followed(step: &Step, file: Vec<u8>, gone: &[Gone]) -> Result<Vec<u8>, Error> {
+    gone.iter().try_fold(file, |file, it| {
+        let changes = changes(&file, &step.id, &it.id, &it.heirs);
+        write::edit(&step.path, &file, &changes, STEP_KEYS)
+    })
 }
 
 fn named(own: &PlanId, step: &StepId) -> String {
@@ -144,12 +150,15 @@ fn changes(file: &[u8], own: &StepId, old: &StepId, heirs: &[StepId]) -> Vec<Cha
     let mut old_items = items.iter().enumerate().filter(is_old);
     let Some((index, (_, first))) = old_items.next() else { return Vec::new() };
     let is_listed = |it: &StepId| items.iter().any(|(step, _)| step.as_ref() == Some(it));
-    let mut new =
+    let new =
         heirs.iter().filter(|it| *it != own && !is_listed(it)).map(|it| respelled(&own.plan, *first, it));
     let key = || "depends".to_owned();
     let mut gone: Vec<_> = old_items.map(|(index, _)| index).collect();
     let mut changes = Vec::new();
-    match new.next() {
+    // Another step has the number now, and stands for the old one too.
+    let mut new = new.peekable();
+    match new.next_if(|_| !heirs.contains(old)) {
+        None if heirs.contains(old) => {}
         Some(value) => changes.push(Change::SetItem { key: key(), index, value }),
         None => gone.insert(0, index),
     }

@@ -107,6 +107,68 @@ pub(crate) fn squashed(
     Ok((edited, removed))
 }
 
+/// What becomes of a line of the list.
+pub(crate) enum LineEdit<'a> {
+    /// It goes, and lines that wait for its step wait for `heirs`.
+    Out {
+        number: &'a StepNumber,
+        heirs: &'a [StepId],
+    },
+    Moved {
+        from: &'a StepNumber,
+        to: &'a StepNumber,
+    },
+    /// It says something else.
+    Anew {
+        number: &'a StepNumber,
+        title: &'a str,
+        depends: &'a [StepId],
+    },
+    New {
+        number: &'a StepNumber,
+        title: &'a str,
+        depends: &'a [StepId],
+    },
+}
+
+/// Makes the edits of a list, if there is one; lines that go or are rewritten are handed back.
+pub(crate) fn replaced(
+    context: &Context,
+    plan: &Plan,
+    edits: &[LineEdit<'_>],
+) -> Result<(Edited, String), Error> {
+    let mut removed = String::new();
+    let id = &plan.id;
+    if !steps_list::names_steps(id, &plan.body) {
+        return Ok((Edited { op: None, plan: plan.clone() }, removed));
+    }
+    let is_taken_again = |number: &StepNumber| {
+        edits.iter().any(|it| matches!(it, LineEdit::New { number: new, .. } if **new == *number))
+    };
+    let is_last = |it: &&LineEdit<'_>| matches!(it, LineEdit::Out { number, .. } if !is_taken_again(number));
+    // A list shows its style as long as it has a line, so lines go at the end.
+    let (last, first): (Vec<_>, Vec<_>) = edits.iter().partition(is_last);
+    let edited = edited(context, plan, |bytes| {
+        for edit in edits {
+            if let LineEdit::Out { number, .. } | LineEdit::Anew { number, .. } = edit {
+                removed.push_str(&steps_list::without_line(id, bytes, number).1);
+            }
+        }
+        first.into_iter().chain(last).fold(bytes.to_vec(), |file, edit| match edit {
+            LineEdit::Out { number, heirs } if is_taken_again(number) => {
+                let old = StepId { plan: id.clone(), number: (*number).clone() };
+                steps_list::repointed(id, &file, &old, heirs)
+            }
+            LineEdit::Out { number, heirs } => steps_list::without_step(id, &file, number, heirs).0,
+            LineEdit::Moved { from, to } => steps_list::with_moved(id, &file, from, to),
+            LineEdit::Anew { number, title, depends } | LineEdit::New { number, title, depends } => {
+                steps_list::with_line(id, &file, number, title, depends)
+            }
+        })
+    })?;
+    Ok((edited, removed))
+}
+
 /// Makes lines that wait for steps of another plan wait for their heirs.
 pub(crate) fn repointed(context: &Context, plan: &Plan, gone: &[Gone]) -> Result<Edited, Error> {
     edited(context, plan, |bytes| {

@@ -26,4 +26,5 @@ mod fields;
 mod read_step;
 pub(crate) mod references;
 mod source;
+pub(crate) mod step_items;
 pub(crate) mod steps_list;

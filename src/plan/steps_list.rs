@@ -81,6 +81,22 @@ pub(crate) fn with_step(
     })
 }
 
+/// As [`with_step`], where a line that names the step already says this instead.
+pub(crate) fn with_line(
+    plan: &PlanId,
+    file: &[u8],
+    number: &StepNumber,
+    title: &str,
+    depends: &[StepId],
+) -> Vec<u8> {
+    edited(plan, file, |body, lines| {
+        let new = edit::NewLine { plan, number, title, depends };
+        let own = lines.iter().find(|it| it.number == *number);
+        let splice = own.map(|it| edit::rewritten(body, it, &new));
+        splice.or_else(|| edit::insertion(body, lines, &new)).into_iter().collect()
+    })
+}
+
 /// Returns a `plan.md` whose line of a step has another number and stands in its new place, with all that belongs to
 /// it; other lines that wait for the step wait for it there.
 pub(crate) fn with_moved(plan: &PlanId, file: &[u8], from: &StepNumber, to: &StepNumber) -> Vec<u8> {

@@ -26,6 +26,7 @@ const COMMANDS: &[&str] = &[
     "remove feature-auth --yes",
     "archive feature-auth",
     "squash ledger-migration 4 4.5 --title Entries",
+    "replace docs-onboarding --file plans/fence-repair/plan.md --force",
     "new Launch --kind program --children fence-repair,feature-auth",
     "done fence-repair:4 feature-auth:3 feature-auth:0",
 ];
@@ -44,6 +45,23 @@ fn a_dry_run_writes_nothing_and_tells_what_the_command_does() {
         assert_eq!((&dry["dry_run"], &wet["dry_run"]), (&true.into(), &false.into()), "{line}");
         let diff = wet["diff"].as_str().expect("a text");
         assert_eq!(printed.stdout, diff, "{line}");
+    }
+}
+
+#[test]
+fn what_list_prints_is_a_list_that_changes_nothing() {
+    let plans =
+        ["docs-onboarding", "feature-auth", "fence-repair", "ledger-migration", "switch-energy-provider"];
+    for plan in plans {
+        let place = Place::with_examples();
+        let before = tree(&place.work());
+        let listed = place.run(&format!("list {plan} --json")).ok();
+        place.write("steps.json", listed);
+        let said = place.run(&format!("replace {plan} --file steps.json --json")).json();
+        assert_eq!(said["diff"], "", "{plan}");
+        let mut after = tree(&place.work());
+        after.retain(|path, _| path != "steps.json");
+        assert_eq!(after, before, "{plan}");
     }
 }
 

@@ -140,6 +140,9 @@ pub(crate) enum Verb {
     /// Make one step of several
     #[command(alias = "consolidate")]
     Squash(write::Squash),
+    /// Make the steps of a plan those of a list
+    #[command(alias = "restructure")]
+    Replace(write::Replace),
     /// Remove steps or plans; `undo` takes it back
     #[command(alias = "delete", alias = "rm")]
     Remove(write::Remove),
@@ -236,6 +239,7 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
         "unset" => (&["unset"], write::Unset::augment_args),
         "move" => (&["move"], write::Move::augment_args),
         "squash" | "consolidate" => (&["squash", "consolidate"], write::Squash::augment_args),
+        "replace" | "restructure" => (&["replace", "restructure"], write::Replace::augment_args),
         "remove" | "delete" | "rm" => (&["remove", "delete", "rm"], write::Remove::augment_args),
         "archive" => (&["archive"], write::Archive::augment_args),
         "restore" => (&["restore"], write::Restore::augment_args),

@@ -105,6 +105,7 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Unset(args) => set::unset(session, args),
         Verb::Move(args) => set::renumber(session, args),
         Verb::Squash(args) => set::squash(session, args),
+        Verb::Replace(args) => set::replace(session, args),
         Verb::Remove(args) => set::remove(session, args),
         Verb::Archive(args) => archive::run(session, args),
         Verb::Restore(args) => archive::restore(session, args),

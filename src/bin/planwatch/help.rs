@@ -51,6 +51,7 @@ pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 7] = [
             ("set", false),
             ("move", false),
             ("squash", false),
+            ("replace", false),
             ("remove", false),
             ("archive", false),
             ("undo", false),

@@ -92,6 +92,12 @@ pub(super) fn block(body: &str, line: &Listed) -> Range<usize> {
 }
 
 /// Returns the bytes that go with a line: its own ending, and one of the gaps of a loose list.
+/// Writes another step into a line, in its own style; what stood below the line goes with the old one.
+pub(super) fn rewritten(body: &str, line: &Listed, new: &NewLine<'_>) -> Splice {
+    let mark = unticked(&body[line.span.start..line.at]);
+    (line.span.start..block(body, line).end, format!("{mark}{}", restyled(line, new)))
+}
+
 pub(super) fn deletion(body: &str, lines: &[Listed], nth: usize) -> Range<usize> {
     let own = block(body, &lines[nth]);
     let end = own.end + eol_at(body, own.end).len();

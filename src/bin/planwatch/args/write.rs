@@ -240,6 +240,30 @@ pub(crate) struct Squash {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  planwatch replace auth --file steps.md --dry-run
+  planwatch list auth --json > steps.json; planwatch replace auth --file steps.json
+  printf -- '- Schema\\n- Routes (depends: 1)\\n' | planwatch replace auth --file -
+
+The list is Markdown, or JSON as `list --json` has it. Steps that it names, by title or as step-N, keep their file and
+history; open steps that it does not name go to _archive; closed ones stay. What waited for a step that goes waits for the
+new ones in its place.")]
+pub(crate) struct Replace {
+    /// Plan of the steps
+    pub(crate) plan: String,
+    /// Take the list from FILE, or from standard input with -
+    #[arg(long, value_name = "FILE", required = true, value_hint = ValueHint::FilePath, allow_hyphen_values = true)]
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) by: By,
+    /// Do it although somebody works on a step that goes or moves; this is recorded
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRun,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
   planwatch archive auth
   planwatch archive --restore auth
 

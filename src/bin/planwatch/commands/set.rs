@@ -1,14 +1,16 @@
-//! `set`, `unset`, `move`, `squash`, `remove`.
+//! `set`, `unset`, `move`, `squash`, `replace`, `remove`.
 
 use planwatch::engine::remove::{self, RemoveRequest};
 use planwatch::engine::renumber::{self, RenumberRequest};
+use planwatch::engine::replace::{self, ReplaceRequest};
 use planwatch::engine::set::{self, SetOp, SetRequest};
 use planwatch::engine::squash::{self, SquashRequest};
 
 use planwatch::plan::read::{PLAN_KEYS, STEP_KEYS};
 use planwatch::plan::words::nearest;
 
-use crate::args::write::{Move, Remove, Set, SetOptions, Squash, Unset};
+use crate::args::write::{Move, Remove, Replace, Set, SetOptions, Squash, Unset};
+use crate::commands::add;
 use crate::context::Session;
 use crate::failure::Failure;
 use crate::screens::change;
@@ -103,6 +105,20 @@ pub(crate) fn squash(session: &Session, args: Squash) -> Result<u8, Failure> {
     let Squash { plan, steps, title, by, force, dry_run } = args;
     let request = SquashRequest { plan, steps, title, by: by.by, force, mode: dry_run.mode() };
     change::print(session, &squash::squash(&session.context()?, &request)?)
+}
+
+pub(crate) fn replace(session: &Session, args: Replace) -> Result<u8, Failure> {
+    change::check_fields(session)?;
+    let Replace { plan, file, by, force, dry_run } = args;
+    let list = add::read(&file)?;
+    let shown = file.display().to_string();
+    let request = ReplaceRequest { plan, list, shown, by: by.by, force, mode: dry_run.mode() };
+    let report = replace::replace(&session.context()?, &request)?;
+    let code = change::print(session, &report)?;
+    if !report.is_dry_run && report.changes.iter().any(|it| it.was_written) {
+        session.output.hint("`planwatch undo` takes it back");
+    }
+    Ok(code)
 }
 
 #[cfg(test)]

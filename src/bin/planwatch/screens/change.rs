@@ -15,7 +15,7 @@ pub(crate) fn check_fields(session: &Session) -> Result<(), Failure> {
 }
 
 /// Verbs that change more files than their line names, so that the diff comes before it.
-const SHOWN: [&str; 4] = ["move", "squash", "remove", "archive"];
+const SHOWN: [&str; 5] = ["move", "squash", "replace", "remove", "archive"];
 
 /// Prints what was done and what was refused; returns the exit code.
 pub(crate) fn print(session: &Session, report: &ChangeReport) -> Result<u8, Failure> {
@@ -86,7 +86,7 @@ pub(crate) fn line(verb: &str, change: &Changed) -> String {
             let verb = if verb == "decide" { "decided" } else { "recorded" };
             format!("{verb} {} in {}", paint(BOLD, &escaped(title)), escaped(&change.path))
         }
-        ("move" | "squash", did) => {
+        ("move" | "squash", did) | ("replace", did) if did.contains(' ') => {
             let (word, rest) = did.split_once(' ').unwrap_or((did, ""));
             format!("{word} {name} {}", escaped(rest))
         }

@@ -1,0 +1,311 @@
+//! `replace PLAN --file F`: a list says which steps a plan has from now on.
+//!
+//! A step that the list names keeps its file, its history and its status; the list's order decides where it stands. What it
+//! does not name goes to `_archive/<plan>/removed-<time>/`, but for closed steps, which stay as the plan's history. What
+//! waited for a step that goes waits for the new ones in its place, and for what that waited for.
+
+mod files;
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::engine::owner::{Owner, Who};
+use crate::engine::repoint::{self, Gone};
+use crate::engine::shape::{Shaper, value};
+use crate::engine::write::{self, ChangeReport, Changed, Mode, Writing};
+use crate::engine::{leases, load, plan_status, remove, resolve};
+use crate::plan::file_name;
+use crate::plan::id::StepId;
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::problem::Code;
+use crate::plan::step_items::{self, Dependency, Places, StepItem};
+
+#[derive(Debug, Clone, Default)]
+pub struct ReplaceRequest {
+    pub plan: String,
+    /// The list, as Markdown or JSON.
+    pub list: String,
+    /// What the list is called in errors: a path, or `-`.
+    pub shown: String,
+    pub by: Option<String>,
+    pub force: bool,
+    pub mode: Mode,
+}
+
+/// Makes the steps of a plan those of a list, as one change: after a crash all of it is there, or nothing.
+pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeReport, Error> {
+    let id = resolve::plan(context, &request.plan)?;
+    let mut writing = Writing::begin(context, "replace", request.mode)?;
+    let plans = load::all(context)?;
+    let plan = load::one_plan(context, &id)?.ok_or_else(|| load::missing(context, &id))?;
+    write::check_live(&plan)?;
+    write::check_writable(context, &plan.problems)?;
+    refuse_doubled(&plan)?;
+    let (items, has_more) = step_items::read(&plan, &request.list, &context.config.words)
+        .map_err(|it| unreadable(request, &it.to_string()))?;
+    let places = step_items::places(&plan, &items).map_err(|it| unreadable(request, &it.to_string()))?;
+    let wanted = Wanted::new(context, &plans, &plan, &items, &places, request)?;
+    wanted.check_free(request)?;
+    let made = files::make(&wanted, request.force)?;
+    let (after, changes) = wanted.after(&made);
+    refuse_circle(&after, &plan)?;
+    if !made.ops.is_empty() {
+        writing.batch("replace", made.ops)?;
+    }
+    if request.mode == Mode::Write {
+        wanted.gone.iter().for_each(|it| leases::forget(context, &it.id));
+    }
+    let mut report = ChangeReport::new("replace", request.mode);
+    report.changes = changes;
+    report.diff = std::mem::take(&mut writing.diff);
+    report.hints = made.hints;
+    report.hints.extend(has_more.then(|| "what stands around the list was left out".to_owned()));
+    report.hints.extend(plan_status::hint_for_closed(&plan));
+    Ok(report)
+}
+
+fn unreadable(request: &ReplaceRequest, reason: &str) -> Error {
+    Error::Failed {
+        code: "list-invalid",
+        message: format!("{}: {reason}", request.shown),
+        hint: "write a Markdown list of steps, or a JSON array of titles or of objects as `list --json` has them"
+            .to_owned(),
+    }
+}
+
+fn refuse_doubled(plan: &Plan) -> Result<(), Error> {
+    let Some(step) = plan.steps.iter().find(|it| plan.is_doubled(it)) else { return Ok(()) };
+    let message = format!("two files have the number {}", step.id.number);
+    Err(Error::Failed { code: "duplicate-step-number", message, hint: "rename one of them first".to_owned() })
+}
+
+/// A list whose items have their places.
+struct Wanted<'a> {
+    context: &'a Context,
+    plans: &'a Plans,
+    plan: &'a Plan,
+    items: &'a [StepItem],
+    places: &'a Places,
+    /// What each item waits for; none: the list does not say.
+    depends: Vec<Option<Vec<StepId>>>,
+    /// The steps that go and those that get another number, with what stands for them.
+    gone: Vec<Gone>,
+    by: Option<&'a str>,
+}
+
+impl<'a> Wanted<'a> {
+    fn new(
+        context: &'a Context,
+        plans: &'a Plans,
+        plan: &'a Plan,
+        items: &'a [StepItem],
+        places: &'a Places,
+        request: &'a ReplaceRequest,
+    ) -> Result<Self, Error> {
+        let by = request.by.as_deref();
+        let mut wanted =
+            Self { context, plans, plan, items, places, depends: Vec::new(), gone: Vec::new(), by };
+        wanted.depends = wanted.resolved(request)?;
+        wanted.gone = wanted.with_heirs();
+        Ok(wanted)
+    }
+
+    fn id(&self, item: usize) -> StepId {
+        StepId { plan: self.plan.id.clone(), number: self.places.numbers[item].clone() }
+    }
+
+    /// The step that an item is.
+    fn step(&self, item: usize) -> Option<&'a Step> {
+        self.places.steps[item].map(|it| &self.plan.steps[it])
+    }
+
+    fn item_of(&self, step: &Step) -> Option<usize> {
+        let nth = self.plan.steps.iter().position(|it| it.path == step.path);
+        nth.and_then(|nth| self.places.steps.iter().position(|it| *it == Some(nth)))
+    }
+
+    /// Steps that no item names and that are open.
+    fn removed(&self) -> impl Iterator<Item = &'a Step> {
+        let is_named = |nth: usize| self.places.steps.contains(&Some(nth));
+        let steps = self.plan.steps.iter().enumerate();
+        steps.filter(move |(nth, it)| !is_named(*nth) && !it.is_closed()).map(|(_, it)| it)
+    }
+
+    fn resolved(&self, request: &ReplaceRequest) -> Result<Vec<Option<Vec<StepId>>>, Error> {
+        let goes: BTreeSet<&StepId> = self.removed().map(|it| &it.id).collect();
+        let one = |nth: usize, dependency: &Dependency| match dependency {
+            Dependency::Item(item) => Ok(self.id(*item)),
+            Dependency::Step(id) => {
+                // A step that the list names is meant where it stands then.
+                let named = self.plan.find(id).filter(|_| id.plan == self.plan.id);
+                if let Some(item) = named.and_then(|it| self.item_of(it)) {
+                    return Ok(self.id(item));
+                }
+                if goes.contains(id) || self.plans.step(id).is_none() {
+                    let reason = format!("item {}: there is no `{id}` to wait for", nth + 1);
+                    return Err(unreadable(request, &reason));
+                }
+                Ok(id.clone())
+            }
+        };
+        let all = |(nth, item): (usize, &StepItem)| {
+            let depends = item.depends.as_ref();
+            depends.map(|it| it.iter().map(|it| one(nth, it)).collect::<Result<Vec<_>, _>>()).transpose()
+        };
+        self.items.iter().enumerate().map(all).collect()
+    }
+
+    /// What stands for each step that goes or moves: its new number; else the new steps in its place that no other
+    /// of them waits for, and what it waited for itself.
+    fn with_heirs(&self) -> Vec<Gone> {
+        let mut gone = Vec::new();
+        for item in 0..self.items.len() {
+            let Some(step) = self.step(item).filter(|it| it.id != self.id(item)) else { continue };
+            gone.push(Gone { id: step.id.clone(), heirs: vec![self.id(item)] });
+        }
+        for step in self.removed() {
+            let mut heirs = Vec::new();
+            self.heirs_of(step, &mut heirs, &mut BTreeSet::new());
+            gone.push(Gone { id: step.id.clone(), heirs });
+        }
+        gone
+    }
+
+    fn heirs_of(&self, step: &Step, heirs: &mut Vec<StepId>, seen: &mut BTreeSet<StepId>) {
+        let mut left = vec![step];
+        let mut add = |id: StepId| {
+            if !heirs.contains(&id) {
+                heirs.push(id);
+            }
+        };
+        self.ends_around(step).for_each(&mut add);
+        while let Some(step) = left.pop() {
+            for id in step.depends.iter().filter(|it| seen.insert((*it).clone())) {
+                let own = self.plan.find(id).filter(|_| id.plan == self.plan.id);
+                match own {
+                    Some(own) => match self.item_of(own) {
+                        Some(item) => add(self.id(item)),
+                        None if own.is_closed() => add(id.clone()),
+                        None => left.push(own),
+                    },
+                    None => add(id.clone()),
+                }
+            }
+        }
+    }
+
+    /// The new steps between the same neighbours as a step that goes, without those that another one of them needs.
+    fn ends_around(&self, step: &Step) -> impl Iterator<Item = StepId> {
+        let number = &step.id.number;
+        let stays = |item: usize| self.step(item).is_some_and(|it| it.id == self.id(item));
+        let kept: Vec<_> = (0..self.items.len()).filter(|it| stays(*it)).collect();
+        let before = kept.iter().rfind(|it| self.places.numbers[**it] < *number);
+        let behind = kept.iter().find(|it| self.places.numbers[**it] > *number);
+        let range = before.map_or(0, |it| it + 1)..behind.copied().unwrap_or(self.items.len());
+        let new: Vec<usize> = range.filter(|it| self.step(*it).is_none()).collect();
+        let is_needed =
+            |id: &StepId| new.iter().any(|it| self.depends[*it].as_ref().is_some_and(|it| it.contains(id)));
+        let ends: Vec<_> = new.iter().map(|it| self.id(*it)).filter(|it| !is_needed(it)).collect();
+        ends.into_iter()
+    }
+
+    /// Steps that somebody works on neither go nor move.
+    fn check_free(&self, request: &ReplaceRequest) -> Result<(), Error> {
+        for gone in &self.gone {
+            let Some(step) = self.plan.find(&gone.id) else { continue };
+            write::check_writable(self.context, &step.problems)?;
+            let who = Who::of(self.context, &step.id, self.by, None, request.force);
+            if remove::refuse_worked_on(self.plans, step, &who)? == Owner::Late {
+                return Err(Error::ClaimLost {
+                    id: step.id.to_string(),
+                    claim: who.claim.unwrap_or_default(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// All plans as they are then, and what happened to each step.
+    fn after(&self, made: &files::Made) -> (Plans, Vec<Changed>) {
+        let own = &made.plan;
+        let mut all = self.plans.clone().into_vec();
+        for plan in all.iter_mut().filter(|it| !it.is_archived) {
+            match plan.id == own.id {
+                true => plan.clone_from(own),
+                false => plan.steps.iter_mut().for_each(|it| *it = self.followed(it)),
+            }
+        }
+        let plans = Plans::judged(all).with_claims(self.plans.claims().clone());
+        let root = self.context.root_name();
+        let shaper = Shaper { plans: &plans, now: self.context.now, root: &root };
+        let written: BTreeSet<_> = made.ops.iter().map(|it| write::path_of(it).to_string_lossy()).collect();
+        let mut changes = Vec::new();
+        for step in self.removed() {
+            changes.push(self.changed(step, step.path.clone(), "removed", Value::Null));
+        }
+        for item in 0..self.items.len() {
+            let id = self.id(item);
+            let Some(step) = plans.step(&id) else { continue };
+            let did = match self.step(item) {
+                None => "added".to_owned(),
+                Some(old) if old.id != id => format!("moved from {}", old.id.number),
+                Some(_) => "changed".to_owned(),
+            };
+            let path = shaper.path(&step.path);
+            let mut change = self.changed(step, path, &did, value(&shaper.step(own, step)));
+            change.status = Some(step.status.word().to_owned());
+            change.was_written = did != "changed" || written.contains(step.path.as_str());
+            changes.push(change);
+        }
+        (plans, changes)
+    }
+
+    /// A step that waits for what stands for the steps that are gone.
+    fn followed(&self, step: &Step) -> Step {
+        let follow =
+            |depends: Vec<StepId>, it: &Gone| repoint::inherited(&step.id, &depends, &it.id, &it.heirs);
+        Step { depends: self.gone.iter().fold(step.depends.clone(), follow), ..step.clone() }
+    }
+
+    fn changed(&self, step: &Step, path: String, did: &str, now: Value) -> Changed {
+        Changed {
+            id: step.id.to_string(),
+            title: step.title.clone(),
+            path,
+            was_written: true,
+            was: None,
+            status: None,
+            did: did.to_owned(),
+            now,
+        }
+    }
+
+    /// Where the file of an item is then.
+    fn path(&self, item: usize) -> String {
+        let id = self.id(item);
+        match self.step(item).or_else(|| self.plan.find(&id)).filter(|it| it.id == id) {
+            Some(step) => step.path.clone(),
+            None => {
+                let directory = self.plan.path.trim_end_matches(file_name::PLAN_FILE);
+                format!("{directory}{}", file_name::step_file(&id.number))
+            }
+        }
+    }
+}
+
+/// What the list says must not make a step wait for itself.
+fn refuse_circle(after: &Plans, before: &Plan) -> Result<(), Error> {
+    let had = before.steps.iter().any(|it| it.problems.iter().any(|it| it.code == Code::DependencyCycle));
+    let plan = after.get(&before.id).filter(|_| !had);
+    let mut problems = plan.into_iter().flat_map(|it| &it.steps).flat_map(|it| &it.problems);
+    let Some(problem) = problems.find(|it| it.code == Code::DependencyCycle) else { return Ok(()) };
+    Err(Error::Failed {
+        code: problem.code.text(),
+        message: format!("refused: {}", problem.message),
+        hint: "say in the list what each step waits for".to_owned(),
+    })
+}

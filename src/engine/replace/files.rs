@@ -1,0 +1,287 @@
+//! The files of a plan whose steps become those of a list.
+
+use std::path::{Path, PathBuf};
+
+use super::Wanted;
+use crate::disk::FileOp;
+use crate::engine::error::Error;
+use crate::engine::owner::{Owner, Who};
+use crate::engine::repoint::{self, Gone};
+use crate::engine::steps_line::{self, LineEdit};
+use crate::engine::write;
+use crate::engine::{add, load, remove};
+use crate::plan::change::{NewAttempt, dependency_item, set_text, set_word};
+use crate::plan::file_name;
+use crate::plan::id::StepId;
+use crate::plan::model::{Plan, Step};
+use crate::plan::read::{self, STEP_KEYS};
+use crate::plan::step_items::StepItem;
+use crate::text::front_matter;
+use crate::text::header_edit::{Change, NewValue};
+
+/// What makes the files so, and how the plan is read then.
+pub(super) struct Made {
+    pub(super) ops: Vec<FileOp>,
+    pub(super) hints: Vec<String>,
+    pub(super) plan: Plan,
+}
+
+pub(super) fn make(wanted: &Wanted<'_>, is_forced: bool) -> Result<Made, Error> {
+    let directory = remove::removed_dir(wanted.context, &wanted.plan.id);
+    let mut making = Making { wanted, directory, ops: Vec::new(), is_forced };
+    let (line, removed) = steps_line::replaced(wanted.context, wanted.plan, &line_edits(wanted))?;
+    let mut steps = Vec::new();
+    for item in 0..wanted.items.len() {
+        let step = match wanted.step(item) {
+            Some(step) => making.keep(&line.plan, item, step)?,
+            None => making.add(&line.plan, item)?,
+        };
+        steps.push(step);
+    }
+    making.take_away()?;
+    making.ops.extend(line.op);
+    if !removed.is_empty() {
+        let path = making.archived("steps-lines.md");
+        making.ops.push(FileOp::Create { path, bytes: removed.into_bytes() });
+    }
+    let Wanted { context, plans, gone, .. } = wanted;
+    let named: Vec<StepId> =
+        (0..wanted.items.len()).filter_map(|it| Some(wanted.step(it)?.id.clone())).collect();
+    let repointed = repoint::dependants(context, plans, &line.plan, gone, &named)?;
+    making.ops.extend(repointed.ops);
+    let closed = wanted.plan.steps.iter().filter(|it| wanted.item_of(it).is_none() && it.is_closed());
+    steps.extend(closed.map(|it| wanted.followed(it)));
+    steps.sort_by(|a, b| a.id.number.cmp(&b.id.number));
+    Ok(Made { ops: making.ops, hints: repointed.hints, plan: Plan { steps, ..line.plan } })
+}
+
+fn line_edits<'a>(wanted: &'a Wanted<'_>) -> Vec<LineEdit<'a>> {
+    let is_removed = |it: &&Gone| wanted.plan.find(&it.id).is_some_and(|it| wanted.item_of(it).is_none());
+    let out = wanted.gone.iter().filter(is_removed);
+    let mut edits: Vec<_> = out.map(|it| LineEdit::Out { number: &it.id.number, heirs: &it.heirs }).collect();
+    for (nth, item) in wanted.items.iter().enumerate() {
+        let (number, depends) = (&wanted.places.numbers[nth], wanted.depends[nth].as_deref());
+        let Some(step) = wanted.step(nth) else {
+            edits.push(LineEdit::New { number, title: &item.title, depends: depends.unwrap_or_default() });
+            continue;
+        };
+        if step.id.number != *number {
+            edits.push(LineEdit::Moved { from: &step.id.number, to: number });
+        }
+        let is_other = depends.is_some_and(|it| !is_same(it, &wanted.followed(step).depends));
+        if is_other || (step.title != item.title && item.number.is_some()) {
+            let depends = depends.unwrap_or(&step.depends);
+            edits.push(LineEdit::Anew { number, title: &item.title, depends });
+        }
+    }
+    edits
+}
+
+fn is_same(one: &[StepId], other: &[StepId]) -> bool {
+    one.len() == other.len() && one.iter().all(|it| other.contains(it))
+}
+
+struct Making<'a> {
+    wanted: &'a Wanted<'a>,
+    /// Where it keeps what goes.
+    directory: PathBuf,
+    ops: Vec<FileOp>,
+    is_forced: bool,
+}
+
+impl Making<'_> {
+    fn archived(&self, name: &str) -> PathBuf {
+        remove::free_name(self.wanted.context, &self.directory, name)
+    }
+
+    fn copy(&mut self, step: &Step, bytes: Vec<u8>) {
+        let path = self.archived(&file_name::step_file(&step.id.number));
+        self.ops.push(FileOp::Create { path, bytes });
+    }
+
+    fn read(&self, step: &Step) -> Result<Vec<u8>, Error> {
+        Ok(self.wanted.context.plans.read(Path::new(&step.path))?.bytes)
+    }
+
+    /// A new step: a file of its own, or the one of a step that goes and had the number.
+    fn add(&mut self, plan: &Plan, item: usize) -> Result<Step, Error> {
+        let path = self.wanted.path(item);
+        let after = self.new_file(item)?;
+        let old = self.wanted.removed().find(|it| it.path == path && it.has_file());
+        match old {
+            Some(old) => {
+                let before = self.read(old)?;
+                let kept = self.marked(old, &before)?;
+                self.copy(old, kept);
+                self.ops.push(FileOp::Change { path: path.clone().into(), before, after: after.clone() });
+            }
+            None => self.ops.push(FileOp::Create { path: path.clone().into(), bytes: after.clone() }),
+        }
+        Ok(self.as_read(plan, item, &path, after))
+    }
+
+    fn new_file(&self, item: usize) -> Result<Vec<u8>, Error> {
+        let Wanted { context, plan, items, .. } = self.wanted;
+        let StepItem { title, text, keys, .. } = &items[item];
+        let id = self.wanted.id(item);
+        let body = if text.is_empty() { format!("# {title}\n") } else { format!("# {title}\n\n{text}\n") };
+        let mut changes = vec![set_text("id", &id.to_string())];
+        changes.extend((!keys.iter().any(|it| it.key() == "status")).then(|| set_word("status", "pending")));
+        changes.extend(keys.iter().cloned());
+        let depends = self.wanted.depends[item].as_ref().filter(|it| !it.is_empty());
+        changes.extend(depends.map(|it| set_depends(&id, it)));
+        changes.push(set_word("created_at", &context.now.to_string()));
+        changes.extend(add::maker(context, self.wanted.by).map(|it| set_text("created_by", &it)));
+        let bytes = write::edit(&self.wanted.path(item), body.as_bytes(), &changes, STEP_KEYS)?;
+        Ok(add::in_line_endings_of(plan, bytes))
+    }
+
+    /// A step that the list names; one that has no file gets one only if the list has a text for it.
+    fn keep(&mut self, plan: &Plan, item: usize, step: &Step) -> Result<Step, Error> {
+        let path = self.wanted.path(item);
+        if !step.has_file() {
+            let is_bare = self.wanted.items[item].text.is_empty();
+            let bare = || Step { id: self.wanted.id(item), path, ..self.wanted.followed(step) };
+            return if is_bare { Ok(bare()) } else { self.add(plan, item) };
+        }
+        let before = self.read(step)?;
+        let after = self.edited(plan, item, step, &before)?;
+        if before != after {
+            if body_of(&before) != body_of(&after) {
+                self.copy(step, before.clone());
+            }
+            let old = PathBuf::from(&step.path);
+            self.ops.push(FileOp::Change { path: old, before, after: after.clone() });
+        }
+        if path != step.path {
+            self.ops.push(FileOp::Rename { from: step.path.clone().into(), to: path.clone().into() });
+        }
+        Ok(self.as_read(plan, item, &path, after))
+    }
+
+    fn edited(&self, plan: &Plan, item: usize, step: &Step, before: &[u8]) -> Result<Vec<u8>, Error> {
+        let wanted = self.wanted;
+        let StepItem { title, text, number, .. } = &wanted.items[item];
+        let id = wanted.id(item);
+        let followed = wanted.followed(step).depends;
+        let said = wanted.depends[item].as_ref().filter(|it| !is_same(it, &followed));
+        let mut changes = self.changes(item, step);
+        changes.extend(said.map(|it| set_depends(&id, it)));
+        let is_renamed = number.is_some() && step.title != *title;
+        changes.extend(is_renamed.then(|| set_text("title", title)));
+        let has_id = id != step.id && repoint::has_key(before, "id");
+        changes.extend(has_id.then(|| set_text("id", &id.to_string())));
+        let mut file = write::edit(&step.path, before, &changes, STEP_KEYS)?;
+        if !text.is_empty() {
+            file = with_text(&file, text);
+        }
+        if said.is_none() {
+            file = repoint::followed(step, file, &wanted.gone)?;
+        }
+        if file != before {
+            write::check_writable(wanted.context, &step.problems)?;
+        }
+        let depends = said.unwrap_or(&followed);
+        repoint::kept_waiting(wanted.context, plan, (&id, &step.path), file, depends)
+    }
+
+    /// The keys that the list gives other values than the step has; its status is its own.
+    fn changes(&self, item: usize, step: &Step) -> Vec<Change> {
+        let text = |it: &Option<String>| it.clone().map(NewValue::Text);
+        let texts = |it: &[String]| NewValue::List(it.iter().cloned().map(NewValue::Text).collect());
+        let is_new = |change: &&Change| {
+            let Change::Set { key, value } = change else { return false };
+            let has = match key.as_str() {
+                "status" => return false,
+                "phase" => text(&step.phase),
+                "type" => text(&step.kind),
+                "assignee" => text(&step.assignee),
+                "priority" => {
+                    let shown = step.priority.unwrap_or(self.wanted.plan.priority);
+                    Some(NewValue::Text(shown.word().to_owned()))
+                }
+                "confirm" => step.needs_confirmation.then(|| NewValue::Word("required".to_owned())),
+                "tags" => Some(texts(&step.tags)),
+                "touches" => step.touches.as_deref().map(texts),
+                "verify" => match value {
+                    NewValue::Yaml(json) => is_json(json, &step.verify).then(|| value.clone()),
+                    _ => {
+                        let is_plain = step.verify.iter().all(|it| it.dir.is_none() && it.timeout.is_none());
+                        is_plain
+                            .then(|| texts(&step.verify.iter().map(|it| it.run.clone()).collect::<Vec<_>>()))
+                    }
+                },
+                "metadata" => match value {
+                    NewValue::Yaml(json) => is_json(json, &step.metadata).then(|| value.clone()),
+                    _ => None,
+                },
+                _ => None,
+            };
+            has.as_ref() != Some(value)
+        };
+        self.wanted.items[item].keys.iter().filter(is_new).cloned().collect()
+    }
+
+    /// What no item names goes, unless its file has become a new step's.
+    fn take_away(&mut self) -> Result<(), Error> {
+        let taken: Vec<String> = (0..self.wanted.items.len()).map(|it| self.wanted.path(it)).collect();
+        let wanted = self.wanted;
+        for step in wanted.removed().filter(|it| it.has_file() && !taken.contains(&it.path)) {
+            let (path, before) = (PathBuf::from(&step.path), self.read(step)?);
+            let after = self.marked(step, &before)?;
+            if before != after {
+                self.ops.push(FileOp::Change { path: path.clone(), before, after });
+            }
+            let to = self.archived(&file_name::step_file(&step.id.number));
+            self.ops.push(FileOp::Rename { from: path, to });
+        }
+        Ok(())
+    }
+
+    /// The file that is kept says that it was taken away from somebody's work.
+    fn marked(&self, step: &Step, before: &[u8]) -> Result<Vec<u8>, Error> {
+        let Wanted { context, plans, by, .. } = self.wanted;
+        let who = Who::of(context, &step.id, *by, None, self.is_forced);
+        if remove::refuse_worked_on(plans, step, &who)? != Owner::Forced {
+            return Ok(before.to_vec());
+        }
+        let (at, outcome, notes) = (context.now, "forced".to_owned(), Some("replaced".to_owned()));
+        let attempt = NewAttempt { at, by: who.by, outcome, notes, claim: None };
+        write::edit(&step.path, before, &[attempt.change()], STEP_KEYS)
+    }
+
+    fn as_read(&self, plan: &Plan, item: usize, path: &str, bytes: Vec<u8>) -> Step {
+        let context = self.wanted.context;
+        let content = read::Content { etag: load::etag(&bytes), bytes, modified: context.now };
+        read::read_step_of(plan, &self.wanted.id(item), path, content, &context.config.words)
+    }
+}
+
+fn is_json(json: &str, value: &impl serde::Serialize) -> bool {
+    let said = serde_json::from_str::<serde_json::Value>(json).ok();
+    said.is_some() && said == serde_json::to_value(value).ok()
+}
+
+fn set_depends(own: &StepId, depends: &[StepId]) -> Change {
+    let items = depends.iter().map(|it| dependency_item(&own.plan, it)).collect();
+    Change::Set { key: "depends".to_owned(), value: NewValue::List(items) }
+}
+
+fn body_of(file: &[u8]) -> &[u8] {
+    &file[front_matter::split(file).body_start()..]
+}
+
+/// The file with another text below its heading, in its own line ends.
+fn with_text(file: &[u8], text: &str) -> Vec<u8> {
+    let start = front_matter::split(file).body_start();
+    let body = String::from_utf8_lossy(&file[start..]);
+    let eol = if body.contains("\r\n") { "\r\n" } else { "\n" };
+    let first = body.lines().position(|it| it.starts_with("# "));
+    let kept: usize = first.map_or(0, |nth| body.split_inclusive('\n').take(nth + 1).map(str::len).sum());
+    if body[kept..].trim().replace("\r\n", "\n") == text {
+        return file.to_vec();
+    }
+    let heading = body[..kept].trim_end();
+    let between = if heading.is_empty() { String::new() } else { format!("{heading}{eol}{eol}") };
+    [&file[..start], between.as_bytes(), text.replace('\n', eol).as_bytes(), eol.as_bytes()].concat()
+}

@@ -1,0 +1,192 @@
+//! A list of steps that are to be a plan's: read from Markdown or JSON, matched with the steps that are there, numbered.
+
+mod json;
+mod places;
+
+use crate::plan::bring::{self, SourceFile};
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::model::Plan;
+use crate::plan::references;
+use crate::plan::step_number::StepNumber;
+use crate::plan::steps_list;
+use crate::plan::words::Words;
+use crate::text::header_edit::{Change, NewValue};
+use crate::text::markdown;
+
+pub(crate) use places::{Places, places};
+
+/// A step as the list wants it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct StepItem {
+    pub(crate) title: String,
+    /// The number that the list gives it; none: its place in the list says where it goes.
+    pub(crate) number: Option<StepNumber>,
+    /// The text below the heading, with line ends of LF; empty if the list says none.
+    pub(crate) text: String,
+    /// What the list says of the front matter, without `id`, `title`, `depends` and `created_at`.
+    pub(crate) keys: Vec<Change>,
+    /// None: the list says nothing about it.
+    pub(crate) depends: Option<Vec<Dependency>>,
+}
+
+/// What an item waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Dependency {
+    /// Another item of the list, by its index.
+    Item(usize),
+    /// A step that is there and that the list does not name.
+    Step(StepId),
+}
+
+/// Why a list cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotSteps {
+    #[error("there is no step in it")]
+    None,
+    #[error("{line}:{column}: {reason}")]
+    Json { line: usize, column: usize, reason: String },
+    #[error("item {item}: {reason}")]
+    Item { item: usize, reason: String },
+}
+
+/// Reads Markdown, or JSON where the text begins with a bracket; the second answer: words stand around the steps.
+pub(crate) fn read(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepItem>, bool), NotSteps> {
+    let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with(['[', '{']);
+    let (items, has_more) = match is_json && !text.trim_start().starts_with("[[") {
+        true => (json::read(plan, text, words)?, false),
+        false => of_markdown(plan, text, words)?,
+    };
+    if items.is_empty() { Err(NotSteps::None) } else { Ok((items, has_more)) }
+}
+
+/// Below this heading every item is a step.
+const BARE: &str = "## Tasks\n\n";
+
+fn of_markdown(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepItem>, bool), NotSteps> {
+    // The name keeps it from being taken for another tool's store.
+    let file = SourceFile { path: "steps.md".to_owned(), bytes: text.as_bytes().to_vec() };
+    let brought = bring::bring("steps", &[file], words).map_err(|_| NotSteps::None)?;
+    let Some(of) = brought.plans.into_iter().next() else { return Err(NotSteps::None) };
+    if of.steps.is_empty() && !text.starts_with(BARE) {
+        // A bare list says what it is by being given here.
+        return of_markdown(plan, &format!("{BARE}{text}"), words);
+    }
+    check_own_list(text)?;
+    let around = of.plan.as_ref().map(|it| it.text.as_str()).unwrap_or_default();
+    let has_more = !steps_are_in(around) && around.lines().any(|it| !it.trim().is_empty() && !is_title(it));
+    let headings =
+        of.steps.iter().map(|(_, it)| it.text.lines().next().unwrap_or_default().trim_start_matches("# "));
+    let labels: Vec<Option<StepNumber>> = headings.map(own_number).collect();
+    let counted: Vec<StepNumber> = of.steps.iter().map(|(number, _)| number.clone()).collect();
+    let numbers = Numbers { labels, counted };
+    let mut items = Vec::new();
+    for (nth, (_, draft)) in of.steps.iter().enumerate() {
+        let text = draft.text.replace("\r\n", "\n");
+        let (heading, below) = text.split_once('\n').unwrap_or((&text, ""));
+        let heading = heading.trim_start_matches("# ");
+        let said = draft.changes.iter().find_map(|it| match it {
+            Change::Set { key, value: NewValue::Text(title) } if key == "title" => Some(title.clone()),
+            _ => None,
+        });
+        let named = |it: &Change| matches!(it.key(), "title" | "depends" | "id");
+        items.push(StepItem {
+            title: said.unwrap_or_else(|| heading.to_owned()),
+            number: numbers.labels[nth].clone(),
+            text: below.trim_matches('\n').to_owned(),
+            keys: draft.changes.iter().filter(|it| !named(it)).cloned().collect(),
+            depends: waits(plan, nth, heading, &draft.changes, &numbers)?,
+        });
+    }
+    Ok((items, has_more))
+}
+
+/// The plan's own list stays with its text, so the words around it are known.
+fn steps_are_in(text: &str) -> bool {
+    steps_list::names_steps(&PlanId::new("steps"), text)
+}
+
+/// In a list that calls steps by their names an item without one would be overlooked.
+fn check_own_list(text: &str) -> Result<(), NotSteps> {
+    let outline = markdown::outline(text);
+    let listed = steps_list::read(&PlanId::new("steps"), &outline);
+    let Some(section) = outline.section(|it| it == "Steps").filter(|_| !listed.is_empty()) else {
+        return Ok(());
+    };
+    let items = outline.items.iter().filter(|it| !it.is_nested && section.contains(&it.span.start));
+    let names = |text: &str| listed.iter().any(|it| text.contains(&format!("step-{}", it.number)));
+    match items.enumerate().find(|(_, it)| !names(&it.text)) {
+        Some((nth, _)) => {
+            let reason =
+                "it names no step, as others below `## Steps` do; write `step-N:` before it".to_owned();
+            Err(NotSteps::Item { item: nth + 1, reason })
+        }
+        None => Ok(()),
+    }
+}
+
+fn is_title(line: &str) -> bool {
+    line.starts_with("# ")
+}
+
+/// `step-2: …` says which step it is; `2. …` only counts.
+fn own_number(heading: &str) -> Option<StepNumber> {
+    let start = heading.trim_start_matches(['[', '*', '`']);
+    let (word, rest) = start.split_at_checked("step-".len())?;
+    let rest = word.eq_ignore_ascii_case("step-").then_some(rest)?;
+    references::number_at(rest).parse().ok()
+}
+
+/// What the items of a document are called.
+struct Numbers {
+    /// As steps of the plan.
+    labels: Vec<Option<StepNumber>>,
+    /// By the document's own numbers, or from 1.
+    counted: Vec<StepNumber>,
+}
+
+impl Numbers {
+    /// In a list that calls steps by their names a number is a step's; else it counts items.
+    fn item(&self, number: &StepNumber) -> Option<usize> {
+        let labelled = self.labels.iter().position(|it| it.as_ref() == Some(number));
+        let has_labels = self.labels.iter().any(Option::is_some);
+        labelled.or_else(|| self.counted.iter().position(|it| it == number).filter(|_| !has_labels))
+    }
+}
+
+/// What an item says it waits for: other items, else steps of plans that are there.
+fn waits(
+    plan: &Plan,
+    nth: usize,
+    heading: &str,
+    changes: &[Change],
+    numbers: &Numbers,
+) -> Result<Option<Vec<Dependency>>, NotSteps> {
+    let listed = changes.iter().find_map(|it| match it {
+        Change::Set { key, value: NewValue::List(items) } if key == "depends" => Some(items),
+        _ => None,
+    });
+    let mut found: Vec<Dependency> = Vec::new();
+    let number = |it: &NewValue| match it {
+        NewValue::Word(word) => word.parse::<StepNumber>().ok(),
+        _ => None,
+    };
+    for number in listed.into_iter().flatten().filter_map(number) {
+        found.extend(numbers.counted.iter().position(|it| *it == number).map(Dependency::Item));
+    }
+    let groups = references::groups(&plan.id, heading);
+    for item in groups.iter().flat_map(|it| &it.items) {
+        let said = &heading[item.span.clone()];
+        let Some(step) = &item.step else {
+            return Err(NotSteps::Item { item: nth + 1, reason: format!("`{said}` is no step") });
+        };
+        let own = numbers.item(&step.number).filter(|_| step.plan == plan.id);
+        let dependency = own.map_or(Dependency::Step(step.clone()), Dependency::Item);
+        if !found.contains(&dependency) {
+            found.push(dependency);
+        }
+    }
+    Ok((listed.is_some() || !groups.is_empty()).then_some(found))
+}
+
+#[cfg(test)]
+mod tests;

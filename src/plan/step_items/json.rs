@@ -1,0 +1,248 @@
+//! Steps as JSON: an array of titles or objects, or an object with such an array under `steps`.
+
+use serde_json::{Map, Value};
+
+use super::{Dependency, NotSteps, StepItem};
+use crate::plan::change::{set_status, set_texts, set_word};
+use crate::plan::id::StepId;
+use crate::plan::model::Plan;
+use crate::plan::records::Priority;
+use crate::plan::references;
+use crate::plan::step_number::StepNumber;
+use crate::plan::words::nearest;
+use crate::plan::words::{StepStatus, Words};
+use crate::text::header_edit::{Change, NewValue};
+
+/// What an object can say.
+const KEYS: [&str; 17] = [
+    "title",
+    "task",
+    "number",
+    "step_number",
+    "body",
+    "description",
+    "status",
+    "depends",
+    "phase",
+    "type",
+    "assignee",
+    "priority",
+    "tags",
+    "touches",
+    "verify",
+    "confirm",
+    "metadata",
+];
+
+/// What `list --json` says besides; a step keeps what it has of it.
+const SHOWN: [&str; 22] = [
+    "id",
+    "plan",
+    "ready",
+    "claim",
+    "lapsed",
+    "result",
+    "attempts",
+    "notes",
+    "tasks_done",
+    "tasks_total",
+    "last_activity",
+    "last_activity_source",
+    "path",
+    "etag",
+    "problems",
+    "custom",
+    "created_by",
+    "created_at",
+    "confirmed",
+    "waits_for",
+    "schema_version",
+    "kind",
+];
+
+pub(super) fn read(plan: &Plan, text: &str, words: &Words) -> Result<Vec<StepItem>, NotSteps> {
+    let text = text.trim_start_matches('\u{feff}');
+    let value: Value = serde_json::from_str(text).map_err(|error| NotSteps::Json {
+        line: error.line(),
+        column: error.column(),
+        reason: error.to_string().split(" at line ").next().unwrap_or_default().to_owned(),
+    })?;
+    let items = match &value {
+        Value::Array(items) => items,
+        Value::Object(map) => map.get("steps").and_then(Value::as_array).ok_or(NotSteps::None)?,
+        _ => return Err(NotSteps::None),
+    };
+    let numbers: Vec<Option<StepNumber>> =
+        items.iter().enumerate().map(|(nth, it)| number(nth, it)).collect::<Result<_, _>>()?;
+    let read = items.iter().enumerate().map(|(nth, it)| item(plan, nth, it, &numbers, words));
+    read.collect()
+}
+
+fn wrong(nth: usize, reason: impl Into<String>) -> NotSteps {
+    NotSteps::Item { item: nth + 1, reason: reason.into() }
+}
+
+fn number(nth: usize, item: &Value) -> Result<Option<StepNumber>, NotSteps> {
+    let Some(value) = item.get("number").or_else(|| item.get("step_number")) else { return Ok(None) };
+    let text = plain(value).unwrap_or_default();
+    text.parse().map(Some).map_err(|_| wrong(nth, format!("`number` is no step number: {value}")))
+}
+
+/// A text or a number as it is written.
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn item(
+    plan: &Plan,
+    nth: usize,
+    value: &Value,
+    numbers: &[Option<StepNumber>],
+    words: &Words,
+) -> Result<StepItem, NotSteps> {
+    let title_alone = Map::from_iter(value.as_str().map(|it| ("title".to_owned(), Value::from(it))));
+    let object = value.as_object().unwrap_or(&title_alone);
+    if let Some(key) = object.keys().find(|it| !KEYS.contains(&it.as_str()) && !SHOWN.contains(&it.as_str()))
+    {
+        let near = nearest(key, KEYS.iter().copied());
+        let near = near.map(|it| format!("; did you mean `{it}`?")).unwrap_or_default();
+        return Err(wrong(nth, format!("`{key}` is no field of a step{near}")));
+    }
+    let text = |keys: [&str; 2]| -> Result<Option<String>, NotSteps> {
+        let Some((key, value)) = keys.iter().find_map(|it| Some((it, object.get(*it)?))) else {
+            return Ok(None);
+        };
+        match value {
+            Value::Null => Ok(None),
+            Value::String(text) => Ok(Some(text.clone())),
+            _ => Err(wrong(nth, format!("`{key}` is no text"))),
+        }
+    };
+    let title = text(["title", "task"])?.unwrap_or_default();
+    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    if title.is_empty() {
+        return Err(wrong(nth, "it has no title"));
+    }
+    let mut keys = Vec::new();
+    if let Some(word) = text(["status", "status"])? {
+        let status: StepStatus =
+            words.read(&word).ok_or_else(|| wrong(nth, format!("`{word}` is no status of a step")))?;
+        keys.push(set_status(status));
+    }
+    match object.get("confirm") {
+        None | Some(Value::Null | Value::Bool(false)) => {}
+        Some(value) if *value == Value::Bool(true) || value == "required" => {
+            keys.push(set_word("confirm", "required"));
+        }
+        Some(value) => return Err(wrong(nth, format!("`{value}` is no `confirm`"))),
+    }
+    for key in ["phase", "type", "assignee", "priority"] {
+        let Some(value) = text([key, key])? else { continue };
+        let is_known = match key {
+            "priority" => Priority::read(&value).is_some(),
+            _ => true,
+        };
+        if !is_known {
+            return Err(wrong(nth, format!("`{value}` is no `{key}`")));
+        }
+        keys.push(Change::Set { key: key.to_owned(), value: NewValue::Text(value) });
+    }
+    keys.extend(lists(nth, object)?);
+    let body = text(["body", "description"])?.unwrap_or_default().replace("\r\n", "\n");
+    Ok(StepItem {
+        text: without_heading(&body, &title).trim_matches('\n').to_owned(),
+        title,
+        number: numbers[nth].clone(),
+        keys,
+        depends: depends(plan, nth, object, numbers)?,
+    })
+}
+
+/// A body that begins with the title says it once.
+fn without_heading<'a>(body: &'a str, title: &str) -> &'a str {
+    let start = body.trim_start_matches('\n');
+    let (first, rest) = start.split_once('\n').unwrap_or((start, ""));
+    match first.strip_prefix("# ") {
+        Some(heading) if heading.trim() == title || heading.ends_with(&format!(": {title}")) => rest,
+        _ => body,
+    }
+}
+
+fn lists(nth: usize, object: &Map<String, Value>) -> Result<Vec<Change>, NotSteps> {
+    let mut changes = Vec::new();
+    for key in ["tags", "touches"] {
+        let Some(value) = object.get(key).filter(|it| !it.is_null()) else { continue };
+        let texts: Option<Vec<String>> =
+            value.as_array().and_then(|it| it.iter().map(|it| it.as_str().map(str::to_owned)).collect());
+        changes.extend(set_texts(
+            key,
+            &texts.ok_or_else(|| wrong(nth, format!("`{key}` is no list of texts")))?,
+        ));
+    }
+    for (key, is_right) in [("verify", Value::is_array as fn(&Value) -> bool), ("metadata", Value::is_object)]
+    {
+        let Some(value) = object.get(key).filter(|it| !it.is_null()) else { continue };
+        if !is_right(value) {
+            return Err(wrong(nth, format!("`{key}` has the wrong type")));
+        }
+        let is_empty =
+            value.as_array().is_some_and(Vec::is_empty) || value.as_object().is_some_and(Map::is_empty);
+        if is_empty {
+            continue;
+        }
+        let texts: Option<Vec<&str>> = value.as_array().and_then(|it| it.iter().map(command).collect());
+        changes.push(match texts {
+            Some(texts) => list_of(key, texts),
+            // JSON is YAML.
+            None => Change::Set { key: key.to_owned(), value: NewValue::Yaml(value.to_string()) },
+        });
+    }
+    if object.get("touches").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        changes.push(list_of("touches", Vec::new()));
+    }
+    Ok(changes)
+}
+
+/// A command of `verify` that is nothing but its line.
+fn command(value: &Value) -> Option<&str> {
+    let object = value.as_object().filter(|it| it.len() == 1);
+    value.as_str().or_else(|| object?.get("run")?.as_str())
+}
+
+fn list_of(key: &str, texts: Vec<&str>) -> Change {
+    let items = texts.into_iter().map(|it| NewValue::Text(it.to_owned())).collect();
+    Change::Set { key: key.to_owned(), value: NewValue::List(items) }
+}
+
+/// A number means the item that has it, else, where no item has one, the item at that place.
+fn depends(
+    plan: &Plan,
+    nth: usize,
+    object: &Map<String, Value>,
+    numbers: &[Option<StepNumber>],
+) -> Result<Option<Vec<Dependency>>, NotSteps> {
+    let Some(value) = object.get("depends").filter(|it| !it.is_null()) else { return Ok(None) };
+    let items = value.as_array().ok_or_else(|| wrong(nth, "`depends` is no list"))?;
+    let are_counted = numbers.iter().all(Option::is_none);
+    let mut found = Vec::new();
+    for item in items {
+        let text = plain(item).unwrap_or_default();
+        let step = references::read_item(&plan.id, &text);
+        let step = step.ok_or_else(|| wrong(nth, format!("`depends` names no step: {item}")))?;
+        let is_bare = !text.contains([':', '/']);
+        let by_number = (step.plan == plan.id)
+            .then(|| numbers.iter().position(|it| it.as_ref() == Some(&step.number)))
+            .flatten();
+        let by_place = |step: &StepId| {
+            let place = step.number.to_string().parse::<usize>().ok()?;
+            (are_counted && is_bare && (1..=numbers.len()).contains(&place)).then(|| place - 1)
+        };
+        let item = by_number.or_else(|| by_place(&step));
+        found.push(item.map_or(Dependency::Step(step), Dependency::Item));
+    }
+    Ok(Some(found))
+}

@@ -1,0 +1,196 @@
+//! Which item of a list is which step that is there, and which number each gets.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::StepItem;
+use crate::plan::model::Plan;
+use crate::plan::step_number::{NoRoom, StepNumber};
+
+/// What becomes of a list of items in a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Places {
+    /// For each item the index of the step that it is; none: a new one.
+    pub(crate) steps: Vec<Option<usize>>,
+    /// For each item its number; no two are the same.
+    pub(crate) numbers: Vec<StepNumber>,
+}
+
+/// Why items cannot be placed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotPlaced {
+    #[error("step-{0} is in the list twice")]
+    Twice(StepNumber),
+    #[error("step-{later} stands before step-{earlier}")]
+    OutOfOrder { earlier: StepNumber, later: StepNumber },
+    #[error("there is no room for so many steps there")]
+    NoRoom,
+}
+
+impl From<NoRoom> for NotPlaced {
+    fn from(_: NoRoom) -> Self {
+        Self::NoRoom
+    }
+}
+
+/// Matches items with steps, by number where the item has one, else by title, and numbers the rest.
+///
+/// As many steps as possible keep their number: those of a longest run that is in the list's order. A closed step
+/// that no item names stays too. New ones get whole numbers where there is room, else places between.
+pub(crate) fn places(plan: &Plan, items: &[StepItem]) -> Result<Places, NotPlaced> {
+    check_numbers(items)?;
+    let steps = matched(plan, items);
+    let fixed = fixed(plan, items, &steps);
+    let is_named = |nth: usize| steps.contains(&Some(nth));
+    let number = |nth: usize| plan.steps[nth].id.number.clone();
+    let all = 0..plan.steps.len();
+    let stays: BTreeSet<StepNumber> = all.clone().filter(|it| is_named(*it)).map(number).collect();
+    let closed: BTreeSet<_> =
+        all.clone().filter(|it| !is_named(*it) && plan.steps[*it].is_closed()).map(number).collect();
+    let first = u32::from(plan.steps.first().is_none_or(|it| it.id.number != StepNumber::whole(0)));
+    let mut taken: BTreeSet<StepNumber> = stays.union(&closed).cloned().collect();
+    taken.extend(fixed.iter().flatten().cloned());
+    let mut numbers: Vec<StepNumber> = Vec::new();
+    while numbers.len() < items.len() {
+        if let Some(number) = &fixed[numbers.len()] {
+            numbers.push(number.clone());
+            continue;
+        }
+        let start = numbers.len();
+        let end = (start..items.len()).find(|it| fixed[*it].is_some()).unwrap_or(items.len());
+        let upper = fixed.get(end).and_then(Option::as_ref);
+        let before = closed.iter().rfind(|it| upper.is_none_or(|upper| *it < upper));
+        let gap = Gap { lower: numbers.last().max(before), upper, first };
+        // A file that moves cannot take the name of one that goes in the same change.
+        let moves = (start..end).any(|it| steps[it].is_some());
+        let avoided = match moves {
+            true => taken.iter().cloned().chain(all.clone().map(number)).collect(),
+            false => taken.clone(),
+        };
+        let new = gap.numbers(end - start, &avoided)?;
+        numbers.extend(new);
+    }
+    Ok(Places { steps, numbers })
+}
+
+fn check_numbers(items: &[StepItem]) -> Result<(), NotPlaced> {
+    let numbers: Vec<_> = items.iter().filter_map(|it| it.number.as_ref()).collect();
+    for pair in numbers.windows(2) {
+        let (later, earlier) = (pair[0].clone(), pair[1].clone());
+        match later.cmp(&earlier) {
+            std::cmp::Ordering::Less => {}
+            std::cmp::Ordering::Equal => return Err(NotPlaced::Twice(later)),
+            std::cmp::Ordering::Greater => return Err(NotPlaced::OutOfOrder { earlier, later }),
+        }
+    }
+    Ok(())
+}
+
+fn matched(plan: &Plan, items: &[StepItem]) -> Vec<Option<usize>> {
+    let at = |number: &StepNumber| plan.steps.iter().position(|it| it.id.number == *number);
+    let mut found: Vec<Option<usize>> = items.iter().map(|it| it.number.as_ref().and_then(at)).collect();
+    let mut by_title: HashMap<String, Vec<usize>> = HashMap::new();
+    for nth in (0..plan.steps.len()).rev().filter(|it| !found.contains(&Some(*it))) {
+        by_title.entry(folded(&plan.steps[nth].title)).or_default().push(nth);
+    }
+    for (item, step) in items.iter().zip(&mut found).filter(|(item, _)| item.number.is_none()) {
+        *step = by_title.get_mut(&folded(&item.title)).and_then(Vec::pop);
+    }
+    found
+}
+
+fn folded(title: &str) -> String {
+    title.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+/// The numbers that are settled: those that the list says, and those of a longest run between them that is in order.
+fn fixed(plan: &Plan, items: &[StepItem], steps: &[Option<usize>]) -> Vec<Option<StepNumber>> {
+    let mut fixed: Vec<Option<StepNumber>> = items.iter().map(|it| it.number.clone()).collect();
+    let mut start = 0;
+    while start < items.len() {
+        let end = (start..items.len()).find(|it| items[*it].number.is_some()).unwrap_or(items.len());
+        let lower = start.checked_sub(1).and_then(|it| items[it].number.as_ref());
+        let upper = items.get(end).and_then(|it| it.number.as_ref());
+        let known = (start..end).filter_map(|nth| Some((nth, &plan.steps[steps[nth]?].id.number)));
+        let known: Vec<_> = known
+            // Nothing goes before 0.
+            .filter(|(nth, it)| *nth == 0 || **it != StepNumber::whole(0))
+            .filter(|(_, it)| lower.is_none_or(|lower| *it > lower) && upper.is_none_or(|upper| *it < upper))
+            .collect();
+        for nth in longest_rising(&known.iter().map(|it| it.1).collect::<Vec<_>>()) {
+            fixed[known[nth].0] = Some(known[nth].1.clone());
+        }
+        start = end + 1;
+    }
+    fixed
+}
+
+/// The indexes of a longest strictly rising subsequence (Fredman, "On computing the length of longest increasing
+/// subsequences", 1975): O(n log n).
+fn longest_rising<T: Ord>(values: &[T]) -> Vec<usize> {
+    // The index of the least end of a run of each length, and for each index the one before it in its run.
+    let mut ends: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = Vec::new();
+    for (nth, value) in values.iter().enumerate() {
+        let len = ends.partition_point(|it| values[*it] < *value);
+        before.push(len.checked_sub(1).map(|it| ends[it]));
+        ends.truncate(ends.len().max(len));
+        match ends.get_mut(len) {
+            Some(end) => *end = nth,
+            None => ends.push(nth),
+        }
+    }
+    let mut run: Vec<usize> = std::iter::successors(ends.last().copied(), |it| before[*it]).collect();
+    run.reverse();
+    run
+}
+
+/// Where a run of items goes that have no number yet.
+struct Gap<'a> {
+    lower: Option<&'a StepNumber>,
+    upper: Option<&'a StepNumber>,
+    /// Where a plan's numbers begin.
+    first: u32,
+}
+
+impl Gap<'_> {
+    fn numbers(&self, n: usize, taken: &BTreeSet<StepNumber>) -> Result<Vec<StepNumber>, NoRoom> {
+        let first = StepNumber::whole(self.first);
+        let mut found = self.whole(self.lower.map_or(Ok(first), StepNumber::successor), n, taken);
+        if found.len() < n && self.lower.is_none() {
+            found = self.whole(Ok(StepNumber::whole(0)), n, taken);
+        }
+        if found.len() == n {
+            return Ok(found);
+        }
+        let mut found = Vec::new();
+        let zero = StepNumber::whole(0);
+        let mut low = match self.lower {
+            Some(lower) => lower.clone(),
+            None => {
+                if self.upper.is_some_and(|it| *it <= zero) {
+                    return Err(NoRoom);
+                }
+                found.extend((!taken.contains(&zero)).then(|| zero.clone()));
+                zero
+            }
+        };
+        while found.len() < n {
+            let next = taken.iter().chain(self.upper).filter(|it| **it > low).min().ok_or(NoRoom)?;
+            low = low.midpoint(next)?;
+            found.push(low.clone());
+        }
+        Ok(found)
+    }
+
+    /// As many whole numbers from one on as there is room for, at most `n`.
+    fn whole(
+        &self,
+        from: Result<StepNumber, NoRoom>,
+        n: usize,
+        taken: &BTreeSet<StepNumber>,
+    ) -> Vec<StepNumber> {
+        let numbers = std::iter::successors(from.ok(), |it| it.successor().ok());
+        let is_below = |it: &StepNumber| self.upper.is_none_or(|upper| it < upper);
+        numbers.take_while(is_below).filter(|it| !taken.contains(it)).take(n).collect()
+    }
+}
