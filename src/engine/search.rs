@@ -4,11 +4,10 @@ use serde_json::{Value, json};
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
-use crate::engine::knowledge;
-use crate::engine::load;
 use crate::engine::load::Wanted;
 use crate::engine::shape::shown_path;
-use crate::index::{self, Kind, MATCH_END, MATCH_START, Query, Table};
+use crate::engine::{decide, insight, knowledge, load, script};
+use crate::index::{self, Kind, Knowledge, MATCH_END, MATCH_START, Query, Table};
 use crate::plan::plans::Plans;
 use crate::plan::words::nearest;
 
@@ -81,7 +80,12 @@ pub fn sql(context: &Context, query: &str) -> Result<Table, Error> {
     let found = load::fresh(context, Wanted::PlansAndFiles);
     let plans = Plans::judged(found.plans);
     let files = found.files.iter().map(|(path, row)| (path.clone(), row));
-    Ok(index::sql(query, files, plans.iter())?)
+    let known = || Knowledge {
+        decisions: decide::all(context),
+        insights: insight::all(context),
+        scripts: script::all(context),
+    };
+    Ok(index::sql(query, files, plans.iter(), known)?)
 }
 
 /// A snippet without the marks around its matches.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::index::error::IndexError;
 use crate::index::freshness::FileRow;
+use crate::index::knowledge::Knowledge;
 use crate::plan::model::{Order, Plan, PlanKind, StatusSource, Step};
 use crate::plan::problem::{Problem, Severity};
 use crate::plan::records::{Note, Priority};
@@ -19,6 +20,7 @@ pub(super) fn connection<'a>(
     query: &str,
     files: impl Iterator<Item = (String, &'a FileRow)>,
     plans: impl Iterator<Item = &'a Plan>,
+    knowledge: impl FnOnce() -> Knowledge,
 ) -> Result<Connection, IndexError> {
     let connection = Connection::open_in_memory()?;
     connection.execute_batch("PRAGMA journal_mode = OFF; BEGIN")?;
@@ -35,6 +37,9 @@ pub(super) fn connection<'a>(
         rows.put_plan(plan)?;
     }
     drop(rows);
+    if Knowledge::is_asked_by(query) {
+        knowledge().fill(&connection)?;
+    }
     connection.execute_batch("COMMIT")?;
     Ok(connection)
 }
@@ -71,12 +76,12 @@ impl Asked {
 }
 
 /// A table being filled.
-struct Table<'a> {
+pub(super) struct Table<'a> {
     insert: CachedStatement<'a>,
 }
 
 impl<'a> Table<'a> {
-    fn new(connection: &'a Connection, name: &str) -> Result<Self, IndexError> {
+    pub(super) fn new(connection: &'a Connection, name: &str) -> Result<Self, IndexError> {
         let columns = connection.prepare_cached(&format!("SELECT * FROM {name}"))?.column_count();
         let marks = vec!["?"; columns].join(", ");
         let insert = connection.prepare_cached(&format!("INSERT INTO {name} VALUES ({marks})"))?;
@@ -84,7 +89,7 @@ impl<'a> Table<'a> {
     }
 
     /// Inserts a row with all columns in the order of the schema.
-    fn put(&mut self, row: &[ValueRef<'_>]) -> Result<(), IndexError> {
+    pub(super) fn put(&mut self, row: &[ValueRef<'_>]) -> Result<(), IndexError> {
         for (at, cell) in row.iter().enumerate() {
             self.insert.raw_bind_parameter(at + 1, ToSqlOutput::Borrowed(*cell))?;
         }
@@ -298,15 +303,15 @@ impl<'a> PlanRows<'a> {
     }
 }
 
-fn text(text: &Option<String>) -> ValueRef<'_> {
+pub(super) fn text(text: &Option<String>) -> ValueRef<'_> {
     text.as_deref().into()
 }
 
-fn time(time: Option<Time>) -> Option<String> {
+pub(super) fn time(time: Option<Time>) -> Option<String> {
     time.map(|it| it.to_string())
 }
 
-fn json(map: &Map<String, Value>) -> String {
+pub(super) fn json(map: &Map<String, Value>) -> String {
     serde_json::to_string(map).unwrap_or_default()
 }
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::index::error::IndexError;
 use crate::index::freshness::FileRow;
+use crate::index::knowledge::Knowledge;
 use crate::index::{configured, read_only, relations};
 use crate::plan::model::Plan;
 
@@ -21,17 +22,19 @@ pub struct Table {
     pub rows: Vec<Vec<Value>>,
 }
 
-/// Runs one reading statement over plans, judged, and the files that they were read from, by path.
+/// Runs one reading statement over plans, judged, the files that they were read from, by path, and what is known
+/// besides, which is read only if the statement names it.
 pub fn sql<'a>(
     query: &str,
     files: impl Iterator<Item = (String, &'a FileRow)>,
     plans: impl Iterator<Item = &'a Plan>,
+    knowledge: impl FnOnce() -> Knowledge,
 ) -> Result<Table, IndexError> {
     let first = first_word(query).to_ascii_uppercase();
     if !["SELECT", "WITH", "VALUES", "EXPLAIN"].contains(&first.as_str()) {
         return Err(IndexError::SqlRefused { why: "only SELECT, WITH, VALUES and EXPLAIN are run" });
     }
-    let connection = configured(relations::connection(query, files, plans)?)?;
+    let connection = configured(relations::connection(query, files, plans, knowledge)?)?;
     read_only(&connection, true)?;
     let mut statement = connection.prepare(query).map_err(explain)?;
     if !statement.readonly() {

@@ -122,6 +122,46 @@ CREATE TABLE problem_row (
     PRIMARY KEY (archived, plan, place, nth)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE decision_row (
+    id TEXT PRIMARY KEY,
+    topic TEXT NOT NULL,
+    decision TEXT NOT NULL,
+    reasoning TEXT,
+    by TEXT,
+    decided_at TEXT,
+    plan TEXT,
+    step TEXT,
+    supersedes TEXT,
+    tags TEXT NOT NULL,
+    path TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    custom TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE insight_row (
+    id TEXT PRIMARY KEY,
+    title TEXT NOT NULL,
+    text TEXT NOT NULL,
+    by TEXT,
+    at TEXT,
+    plan TEXT,
+    tags TEXT NOT NULL,
+    path TEXT NOT NULL,
+    custom TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE script_row (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    command TEXT NOT NULL,
+    directory TEXT NOT NULL,
+    plan TEXT,
+    description TEXT,
+    mcp_handle TEXT,
+    path TEXT NOT NULL,
+    custom TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE VIEW plans AS
 SELECT plan AS id, archived, title, status, status_source, kind, category, priority, program, description, step_order,
     (SELECT count(*) FROM step_row s WHERE s.archived = p.archived AND s.plan = p.plan) AS steps_total,
@@ -168,3 +208,15 @@ FROM problem_row m LEFT JOIN step_row s USING (archived, plan, place);
 CREATE VIEW files AS
 SELECT path, len AS size, strftime('%Y-%m-%dT%H:%M:%SZ', mtime_ns / 1000000000, 'unixepoch') AS modified, hash
 FROM file_row;
+
+CREATE VIEW decisions AS
+SELECT id, topic, decision, reasoning, by, decided_at, plan, step, supersedes,
+    (SELECT max(id) FROM decision_row later WHERE later.supersedes = d.id) AS superseded_by,
+    tags, path, metadata, custom
+FROM decision_row d;
+
+CREATE VIEW insights AS
+SELECT id, title, text, by, at, plan, tags, path, custom FROM insight_row;
+
+CREATE VIEW scripts AS
+SELECT id, name, command, directory, plan, description, mcp_handle, path, custom FROM script_row;

@@ -217,6 +217,19 @@ fn the_views_speak_the_words_of_the_format() {
 }
 
 #[test]
+fn knowledge_is_a_view_too() {
+    check_sql(
+        "SELECT topic, decision, decided_at, superseded_by IS NOT NULL, tags ->> 0 FROM decisions ORDER BY id",
+        &json!([
+            ["login", "None.", "2026-11-19T09:14:03Z", 1, null],
+            ["login", "Passwords.", "2026-11-21T09:14:03Z", 0, "web"]
+        ]),
+    );
+    check_sql("SELECT title, text, plan FROM insights", &json!([["Cache", "It is cold.", "p"]]));
+    check_sql("SELECT id, name, command, directory FROM scripts", &json!([["build", "Build", "make", "."]]));
+}
+
+#[test]
 fn values_keep_their_kind() {
     check_sql(
         "VALUES (1, 1.5, 'x', x'00ff', NULL, 9e999, 'a' || char(0) || 'b')",

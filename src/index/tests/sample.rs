@@ -3,14 +3,16 @@
 use serde_json::{Map, Value, json};
 
 use crate::index::{
-    Change, FileRow, Index, IndexError, Key, Match, Packed, Place, Query, Stamp, Table, Texts,
+    Change, FileRow, Index, IndexError, Key, Knowledge, Match, Packed, Place, Query, Stamp, Table, Texts,
 };
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Order, Plan, PlanKind, Step};
 use crate::plan::problem::{Code, Problem};
+use crate::plan::read::{Content, Source};
 use crate::plan::records::{Attempt, Claim, Note, NoteType, Priority};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Stated, StepStatus};
+use crate::plan::{decision, insight, script};
 
 /// An index in memory that holds [`plans`], their texts too.
 pub(super) fn index() -> Index {
@@ -44,7 +46,33 @@ pub(super) fn sql(query: &str) -> Result<Table, IndexError> {
     let rows = rows.iter().flat_map(|plan| files.iter().map(move |it| (format!("{plan}/{}", it.name), it)));
     let mut seen = std::collections::HashSet::new();
     let rows: Vec<_> = rows.filter(|(path, _)| seen.insert(path.clone())).collect();
-    crate::index::sql(query, rows.into_iter(), plans().iter())
+    crate::index::sql(query, rows.into_iter(), plans().iter(), knowledge)
+}
+
+fn knowledge() -> Knowledge {
+    let content = |text: &str| {
+        Ok(Content {
+            bytes: text.as_bytes().to_vec(),
+            etag: String::new(),
+            modified: Time::from_nanoseconds(0),
+        })
+    };
+    let source = |path: &str, text: &str| Source { path: path.to_owned(), content: content(text) };
+    let old = "20261119T091403.250Z-login";
+    let first = source(
+        &format!("_decisions/{old}.md"),
+        "---\ntopic: login\nby: ann\n---\n# login\n\n## Decision\n\nNone.\n",
+    );
+    let later = format!("---\ntopic: login\nsupersedes: {old}\ntags: [web]\n---\n# login\n\nPasswords.\n");
+    let later = source("_decisions/20261121T091403.250Z-login.md", &later);
+    let note =
+        source("_insights/20261121T101500.000Z-cache.md", "---\nplan: p\n---\n# Cache\n\nIt is cold.\n");
+    let build = source("_scripts/build.md", "---\ncommand: make\n---\n# Build\n");
+    Knowledge {
+        decisions: vec![decision::read(&first), decision::read(&later)],
+        insights: vec![insight::read(&note)],
+        scripts: vec![script::read(&build)],
+    }
 }
 
 /// The ids of what a query finds among these plans, best first.

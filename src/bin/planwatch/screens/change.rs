@@ -86,7 +86,7 @@ pub(crate) fn line(verb: &str, change: &Changed) -> String {
             let verb = if verb == "decide" { "decided" } else { "recorded" };
             format!("{verb} {} in {}", paint(BOLD, &escaped(title)), escaped(&change.path))
         }
-        ("move" | "squash", did) | ("replace", did) if did.contains(' ') => {
+        ("move" | "squash" | "replace", did) if did.contains(' ') => {
             let (word, rest) = did.split_once(' ').unwrap_or((did, ""));
             format!("{word} {name} {}", escaped(rest))
         }
