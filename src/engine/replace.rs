@@ -139,6 +139,12 @@ impl<'a> Wanted<'a> {
         let goes: BTreeSet<&StepId> = self.removed().map(|it| &it.id).collect();
         let one = |nth: usize, dependency: &Dependency| match dependency {
             Dependency::Item(item) => Ok(self.id(*item)),
+            Dependency::Either(id, item) => {
+                let step = self.plan.find(id);
+                let named = step.and_then(|it| self.item_of(it)).map(|it| self.id(it));
+                let stays = step.filter(|it| it.is_closed()).map(|_| id.clone());
+                Ok(named.or(stays).unwrap_or_else(|| self.id(*item)))
+            }
             Dependency::Step(id) => {
                 // A step that the list names is meant where it stands then.
                 let named = self.plan.find(id).filter(|_| id.plan == self.plan.id);

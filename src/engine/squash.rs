@@ -24,8 +24,8 @@ use crate::plan::problem::Code;
 use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::records::Attempt;
 use crate::plan::words::StepStatus;
-use crate::text::front_matter;
 use crate::text::header_edit::{Change, NewValue};
+use crate::text::{front_matter, markdown};
 
 #[derive(Debug, Clone, Default)]
 pub struct SquashRequest {
@@ -235,6 +235,10 @@ impl Merged<'_> {
             let bytes = self.bytes_of(step)?;
             let text = String::from_utf8_lossy(front_matter::split(&bytes).body()).into_owned();
             let text = text.trim_matches(['\r', '\n']);
+            // A title that the text does not say stands in the front matter alone, which only the first step keeps.
+            if markdown::outline(text).title().is_none() {
+                body.extend(["\n# ", &step.title, "\n"]);
+            }
             if !text.is_empty() {
                 body.extend(["\n", text, "\n"]);
             }

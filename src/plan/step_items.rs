@@ -3,7 +3,7 @@
 mod json;
 mod places;
 
-use crate::plan::bring::{self, SourceFile};
+use crate::plan::bring::{self, Draft, SourceFile};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::Plan;
 use crate::plan::references;
@@ -25,6 +25,8 @@ pub(crate) struct StepItem {
     pub(crate) text: String,
     /// What the list says of the front matter, without `id`, `title`, `depends` and `created_at`.
     pub(crate) keys: Vec<Change>,
+    /// Texts to be noted.
+    pub(crate) notes: Vec<String>,
     /// None: the list says nothing about it.
     pub(crate) depends: Option<Vec<Dependency>>,
 }
@@ -34,8 +36,10 @@ pub(crate) struct StepItem {
 pub(crate) enum Dependency {
     /// Another item of the list, by its index.
     Item(usize),
-    /// A step that is there and that the list does not name.
+    /// A step that is there.
     Step(StepId),
+    /// A step that is there, if it stays; else the item at that place.
+    Either(StepId, usize),
 }
 
 /// Why a list cannot be read.
@@ -59,28 +63,20 @@ pub(crate) fn read(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepIt
     if items.is_empty() { Err(NotSteps::None) } else { Ok((items, has_more)) }
 }
 
-/// Below this heading every item is a step.
-const BARE: &str = "## Tasks\n\n";
-
 fn of_markdown(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepItem>, bool), NotSteps> {
     // The name keeps it from being taken for another tool's store.
-    let file = SourceFile { path: "steps.md".to_owned(), bytes: text.as_bytes().to_vec() };
-    let brought = bring::bring("steps", &[file], words).map_err(|_| NotSteps::None)?;
-    let Some(of) = brought.plans.into_iter().next() else { return Err(NotSteps::None) };
-    if of.steps.is_empty() && !text.starts_with(BARE) {
-        // A bare list says what it is by being given here.
-        return of_markdown(plan, &format!("{BARE}{text}"), words);
-    }
-    check_own_list(text)?;
-    let around = of.plan.as_ref().map(|it| it.text.as_str()).unwrap_or_default();
-    let has_more = !steps_are_in(around) && around.lines().any(|it| !it.trim().is_empty() && !is_title(it));
+    let (steps, around) = match is_bare(text) {
+        true => bring::list(text, words),
+        false => sectioned(text, words)?,
+    };
+    let has_more = !steps_are_in(&around) && around.lines().any(|it| !it.trim().is_empty() && !is_title(it));
     let headings =
-        of.steps.iter().map(|(_, it)| it.text.lines().next().unwrap_or_default().trim_start_matches("# "));
+        steps.iter().map(|(_, it)| it.text.lines().next().unwrap_or_default().trim_start_matches("# "));
     let labels: Vec<Option<StepNumber>> = headings.map(own_number).collect();
-    let counted: Vec<StepNumber> = of.steps.iter().map(|(number, _)| number.clone()).collect();
+    let counted: Vec<StepNumber> = steps.iter().map(|(number, _)| number.clone()).collect();
     let numbers = Numbers { labels, counted };
     let mut items = Vec::new();
-    for (nth, (_, draft)) in of.steps.iter().enumerate() {
+    for (nth, (_, draft)) in steps.iter().enumerate() {
         let text = draft.text.replace("\r\n", "\n");
         let (heading, below) = text.split_once('\n').unwrap_or((&text, ""));
         let heading = heading.trim_start_matches("# ");
@@ -94,6 +90,7 @@ fn of_markdown(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepItem>,
             number: numbers.labels[nth].clone(),
             text: below.trim_matches('\n').to_owned(),
             keys: draft.changes.iter().filter(|it| !named(it)).cloned().collect(),
+            notes: Vec::new(),
             depends: waits(plan, nth, heading, &draft.changes, &numbers)?,
         });
     }
@@ -103,6 +100,22 @@ fn of_markdown(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepItem>,
 /// The plan's own list stays with its text, so the words around it are known.
 fn steps_are_in(text: &str) -> bool {
     steps_list::names_steps(&PlanId::new("steps"), text)
+}
+
+/// Whether it is a list without sections, all of whose items are steps.
+fn is_bare(text: &str) -> bool {
+    let outline = markdown::outline(text);
+    !outline.items.is_empty() && outline.headings.iter().all(|it| it.level == 1)
+}
+
+/// Reads a document as `import` does.
+fn sectioned(text: &str, words: &Words) -> Result<(Vec<(StepNumber, Draft)>, String), NotSteps> {
+    check_own_list(text)?;
+    // The name keeps it from being taken for another tool's store.
+    let file = SourceFile { path: "steps.md".to_owned(), bytes: text.as_bytes().to_vec() };
+    let brought = bring::bring("steps", &[file], words).map_err(|_| NotSteps::None)?;
+    let plan = brought.plans.into_iter().next().ok_or(NotSteps::None)?;
+    Ok((plan.steps, plan.plan.map(|it| it.text).unwrap_or_default()))
 }
 
 /// In a list that calls steps by their names an item without one would be overlooked.
@@ -170,17 +183,27 @@ fn waits(
         NewValue::Word(word) => word.parse::<StepNumber>().ok(),
         _ => None,
     };
-    for number in listed.into_iter().flatten().filter_map(number) {
+    let groups = references::groups(&plan.id, heading);
+    let in_groups = |number: &StepNumber| {
+        let mut items = groups.iter().flat_map(|it| &it.items).filter_map(|it| it.step.as_ref());
+        items.any(|it| it.number == *number)
+    };
+    for number in listed.into_iter().flatten().filter_map(number).filter(|it| !in_groups(it)) {
         found.extend(numbers.counted.iter().position(|it| *it == number).map(Dependency::Item));
     }
-    let groups = references::groups(&plan.id, heading);
     for item in groups.iter().flat_map(|it| &it.items) {
         let said = &heading[item.span.clone()];
         let Some(step) = &item.step else {
-            return Err(NotSteps::Item { item: nth + 1, reason: format!("`{said}` is no step") });
+            let reason = format!("`{said}` is no step; name it by its number");
+            return Err(NotSteps::Item { item: nth + 1, reason });
         };
         let own = numbers.item(&step.number).filter(|_| step.plan == plan.id);
-        let dependency = own.map_or(Dependency::Step(step.clone()), Dependency::Item);
+        let is_name = said.to_ascii_lowercase().starts_with("step") && plan.find(step).is_some();
+        let dependency = match own {
+            Some(item) if is_name && numbers.labels[item].is_none() => Dependency::Either(step.clone(), item),
+            Some(item) => Dependency::Item(item),
+            None => Dependency::Step(step.clone()),
+        };
         if !found.contains(&dependency) {
             found.push(dependency);
         }

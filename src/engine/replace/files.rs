@@ -10,11 +10,12 @@ use crate::engine::repoint::{self, Gone};
 use crate::engine::steps_line::{self, LineEdit};
 use crate::engine::write;
 use crate::engine::{add, load, remove};
-use crate::plan::change::{NewAttempt, dependency_item, set_text, set_word};
+use crate::plan::change::{NewAttempt, NewNote, dependency_item, set_text, set_word};
 use crate::plan::file_name;
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::read::{self, STEP_KEYS};
+use crate::plan::records::{Note, NoteType};
 use crate::plan::step_items::StepItem;
 use crate::text::front_matter;
 use crate::text::header_edit::{Change, NewValue};
@@ -131,6 +132,7 @@ impl Making<'_> {
         let depends = self.wanted.depends[item].as_ref().filter(|it| !it.is_empty());
         changes.extend(depends.map(|it| set_depends(&id, it)));
         changes.push(set_word("created_at", &context.now.to_string()));
+        changes.extend(self.notes(item, &[]));
         changes.extend(add::maker(context, self.wanted.by).map(|it| set_text("created_by", &it)));
         let bytes = write::edit(&self.wanted.path(item), body.as_bytes(), &changes, STEP_KEYS)?;
         Ok(add::in_line_endings_of(plan, bytes))
@@ -167,6 +169,7 @@ impl Making<'_> {
         let said = wanted.depends[item].as_ref().filter(|it| !is_same(it, &followed));
         let mut changes = self.changes(item, step);
         changes.extend(said.map(|it| set_depends(&id, it)));
+        changes.extend(self.notes(item, &step.notes));
         let is_renamed = number.is_some() && step.title != *title;
         changes.extend(is_renamed.then(|| set_text("title", title)));
         let has_id = id != step.id && repoint::has_key(before, "id");
@@ -183,6 +186,17 @@ impl Making<'_> {
         }
         let depends = said.unwrap_or(&followed);
         repoint::kept_waiting(wanted.context, plan, (&id, &step.path), file, depends)
+    }
+
+    /// The texts of the list that the step has not as notes yet.
+    fn notes(&self, item: usize, known: &[Note]) -> Vec<Change> {
+        let Wanted { context, by, items, .. } = self.wanted;
+        let new = items[item].notes.iter().filter(|text| known.iter().all(|it| it.text != **text));
+        let note = |text: &String| {
+            let by = by.map_or_else(|| context.by.clone(), str::to_owned);
+            NewNote { at: context.now, kind: NoteType::Info, by, text: text.clone() }.change()
+        };
+        new.map(note).collect()
     }
 
     /// The keys that the list gives other values than the step has; its status is its own.

@@ -74,6 +74,16 @@ pub(super) fn bring(path: &str, text: &str, words: &Words) -> (BroughtPlan, Vec<
     (BroughtPlan { title, plan: Some(plan), steps }, unmapped)
 }
 
+/// Maps a document that is one list of steps; the second answer: what stands around the list.
+pub(super) fn list(text: &str, words: &Words) -> (Vec<(StepNumber, Draft)>, String) {
+    let body = cut(text).1;
+    let outline = text_markdown::outline(body);
+    let pieces = pieces::all_items(body, &outline);
+    let cuts: Vec<_> = pieces.pieces.iter().map(|it| it.span.clone()).collect();
+    let around = without(body, 0..body.len(), &cuts);
+    (numbered(steps(body, &outline, &pieces, words)), around)
+}
+
 /// Cuts a document before its body; what looks like a front matter and is none belongs to the body.
 fn cut(text: &str) -> (String, &str) {
     let parts = front_matter::split(text.as_bytes());

@@ -109,6 +109,11 @@ pub fn bring(name: &str, files: &[SourceFile], words: &Words) -> Result<Brought,
     if brought.plans.is_empty() { Err(Nothing::NoPlan) } else { Ok(brought) }
 }
 
+/// Maps a document without sections, every item of which is a step; the second answer: what stands around the list.
+pub(crate) fn list(text: &str, words: &Words) -> (Vec<(StepNumber, Draft)>, String) {
+    markdown::list(text, words)
+}
+
 fn text_of(file: &SourceFile) -> Result<(&str, &str), Nothing> {
     let text = std::str::from_utf8(&file.bytes).map_err(|_| Nothing::NotUtf8 { path: file.path.clone() })?;
     Ok((&file.path, text))

@@ -89,6 +89,12 @@ pub(super) fn find(body: &str, outline: &Outline) -> Pieces {
     ways.iter().map(|way| way()).find(|it| !it.pieces.is_empty()).unwrap_or_default()
 }
 
+/// All items of a document, whatever they look like.
+pub(super) fn all_items(body: &str, outline: &Outline) -> Pieces {
+    let pieces = Document { body, outline }.items(&(0..body.len()), |_| true);
+    Pieces { pieces, are_numbered: false, is_own_list: false }
+}
+
 /// Whether a heading says nothing but that steps follow.
 pub(super) fn is_container(heading: &str) -> bool {
     let text = label::label(heading).map_or(heading, |it| it.rest).to_lowercase();

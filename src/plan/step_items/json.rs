@@ -14,7 +14,7 @@ use crate::plan::words::{StepStatus, Words};
 use crate::text::header_edit::{Change, NewValue};
 
 /// What an object can say.
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 18] = [
     "title",
     "task",
     "number",
@@ -32,10 +32,11 @@ const KEYS: [&str; 17] = [
     "verify",
     "confirm",
     "metadata",
+    "notes",
 ];
 
 /// What `list --json` says besides; a step keeps what it has of it.
-const SHOWN: [&str; 22] = [
+const SHOWN: [&str; 21] = [
     "id",
     "plan",
     "ready",
@@ -43,7 +44,6 @@ const SHOWN: [&str; 22] = [
     "lapsed",
     "result",
     "attempts",
-    "notes",
     "tasks_done",
     "tasks_total",
     "last_activity",
@@ -158,6 +158,7 @@ fn item(
         title,
         number: numbers[nth].clone(),
         keys,
+        notes: notes(nth, object)?,
         depends: depends(plan, nth, object, numbers)?,
     })
 }
@@ -205,6 +206,18 @@ fn lists(nth: usize, object: &Map<String, Value>) -> Result<Vec<Change>, NotStep
         changes.push(list_of("touches", Vec::new()));
     }
     Ok(changes)
+}
+
+/// A text, or notes as a step has them.
+fn notes(nth: usize, object: &Map<String, Value>) -> Result<Vec<String>, NotSteps> {
+    let text = |it: &Value| it.as_str().or_else(|| it.get("text")?.as_str()).map(str::to_owned);
+    let read = match object.get("notes") {
+        None | Some(Value::Null) => Some(Vec::new()),
+        Some(Value::Array(items)) => items.iter().map(text).collect(),
+        Some(value) => value.as_str().map(|it| vec![it.to_owned()]),
+    };
+    let read = read.ok_or_else(|| wrong(nth, "`notes` is no text"))?;
+    Ok(read.into_iter().filter(|it| !it.trim().is_empty()).collect())
 }
 
 /// A command of `verify` that is nothing but its line.

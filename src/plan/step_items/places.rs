@@ -37,7 +37,7 @@ impl From<NoRoom> for NotPlaced {
 /// As many steps as possible keep their number: those of a longest run that is in the list's order. A closed step
 /// that no item names stays too. New ones get whole numbers where there is room, else places between.
 pub(crate) fn places(plan: &Plan, items: &[StepItem]) -> Result<Places, NotPlaced> {
-    check_numbers(items)?;
+    check_numbers(plan, items)?;
     let steps = matched(plan, items);
     let fixed = fixed(plan, items, &steps);
     let is_named = |nth: usize| steps.contains(&Some(nth));
@@ -72,17 +72,24 @@ pub(crate) fn places(plan: &Plan, items: &[StepItem]) -> Result<Places, NotPlace
     Ok(Places { steps, numbers })
 }
 
-fn check_numbers(items: &[StepItem]) -> Result<(), NotPlaced> {
-    let numbers: Vec<_> = items.iter().filter_map(|it| it.number.as_ref()).collect();
-    for pair in numbers.windows(2) {
-        let (later, earlier) = (pair[0].clone(), pair[1].clone());
-        match later.cmp(&earlier) {
-            std::cmp::Ordering::Less => {}
-            std::cmp::Ordering::Equal => return Err(NotPlaced::Twice(later)),
-            std::cmp::Ordering::Greater => return Err(NotPlaced::OutOfOrder { earlier, later }),
+/// The numbers of new steps have to rise; those of steps that are there only say which they are.
+fn check_numbers(plan: &Plan, items: &[StepItem]) -> Result<(), NotPlaced> {
+    let mut seen = BTreeSet::new();
+    for number in items.iter().filter_map(|it| it.number.as_ref()) {
+        if !seen.insert(number) {
+            return Err(NotPlaced::Twice(number.clone()));
         }
     }
-    Ok(())
+    let new: Vec<_> = items.iter().filter_map(|it| new_number(plan, it)).collect();
+    match new.windows(2).find(|it| it[0] > it[1]) {
+        Some(pair) => Err(NotPlaced::OutOfOrder { earlier: pair[1].clone(), later: pair[0].clone() }),
+        None => Ok(()),
+    }
+}
+
+/// The number that the list gives to a step that is not there yet.
+fn new_number<'a>(plan: &Plan, item: &'a StepItem) -> Option<&'a StepNumber> {
+    item.number.as_ref().filter(|it| plan.steps.iter().all(|step| step.id.number != **it))
 }
 
 fn matched(plan: &Plan, items: &[StepItem]) -> Vec<Option<usize>> {
@@ -102,14 +109,15 @@ fn folded(title: &str) -> String {
     title.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-/// The numbers that are settled: those that the list says, and those of a longest run between them that is in order.
+/// The numbers that are settled: those that the list gives to new steps, and those of a longest run between them that is in order.
 fn fixed(plan: &Plan, items: &[StepItem], steps: &[Option<usize>]) -> Vec<Option<StepNumber>> {
-    let mut fixed: Vec<Option<StepNumber>> = items.iter().map(|it| it.number.clone()).collect();
+    let new: Vec<Option<&StepNumber>> = items.iter().map(|it| new_number(plan, it)).collect();
+    let mut fixed: Vec<Option<StepNumber>> = new.iter().map(|it| it.cloned()).collect();
     let mut start = 0;
     while start < items.len() {
-        let end = (start..items.len()).find(|it| items[*it].number.is_some()).unwrap_or(items.len());
-        let lower = start.checked_sub(1).and_then(|it| items[it].number.as_ref());
-        let upper = items.get(end).and_then(|it| it.number.as_ref());
+        let end = (start..items.len()).find(|it| new[*it].is_some()).unwrap_or(items.len());
+        let lower = start.checked_sub(1).and_then(|it| new[it]);
+        let upper = new.get(end).copied().flatten();
         let known = (start..end).filter_map(|nth| Some((nth, &plan.steps[steps[nth]?].id.number)));
         let known: Vec<_> = known
             // Nothing goes before 0.

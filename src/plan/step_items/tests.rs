@@ -28,6 +28,7 @@ fn check_read(text: &str, expected: &[&str]) {
         let depends = it.depends.iter().flatten().map(|it| match it {
             Dependency::Item(nth) => format!("#{nth}"),
             Dependency::Step(id) => id.to_string(),
+            Dependency::Either(id, nth) => format!("{id}|#{nth}"),
         });
         let number = it.number.as_ref().map(ToString::to_string).unwrap_or_default();
         format!("{number}|{}|{}", it.title, depends.collect::<Vec<_>>().join(" "))
@@ -40,6 +41,11 @@ fn lists_are_read_in_markdown_and_json() {
     check_read("- A\n- B\n", &["|A|", "|B|"]);
     check_read("1. A\n2. B (depends: 1)\n", &["|A|", "|B|#0"]);
     check_read("- [ ] A\n- [x] B\n", &["|A|", "|B|"]);
+    check_read("# P\n\n- A\n- [x] B\n* C (depends: 3)\n", &["|A|", "|B|", "|C|#2"]);
+    check_read(
+        "- A\n- B\n- C\n- D\n- E\n- F\n- G (depends: step-7, step-1)\n",
+        &["|A|", "|B|", "|C|", "|D|", "|E|", "|F|", "|G|p:7|#6 #0"],
+    );
     check_read("- step-1: A\n- step-2: B (depends: step-1)\n", &["1|A|", "2|B|#0"]);
     check_read("- step-8: A (depends: step-7)\n- step-9: B (depends: q:3)\n", &["8|A|p:7", "9|B|q:3"]);
     check_read("# Plan\n\n## Step 1: A\n\ntext\n\n## Step 2: B\n", &["|A|", "|B|"]);
@@ -82,7 +88,7 @@ fn check_places(steps: &[&str], list: &[&str], expected: &[&str]) {
     let item = |it: &&str| {
         let number: Option<StepNumber> = it.split_once(' ').and_then(|it| it.0.parse().ok());
         let title = number.as_ref().map_or(*it, |_| it.split_once(' ').map_or("", |it| it.1)).to_owned();
-        StepItem { title, number, text: String::new(), keys: Vec::new(), depends: None }
+        StepItem { title, number, text: String::new(), keys: Vec::new(), notes: Vec::new(), depends: None }
     };
     let items: Vec<_> = list.iter().map(item).collect();
     let shown = match places(&plan, &items) {
@@ -130,7 +136,8 @@ fn a_number_in_the_list_wins() {
     let abc: &[&str] = &["1 pending A", "2 pending B", "3 pending C"];
     check_places(abc, &["1 A", "2 New", "9 C"], &["1<1", "2<2", "9"]);
     check_places(abc, &["2 B", "x", "3 C"], &["2<2", "2.5", "3<3"]);
-    check_places(abc, &["3 C", "1 A"], &["step-3 stands before step-1"]);
+    check_places(abc, &["3 C", "1 A"], &["0<3", "1<1"]);
+    check_places(abc, &["9 x", "8 y"], &["step-9 stands before step-8"]);
     check_places(abc, &["1 A", "1 B"], &["step-1 is in the list twice"]);
 }
 
@@ -153,7 +160,7 @@ mod laws {
                 .collect();
             let plan = plan(&steps.iter().map(String::as_str).collect::<Vec<_>>());
             let item = |it: &u8| StepItem {
-                title: format!("t{it}"), number: None, text: String::new(), keys: Vec::new(), depends: None,
+                title: format!("t{it}"), number: None, text: String::new(), keys: Vec::new(), notes: Vec::new(), depends: None,
             };
             let items: Vec<_> = new.iter().map(item).collect();
             let Ok(found) = places(&plan, &items) else { return Ok(()) };
