@@ -124,20 +124,14 @@ pub(super) fn fresh_in(context: &Context, index: Option<Index>, wanted: Wanted) 
     attempts(context, index, &Asked { wanted, only: None })
 }
 
-/// Looks at the directories of these names alone, live and archived ones; counts are of all.
+/// Looks at the directories of these names alone, live and archived ones.
 pub(crate) fn fresh_of(context: &Context, names: &[String]) -> Fresh {
     let mut keys = BTreeSet::new();
     for name in names.iter().filter(|it| PlanId::is_plan_name(it)) {
         keys.extend([false, true].map(|is_archived| Key { is_archived, name: name.clone() }));
     }
     let asked = Asked { wanted: Wanted::Nothing, only: Some(keys.into_iter().collect()) };
-    let mut found = attempts(context, kept_index(context), &asked);
-    let counted = found.index.as_mut().and_then(|it| it.snapshot().ok()?.count().ok());
-    let (n_plans, n_steps) = counted.unwrap_or_else(|| {
-        let all = fresh(context, Wanted::Nothing);
-        (all.n_plans, all.n_steps)
-    });
-    Fresh { n_plans, n_steps, ..found }
+    attempts(context, kept_index(context), &asked)
 }
 
 /// Opens the index that is kept on disk, if one may and can be.
