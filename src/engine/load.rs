@@ -29,7 +29,7 @@ use crate::plan::time::Time;
 pub(crate) use around::{Own, around};
 pub(crate) use parallel::map;
 pub(crate) use refresh::{Fresh, IndexState, Wanted, fresh, fresh_of, index_state, looked, reindex};
-pub(crate) use some::{some, some_and_waiting, some_as_filed};
+pub(crate) use some::{some, some_and_waiting, some_for_now};
 pub(crate) use text::{Record, search};
 
 /// Loads all plans as they are now, live and archived, with every problem between them.

@@ -101,7 +101,7 @@ pub(super) fn look(
     tried: &HashSet<StepId>,
 ) -> Result<Vec<Ready>, Error> {
     let plans = match plan {
-        Some(id) => load::some_as_filed(context, id)?,
+        Some(id) => load::some_for_now(context, id)?,
         None => load::as_filed_for_now(context),
     };
     let plans = Leases::of(context).tell_hopefully(plans);

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use super::files::read_plan;
-use super::{all, as_filed};
+use super::{all, as_filed, as_filed_for_now};
 use crate::engine::context::{Context, Freshness, Neighbours, Reading};
 use crate::engine::error::Error;
 use crate::engine::leases::Leases;
@@ -28,7 +28,7 @@ pub(crate) fn some(context: &Context, id: &PlanId) -> Result<Plans, Error> {
 }
 
 /// As [`some`], as the files alone say it.
-pub(crate) fn some_as_filed(context: &Context, id: &PlanId) -> Result<Plans, Error> {
+fn some_as_filed(context: &Context, id: &PlanId) -> Result<Plans, Error> {
     let names = told(context, id).map_or_else(|| Names::Listed(keys(context)), Names::Told);
     Ok(reached(context, id, names, &[]))
 }
@@ -42,6 +42,14 @@ pub(crate) fn some_and_waiting(context: &Context, id: &PlanId) -> Result<Plans, 
         }
         // Any plan may have such a step.
         _ => all(context),
+    }
+}
+
+/// As [`some_as_filed`] for a moment's decision; the index has a plan of many files sooner than they are read.
+pub(crate) fn some_for_now(context: &Context, id: &PlanId) -> Result<Plans, Error> {
+    match context.plans.names(Path::new(id.as_str())).len() > MANY {
+        true => Ok(as_filed_for_now(context)),
+        false => some_as_filed(context, id),
     }
 }
 
