@@ -21,8 +21,10 @@ mod look;
 mod moves;
 mod names;
 mod outside;
+mod own_writes;
 mod plans_dir;
 mod process;
+mod question;
 mod real;
 mod records;
 mod runtime;
@@ -43,12 +45,14 @@ pub use journal::FileOp;
 pub use locked::{Done, Locked, Written};
 pub use look::{make_plans_dir, read_file};
 pub use outside::OutsideFile;
+pub use own_writes::{OwnLog, OwnWrite};
 pub use plans_dir::{FILE_LIMIT, PlansDir, Snapshot};
 pub use process::{Process, ProcessState, boot};
+pub use question::{Answering, Question, Turn};
 pub use real::RealDisk;
 pub use records::{LockedRecords, Records};
 pub use scan::{PlanDir, Scan, ScanEntry, Trouble};
-pub use undo::{OwnWrite, UndoEntry, UndoError, Undone};
+pub use undo::{UndoEntry, UndoError, Undone};
 
 #[cfg(test)]
 pub(crate) mod model;

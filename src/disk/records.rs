@@ -79,11 +79,21 @@ impl Records {
 
     /// Reads every record, sorted by name; what cannot be read is left out.
     pub fn all(&self) -> Vec<(String, Vec<u8>)> {
+        self.of(self.names())
+    }
+
+    /// Reads these records, in this order; what cannot be read is left out.
+    pub fn of(&self, names: Vec<String>) -> Vec<(String, Vec<u8>)> {
+        names.into_iter().filter_map(|name| self.get(&name).map(|bytes| (name, bytes))).collect()
+    }
+
+    /// The names of all records, sorted.
+    pub fn names(&self) -> Vec<String> {
         let names = self.disk.names(&self.dir).unwrap_or_default();
         let mut names: Vec<_> = names.into_iter().filter_map(|it| it.into_string().ok()).collect();
         names.retain(|it| it != LOCK && !it.starts_with("draft."));
         names.sort();
-        names.into_iter().filter_map(|name| self.get(&name).map(|bytes| (name, bytes))).collect()
+        names
     }
 
     /// Whether there is such a record.

@@ -19,13 +19,14 @@ use super::journal::FileOp;
 use super::locked::{Locked, Version};
 use super::moves::{Safe, read_own, write_new};
 use super::names::{Content, RUNTIME, VersionName};
+use super::own_writes::OwnWrite;
 use super::plans_dir::PlansDir;
 use super::runtime::Trust;
 
 /// Below `.planwatch`.
 pub(super) const DIR: &str = "undo";
 
-const LOG: &str = "log";
+pub(super) const LOG: &str = "log";
 
 /// Where removed files go, below directories that only they need.
 const ARCHIVE: &str = "_archive";
@@ -100,19 +101,6 @@ pub struct UndoEntry {
     pub at: String,
     /// What it wrote, relative to the plans directory.
     pub paths: Vec<PathBuf>,
-}
-
-/// What planwatch left in a file, by its log.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct OwnWrite {
-    /// The step of `undo` that it belongs to.
-    pub unit: u64,
-    /// Relative to the plans directory.
-    pub path: PathBuf,
-    /// The first 16 digits of the content's hash; none if the path went.
-    pub left: Option<String>,
-    pub verb: String,
-    pub by: String,
 }
 
 /// What `undo` took back.
@@ -267,24 +255,10 @@ impl PlansDir {
             .unwrap_or_default()
     }
 
-    /// Lists what the last writes left, newest last; a file that holds something else was changed by somebody else.
-    pub fn own_writes(&self) -> Vec<OwnWrite> {
-        if self.runtime_dir().is_none() {
-            return Vec::new();
-        }
-        let log = self.undo_log();
-        let mut writes: Vec<_> = log.iter().flat_map(|it| it.leaves(&it.verb, &it.by)).collect();
-        for undone in log.iter().filter(|it| it.what == What::Undone) {
-            let unit = log.iter().filter(|it| it.unit == undone.unit);
-            writes.extend(unit.flat_map(|it| it.leaves_undone(&undone.by)));
-        }
-        writes
-    }
-
     fn undo_log(&self) -> Vec<Record> {
         let path = self.root.join(RUNTIME).join(DIR).join(LOG);
         let bytes = read_own(&*self.disk, &path, u64::MAX).ok().flatten().unwrap_or_default();
-        bytes.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+        records(&bytes).collect()
     }
 
     /// Finds the text of a displaced version that still is what it should be.
@@ -301,6 +275,21 @@ impl PlansDir {
         }
         None
     }
+}
+
+/// The records of a log; what is no record is left out.
+pub(super) fn records(bytes: &[u8]) -> impl Iterator<Item = Record> {
+    bytes.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
+}
+
+/// What the writes of a log left.
+pub(super) fn leaves(log: &[Record]) -> Vec<OwnWrite> {
+    let mut writes: Vec<_> = log.iter().flat_map(|it| it.leaves(&it.verb, &it.by)).collect();
+    for undone in log.iter().filter(|it| it.what == What::Undone) {
+        let unit = log.iter().filter(|it| it.unit == undone.unit);
+        writes.extend(unit.flat_map(|it| it.leaves_undone(&undone.by)));
+    }
+    writes
 }
 
 /// The last writes of a log, from the beginning of a unit on.

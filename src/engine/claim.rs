@@ -3,6 +3,7 @@
 //! What is next is asked before the lock; under it each candidate is decided on anew, on the files, and one that is gone
 //! gives way to the next. The order of the writes is told in `engine::leases`.
 
+mod queue;
 mod refusal;
 mod renew;
 
@@ -11,27 +12,31 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::disk::Process;
+use crate::disk::{Process, Question};
 use crate::engine::context::Context;
 use crate::engine::error::Error;
-use crate::engine::leases::{Leases, Locked, NewRecord, Sharing};
-use crate::engine::load;
-use crate::engine::next::{self, NextRequest};
+use crate::engine::leases::{Locked, NewRecord, Sharing};
+use crate::engine::next::{self, NextReport, NextRequest};
 use crate::engine::owner;
 use crate::engine::resolve::{self, NamedStep, Target};
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::write::{Mode, Writing};
 use crate::plan::change::{self, NewAttempt};
 use crate::plan::claims::Lapse;
-use crate::plan::id::PlanId;
-use crate::plan::model::{Plan, PlanKind, Step};
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
-use crate::plan::rules;
+use crate::plan::rules::{self, State};
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
 
 pub(crate) use refusal::held;
 pub use renew::{RenewRequest, renew};
+
+use queue::{Ready, Source};
+
+/// How often nothing was found where something is ready a moment later.
+const TRIES: usize = 3;
 
 #[derive(Debug, Clone, Default)]
 pub struct ClaimRequest {
@@ -112,14 +117,25 @@ enum Taken {
 ///
 /// A step that was named is refused with the reason; without one the report says why nothing is ready.
 pub fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, Error> {
+    let is_named = request.target.is_some() || context.here.plan.is_some();
+    let question = if is_named { None } else { queue::ask(context, request.mode) };
+    claim_asked(context, request, question)
+}
+
+/// `question` was asked when the claim was: for the steps of all plans.
+fn claim_asked(
+    context: &Context,
+    request: &ClaimRequest,
+    question: Option<Question>,
+) -> Result<ClaimReport, Error> {
     let target = request.target.as_deref().map(|it| resolve::target(context, it)).transpose()?;
     let ask = ask(context, request)?;
     match target {
         Some(Target::Step(id)) => claim_step(&ask, &id, request),
-        Some(Target::Plan(id)) => claim_next(&ask, Some(id), request),
+        Some(Target::Plan(id)) => claim_next(&ask, Some(id), request, None),
         None => {
             let plan = context.here.plan.as_deref().map(|it| resolve::plan(context, it)).transpose()?;
-            claim_next(&ask, plan, request)
+            claim_next(&ask, plan, request, question)
         }
     }
 }
@@ -174,40 +190,103 @@ fn begin<'a>(
     Ok((writing, locked))
 }
 
-/// Tries one candidate after the other; asks once more where all that were found are gone.
-fn claim_next(ask: &Ask<'_>, plan: Option<PlanId>, request: &ClaimRequest) -> Result<ClaimReport, Error> {
+/// Takes the first step of a queue that still is ready under the lock, or says why nothing is.
+fn claim_next(
+    ask: &Ask<'_>,
+    plan: Option<PlanId>,
+    request: &ClaimRequest,
+    mut question: Option<Question>,
+) -> Result<ClaimReport, Error> {
     let context = ask.context;
-    let mut wanted = candidates(context, plan.as_ref())?;
-    let mut tried = HashSet::new();
-    if !wanted.is_empty() {
-        let (mut writing, locked) = begin(context, "claim", request.mode, sharing(request))?;
-        while !wanted.is_empty() {
-            for id in std::mem::take(&mut wanted) {
-                match take(ask, &mut writing, &locked, &id, Wish::Ready) {
-                    Ok(Taken::Granted { step, why }) => {
-                        return Ok(granted(ask, plan, step, why, &mut writing));
-                    }
-                    // A file that cannot be written hides no other step.
-                    Ok(Taken::Failed | Taken::Gone) | Err(Error::File { .. } | Error::Edit { .. }) => {}
-                    Err(error) => return Err(error),
-                }
-                tried.insert(id.id);
-            }
-            // What was done meanwhile may have made others ready.
-            wanted = candidates(context, plan.as_ref())?;
-            wanted.retain(|it| !tried.contains(&it.id));
+    for _ in 0..TRIES {
+        if let Some(report) = claim_ready(ask, plan.as_ref(), request, question.take())? {
+            return Ok(report);
         }
+        let report = next::next(context, &NextRequest { plan: plan.as_ref().map(PlanId::to_string) })?;
+        // Since the look one has become ready, or been given back.
+        if report.state == State::Next {
+            continue;
+        }
+        return Ok(nothing(&report, request));
     }
     let report = next::next(context, &NextRequest { plan: plan.map(|it| it.to_string()) })?;
-    Ok(ClaimReport {
+    Ok(nothing(&report, request))
+}
+
+fn nothing(report: &NextReport, request: &ClaimRequest) -> ClaimReport {
+    ClaimReport {
         state: report.state.word(),
         step: None,
-        why: report.why,
+        why: report.why.clone(),
         claim: None,
-        plan: report.plan,
+        plan: report.plan.clone(),
         is_dry_run: request.mode == Mode::DryRun,
         diff: String::new(),
-    })
+    }
+}
+
+/// Tries what another process found ready meanwhile, then what this one finds; none: nothing is ready.
+fn claim_ready(
+    ask: &Ask<'_>,
+    plan: Option<&PlanId>,
+    request: &ClaimRequest,
+    question: Option<Question>,
+) -> Result<Option<ClaimReport>, Error> {
+    let context = ask.context;
+    let mut tried = HashSet::new();
+    let answering = match queue::source(context, question) {
+        Source::Look(answering) => answering,
+        Source::Told(queue) => {
+            let (mut writing, locked) = begin(context, "claim", request.mode, sharing(request))?;
+            // Who was handed it since then has a record; nobody need read the file to see that.
+            let is_taken = |it: &Ready| !it.has_record && locked.has_record(&it.step.id);
+            let free = queue.into_iter().filter(|it| !is_taken(it));
+            let found = take_first(ask, plan, &mut writing, &locked, &mut tried, free)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+            None
+        }
+    };
+    let mut queue = queue::look(context, plan, &tried)?;
+    if let Some(answering) = answering {
+        queue::tell(context, answering, &queue);
+    }
+    if queue.is_empty() {
+        return Ok(None);
+    }
+    let (mut writing, locked) = begin(context, "claim", request.mode, sharing(request))?;
+    while !queue.is_empty() {
+        let found = take_first(ask, plan, &mut writing, &locked, &mut tried, queue.into_iter())?;
+        if found.is_some() {
+            return Ok(found);
+        }
+        // What was done meanwhile may have made others ready.
+        queue = queue::look(context, plan, &tried)?;
+    }
+    Ok(None)
+}
+
+fn take_first(
+    ask: &Ask<'_>,
+    plan: Option<&PlanId>,
+    writing: &mut Writing<'_>,
+    locked: &Locked<'_>,
+    tried: &mut HashSet<StepId>,
+    queue: impl Iterator<Item = Ready>,
+) -> Result<Option<ClaimReport>, Error> {
+    for Ready { step: named, .. } in queue {
+        match take(ask, writing, locked, &named, Wish::Ready) {
+            Ok(Taken::Granted { step, why }) => {
+                return Ok(Some(granted(ask, plan.cloned(), step, why, writing)));
+            }
+            // A file that cannot be written hides no other step.
+            Ok(Taken::Failed | Taken::Gone) | Err(Error::File { .. } | Error::Edit { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        tried.insert(named.id);
+    }
+    Ok(None)
 }
 
 fn granted(
@@ -242,25 +321,6 @@ fn claim_step(ask: &Ask<'_>, named: &NamedStep, request: &ClaimRequest) -> Resul
             Err(Error::Conflict { code: "too-many-attempts", message, hint })
         }
     }
-}
-
-/// Lists the steps that are ready, in the order in which they are handed out.
-fn candidates(context: &Context, plan: Option<&PlanId>) -> Result<Vec<NamedStep>, Error> {
-    let plans = Leases::of(context).tell_hopefully(load::as_filed(context));
-    let ready = |plan: &Plan| {
-        let ready = plan.steps.iter().filter(|it| rules::is_ready(&plans, plan, it, context.now));
-        ready.map(NamedStep::of).collect::<Vec<_>>()
-    };
-    let Some(id) = plan else {
-        return Ok(rules::candidates(&plans, context.now).iter().flat_map(|it| ready(it.plan)).collect());
-    };
-    let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
-    if plan.kind != PlanKind::Program || plan.is_archived {
-        return Ok(ready(plan));
-    }
-    let is_child = |it: &Plan| it.id == *id || it.program.as_ref() == Some(id);
-    let found = rules::candidates(&plans, context.now);
-    Ok(found.iter().filter(|it| is_child(it.plan)).flat_map(|it| ready(it.plan)).collect())
 }
 
 /// Whether what stands against a step is told, or the next one is tried.

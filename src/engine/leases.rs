@@ -26,7 +26,7 @@
 
 mod locked;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -134,7 +134,7 @@ impl<'a> Leases<'a> {
         let mut claims = Claims::default();
         let mut branches = HashMap::new();
         for records in [&self.shared, &self.own].into_iter().flatten() {
-            for (name, bytes) in records.all() {
+            for (name, bytes) in records.of(self.about(plans, records.names())) {
                 if name == CLOSED {
                     for closed in lines(&bytes).filter(|it| it.place.plans == self.place.plans) {
                         self.add_closed(&mut claims, plans, closed, &mut branches);
@@ -145,6 +145,23 @@ impl<'a> Leases<'a> {
             }
         }
         claims
+    }
+
+    /// The records that can say something of these plans; a few steps need not have all of them read.
+    fn about(&self, plans: &Plans, mut names: Vec<String>) -> Vec<String> {
+        let steps = || plans.live().flat_map(|it| &it.steps);
+        // A name in another normal form would lead to another record.
+        let is_few = steps().take(names.len()).count() < names.len();
+        if is_few && steps().all(|it| it.id.plan.as_str().is_ascii()) {
+            let keys: HashSet<_> = steps().map(|it| self.key(&it.id)).collect();
+            names.retain(|it| it == CLOSED || keys.contains(it.trim_end_matches(".new")));
+        }
+        names
+    }
+
+    /// Whether a claim on the step is recorded, in force or not.
+    pub(crate) fn has_record(&self, step: &StepId) -> bool {
+        self.has(&self.key(step))
     }
 
     fn add_live(

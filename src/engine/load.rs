@@ -29,7 +29,7 @@ use crate::plan::time::Time;
 pub(crate) use around::{Own, around};
 pub(crate) use parallel::map;
 pub(crate) use refresh::{Fresh, IndexState, Wanted, fresh, fresh_of, index_state, looked, reindex};
-pub(crate) use some::{some, some_and_waiting};
+pub(crate) use some::{some, some_and_waiting, some_for_now};
 pub(crate) use text::{Record, search};
 
 /// Loads all plans as they are now, live and archived, with every problem between them.
@@ -42,6 +42,11 @@ pub(crate) fn all(context: &Context) -> Result<Plans, Error> {
 /// All plans, as the files alone say them.
 pub(crate) fn as_filed(context: &Context) -> Plans {
     Plans::judged(fresh(context, Wanted::Plans).plans)
+}
+
+/// As [`as_filed`], for a moment's decision: the index may stay a few plans behind.
+pub(crate) fn as_filed_for_now(context: &Context) -> Plans {
+    Plans::judged(refresh::fresh_for_now(context).plans)
 }
 
 /// As [`all`], and with it what no plan could be made of: broken links, unreadable directories, special files.

@@ -3,6 +3,7 @@
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::load::{self, Fresh, Wanted};
+use crate::index::Generation;
 use crate::plan::id::PlanId;
 
 /// What a refresh found.
@@ -10,9 +11,8 @@ use crate::plan::id::PlanId;
 pub struct Refreshed {
     /// Plans whose rows were written anew or removed, sorted; a live and an archived one of a name are one here.
     pub changed: Vec<PlanId>,
-    /// How many plans and steps there are now, archived ones too.
-    pub plans: usize,
-    pub steps: usize,
+    /// The commit that the index shows then; none if it could not be written.
+    pub generation: Option<Generation>,
 }
 
 /// Brings the index up to date with all files.
@@ -29,5 +29,6 @@ pub fn refresh_plans(context: &Context, names: &[String]) -> Result<Refreshed, E
 }
 
 fn refreshed(found: Fresh) -> Refreshed {
-    Refreshed { changed: found.changed.into_iter().collect(), plans: found.n_plans, steps: found.n_steps }
+    let generation = found.index.and_then(|mut it| it.snapshot().ok()?.generation().ok()?);
+    Refreshed { changed: found.changed.into_iter().collect(), generation }
 }

@@ -42,6 +42,15 @@ impl NamedStep {
     pub(crate) fn of(step: &Step) -> Self {
         Self { id: step.id.clone(), file: step.path.rsplit('/').next().map(str::to_owned) }
     }
+
+    /// A step of which another process knows the name of the file.
+    pub(crate) fn in_file(id: StepId, file: Option<String>) -> Self {
+        Self { id, file }
+    }
+
+    pub(crate) fn file(&self) -> Option<&str> {
+        self.file.as_deref()
+    }
 }
 
 impl Target {

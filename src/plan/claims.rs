@@ -64,6 +64,11 @@ impl Claims {
         self.held.is_empty()
     }
 
+    /// Whether anything is recorded of a claim on this step.
+    pub fn has_record(&self, step: &StepId) -> bool {
+        !self.of(step).is_empty()
+    }
+
     fn of(&self, step: &StepId) -> &[Held] {
         self.held.get(step).map(Vec::as_slice).unwrap_or_default()
     }

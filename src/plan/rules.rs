@@ -1,6 +1,7 @@
 //! Which steps are ready, which one is next, and why: pure functions over plans in memory.
 
-use std::collections::{HashMap, HashSet};
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Order, Plan, PlanKind, Step};
@@ -329,16 +330,68 @@ fn list(noun: &str, names: &[String]) -> String {
 pub fn candidates<'a>(plans: &'a Plans, now: Time) -> Vec<Next<'a>> {
     let waiting = Waiting::of(plans);
     let ready = plans.live().map(|it| next(plans, it, now)).filter(|it| it.step.is_some());
-    let mut found: Vec<_> = ready.map(|it| (rank(&it, &waiting), it)).collect();
+    let mut found: Vec<_> = ready.map(|it| (rank(it.plan, it.step, &waiting), it)).collect();
     found.sort_by(|(a, _), (b, _)| a.cmp(b));
     found.into_iter().map(|(_, it)| it).collect()
 }
+
+/// Returns the ready steps of the plans that are asked for, in the order in which workers are handed them.
+///
+/// As if [`candidates`] were asked again and again, and its first step in progress from then on.
+pub fn in_turn(plans: &Plans, now: Time, is_asked: impl Fn(&Plan) -> bool) -> impl Iterator<Item = &Step> {
+    let waiting = Waiting::of(plans);
+    let asked = plans.live().filter(|it| is_asked(it) && closed_state(it).is_none());
+    let mut rest: Vec<_> = asked
+        .map(|plan| (plan, plan.steps.iter().filter(move |step| is_ready(plans, plan, step, now))))
+        .collect();
+    let mut first = BinaryHeap::new();
+    for (at, (plan, steps)) in rest.iter_mut().enumerate() {
+        first.extend(
+            steps.next().map(|step| Reverse(Turn { rank: rank(plan, Some(step), &waiting), at, step })),
+        );
+    }
+    std::iter::from_fn(move || {
+        let Reverse(Turn { at, step, .. }) = first.pop()?;
+        let (plan, steps) = &mut rest[at];
+        first.extend(
+            steps.next().map(|step| Reverse(Turn { rank: rank(plan, Some(step), &waiting), at, step })),
+        );
+        Some(step)
+    })
+}
+
+/// A plan's first step among those of other plans.
+struct Turn<'a> {
+    rank: Rank,
+    at: usize,
+    step: &'a Step,
+}
+
+impl Ord for Turn<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (&self.rank, self.at).cmp(&(&other.rank, other.at))
+    }
+}
+
+impl PartialOrd for Turn<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Turn<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Turn<'_> {}
 
 /// Says why the first of several candidates comes before the second; none: only by its name.
 pub fn why_first(plans: &Plans, found: &[Next<'_>]) -> Option<String> {
     let [first, second, ..] = found else { return None };
     let waiting = Waiting::of(plans);
-    let (a, b) = (rank(first, &waiting), rank(second, &waiting));
+    let [a, b] = [first, second].map(|it| rank(it.plan, it.step, &waiting));
     let because = match (a.0 != b.0, a.1 != b.1, a.2 != b.2) {
         (true, _, _) => format!("its priority is {}", a.0.0.word()),
         (_, true, _) if a.1.0 == 1 => "an open step waits for it".to_owned(),
@@ -349,14 +402,13 @@ pub fn why_first(plans: &Plans, found: &[Next<'_>]) -> Option<String> {
     Some(format!("first of {} plans, as {because}", found.len()))
 }
 
-type Rank = (std::cmp::Reverse<Priority>, std::cmp::Reverse<usize>, Option<Time>, PlanId);
+type Rank = (Reverse<Priority>, Reverse<usize>, Option<Time>, PlanId);
 
-fn rank(next: &Next<'_>, waiting: &Waiting<'_>) -> Rank {
-    let step = next.step;
-    let priority = step.and_then(|it| it.priority).unwrap_or(next.plan.priority);
+fn rank(plan: &Plan, step: Option<&Step>, waiting: &Waiting<'_>) -> Rank {
+    let priority = step.and_then(|it| it.priority).unwrap_or(plan.priority);
     let n_waiting = step.map_or(0, |it| waiting.count(&it.id));
-    let age = step.and_then(|it| it.created_at).or(next.plan.created_at).or(step.and_then(|it| it.modified));
-    (std::cmp::Reverse(priority), std::cmp::Reverse(n_waiting), age, next.plan.id.clone())
+    let age = step.and_then(|it| it.created_at).or(plan.created_at).or(step.and_then(|it| it.modified));
+    (Reverse(priority), Reverse(n_waiting), age, plan.id.clone())
 }
 
 /// Which open steps wait for a step, directly or through others.

@@ -15,16 +15,16 @@ use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use crate::disk::OwnWrite;
+use crate::disk::{OwnLog, OwnWrite};
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::index::Generation;
 use crate::plan::id::PlanId;
 use crate::plan::time::Time;
 use crate::serve::door::Asked;
-use crate::serve::eyes::Eyes;
+use crate::serve::eyes::{Eyes, sign};
 use crate::serve::known::KnownPlan;
-use crate::serve::look::Look;
+use crate::serve::look::{Look, Sign};
 use crate::serve::place::Homes;
 use crate::serve::watch::{End, Inbox, Listener, Message};
 use crate::serve::wire::{Answer, Ask, Status};
@@ -33,6 +33,11 @@ use cookies::Waiting;
 use neighbours::Around;
 use own::Own;
 use telling::Untold;
+
+/// A command of planwatch that has just written goes on to its answer, and the next one may follow: indexing beside them
+/// would only hold them up. Who asks is not kept waiting by this.
+const OWN_SETTLE: Duration = Duration::from_millis(20);
+const LONGEST_OWN_SETTLE: Duration = Duration::from_millis(200);
 
 /// How often is looked where the system tells nothing of changes.
 const POLL: Duration = Duration::from_secs(2);
@@ -53,6 +58,7 @@ pub(super) struct Daemon<'a> {
     known: BTreeMap<PlanId, KnownPlan>,
     /// Writes of planwatch that were told, or came before: the same text again is somebody else's doing.
     credited: HashSet<OwnWrite>,
+    own_log: OwnLog,
     /// None where it could not be learnt.
     around: Option<Around>,
     /// The commit of the index that holds everything that events told of so far.
@@ -72,6 +78,35 @@ pub(super) struct Daemon<'a> {
 struct Dirty {
     plans: BTreeSet<String>,
     is_everything: bool,
+    /// When planwatch itself wrote, first and last, if nobody else did.
+    own: Option<(Instant, Instant)>,
+}
+
+impl Dirty {
+    /// When it is to be looked at; none if nothing is dirty.
+    fn due(&self) -> Option<Instant> {
+        match self.own {
+            Some((first, last)) if !self.is_everything => {
+                Some((last + OWN_SETTLE).min(first + LONGEST_OWN_SETTLE))
+            }
+            _ => (self.is_everything || !self.plans.is_empty()).then(Instant::now),
+        }
+    }
+
+    fn add(&mut self, name: String, sign: Sign) {
+        let now = Instant::now();
+        let is_own = match sign {
+            Sign::Exchanged => true,
+            Sign::Closed => self.plans.contains(&name),
+            Sign::Other => false,
+        };
+        self.own = match self.own {
+            Some((first, _)) if is_own => Some((first, now)),
+            None if is_own && self.plans.is_empty() => Some((now, now)),
+            _ => None,
+        };
+        self.plans.insert(name);
+    }
 }
 
 #[derive(Debug)]
@@ -94,6 +129,7 @@ impl<'a> Daemon<'a> {
         let now = context()?;
         let Ok(own) = Own::take(&now.plans)? else { return Ok(None) };
         let Inbox { sender, receiver } = inbox;
+        let mut own_log = OwnLog::default();
         let mut daemon = Self {
             context,
             homes,
@@ -105,7 +141,8 @@ impl<'a> Daemon<'a> {
             identity: now.plans.identity(),
             since: now.now,
             known: BTreeMap::new(),
-            credited: now.plans.own_writes().into_iter().collect(),
+            credited: own_log.writes(&now.plans).into_iter().collect(),
+            own_log,
             around: None,
             sure: None,
             dirty: Dirty::default(),
@@ -182,7 +219,9 @@ impl<'a> Daemon<'a> {
         if end.is_break() || self.mending.is_some() {
             return Ok(end);
         }
-        self.index()?;
+        if self.dirty.due().is_some_and(|it| it <= Instant::now()) || self.is_index_asked() {
+            self.index()?;
+        }
         self.answer()?;
         self.tell()
     }
@@ -193,7 +232,7 @@ impl<'a> Daemon<'a> {
         }
         let untold = self.untold.values().map(Untold::due);
         let waiting = self.waiting.iter().map(|it| it.deadline);
-        untold.chain(waiting).chain(self.polling.as_ref().map(|it| it.next)).chain(self.mending).min()
+        untold.chain(waiting).chain(self.polling.as_ref().map(|it| it.next)).chain(self.dirty.due()).min()
     }
 
     fn take_all(&mut self, first: Option<Message>) -> Flow {
@@ -211,9 +250,10 @@ impl<'a> Daemon<'a> {
             Message::Asked(asked) => self.asked(asked),
             Message::Seen(batch) => {
                 let Ok(now) = (self.context)() else { return Flow::Break(End::Gone) };
-                for raw in &batch {
+                for (at, raw) in batch.iter().enumerate() {
                     let look = self.eyes.as_mut().and_then(|it| it.see(&now.plans, raw));
-                    look.map_or(Flow::Continue(()), |it| self.look(&now, it))?;
+                    let sign = sign(&batch, at);
+                    look.map_or(Flow::Continue(()), |it| self.look(&now, it, sign))?;
                 }
                 self.look_for_blindness();
                 Flow::Continue(())
@@ -221,9 +261,15 @@ impl<'a> Daemon<'a> {
         }
     }
 
-    fn look(&mut self, now: &Context, look: Look) -> Flow {
+    fn look(&mut self, now: &Context, look: Look, sign: Sign) -> Flow {
         match look {
-            Look::Plan(name) => drop(self.dirty.plans.insert(name)),
+            Look::Plan(name) => {
+                if let Some(around) = &mut self.around {
+                    around.fall_behind(std::slice::from_ref(&name));
+                }
+                self.note(PlanId::new(name.clone()));
+                self.dirty.add(name, sign);
+            }
             Look::Everything => self.dirty.is_everything = true,
             Look::Cookie(name) => self.cookie_came(&name),
             Look::Own => self.mend_soon(now),

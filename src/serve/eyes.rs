@@ -18,7 +18,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 
 use crate::disk::PlansDir;
-use crate::serve::look::{COOKIES, Look, OWN, is_needed, look_at};
+use crate::serve::look::{COOKIES, Look, OWN, Sign, is_needed, look_at};
 
 /// One event as the system tells it.
 #[derive(Debug, Clone)]
@@ -26,6 +26,21 @@ pub(super) struct Raw {
     watch: i32,
     flags: ReadFlags,
     name: Option<String>,
+}
+
+/// What an event looks like; a hint: nothing but the moment of looking depends on it.
+pub(super) fn sign(batch: &[Raw], at: usize) -> Sign {
+    let is_pair = |came: usize| {
+        let (Some(came), Some(went)) = (batch.get(came), batch.get(came + 1)) else { return false };
+        came.flags.contains(ReadFlags::MOVED_TO)
+            && went.flags.contains(ReadFlags::MOVED_FROM)
+            && (came.watch, &came.name) == (went.watch, &went.name)
+    };
+    if is_pair(at) || at.checked_sub(1).is_some_and(is_pair) {
+        return Sign::Exchanged;
+    }
+    let is_closed = batch.get(at).is_some_and(|it| it.flags.contains(ReadFlags::CLOSE_WRITE));
+    if is_closed { Sign::Closed } else { Sign::Other }
 }
 
 #[cfg(test)]

@@ -20,6 +20,16 @@ pub(super) const OWN: &str = ".planwatch";
 pub(super) const COOKIES: &str = ".planwatch/cookies";
 const ARCHIVE: &str = "_archive";
 
+/// Whose doing a change looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sign {
+    /// A new file came and the old one went, at once: so planwatch writes, and hardly anybody else.
+    Exchanged,
+    /// Whoever wrote it has closed it; planwatch does that after the exchange.
+    Closed,
+    Other,
+}
+
 /// What a watching process has in its own directory, and makes again.
 pub(super) fn is_needed(name: &str) -> bool {
     matches!(name, "cookies" | "daemon.sock" | "daemon.lock")

@@ -70,6 +70,11 @@ impl<'a> Locked<'a> {
         self.leases.tell_as(plans, if is_alone { Unfinished::Interrupted } else { Unfinished::Held })
     }
 
+    /// See [`Leases::has_record`].
+    pub(crate) fn has_record(&self, step: &StepId) -> bool {
+        self.leases.has_record(step)
+    }
+
     /// Writes the record of a claim that is about to be made; see the module's first lines.
     pub(crate) fn prepare(&self, new: &NewRecord<'_>) -> Result<(), Error> {
         let Some(records) = &self.records else { return Ok(()) };

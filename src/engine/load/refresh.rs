@@ -17,6 +17,9 @@ use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::plan::problem::Problem;
 
+/// Reading so many plans once more costs less than a commit.
+const FEW: usize = 8;
+
 /// What is to be gathered beside the changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
@@ -50,6 +53,16 @@ pub(crate) fn fresh(context: &Context, wanted: Wanted) -> Fresh {
     match index.as_mut().and_then(|it| known(context, it, wanted)) {
         Some(found) => Fresh { index, ..found },
         None => fresh_in(context, index, wanted),
+    }
+}
+
+/// As [`fresh`], for who looks often and for no more than this moment: a few changes are left to the next one to put
+/// into the index.
+pub(super) fn fresh_for_now(context: &Context) -> Fresh {
+    let mut index = kept_index(context);
+    match index.as_mut().and_then(|it| known(context, it, Wanted::Plans)) {
+        Some(found) => Fresh { index, ..found },
+        None => attempts(context, index, &Asked { wanted: Wanted::Plans, only: None, left: FEW }),
     }
 }
 
@@ -121,23 +134,17 @@ pub(crate) fn index_state(context: &Context) -> (IndexState, Option<u64>) {
 
 /// Looks at all files and writes into this index.
 pub(super) fn fresh_in(context: &Context, index: Option<Index>, wanted: Wanted) -> Fresh {
-    attempts(context, index, &Asked { wanted, only: None })
+    attempts(context, index, &Asked { wanted, only: None, left: 0 })
 }
 
-/// Looks at the directories of these names alone, live and archived ones; counts are of all.
+/// Looks at the directories of these names alone, live and archived ones.
 pub(crate) fn fresh_of(context: &Context, names: &[String]) -> Fresh {
     let mut keys = BTreeSet::new();
     for name in names.iter().filter(|it| PlanId::is_plan_name(it)) {
         keys.extend([false, true].map(|is_archived| Key { is_archived, name: name.clone() }));
     }
-    let asked = Asked { wanted: Wanted::Nothing, only: Some(keys.into_iter().collect()) };
-    let mut found = attempts(context, kept_index(context), &asked);
-    let counted = found.index.as_mut().and_then(|it| it.snapshot().ok()?.count().ok());
-    let (n_plans, n_steps) = counted.unwrap_or_else(|| {
-        let all = fresh(context, Wanted::Nothing);
-        (all.n_plans, all.n_steps)
-    });
-    Fresh { n_plans, n_steps, ..found }
+    let asked = Asked { wanted: Wanted::Nothing, only: Some(keys.into_iter().collect()), left: 0 };
+    attempts(context, kept_index(context), &asked)
 }
 
 /// Opens the index that is kept on disk, if one may and can be.
@@ -162,6 +169,8 @@ pub(super) fn kept_index(context: &Context) -> Option<Index> {
 struct Asked {
     wanted: Wanted,
     only: Option<Vec<Key>>,
+    /// So many changes need not be put into the index.
+    left: usize,
 }
 
 /// Goes on with a new index where the old one is damaged, and without one where there can be none.
@@ -240,6 +249,9 @@ fn attempt(context: &Context, index: Option<&mut Index>, asked: &Asked) -> Resul
         gathered.finish(context, trouble)
     })?;
     drop(snapshot);
+    if !changes.is_empty() && changes.len() <= asked.left {
+        return Ok(Found { fresh, is_kept: false });
+    }
     let is_kept = changes.is_empty() || is_written(context, index.write(&mut changes.into_iter()))?;
     Ok(Found { fresh, is_kept })
 }

@@ -5,8 +5,8 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
-use super::all;
 use super::files::read_plan;
+use super::{all, as_filed, as_filed_for_now};
 use crate::engine::context::{Context, Freshness, Neighbours, Reading};
 use crate::engine::error::Error;
 use crate::engine::leases::Leases;
@@ -24,8 +24,13 @@ const MANY: usize = 64;
 /// What is said of the plan and its steps, problems included, is the same from here as from all plans. Of the other
 /// plans it may be less. Its own texts come with it, unless all plans had to be loaded.
 pub(crate) fn some(context: &Context, id: &PlanId) -> Result<Plans, Error> {
+    Ok(Leases::of(context).tell(some_as_filed(context, id)?))
+}
+
+/// As [`some`], as the files alone say it.
+fn some_as_filed(context: &Context, id: &PlanId) -> Result<Plans, Error> {
     let names = told(context, id).map_or_else(|| Names::Listed(keys(context)), Names::Told);
-    reached(context, id, names, &[])
+    Ok(reached(context, id, names, &[]))
 }
 
 /// As [`some`], with every live plan that has a step that waits for one of this plan.
@@ -33,10 +38,18 @@ pub(crate) fn some_and_waiting(context: &Context, id: &PlanId) -> Result<Plans, 
     match told(context, id) {
         Some(mut told) if told.waiting.len() <= MANY => {
             let waiting = std::mem::take(&mut told.waiting);
-            reached(context, id, Names::Told(told), &waiting)
+            Ok(Leases::of(context).tell(reached(context, id, Names::Told(told), &waiting)))
         }
         // Any plan may have such a step.
         _ => all(context),
+    }
+}
+
+/// As [`some_as_filed`] for a moment's decision; the index has a plan of many files sooner than they are read.
+pub(crate) fn some_for_now(context: &Context, id: &PlanId) -> Result<Plans, Error> {
+    match context.plans.names(Path::new(id.as_str())).len() > MANY {
+        true => Ok(as_filed_for_now(context)),
+        false => some_as_filed(context, id),
     }
 }
 
@@ -47,13 +60,13 @@ fn told(context: &Context, id: &PlanId) -> Option<Neighbours> {
     }
 }
 
-fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Result<Plans, Error> {
+fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Plans {
     let mut around = Around { context, names, loaded: BTreeSet::new(), plans: Vec::new() };
     around.load_spellings(id);
     let own = |plans: &[Plan]| plans.iter().filter(|it| it.id == *id).cloned().collect::<Vec<_>>();
     let targets = own(&around.plans);
     if targets.iter().any(|it| it.kind == PlanKind::Program) {
-        return all(context);
+        return as_filed(context);
     }
     for program in targets.iter().filter_map(|it| it.program.as_ref()) {
         around.load(program);
@@ -64,7 +77,7 @@ fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Resu
     while let Some(id) = open.pop() {
         around.load(&id.plan);
         if around.loaded.len() > MANY {
-            return all(context);
+            return as_filed(context);
         }
         for plan in around.plans.iter().filter(|it| it.id == id.plan) {
             open.extend(
@@ -74,7 +87,7 @@ fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Resu
         seen.insert(id);
     }
     around.load_all(beside.to_vec(), Bodies::Drop);
-    Ok(Leases::of(context).tell(Plans::judged(around.plans)))
+    Plans::judged(around.plans)
 }
 
 /// Every directory that may be a plan, by name alone.

@@ -160,6 +160,38 @@ fn candidates_come_by_priority_then_by_how_many_wait() {
 }
 
 #[test]
+fn workers_are_handed_what_next_would_name_with_the_steps_before_in_progress() {
+    let with = |taken: &[String]| {
+        let status = |id: &str| if taken.iter().any(|it| it == id) { "in_progress" } else { "pending" };
+        let b = [
+            format!("1 {} priority: high", status("b:1")),
+            format!("2 {} priority: low", status("b:2")),
+            format!("3 {} priority: critical", status("b:3")),
+            "4 pending [1]".to_owned(),
+        ];
+        let many =
+            |name: &str| (1..=3).map(|it| format!("{it} {}", status(&format!("{name}:{it}")))).collect();
+        let of = |name: &str, front: &str, steps: Vec<String>| {
+            plan(name, front, &steps.iter().map(String::as_str).collect::<Vec<_>>())
+        };
+        Plans::judged(vec![
+            of("a", "status: active", many("a")),
+            of("b", "status: active", b.to_vec()),
+            of("c", "priority: high\norder: sequential", many("c")),
+            of("d", "status: draft", many("d")),
+        ])
+    };
+    let mut taken = Vec::new();
+    while let Some(first) = candidates(&with(&taken), now()).first().and_then(|it| it.step) {
+        taken.push(first.id.to_string());
+    }
+    let plans = with(&[]);
+    let in_turn: Vec<_> = in_turn(&plans, now(), |_| true).map(|it| it.id.to_string()).collect();
+    assert_eq!(in_turn, taken);
+    assert_eq!(taken, ["b:1", "c:1", "a:1", "a:2", "a:3", "b:2", "b:3"]);
+}
+
+#[test]
 fn a_long_chain_and_a_long_cycle_are_judged_without_recursion() {
     let n = 20_000;
     let chain: Vec<_> =

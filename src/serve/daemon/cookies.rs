@@ -58,6 +58,16 @@ impl Daemon<'_> {
         }
     }
 
+    /// Whether somebody whose cookie came waits for the index.
+    pub(super) fn is_index_asked(&self) -> bool {
+        let needs_index = |it: &Waiting| match it.asked.as_ref().map(|it| &it.ask) {
+            None => false,
+            Some(Ask::Around(_)) => self.around.is_none(),
+            Some(_) => true,
+        };
+        self.waiting.iter().any(|it| it.has_come && needs_index(it))
+    }
+
     /// Answers those whose cookies came; everything before them is indexed by now.
     pub(super) fn answer(&mut self) -> Result<(), Error> {
         let now = Instant::now();
@@ -65,12 +75,7 @@ impl Daemon<'_> {
             return Ok(());
         }
         let context = (self.context)()?;
-        let needs_index = |it: &Waiting| match it.asked.as_ref().map(|it| &it.ask) {
-            None => false,
-            Some(Ask::Around(_)) => self.around.is_none(),
-            Some(_) => true,
-        };
-        if self.waiting.iter().any(|it| it.has_come && needs_index(it)) {
+        if self.is_index_asked() {
             self.make_sure(&context)?;
         }
         for it in std::mem::take(&mut self.waiting) {

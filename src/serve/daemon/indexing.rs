@@ -29,15 +29,15 @@ impl Daemon<'_> {
             return Ok(());
         }
         let now = (self.context)()?;
-        let mut names: Vec<_> = dirty.plans.into_iter().collect();
-        names.extend(self.eyes.iter().flat_map(|it| it.linked()).cloned());
+        let linked: Vec<_> = self.eyes.iter().flat_map(|it| it.linked()).cloned().collect();
+        let names: Vec<_> = dirty.plans.into_iter().chain(linked.iter().cloned()).collect();
         let is_everything = dirty.is_everything;
         self.sure = bring_up(&now, (!is_everything).then_some(&names), self.sure)?;
         if let Some(around) = &mut self.around {
-            around.fall_behind(&names);
+            around.fall_behind(&linked);
         }
         let ids = if is_everything { self.differing()? } else { Vec::new() };
-        for id in names.into_iter().map(PlanId::new).chain(ids) {
+        for id in linked.into_iter().map(PlanId::new).chain(ids) {
             self.note(id);
         }
         Ok(())
@@ -92,8 +92,7 @@ fn bring_up(
         return Ok(None);
     }
     if let (Some(names), Some(sure)) = (names, sure) {
-        refresh::refresh_plans(now, names)?;
-        let after = outline::generation(now);
+        let after = refresh::refresh_plans(now, names)?.generation;
         if after.is_some_and(|it| it.follows(Some(sure))) {
             return Ok(after);
         }

@@ -58,7 +58,7 @@ impl Daemon<'_> {
             return Ok(Flow::Continue(()));
         }
         let context = (self.context)()?;
-        let (root, mut own) = (context.root_name(), context.plans.own_writes());
+        let (root, mut own) = (context.root_name(), self.own_log.writes(&context.plans));
         self.credited.retain(|it| own.contains(it));
         own.retain(|it| !self.credited.contains(it));
         for (id, untold) in due {

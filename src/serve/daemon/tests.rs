@@ -166,6 +166,75 @@ fn an_answer_waits_for_all_events_before_it() {
     });
 }
 
+/// Writes as planwatch does.
+fn write_own(rig: &Rig<'_>, status: &str) {
+    let plans = (rig.daemon.context)().unwrap().plans;
+    let text = format!("---\nstatus: {status}\n---\n# Step\n");
+    let mut edit = |_: &[u8]| Ok::<_, std::convert::Infallible>(text.clone().into_bytes());
+    plans.lock(&mut || {}).unwrap().change(Path::new("a/step-1.md"), &mut edit).unwrap();
+}
+
+#[test]
+fn who_asks_is_told_of_what_planwatch_has_just_written() {
+    with_rig(|rig| {
+        write_own(rig, "done");
+        let (answer, _done) = rig.ask();
+        rig.let_through_all();
+        assert!(is_fresh(&answer));
+        assert_eq!(rig.indexed("a").as_deref(), Some("completed"));
+        // Also if it was to be left alone for long.
+        write_own(rig, "pending");
+        let later = Instant::now() + DEADLINE;
+        rig.daemon.dirty.plans.insert("a".to_owned());
+        rig.daemon.dirty.own = Some((later, later));
+        drop(rig.events_so_far());
+        let (answer, _done) = rig.ask();
+        assert_eq!(rig.indexed("a").as_deref(), Some("completed"));
+        rig.let_through_all();
+        assert!(is_fresh(&answer));
+        assert_eq!(rig.indexed("a").as_deref(), Some("pending"));
+    });
+}
+
+#[test]
+fn only_what_planwatch_wrote_is_left_alone_for_a_moment() {
+    let mut dirty = Dirty::default();
+    assert_eq!(dirty.due(), None);
+    dirty.add("a".to_owned(), Sign::Exchanged);
+    let (first, last) = dirty.own.unwrap();
+    assert_eq!((first, dirty.due()), (last, Some(last + OWN_SETTLE)));
+    dirty.add("b".to_owned(), Sign::Exchanged);
+    dirty.add("b".to_owned(), Sign::Closed);
+    assert_eq!(dirty.own.map(|it| it.0), Some(first));
+    dirty.own = Some((first, first + LONGEST_OWN_SETTLE));
+    assert_eq!(dirty.due(), Some(first + LONGEST_OWN_SETTLE));
+    // A save of somebody else takes them along, and what planwatch writes then changes nothing.
+    for (name, sign) in [("c", Sign::Closed), ("d", Sign::Exchanged), ("e", Sign::Other)] {
+        dirty.add(name.to_owned(), sign);
+        assert!(dirty.due().is_some_and(|it| it <= Instant::now()));
+    }
+    assert_eq!(dirty.plans.len(), 5);
+}
+
+#[test]
+fn planwatchs_own_writes_are_told_from_editors_saves() {
+    with_rig(|rig| {
+        let signs = |events: &[Raw]| {
+            let of_step = (0..events.len()).filter(|at| events[*at].is_of("step-1.md"));
+            of_step.map(|at| sign(events, at)).collect::<Vec<_>>()
+        };
+        write_own(rig, "done");
+        assert_eq!(signs(&rig.events_so_far()), [Sign::Exchanged, Sign::Exchanged, Sign::Closed]);
+        rig.write("a/step-1.md", "wip");
+        let (new, step) = (rig.home.join("plans/a/new"), rig.home.join("plans/a/step-1.md"));
+        std::fs::copy(&step, &new).unwrap();
+        std::fs::rename(&step, rig.home.join("plans/a/old")).unwrap();
+        std::fs::rename(&new, &step).unwrap();
+        let signs = signs(&rig.events_so_far());
+        assert!(signs.len() > 3 && !signs.contains(&Sign::Exchanged), "{signs:?}");
+    });
+}
+
 #[test]
 fn events_that_do_not_come_are_no_answer() {
     let heard = with_rig(|rig| {

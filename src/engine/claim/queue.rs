@@ -1,0 +1,131 @@
+//! Which steps can be handed out, first things first, and how those who ask at once share one look at the plans.
+//!
+//! A queue is a hint: each step of it is decided on anew under the lock. That nothing is ready only one's own look says.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::disk::{Answering, Question, Turn};
+use crate::engine::context::{Context, Reading};
+use crate::engine::error::Error;
+use crate::engine::leases::Leases;
+use crate::engine::load;
+use crate::engine::resolve::NamedStep;
+use crate::engine::write::Mode;
+use crate::plan::id::{PlanId, StepId, read_step_id};
+use crate::plan::model::{Plan, PlanKind, Step};
+use crate::plan::plans::Plans;
+use crate::plan::rules;
+use crate::plan::time::Time;
+
+/// The file of the question, in `.planwatch`.
+const NAME: &str = "claimable";
+
+/// More steps than this are not found at once: each one costs a count of those that wait for it.
+const MOST: usize = 64;
+
+/// What was asked a second ago may be answered by who asked now: no lease is finer.
+const SAME_TIME: i64 = 1;
+
+/// A step that can be handed out.
+#[derive(Debug, Clone)]
+pub(super) struct Ready {
+    pub(super) step: NamedStep,
+    /// A claim on it is recorded, which has lapsed.
+    pub(super) has_record: bool,
+}
+
+/// Where the first queue comes from.
+pub(super) enum Source {
+    /// Somebody else has looked since this was asked.
+    Told(Vec<Ready>),
+    /// Who looks may tell the others.
+    Look(Option<Answering>),
+}
+
+/// A queue as it is told, with what decides whether it is the same for who hears it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Told {
+    reader: String,
+    at: Time,
+    /// Id, name of the file, and whether a claim is recorded.
+    steps: Vec<(String, Option<String>, bool)>,
+}
+
+/// Notes that the steps of all plans are asked for now, if that can be told to others.
+pub(super) fn ask(context: &Context, mode: Mode) -> Option<Question> {
+    let is_shared = mode == Mode::Write && context.reading == Reading::Index;
+    is_shared.then(|| context.plans.ask(NAME)).flatten()
+}
+
+/// Waits for who is looking already.
+pub(super) fn source(context: &Context, question: Option<Question>) -> Source {
+    match question.map(Question::turn) {
+        Some(Turn::Answered(bytes)) => hear(context, &bytes).map_or(Source::Look(None), Source::Told),
+        Some(Turn::Yours(answering)) => Source::Look(Some(answering)),
+        Some(Turn::Alone) | None => Source::Look(None),
+    }
+}
+
+fn hear(context: &Context, bytes: &[u8]) -> Option<Vec<Ready>> {
+    let Told { reader, at, steps } = serde_json::from_slice(bytes).ok()?;
+    let is_near = |a: Time, b: Time| a <= b.plus_seconds(SAME_TIME);
+    if reader != reader_of(context) || !is_near(at, context.now) || !is_near(context.now, at) {
+        return None;
+    }
+    let ready = |(id, file, has_record): (String, Option<String>, bool)| {
+        Some(Ready { step: NamedStep::in_file(read_step_id(&id)?, file), has_record })
+    };
+    steps.into_iter().map(ready).collect()
+}
+
+/// Leaves a queue for those who asked before the look began.
+pub(super) fn tell(context: &Context, answering: Answering, queue: &[Ready]) {
+    let step = |it: &Ready| (it.step.id.to_string(), it.step.file().map(str::to_owned), it.has_record);
+    let steps = queue.iter().map(step).collect();
+    let told = Told { reader: reader_of(context), at: context.now, steps };
+    answering.answer(&serde_json::to_vec(&told).unwrap_or_default());
+}
+
+/// What lets two processes read the same files in the same way.
+fn reader_of(context: &Context) -> String {
+    let how = format!("{} {:?}", env!("CARGO_PKG_VERSION"), context.config.words);
+    blake3::hash(how.as_bytes()).to_hex()[..16].to_owned()
+}
+
+/// Lists steps that are ready, but for those that were tried, in the order in which they are handed out.
+pub(super) fn look(
+    context: &Context,
+    plan: Option<&PlanId>,
+    tried: &HashSet<StepId>,
+) -> Result<Vec<Ready>, Error> {
+    let plans = match plan {
+        Some(id) => load::some_for_now(context, id)?,
+        None => load::as_filed_for_now(context),
+    };
+    let plans = Leases::of(context).tell_hopefully(plans);
+    let queue = match plan {
+        None => queue_of(&plans, context.now, tried, |_| true),
+        Some(id) => {
+            let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
+            let is_program = plan.kind == PlanKind::Program && !plan.is_archived;
+            let is_child = |it: &Plan| is_program && it.program.as_ref() == Some(id);
+            queue_of(&plans, context.now, tried, |it| it.id == *id || is_child(it))
+        }
+    };
+    load::let_go(plans);
+    Ok(queue)
+}
+
+fn queue_of(
+    plans: &Plans,
+    now: Time,
+    tried: &HashSet<StepId>,
+    is_asked: impl Fn(&Plan) -> bool,
+) -> Vec<Ready> {
+    let ready =
+        |step: &Step| Ready { step: NamedStep::of(step), has_record: plans.claims().has_record(&step.id) };
+    let steps = rules::in_turn(plans, now, is_asked).filter(|it| !tried.contains(&it.id));
+    steps.take(MOST).map(ready).collect()
+}
