@@ -3,6 +3,7 @@
 mod around;
 mod decode;
 mod files;
+mod fill;
 mod parallel;
 mod refresh;
 mod some;

@@ -10,12 +10,13 @@ use std::thread;
 use std::time::Duration;
 
 use crate::index::error::IndexError;
-use crate::index::schema;
+use crate::index::schema::{self, Content};
 
 /// The file of an index, by name.
 #[derive(Debug, Clone)]
 pub(super) struct IndexFile {
     dir: PathBuf,
+    content: Content,
 }
 
 /// How often, and how long each time, the lock is waited for: 5 seconds.
@@ -27,8 +28,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub(super) struct Identity(u64, u64);
 
 impl IndexFile {
-    pub(super) fn in_dir(dir: &Path) -> Self {
-        Self { dir: dir.to_owned() }
+    pub(super) fn in_dir(dir: &Path, content: Content) -> Self {
+        Self { dir: dir.to_owned(), content }
     }
 
     pub(super) fn dir(&self) -> &Path {
@@ -39,8 +40,8 @@ impl IndexFile {
         self.named("")
     }
 
-    fn named(&self, end: &str) -> PathBuf {
-        self.dir.join(format!("index-v{}.db{end}", schema::VERSION))
+    pub(super) fn named(&self, end: &str) -> PathBuf {
+        self.dir.join(format!("index-v{}{}.db{end}", schema::VERSION, self.content.word()))
     }
 
     /// Returns what has the name now; none if nothing has.
@@ -74,7 +75,7 @@ impl IndexFile {
     /// Moves the file aside as the one `.bad`. The lock is held, and this process has no connection to the file.
     pub(super) fn move_aside(&self) -> Result<(), IndexError> {
         // The log goes first: a file without its log is an older index, a log beside another file would be its damage.
-        for end in ["-wal", "-shm", ""] {
+        for end in ["-wal", "-shm", "-journal", ""] {
             let bad = self.named(&format!(".bad{end}"));
             let moved = give_way(&bad).and_then(|()| rename(&self.named(end), &bad));
             moved.map_err(|source| IndexError::unwritable(&self.dir, source))?;

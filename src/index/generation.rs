@@ -16,6 +16,21 @@ pub struct Generation {
     writer: u64,
 }
 
+/// Which rows a full text was filled from: the file, by the name that it got when it was made, its commit, and what
+/// its plans were read by. The number of a commit alone would come again in a file that was made anew.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin(String);
+
+impl Origin {
+    pub(super) fn new(made: &str, generation: Generation, reader: u64) -> Self {
+        Self(format!("{made} {generation} {reader:016x}"))
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
 impl Generation {
     /// Returns whether this process alone wrote since `before`, and at most once; none is an index without a commit.
     pub fn follows(self, before: Option<Self>) -> bool {

@@ -1,12 +1,15 @@
-//! The index's schema, and whether a file has it.
+//! The schemas of the two files, and whether a file has its own.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use crate::index::error::IndexError;
 use crate::index::sums;
 
-/// Raised with every change of `schema.sql`; the file's name has it too, so that two releases do not fight over one.
-pub const VERSION: i32 = 2;
+/// Raised with every change of `schema.sql` or `texts.sql`; the files' names have it too, so that two releases do not
+/// fight over one.
+pub const VERSION: i32 = 3;
 
 /// "plan", so that `file` and a curious SQLite shell can tell the file from others.
 const APPLICATION: i32 = 0x706c_616e;
@@ -14,7 +17,41 @@ const APPLICATION: i32 = 0x706c_616e;
 /// The reading that the rows come from: another release, or another number behind it, may read a file otherwise.
 const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 3");
 
-const SCHEMA: &str = include_str!("schema.sql");
+/// Which of the two files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    Plans,
+    /// The full text.
+    Texts,
+}
+
+impl Content {
+    /// What stands in the names of its files behind the version.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Plans => "",
+            Self::Texts => "-texts",
+        }
+    }
+
+    /// SQLite's word for how a writing that is broken off is taken back.
+    ///
+    /// Plans are written while others read. Texts are written seldom, and a log beside the file would be a second file
+    /// to prove, which every command that only reads would make and delete again.
+    pub(super) fn journal(self) -> &'static str {
+        match self {
+            Self::Plans => "wal",
+            Self::Texts => "delete",
+        }
+    }
+
+    fn schema(self) -> &'static str {
+        match self {
+            Self::Plans => include_str!("schema.sql"),
+            Self::Texts => include_str!("texts.sql"),
+        }
+    }
+}
 
 /// What a file was found to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,20 +71,35 @@ pub(super) fn look_at(connection: &Connection) -> Result<Found, IndexError> {
 }
 
 /// Makes the schema in a file that was empty.
-pub(super) fn ensure(connection: &mut Connection) -> Result<Found, IndexError> {
+pub(super) fn ensure(connection: &mut Connection, content: Content) -> Result<Found, IndexError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let found = look_at(&transaction)?;
     if found == Found::Sound {
         return Ok(found);
     }
-    transaction.execute_batch(SCHEMA)?;
+    transaction.execute_batch(content.schema())?;
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.execute("INSERT INTO meta VALUES ('reader', ?1)", params![READER.as_bytes()])?;
+    transaction.execute("INSERT INTO meta VALUES ('made', ?1)", params![some_name().as_bytes()])?;
     sums::keep_schema(&transaction)?;
-    sums::keep_full_text(&transaction)?;
+    if content == Content::Texts {
+        sums::keep_all(&transaction)?;
+    }
     transaction.commit()?;
     Ok(found)
+}
+
+/// A name that no other file has, but for chance.
+fn some_name() -> String {
+    let half = || RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", half(), half())
+}
+
+/// Returns the name that a file got when it was made.
+pub(super) fn made(connection: &Connection) -> Result<String, IndexError> {
+    let mut made = connection.prepare_cached("SELECT CAST(value AS TEXT) FROM meta WHERE key = 'made'")?;
+    Ok(made.query_row([], |row| row.get(0))?)
 }
 
 fn n_objects(connection: &Connection) -> Result<i64, IndexError> {

@@ -9,9 +9,7 @@ use std::fmt::Write as _;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::index::error::IndexError;
-use crate::index::row::{Key, Packed, Version, half};
-use crate::index::snapshot::heads;
-use crate::index::sums;
+use crate::index::row::{Head, Key, Packed, Version, half};
 use crate::plan::model::{Plan, Step};
 use crate::plan::records::Note;
 
@@ -84,13 +82,13 @@ impl Kind {
     /// What a match must be, in SQL: names of records are paths, those of plans hold no `/`.
     fn condition(self) -> &'static str {
         match self {
-            Self::Plan => "AND rowid IN (SELECT first FROM searched WHERE instr(name, '/') = 0)",
-            Self::Step => "AND rowid NOT IN (SELECT first FROM searched)",
+            Self::Plan => "AND rowid IN (SELECT first FROM searched NOT INDEXED WHERE instr(name, '/') = 0)",
+            Self::Step => "AND rowid NOT IN (SELECT first FROM searched NOT INDEXED)",
             Self::Decision => {
-                "AND rowid IN (SELECT first FROM searched WHERE name LIKE '^_decisions/%' ESCAPE '^')"
+                "AND rowid IN (SELECT first FROM searched NOT INDEXED WHERE name LIKE '^_decisions/%' ESCAPE '^')"
             }
             Self::Insight => {
-                "AND rowid IN (SELECT first FROM searched WHERE name LIKE '^_insights/%' ESCAPE '^')"
+                "AND rowid IN (SELECT first FROM searched NOT INDEXED WHERE name LIKE '^_insights/%' ESCAPE '^')"
             }
         }
     }
@@ -154,7 +152,9 @@ fn note_texts(notes: &[Note]) -> impl Iterator<Item = &str> {
 
 /// A text without the marks of matches, and without NUL, where SQLite's full text would end it.
 fn plain(text: &str) -> String {
-    text.replace(['\0', MATCH_START, MATCH_END], " ")
+    // Nearly no text has any; one look at the smallest byte is several times as fast as looking for each.
+    let smallest = text.bytes().fold(u8::MAX, u8::min);
+    if smallest > 3 { text.to_owned() } else { text.replace(['\0', MATCH_START, MATCH_END], " ") }
 }
 
 /// A plan's documents: its own, then its steps' in their order.
@@ -169,9 +169,7 @@ pub struct Texts {
 impl Texts {
     /// `plan` comes with its bodies; `packed` is the same plan.
     pub fn new(packed: &Packed, plan: &Plan) -> Self {
-        let steps = plan.steps.iter().map(Document::of_step);
-        let documents = std::iter::once(Document::of_plan(plan)).chain(steps).collect();
-        Self { key: packed.head.key.clone(), version: packed.head.version, documents }
+        Self::of_head(&packed.head, plan)
     }
 
     /// The text of a file that is no plan's, as a decision, by its path below the plans directory, which holds a `/`.
@@ -180,21 +178,30 @@ impl Texts {
         Self { key, version: document.version(), documents: vec![document] }
     }
 
+    /// As [`Self::new`], where the plan was made of the data of its row.
+    pub fn of_head(head: &Head, plan: &Plan) -> Self {
+        let steps = plan.steps.iter().map(Document::of_step);
+        let documents = std::iter::once(Document::of_plan(plan)).chain(steps).collect();
+        Self { key: head.key.clone(), version: head.version, documents }
+    }
+
+    /// Returns whether they are the texts of the plan of this row.
+    pub fn are_of(&self, head: &Head) -> bool {
+        self.key == head.key && self.version == head.version
+    }
+
     /// Whose texts they are.
     pub fn key(&self) -> &Key {
         &self.key
     }
 }
 
-/// Puts texts in the place of those of the same plans and records, and takes those out whose plans are gone.
-///
-/// Of records only the caller knows which are `gone`.
+/// Puts texts in the place of those of the same plans and records, and takes those out that are gone.
 pub(super) fn put(
     connection: &Connection,
     texts: &mut dyn Iterator<Item = Texts>,
-    gone_records: &[Key],
+    gone: &[Key],
 ) -> Result<(), IndexError> {
-    sums::check_full_text(connection)?;
     let last = "SELECT coalesce(max(abs(first) + n), 1) FROM searched";
     let mut next: i64 = connection.query_row(last, [], |row| row.get(0))?;
     let mut insert = connection.prepare_cached(
@@ -202,7 +209,9 @@ pub(super) fn put(
     )?;
     let mut note = connection.prepare_cached("INSERT INTO searched VALUES (?1, ?2, ?3, ?4, ?5)")?;
     for Texts { key, version, documents } in texts {
-        take_out(connection, &key)?;
+        if !take_out(connection, &key, Some(version))? {
+            continue;
+        }
         let n = i64::try_from(documents.len()).unwrap_or(i64::MAX);
         // Documents of an archived plan count down from the end, so that all of them stay below zero.
         let first = if key.is_archived { -(next + n - 1) } else { next };
@@ -212,71 +221,78 @@ pub(super) fn put(
         }
         next += n;
     }
-    let gone = "SELECT s.archived, s.name FROM searched s
-        WHERE instr(s.name, '/') = 0 AND NOT EXISTS (SELECT 1 FROM plan p WHERE p.archived = s.archived AND p.name = s.name)";
-    let mut gone = connection.prepare_cached(gone)?;
-    let gone = gone.query_map([], |row| Ok(Key { is_archived: row.get(0)?, name: row.get(1)? }))?;
-    for key in gone.collect::<Result<Vec<_>, _>>()?.iter().chain(gone_records) {
-        take_out(connection, key)?;
+    for key in gone {
+        take_out(connection, key, None)?;
     }
     // The full text keeps its last part in memory until a savepoint or the commit.
-    connection.execute_batch("SAVEPOINT flushed; RELEASE flushed")?;
-    sums::keep_full_text(connection)
+    Ok(connection.execute_batch("SAVEPOINT flushed; RELEASE flushed")?)
 }
 
-fn take_out(connection: &Connection, key: &Key) -> Result<(), IndexError> {
-    let place = "SELECT first, n FROM searched WHERE archived = ?1 AND name = ?2";
+/// Takes out what is there of a key and returns true, unless it is of the version that is wanted: another process has
+/// been quicker.
+fn take_out(connection: &Connection, key: &Key, wanted: Option<Version>) -> Result<bool, IndexError> {
+    let place = "SELECT first, n, version FROM searched WHERE archived = ?1 AND name = ?2";
     let mut place = connection.prepare_cached(place)?;
-    let place = place.query_row(params![key.is_archived, key.name], |row| Ok((row.get(0)?, row.get(1)?)));
-    let Some((first, n)) = place.optional()? else { return Ok(()) };
+    let place = place.query_row(params![key.is_archived, key.name], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get::<_, Version>(2)?))
+    });
+    let Some((first, n, version)) = place.optional()? else { return Ok(true) };
     let (first, n): (i64, i64) = (first, n);
+    if wanted == Some(version) {
+        return Ok(false);
+    }
     let mut delete = connection.prepare_cached("DELETE FROM search WHERE rowid = ?1")?;
     for id in first..first.saturating_add(n) {
         delete.execute([id])?;
     }
     connection.prepare_cached("DELETE FROM searched WHERE first = ?1")?.execute([first])?;
-    Ok(())
+    Ok(true)
 }
 
 /// Lists the plans and records whose texts are missing, or were read with another version of them.
-pub(super) fn unsearched(connection: &Connection, records: &[Texts]) -> Result<Unsearched, IndexError> {
-    let mut known = HashMap::new();
-    let mut statement = connection.prepare_cached("SELECT archived, name, version FROM searched")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        known.insert(Key { is_archived: row.get(0)?, name: row.get(1)? }, row.get::<_, Version>(2)?);
-    }
-    let mut missing = Vec::new();
-    for head in heads(connection)? {
-        if known.remove(&head.key) != Some(head.version) {
-            missing.push(head.key);
-        }
-    }
-    missing.sort();
+///
+/// Without heads only records are compared.
+pub(super) fn unsearched<'h>(
+    connection: &Connection,
+    heads: Option<&'h [Head]>,
+    records: &[Texts],
+) -> Result<Unsearched<'h>, IndexError> {
+    let only_records = if heads.is_some() { "" } else { "WHERE instr(name, '/') > 0" };
+    let known = format!("SELECT archived, name, version FROM searched {only_records}");
+    let mut known = connection.prepare_cached(&known)?;
+    let known =
+        known.query_map([], |row| Ok((Key { is_archived: row.get(0)?, name: row.get(1)? }, row.get(2)?)))?;
+    let mut known = known.collect::<Result<HashMap<Key, Version>, _>>()?;
+    let mut missing: Vec<_> = heads.unwrap_or_default().iter().collect();
+    missing.retain(|it| known.remove(&it.key) != Some(it.version));
+    missing.sort_by(|a, b| a.key.cmp(&b.key));
     let other = |it: &&Texts| known.remove(&it.key) != Some(it.version);
     let records = records.iter().filter(other).cloned().collect();
-    let has_gone = !known.is_empty();
-    let gone_records = known.into_keys().filter(|it| it.name.contains('/')).collect();
-    Ok(Unsearched { missing, has_gone, records, gone_records })
+    let mut gone: Vec<_> = known.into_keys().collect();
+    gone.sort();
+    Ok(Unsearched { missing, gone, records })
 }
 
 /// What has to be done before the full text can be asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Unsearched {
+pub struct Unsearched<'h> {
     /// Plans whose present texts are not in it.
-    pub missing: Vec<Key>,
-    /// Whether it holds texts of plans or records that are gone.
-    pub has_gone: bool,
+    pub missing: Vec<&'h Head>,
+    /// Plans and records that are gone, while it holds their texts.
+    pub gone: Vec<Key>,
     /// Records whose present texts are not in it.
     pub records: Vec<Texts>,
-    /// Records that are gone, while it holds their texts.
-    pub gone_records: Vec<Key>,
+}
+
+impl Unsearched<'_> {
+    pub fn is_nothing(&self) -> bool {
+        self.missing.is_empty() && self.gone.is_empty() && self.records.is_empty()
+    }
 }
 
 /// Returns the best matches, best first; those of one rank by plan and place. Nothing wanted finds nothing.
 pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Match>, IndexError> {
     let Some(wanted) = expression(&query.text).filter(|_| query.limit > 0) else { return Ok(Vec::new()) };
-    sums::check_full_text(connection)?;
     let kind = query.kind.map_or("", Kind::condition);
     let all = format!(
         "SELECT rowid, bm25(search, 8.0, 8.0, 1.0, 1.0) FROM search WHERE search MATCH ?1 AND (?2 OR rowid > 0) {kind}"

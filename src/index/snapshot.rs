@@ -1,13 +1,12 @@
 //! Reading: everything asked of one snapshot is of one moment, whatever other processes write meanwhile.
 
-use std::cell::Cell;
-
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use crate::index::error::IndexError;
-use crate::index::generation::{self, Generation};
+use crate::index::generation::{self, Generation, Origin};
 use crate::index::row::{Head, Key};
-use crate::index::search::{self, Match, Query, Texts, Unsearched};
+use crate::index::schema;
+use crate::index::store::Store;
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::plan::plans::Plans;
@@ -19,14 +18,14 @@ use crate::plan::plans::Plans;
 #[derive(Debug)]
 pub struct Snapshot<'a> {
     transaction: Transaction<'a>,
-    is_damaged: &'a Cell<bool>,
+    store: &'a Store,
 }
 
 const HEADS: &str = "SELECT id, archived, name, steps, head FROM plan";
 
 impl<'a> Snapshot<'a> {
-    pub(super) fn new(connection: &'a Connection, is_damaged: &'a Cell<bool>) -> Result<Self, IndexError> {
-        Ok(Self { transaction: connection.unchecked_transaction()?, is_damaged })
+    pub(super) fn new(store: &'a Store) -> Result<Self, IndexError> {
+        Ok(Self { transaction: store.connection.unchecked_transaction()?, store })
     }
 
     /// Returns what is known of every plan directory, in no order.
@@ -65,6 +64,13 @@ impl<'a> Snapshot<'a> {
         self.noted(generation::read(&self.transaction))
     }
 
+    /// Returns what a full text of just these plans would be filled from; none if nothing was ever put in.
+    pub fn origin(&self, reader: u64) -> Result<Option<Origin>, IndexError> {
+        let Some(generation) = self.generation()? else { return Ok(None) };
+        let made = self.noted(schema::made(&self.transaction))?;
+        Ok(Some(Origin::new(&made, generation, reader)))
+    }
+
     /// Returns the plan of this name, spelled in any normal form of Unicode; a live one wins over an archived one.
     pub fn load_plan(&self, id: &PlanId) -> Result<Option<Plan>, IndexError> {
         let mut heads = self.heads_named(id.as_str())?;
@@ -84,22 +90,9 @@ impl<'a> Snapshot<'a> {
         Ok((plans as usize, steps as usize))
     }
 
-    /// Compares the full text with the plans, and with these records beside them.
-    pub fn unsearched(&self, records: &[Texts]) -> Result<Unsearched, IndexError> {
-        self.noted(search::unsearched(&self.transaction, records))
-    }
-
-    /// Searches titles, bodies, and what is recorded in front matters, as they are in the full text.
-    pub fn search(&self, query: &Query) -> Result<Vec<Match>, IndexError> {
-        self.noted(search::search(&self.transaction, query))
-    }
-
     /// Remembers damage, into which nothing may be written.
     fn noted<T>(&self, answer: Result<T, IndexError>) -> Result<T, IndexError> {
-        if matches!(answer, Err(IndexError::Damaged { .. })) {
-            self.is_damaged.set(true);
-        }
-        answer
+        self.store.noted(answer)
     }
 }
 

@@ -10,7 +10,8 @@ use serde_json::Value;
 use crate::index::error::IndexError;
 use crate::index::freshness::FileRow;
 use crate::index::knowledge::Knowledge;
-use crate::index::{configured, read_only, relations};
+use crate::index::relations;
+use crate::index::store::{configured, read_only};
 use crate::plan::model::Plan;
 
 /// The answer to a query.

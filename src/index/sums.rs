@@ -1,14 +1,18 @@
 //! Sums of tables, which tell a row that changed, went or came without planwatch doing it: of the schema, and of the
 //! full text, whose rows SQLite writes itself. The rows of plans prove themselves.
+//!
+//! The full text's tables are summed in parts, so that after a small change only the parts that it touched are read.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
 
 use crate::index::error::IndexError;
 
-/// The sum of a table's rows in any order.
+/// The sum of rows in any order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Sum(u128);
+struct Sum(u128);
 
 impl Sum {
     fn add(&mut self, row: &[ValueRef<'_>]) {
@@ -36,68 +40,194 @@ fn hash(row: &[ValueRef<'_>]) -> u128 {
     u128::from_le_bytes(half)
 }
 
-/// What a sum is taken of: the schema, or the rows of a table.
-fn select(table: &str) -> String {
-    match table {
-        // Where a table's root is shows in the table's own rows; its statistics are not kept.
-        "sqlite_schema" => "SELECT type, name, tbl_name, sql FROM sqlite_schema".to_owned(),
-        // Rows are read by their number, which `*` has here too.
-        _ => format!("SELECT * FROM {table}"),
-    }
-}
+/// Where a table's root is shows in the table's own rows; its statistics are not kept.
+const SCHEMA: &str = "SELECT type, name, tbl_name, sql FROM sqlite_schema";
 
-/// Reads a whole table and returns its sum.
-fn of_table(connection: &Connection, table: &str) -> Result<Sum, IndexError> {
-    let mut statement = connection.prepare_cached(&select(table))?;
-    let n_columns = statement.column_count();
-    let mut rows = statement.query([])?;
+fn of_schema(connection: &Connection) -> Result<Sum, IndexError> {
     let mut sum = Sum::default();
-    while let Some(row) = rows.next()? {
-        let cells = (0..n_columns).map(|at| row.get_ref(at)).collect::<Result<Vec<_>, _>>()?;
-        sum.add(&cells);
-    }
+    each_row(&mut connection.prepare_cached(SCHEMA)?, [], |row| {
+        sum.add(row);
+        Ok(())
+    })?;
     Ok(sum)
 }
 
-/// Returns the sum that was kept for a table.
-fn kept(connection: &Connection, table: &str) -> Result<Sum, IndexError> {
-    let mut statement = connection.prepare_cached("SELECT value FROM meta WHERE key = 'sum of ' || ?1")?;
-    let sum = statement.query_row([table], |row| row.get::<_, [u8; 16]>(0)).optional()?;
-    sum.map(|it| Sum(u128::from_le_bytes(it)))
-        .ok_or_else(|| IndexError::damaged(format!("no sum of {table}")))
-}
-
-fn keep(connection: &Connection, table: &str, sum: Sum) -> Result<(), IndexError> {
-    let mut statement =
-        connection.prepare_cached("INSERT OR REPLACE INTO meta VALUES ('sum of ' || ?1, ?2)")?;
-    statement.execute(params![table, sum.0.to_le_bytes()])?;
+fn each_row(
+    statement: &mut CachedStatement<'_>,
+    with: impl Params,
+    mut take: impl FnMut(&[ValueRef<'_>]) -> Result<(), IndexError>,
+) -> Result<(), IndexError> {
+    let n_columns = statement.column_count();
+    let mut rows = statement.query(with)?;
+    while let Some(row) = rows.next()? {
+        let cells = (0..n_columns).map(|at| row.get_ref(at)).collect::<Result<Vec<_>, _>>()?;
+        take(&cells)?;
+    }
     Ok(())
 }
 
-fn check(connection: &Connection, table: &str, read: Sum) -> Result<(), IndexError> {
-    if kept(connection, table)? == read {
-        return Ok(());
-    }
-    Err(IndexError::damaged(format!("the rows of {table} are not those that were written")))
-}
-
-/// Tables of the full text.
-const FULL_TEXT: [&str; 5] = ["search_data", "search_idx", "search_docsize", "search_config", "searched"];
-
 pub(super) fn keep_schema(connection: &Connection) -> Result<(), IndexError> {
-    keep(connection, "sqlite_schema", of_table(connection, "sqlite_schema")?)
+    let sum = of_schema(connection)?.0.to_le_bytes();
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('sum of the schema', ?1)", params![sum])?;
+    Ok(())
 }
 
 pub(super) fn check_schema(connection: &Connection) -> Result<(), IndexError> {
-    check(connection, "sqlite_schema", of_table(connection, "sqlite_schema")?)
+    let mut kept = connection.prepare_cached("SELECT value FROM meta WHERE key = 'sum of the schema'")?;
+    let kept = kept.query_row([], |row| row.get::<_, [u8; 16]>(0)).optional()?;
+    if kept.map(u128::from_le_bytes) == Some(of_schema(connection)?.0) {
+        return Ok(());
+    }
+    Err(IndexError::damaged("the rows of sqlite_schema are not those that were written"))
 }
 
-/// Reads all of the full text.
-pub(super) fn keep_full_text(connection: &Connection) -> Result<(), IndexError> {
-    FULL_TEXT.iter().try_for_each(|it| keep(connection, it, of_table(connection, it)?))
+/// A table of the full text, or an index of one that answers go by. A part are the rows whose numbers are the same but
+/// for the last bits.
+#[derive(Debug, Clone, Copy)]
+struct Source {
+    name: &'static str,
+    select: &'static str,
+    /// The table and a condition.
+    from: &'static str,
+    /// The number.
+    column: &'static str,
+    bits: u32,
 }
 
+/// What FTS5 calls a segment: behind its number stand 37 bits for the place in it.
+const SEGMENT_BITS: u32 = 37;
+
+/// Rows of an older segment that were deleted are noted under its number and this.
+const TOMBSTONES: i64 = 1 << 16;
+
+const fn table(name: &'static str, from: &'static str, column: &'static str, bits: u32) -> Source {
+    Source { name, select: "*", from, column, bits }
+}
+
+const DATA: Source = table("search_data", "search_data WHERE 1", "id", SEGMENT_BITS);
+const IDX: Source = table("search_idx", "search_idx WHERE 1", "segid", 0);
+const DOCSIZE: Source = table("search_docsize", "search_docsize WHERE 1", "id", 12);
+const SEARCHED: Source = table("searched", "searched NOT INDEXED WHERE 1", "first", 12);
+const NAMES: Source = Source {
+    name: "searched_name",
+    select: "first, archived, name",
+    from: "searched INDEXED BY searched_name WHERE 1",
+    ..SEARCHED
+};
+const RECORDS: Source = Source {
+    name: "searched_record",
+    select: "first, name",
+    from: "searched INDEXED BY searched_record WHERE instr(name, '/') > 0",
+    ..SEARCHED
+};
+const SOURCES: [Source; 6] = [DATA, IDX, DOCSIZE, SEARCHED, NAMES, RECORDS];
+
+/// The few rows of settings are one part.
+const CONFIG: &str = "search_config";
+
+/// Parts that were written.
+#[derive(Debug, Default)]
+pub(super) struct Touched(BTreeSet<(&'static str, i64)>);
+
+impl Touched {
+    /// Notes a row that SQLite says it has written; of tables that have no row numbers it does not say so.
+    pub(super) fn row(&mut self, table: &str, id: i64) {
+        let mut note = |source: Source, part: i64| {
+            self.0.insert((source.name, part));
+        };
+        if table == DATA.name {
+            let segment = id >> DATA.bits;
+            note(DATA, segment);
+            // No row of `search_idx` is written without one of its segment.
+            note(IDX, segment % TOMBSTONES);
+        } else if table == DOCSIZE.name {
+            note(DOCSIZE, id >> DOCSIZE.bits);
+        } else if table == SEARCHED.name {
+            [SEARCHED, NAMES, RECORDS].into_iter().for_each(|it| note(it, id >> it.bits));
+        }
+    }
+}
+
+type Parts = BTreeMap<(String, i64), [u8; 16]>;
+
 /// Reads all of the full text.
-pub(super) fn check_full_text(connection: &Connection) -> Result<(), IndexError> {
-    FULL_TEXT.iter().try_for_each(|it| check(connection, it, of_table(connection, it)?))
+fn read_all(connection: &Connection) -> Result<Parts, IndexError> {
+    let mut parts: BTreeMap<(&str, i64), Sum> = BTreeMap::new();
+    for Source { name, select, from, column, bits } in SOURCES {
+        let all = format!("SELECT {column}, {select} FROM {from}");
+        each_row(&mut connection.prepare_cached(&all)?, [], |row| {
+            let ValueRef::Integer(id) = row[0] else {
+                return Err(IndexError::damaged(format!("a row of {name} has no number")));
+            };
+            parts.entry((name, id >> bits)).or_default().add(&row[1..]);
+            Ok(())
+        })?;
+    }
+    parts.insert((CONFIG, 0), of_config(connection)?);
+    Ok(parts
+        .into_iter()
+        .map(|((table, part), sum)| ((table.to_owned(), part), sum.0.to_le_bytes()))
+        .collect())
+}
+
+fn of_config(connection: &Connection) -> Result<Sum, IndexError> {
+    let mut sum = Sum::default();
+    each_row(&mut connection.prepare_cached("SELECT * FROM search_config")?, [], |row| {
+        sum.add(row);
+        Ok(())
+    })?;
+    Ok(sum)
+}
+
+/// Reads all of the full text and keeps its sums.
+pub(super) fn keep_all(connection: &Connection) -> Result<(), IndexError> {
+    connection.execute("DELETE FROM part", [])?;
+    let mut put = connection.prepare_cached("INSERT INTO part VALUES (?1, ?2, ?3)")?;
+    for ((table, part), sum) in read_all(connection)? {
+        put.execute(params![table, part, sum])?;
+    }
+    Ok(())
+}
+
+/// Keeps the sums of the parts that were touched; those of the others are as they were.
+pub(super) fn keep(connection: &Connection, touched: &Touched) -> Result<(), IndexError> {
+    let mut put = connection.prepare_cached("INSERT OR REPLACE INTO part VALUES (?1, ?2, ?3)")?;
+    put.execute(params![CONFIG, 0, of_config(connection)?.0.to_le_bytes()])?;
+    let mut remove = connection.prepare_cached("DELETE FROM part WHERE source = ?1 AND part = ?2")?;
+    for (table, part) in &touched.0 {
+        let source = SOURCES.into_iter().find(|it| it.name == *table);
+        let Some(Source { select, from, column, bits, .. }) = source else { continue };
+        let some = format!("SELECT {select} FROM {from} AND {column} BETWEEN ?1 AND ?2");
+        let (mut sum, mut n) = (Sum::default(), 0_usize);
+        let (first, rest) = (part << bits, (1_i64 << bits) - 1);
+        each_row(&mut connection.prepare_cached(&some)?, [first, first + rest], |row| {
+            sum.add(row);
+            n += 1;
+            Ok(())
+        })?;
+        if n == 0 {
+            remove.execute(params![table, part])?;
+        } else {
+            put.execute(params![table, part, sum.0.to_le_bytes()])?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads all of the full text, and compares it with the sums that were kept.
+pub(super) fn check_all(connection: &Connection) -> Result<(), IndexError> {
+    let mut kept = connection.prepare_cached("SELECT source, part, sum FROM part")?;
+    let kept = kept.query_map([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?;
+    let kept = kept.collect::<Result<Parts, _>>()?;
+    let read = read_all(connection)?;
+    let differs = |(of, sum): (&(String, i64), &[u8; 16]), other: &Parts| {
+        (other.get(of) != Some(sum)).then(|| of.0.clone())
+    };
+    let wrong = read.iter().find_map(|it| differs(it, &kept));
+    match wrong.or_else(|| kept.iter().find_map(|it| differs(it, &read))) {
+        None => Ok(()),
+        Some(table) => {
+            Err(IndexError::damaged(format!("the rows of {table} are not those that were written")))
+        }
+    }
 }

@@ -8,7 +8,7 @@ use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Order, Plan, PlanKind, Step};
 use crate::plan::problem::{Code, Problem};
 use crate::plan::read_step::{missing_step, read_step};
-use crate::plan::source::{parse, unread};
+use crate::plan::source::{self, parse, unread};
 use crate::plan::step_number::StepNumber;
 use crate::plan::steps_list::{self, Listed};
 use crate::plan::words::{PlanStatus, Stated, Status, Words};
@@ -154,8 +154,8 @@ pub fn read_step_of(plan: &Plan, id: &StepId, path: &str, content: Content, word
 }
 
 /// The text below the front matter, as it stands in a plan's or step's `body`.
-pub fn body(path: &str, bytes: &[u8]) -> String {
-    parse(path, bytes).body.to_owned()
+pub fn body(bytes: &[u8]) -> &str {
+    source::body(bytes)
 }
 
 /// Reads `plan.md` again; the steps stay as they were read.

@@ -118,6 +118,18 @@ pub(crate) fn parse<'a>(path: &str, bytes: &'a [u8]) -> Parsed<'a> {
     parsed
 }
 
+/// What [`parse`] takes for the body, without reading the front matter.
+pub(crate) fn body(bytes: &[u8]) -> &str {
+    let text = if bytes.len() > front_matter::MAX_FILE { None } else { std::str::from_utf8(bytes).ok() };
+    let text = text.unwrap_or_default();
+    let parts = front_matter::split(text.as_bytes());
+    let start = parts.body_start();
+    if parts.header == Header::Unclosed && conflict_marker(text, start).is_none() {
+        return "";
+    }
+    &text[start..]
+}
+
 fn hint_for(code: Code) -> &'static str {
     match code {
         Code::DuplicateKey => "keep one of the two lines",
@@ -157,4 +169,42 @@ pub(crate) fn unread(source: &Source, unread: &Unread) -> Problem {
         _ => "put a regular file there, or rename it",
     };
     Problem::of_file(&source.path, unread.code, unread.message.clone(), hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(bytes: &[u8]) {
+        assert_eq!(body(bytes), parse("plan.md", bytes).body, "{:?}", String::from_utf8_lossy(bytes));
+    }
+
+    #[test]
+    fn a_body_is_the_same_without_its_front_matter_read() {
+        for text in [
+            "",
+            "# x",
+            "---\na: 1\n---\n# x\n",
+            "---\na: [\n---\n# x\n",
+            "---\na: 1\n# x\n",
+            "\u{feff}---\n---\nb",
+            "---\n<<<<<<< a\nb: 1\n=======\n>>>>>>> c\n",
+            "---\n---\n<<<<<<< a\n",
+            "---\r\na: 1\r\n...\r\nb",
+        ] {
+            check(text.as_bytes());
+        }
+        check(b"---\na: 1\n---\n\xff");
+        check(&vec![b'x'; front_matter::MAX_FILE + 1]);
+    }
+
+    proptest! {
+        #[test]
+        fn of_any_lines(lines in prop::collection::vec(prop::sample::select(&["---", "a: 1", "# b", "<<<<<<< x", "=======", ">>>>>>> y", "```", "..."][..]), 0..9)) {
+            let text = lines.join("\n");
+            prop_assert_eq!(body(text.as_bytes()), parse("plan.md", text.as_bytes()).body);
+        }
+    }
 }

@@ -18,6 +18,7 @@ use planwatch::engine::refresh;
 use planwatch::engine::search::{SearchRequest, search, sql};
 use planwatch::engine::show::{ShowRequest, show};
 use planwatch::engine::status::{StatusRequest, status};
+use planwatch::index::{Index, Place};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::TestRunner;
@@ -164,10 +165,7 @@ impl Tree {
             let found = sql(&context, &format!("SELECT * FROM {view} ORDER BY 1, 2, 3, 4"));
             answers.push(found.map_or_else(|it| it.to_string(), |it| format!("{:?}", it.rows)));
         }
-        for query in ["alpha", "beta -gamma", "\"alpha beta\"", "o"] {
-            let request = SearchRequest { query: query.to_owned(), limit: 5, ..SearchRequest::default() };
-            answers.push(shown(search(&context, &request).map(|it| it.to_json())));
-        }
+        answers.extend(searched(&context));
         for id in ids {
             let plan = Some(id.clone());
             let of = ListRequest { plan: plan.clone(), ..ListRequest::default() };
@@ -186,13 +184,40 @@ impl Tree {
         for (nth, (index, files)) in by_index.iter().zip(&by_files).enumerate() {
             assert_eq!(index, files, "answer {nth} after {what:?}");
         }
+        let known = self.known();
+        assert_eq!(searched(&known), searched(&self.context(Reading::Files)), "as known after {what:?}");
     }
+
+    /// The surroundings of one who is told that the index holds everything.
+    fn known(&self) -> Context {
+        let context = self.context(Reading::Index);
+        refresh::refresh(&context).expect("it can be read");
+        let place = context.plans.index_dir().expect("there is a place");
+        let (mut index, _) = Index::open(Place::Directory(&place)).expect("it can be opened");
+        let commit = index.snapshot().and_then(|it| it.generation()).expect("it is sound");
+        Context { freshness: Freshness::KnownBy(Box::new(move || commit)), ..context }
+    }
+}
+
+fn searched(context: &Context) -> Vec<String> {
+    let answer = |query: &str| {
+        let request = SearchRequest { query: query.to_owned(), limit: 5, ..SearchRequest::default() };
+        search(context, &request).map_or_else(|error| error.to_string(), |it| it.to_json().to_string())
+    };
+    ["alpha", "beta -gamma", "\"alpha beta\"", "o"].map(answer).to_vec()
 }
 
 const PLANS: [&str; 5] = ["a", "b", "A", "_archive/a", "_archive/c"];
 const FILES: [&str; 7] =
     ["plan.md", "step-1.md", "step-2.md", "step-01.md", "step_3.md", "deep/step-1.md", "notes.txt"];
 const WORDS: [&str; 4] = ["alpha", "beta", "gamma", "omega"];
+
+/// Which file of the index.
+#[derive(Debug, Clone, Copy)]
+enum Of {
+    Plans,
+    Texts,
+}
 
 /// Something that an editor, a person or a version control does.
 #[derive(Debug, Clone)]
@@ -206,9 +231,9 @@ enum Edit {
     Swap(String, String),
     Delete(String),
     Link(String, String),
-    DeleteIndex,
-    /// Bytes of the index, at this part of it.
-    Damage(u16, u8),
+    DeleteIndex(Of),
+    /// Bytes of the file, at this part of it.
+    Damage(Of, u16, u8),
 }
 
 fn text() -> impl Strategy<Value = String> {
@@ -246,14 +271,18 @@ fn edit() -> impl Strategy<Value = Edit> {
         1 => path().prop_map(Edit::Delete),
         1 => plan().prop_map(Edit::Delete),
         1 => (path(), path()).prop_map(|(from, to)| Edit::Link(from, to)),
-        1 => Just(Edit::DeleteIndex),
-        2 => any::<(u16, u8)>().prop_map(|(at, byte)| Edit::Damage(at, byte)),
+        1 => select(&[Of::Plans, Of::Texts][..]).prop_map(Edit::DeleteIndex),
+        2 => (select(&[Of::Plans, Of::Texts][..]), any::<(u16, u8)>())
+            .prop_map(|(of, (at, byte))| Edit::Damage(of, at, byte)),
     ]
 }
 
 /// Does it as far as it can be done: an error of the file system is no edit.
 fn make(tree: &Tree, edit: &Edit) -> io::Result<()> {
-    let index = tree.path(".planwatch/index-v2.db");
+    let file = |of: &Of| match of {
+        Of::Plans => tree.path(".planwatch/index-v3.db"),
+        Of::Texts => tree.path(".planwatch/index-v3-texts.db"),
+    };
     match edit {
         Edit::Write(path, text) => tree.write(path, text),
         Edit::SameSize(path) => return same_size(&tree.path(path)),
@@ -274,14 +303,14 @@ fn make(tree: &Tree, edit: &Edit) -> io::Result<()> {
             if path.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? }
         }
         Edit::Link(at, to) => std::os::unix::fs::symlink(tree.path(to), tree.path(at))?,
-        Edit::DeleteIndex => fs::remove_file(index)?,
-        Edit::Damage(at, byte) => {
-            let mut bytes = fs::read(&index)?;
+        Edit::DeleteIndex(of) => fs::remove_file(file(of))?,
+        Edit::Damage(of, at, byte) => {
+            let mut bytes = fs::read(file(of))?;
             let at = usize::from(*at) * 7 % bytes.len().max(1);
             if let Some(it) = bytes.get_mut(at) {
                 *it ^= byte | 1;
             }
-            fs::write(index, bytes)?;
+            fs::write(file(of), bytes)?;
         }
     }
     Ok(())

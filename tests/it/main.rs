@@ -20,6 +20,7 @@ mod races;
 #[path = "../support/random.rs"]
 mod random;
 mod readme;
+mod searching;
 mod support;
 mod tidy;
 mod watching;

@@ -12,7 +12,7 @@ use super::files::{How, Looked, Walked, directory, look, walk, walk_named};
 use super::{parallel, scan_problems};
 use crate::disk::{PlanDir, Trouble};
 use crate::engine::context::{Context, Freshness, Notice, Reading};
-use crate::index::{Change, FileRow, Head, Index, IndexError, Key, Opened, Place, Snapshot};
+use crate::index::{Change, FileRow, Generation, Head, Index, IndexError, Key, Opened, Place, Snapshot};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::plan::problem::Problem;
@@ -49,8 +49,20 @@ pub(crate) struct Fresh {
 ///
 /// No file is looked at if somebody knows that the index holds what they say.
 pub(crate) fn fresh(context: &Context, wanted: Wanted) -> Fresh {
-    let mut index = kept_index(context);
-    match index.as_mut().and_then(|it| known(context, it, wanted)) {
+    let index = kept_index(context);
+    let told = index.as_ref().and_then(|_| told(context));
+    fresh_told(context, index, told, wanted)
+}
+
+/// As [`fresh`], where somebody has been asked already which commit is right.
+pub(super) fn fresh_told(
+    context: &Context,
+    mut index: Option<Index>,
+    told: Option<Generation>,
+    wanted: Wanted,
+) -> Fresh {
+    let known = |commit| known(context, index.as_mut()?, commit, wanted);
+    match told.and_then(known) {
         Some(found) => Fresh { index, ..found },
         None => fresh_in(context, index, wanted),
     }
@@ -60,10 +72,24 @@ pub(crate) fn fresh(context: &Context, wanted: Wanted) -> Fresh {
 /// into the index.
 pub(super) fn fresh_for_now(context: &Context) -> Fresh {
     let mut index = kept_index(context);
-    match index.as_mut().and_then(|it| known(context, it, Wanted::Plans)) {
+    let told = index.as_ref().and_then(|_| told(context));
+    match told.and_then(|it| known(context, index.as_mut()?, it, Wanted::Plans)) {
         Some(found) => Fresh { index, ..found },
         None => attempts(context, index, &Asked { wanted: Wanted::Plans, only: None, left: FEW }),
     }
+}
+
+/// Asks somebody who sees every change, if there is one, which commit of the index is right.
+pub(super) fn told(context: &Context) -> Option<Generation> {
+    match &context.freshness {
+        Freshness::KnownBy(witness) => witness.commit(),
+        Freshness::Unknown => None,
+    }
+}
+
+/// Returns whether this is a look at that commit.
+pub(super) fn is_commit(snapshot: &Snapshot<'_>, commit: Generation) -> bool {
+    snapshot.generation().is_ok_and(|it| it == Some(commit))
 }
 
 /// Looks at all files.
@@ -74,13 +100,8 @@ pub(crate) fn looked(context: &Context, wanted: Wanted) -> Fresh {
 /// Answers from the index if somebody knows that this very commit speaks of the files as they are.
 ///
 /// Whatever goes wrong here is found again by looking at the files.
-fn known(context: &Context, index: &mut Index, wanted: Wanted) -> Option<Fresh> {
-    let Freshness::KnownBy(witness) = &context.freshness else { return None };
-    let commit = witness.commit()?;
-    let snapshot = index.snapshot().ok()?;
-    if snapshot.generation().ok()? != Some(commit) {
-        return None;
-    }
+fn known(context: &Context, index: &mut Index, commit: Generation, wanted: Wanted) -> Option<Fresh> {
+    let snapshot = index.snapshot().ok().filter(|it| is_commit(it, commit))?;
     let heads = snapshot.heads().ok()?;
     let clock = OnceLock::new();
     // Words of another configuration would read the same files otherwise.

@@ -3,36 +3,86 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use super::files::{How, read_whole};
-use super::refresh::{Wanted, after, fresh, fresh_in};
-use super::{etag, parallel};
-use crate::engine::context::Context;
+use super::files::How;
+use super::fill::{body_of, fill};
+use super::refresh::{Wanted, after, fresh_in, fresh_told, is_commit, kept_index, told};
+use crate::engine::context::{Context, Notice};
 use crate::engine::error::Error;
 use crate::engine::knowledge;
 use crate::engine::search::Hit;
 use crate::engine::shape::last_activity;
-use crate::index::{Document, Index, IndexError, Key, Kind, Match, Place, Query, Snapshot, Texts, snippets};
-use crate::plan::read::body;
+use crate::index::{
+    Document, FullText, Generation, Index, IndexError, Kind, Match, Opened, Place, Query, Snapshot, Texts,
+    TextsLook, snippets,
+};
 use crate::plan::time::Time;
 
 /// Returns the best hits among the files as they are now, best first; only those that are not older than `since`.
 pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> Result<Vec<Hit>, Error> {
     let asked = Asked { context, query, since, records: knowledge::records(context) };
-    let mut index = fresh(context, Wanted::Nothing).index;
-    for _ in 0..2 {
-        let Some(it) = &mut index else { break };
-        match ask(&asked, it) {
+    let mut index = kept_index(context);
+    let dir = index.as_ref().and_then(|_| context.plans.index_dir());
+    let told = index.as_ref().and_then(|_| told(context));
+    let mut texts = dir.as_deref().and_then(|it| kept_texts(context, it));
+    if let (Some(index), Some(texts), Some(_)) = (&mut index, &mut texts, told)
+        && let Ok(hits) = ask(&asked, index, texts, told)
+    {
+        return Ok(hits);
+    }
+    // Whatever went wrong there is found again where the files are looked at.
+    let mut index = fresh_told(context, index, told, Wanted::Nothing).index;
+    for _ in 0..4 {
+        let (Some(now), Some(kept)) = (&mut index, &mut texts) else { break };
+        match ask(&asked, now, kept, None) {
             Ok(hits) => return Ok(hits),
-            Err(error) => {
+            Err(Trouble::Unknown) => break,
+            Err(Trouble::Texts(error)) => texts = texts_after(context, texts, &error),
+            Err(Trouble::Index(error)) => {
                 let another = after(context, index, &error);
                 index = another.and_then(|it| fresh_in(context, Some(it), Wanted::Nothing).index);
             }
         }
     }
+    in_memory(&asked)
+}
+
+/// Answers without anything kept.
+fn in_memory(asked: &Asked<'_>) -> Result<Vec<Hit>, Error> {
     let (memory, _) = Index::open(Place::Memory)?;
-    let filled = fresh_in(context, Some(memory), Wanted::Nothing).index;
+    let filled = fresh_in(asked.context, Some(memory), Wanted::Nothing).index;
     let mut memory = filled.ok_or_else(|| Error::from(IndexError::Full))?;
-    Ok(ask(&asked, &mut memory)?)
+    let (mut texts, _) = FullText::open(Place::Memory)?;
+    ask(asked, &mut memory, &mut texts, None).map_err(|it| match it {
+        Trouble::Index(error) | Trouble::Texts(error) => Error::from(error),
+        Trouble::Unknown => Error::from(IndexError::Busy),
+    })
+}
+
+fn kept_texts(context: &Context, dir: &Path) -> Option<FullText> {
+    match FullText::open(Place::Directory(dir)) {
+        Ok((texts, opened)) => {
+            if let Opened::Rebuilt { why } = opened {
+                (context.tell)(Notice::IndexRebuilt { why });
+            }
+            Some(texts)
+        }
+        Err(error) => {
+            (context.tell)(Notice::IndexInMemory { why: error.to_string() });
+            None
+        }
+    }
+}
+
+/// Says what is wrong with a full text, and makes another one in its place where that helps.
+fn texts_after(context: &Context, texts: Option<FullText>, error: &IndexError) -> Option<FullText> {
+    let (mut texts, why) = (texts?, error.to_string());
+    let is_damaged = matches!(error, IndexError::Damaged { .. });
+    if is_damaged && texts.reopen().is_ok() {
+        (context.tell)(Notice::IndexRebuilt { why });
+        return Some(texts);
+    }
+    (context.tell)(Notice::IndexInMemory { why });
+    None
 }
 
 struct Asked<'a> {
@@ -43,40 +93,86 @@ struct Asked<'a> {
     records: Vec<Record>,
 }
 
-fn ask(asked: &Asked<'_>, index: &mut Index) -> Result<Vec<Hit>, IndexError> {
-    let texts: Vec<_> = asked.records.iter().map(|it| it.texts.clone()).collect();
-    let state = index.snapshot()?.unsearched(&texts)?;
-    if !state.missing.is_empty() || state.has_gone {
-        fill(asked.context, index, &state.missing)?;
+/// Which of the two files did not answer.
+pub(super) enum Trouble {
+    Index(IndexError),
+    Texts(IndexError),
+    /// The index is not known to speak of the files as they are.
+    Unknown,
+}
+
+/// Words of another configuration would read the same files otherwise.
+fn reader(context: &Context) -> u64 {
+    let clock = OnceLock::new();
+    How::new(context, &clock).reader
+}
+
+/// Searches, once the full text holds what the index does: where it was filled from the same commit nothing is compared.
+///
+/// The index has just been brought up to date, or else it must be the commit that somebody told of.
+fn ask(
+    asked: &Asked<'_>,
+    index: &mut Index,
+    texts: &mut FullText,
+    told: Option<Generation>,
+) -> Result<Vec<Hit>, Trouble> {
+    let snapshot = index.snapshot().map_err(Trouble::Index)?;
+    if told.is_some_and(|it| !is_commit(&snapshot, it)) {
+        return Err(Trouble::Unknown);
     }
-    if !state.records.is_empty() || !state.gone_records.is_empty() {
-        index.write_texts(&mut state.records.into_iter(), &state.gone_records)?;
+    let reader = reader(asked.context);
+    let origin = snapshot.origin(reader).map_err(Trouble::Index)?;
+    let records = asked.texts();
+    let look = texts.look().map_err(Trouble::Texts)?;
+    let is_filled = match &origin {
+        Some(it) => look.is_filled_from(it).map_err(Trouble::Texts)?,
+        None => false,
+    };
+    let heads = if is_filled { None } else { Some(snapshot.heads().map_err(Trouble::Index)?) };
+    if told.is_some() && heads.iter().flatten().any(|it| it.reader() != reader) {
+        return Err(Trouble::Unknown);
     }
+    let state = look.unsearched(heads.as_deref(), &records).map_err(Trouble::Texts)?;
+    if is_filled && state.is_nothing() {
+        return found(asked, &snapshot, &look);
+    }
+    let seen = look.seen().map_err(Trouble::Texts)?;
+    drop(look);
+    fill(asked.context, &snapshot, texts, &state, seen, origin.as_ref())?;
+    let look = texts.look().map_err(Trouble::Texts)?;
+    found(asked, &snapshot, &look)
+}
+
+/// Searches, and makes something to be shown of the best matches.
+fn found(asked: &Asked<'_>, snapshot: &Snapshot<'_>, look: &TextsLook<'_>) -> Result<Vec<Hit>, Trouble> {
     // What is too old may be among the best, so all are looked at until there are enough.
     let limit = if asked.since.is_some() { usize::MAX } else { asked.query.limit };
     let query = Query { limit, ..asked.query.clone() };
-    let snapshot = index.snapshot()?;
+    let matches = look.search(&query).map_err(Trouble::Texts)?;
     let mut found = Vec::new();
-    for it in snapshot.search(&query)? {
+    for it in matches {
         if found.len() >= asked.query.limit {
             break;
         }
-        found.extend(shown(asked, &snapshot, &it)?);
+        found.extend(shown(asked, snapshot, &it).map_err(Trouble::Index)?);
     }
-    let (mut hits, documents): (Vec<Hit>, Vec<Document>) = found.into_iter().unzip();
-    for (hit, snippet) in hits.iter_mut().zip(snippets(&query, &documents)?) {
+    let (mut hits, documents): (Vec<_>, Vec<_>) =
+        found.into_iter().map(|it| ((it.hit, it.is_whole), it.document)).unzip();
+    let snippets = snippets(&query, &documents).map_err(Trouble::Texts)?;
+    if hits.iter().zip(&snippets).any(|((_, is_whole), snippet)| *is_whole && snippet.is_none()) {
+        look.doubt().map_err(Trouble::Texts)?;
+    }
+    for ((hit, _), snippet) in hits.iter_mut().zip(snippets) {
         hit.snippet = snippet.unwrap_or_else(|| hit.title.clone());
     }
-    Ok(hits)
+    Ok(hits.into_iter().map(|(hit, _)| hit).collect())
 }
 
-fn fill(context: &Context, index: &mut Index, missing: &[Key]) -> Result<(), IndexError> {
-    let clock = OnceLock::new();
-    let how = How::new(context, &clock);
-    let read = |key: &Key| read_whole(how, key).map(|(packed, plan)| Texts::new(&packed, &plan));
-    parallel::each(missing, read, |texts| index.write_texts(&mut texts.flatten(), &[]))
+impl Asked<'_> {
+    fn texts(&self) -> Vec<Texts> {
+        self.records.iter().map(|it| it.texts.clone()).collect()
+    }
 }
-
 /// A decision or an insight as it is found.
 pub(crate) struct Record {
     pub(crate) texts: Texts,
@@ -85,16 +181,24 @@ pub(crate) struct Record {
     pub(crate) at: Option<Time>,
 }
 
+/// A match as it is going to be shown.
+struct Shown {
+    hit: Hit,
+    document: Document,
+    /// Its text is the one that was searched.
+    is_whole: bool,
+}
+
 /// Finds what a match is of; none if it has gone since, or is too old. The text comes from the file.
-fn shown(
-    asked: &Asked<'_>,
-    snapshot: &Snapshot<'_>,
-    found: &Match,
-) -> Result<Option<(Hit, Document)>, IndexError> {
+fn shown(asked: &Asked<'_>, snapshot: &Snapshot<'_>, found: &Match) -> Result<Option<Shown>, IndexError> {
     let is_wanted = |at: Option<Time>| asked.since.is_none_or(|since| at.is_some_and(|at| at >= since));
     if found.key.name.contains('/') {
         let record = asked.records.iter().find(|it| *it.texts.key() == found.key && is_wanted(it.at));
-        return Ok(record.map(|it| (Hit { rank: found.rank, ..it.hit.clone() }, it.document.clone())));
+        return Ok(record.map(|it| Shown {
+            hit: Hit { rank: found.rank, ..it.hit.clone() },
+            document: it.document.clone(),
+            is_whole: true,
+        }));
     }
     let heads = snapshot.heads_named(&found.key.name)?;
     let Some(head) = heads.iter().find(|it| it.key == found.key) else { return Ok(None) };
@@ -114,19 +218,17 @@ fn shown(
         if !is_wanted(last_activity(&plan).map(|(at, _)| at)) {
             return Ok(None);
         }
-        plan.body = text_of(context, &plan.path, plan.etag.as_deref());
+        let body = body_of(context, &plan.path, plan.etag.as_deref());
+        let is_whole = body.is_some();
+        plan.body = body.unwrap_or_default();
         let hit = hit(Kind::Plan, plan.id.to_string(), &plan.title, &plan.path);
-        return Ok(Some((hit, Document::of_plan(&plan))));
+        return Ok(Some(Shown { hit, document: Document::of_plan(&plan), is_whole }));
     };
     let step = plan.steps.get_mut(place).filter(|it| is_wanted(it.last_activity().map(|(at, _)| at)));
     let Some(step) = step else { return Ok(None) };
-    step.body = text_of(context, &step.path, step.etag.as_deref());
-    Ok(Some((hit(Kind::Step, step.id.to_string(), &step.title, &step.path), Document::of_step(step))))
-}
-
-/// The text below the front matter; nothing if the file is not what it was.
-fn text_of(context: &Context, path: &str, hash: Option<&str>) -> String {
-    let read = context.plans.read(Path::new(path)).ok();
-    let bytes = read.map(|it| it.bytes).filter(|it| Some(etag(it).as_str()) == hash);
-    bytes.map(|it| body(path, &it)).unwrap_or_default()
+    let body = body_of(context, &step.path, step.etag.as_deref());
+    let is_whole = body.is_some();
+    step.body = body.unwrap_or_default();
+    let hit = hit(Kind::Step, step.id.to_string(), &step.title, &step.path);
+    Ok(Some(Shown { hit, document: Document::of_step(step), is_whole }))
 }

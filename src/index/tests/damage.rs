@@ -10,15 +10,12 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::arbitrary;
-use crate::index::{
-    Change, FileRow, Head, Index, IndexError, Key, Match, Opened, Packed, Place, Query, Scope, Stamp, Texts,
-    Unsearched,
-};
+use crate::index::{Change, FileRow, Head, Index, IndexError, Key, Opened, Packed, Place, Stamp};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 
 /// A few plans, always the same, each with this word in its title and body.
-fn plans(word: &str) -> Vec<Plan> {
+pub(super) fn plans(word: &str) -> Vec<Plan> {
     let mut runner = TestRunner::deterministic();
     let tree = arbitrary::plan().new_tree(&mut runner).expect("plans can be made");
     let plan = |n: u32| Plan {
@@ -35,17 +32,15 @@ fn files(word: &str) -> Vec<FileRow> {
     vec![FileRow::new("plan.md", Stamp::new(1, 2, 3, 4, 5), word, 9)]
 }
 
-fn packed(word: &str) -> impl Iterator<Item = Packed> {
+pub(super) fn packed(word: &str) -> impl Iterator<Item = Packed> {
     let key = |it: &Plan| Key { is_archived: it.is_archived, name: it.id.to_string() };
     let word = word.to_owned();
     plans(&word).into_iter().map(move |it| Packed::new(key(&it), 1, &files(&word), &it))
 }
 
-/// Puts plans and their texts in.
+/// Puts plans in.
 fn fill(index: &mut Index, word: &str) -> Result<(), IndexError> {
-    index.write(&mut packed(word).map(Change::Put))?;
-    let plans = plans(word);
-    index.write_texts(&mut packed(word).zip(&plans).map(|(packed, plan)| Texts::new(&packed, plan)), &[])
+    index.write(&mut packed(word).map(Change::Put))
 }
 
 fn open(dir: &Path) -> (Index, Opened) {
@@ -61,7 +56,7 @@ fn with_index(word: &str) -> TempDir {
 }
 
 fn file(dir: &Path) -> PathBuf {
-    dir.join("index-v2.db")
+    dir.join("index-v3.db")
 }
 
 /// All that can be asked of an index.
@@ -69,8 +64,6 @@ fn file(dir: &Path) -> PathBuf {
 struct Answers {
     files: Vec<Vec<FileRow>>,
     plans: Vec<Plan>,
-    found: Vec<Match>,
-    unsearched: Unsearched,
 }
 
 fn ask(index: &Index) -> Result<Answers, IndexError> {
@@ -78,8 +71,7 @@ fn ask(index: &Index) -> Result<Answers, IndexError> {
     let mut heads = seen.heads()?;
     heads.sort_by(|a, b| a.key.cmp(&b.key));
     let files = heads.iter().map(Head::files).collect::<Result<_, _>>()?;
-    let found = seen.search(&Query { scope: Scope::All, ..Query::new("more") })?;
-    Ok(Answers { files, plans: seen.load()?, found, unsearched: seen.unsearched(&[])? })
+    Ok(Answers { files, plans: seen.load()? })
 }
 
 fn sound(index: &Index) -> Answers {
@@ -106,7 +98,6 @@ fn check_mended(mut index: Index, dir: &Path) {
     let expected = sound(&index);
     let plans = plans("mended").into_iter().map(arbitrary::without_bodies);
     assert_eq!(expected.plans, plans.collect::<Vec<_>>());
-    assert_eq!(expected.unsearched, Unsearched::default());
     drop(index);
     let (index, opened) = open(dir);
     assert_eq!((opened, sound(&index)), (Opened::Kept, expected));
@@ -118,9 +109,6 @@ fn check_true(answers: &Answers, expected: &Answers, round: impl std::fmt::Debug
     let is_put = |it: &Plan| expected.plans.contains(it);
     assert!(answers.plans.iter().all(is_put), "{round:?}: {answers:?}");
     assert!(answers.files.iter().all(|it| expected.files.contains(it)), "{round:?}: {answers:?}");
-    assert_eq!(answers.found, expected.found, "{round:?}");
-    assert_eq!(answers.unsearched.missing, [], "{round:?}");
-    assert_eq!(answers.unsearched.has_gone, answers.plans.len() < expected.plans.len(), "{round:?}");
 }
 
 #[test]
@@ -132,14 +120,14 @@ fn an_index_is_kept_from_one_opening_to_the_next() {
 }
 
 /// Numbers that look random and are the same in every run (SplitMix64, Steele et al., OOPSLA 2014).
-fn random(state: &mut u64) -> u64 {
+pub(super) fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
 }
 
-fn overwrite(path: &Path, at: u64, bytes: &[u8]) {
+pub(super) fn overwrite(path: &Path, at: u64, bytes: &[u8]) {
     let mut file = OpenOptions::new().write(true).open(path).expect("it is there");
     file.seek(SeekFrom::Start(at)).expect("it can be sought");
     file.write_all(bytes).expect("it can be written");
@@ -202,22 +190,22 @@ fn what_is_no_index_is_moved_aside_once() {
         let (index, opened) = open(dir.path());
         assert!(matches!(opened, Opened::Rebuilt { .. }), "{opened:?}");
         assert_eq!(sound(&index), empty());
-        assert_eq!(content(&dir.path().join("index-v2.db.bad")), text.as_bytes());
+        assert_eq!(content(&dir.path().join("index-v3.db.bad")), text.as_bytes());
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the test makes the damage that planwatch never would")]
-fn overwrite_all(path: &Path, bytes: &[u8]) {
+pub(super) fn overwrite_all(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).expect("there is room");
 }
 
 #[expect(clippy::disallowed_methods, reason = "a plain file of the test's own")]
-fn content(path: &Path) -> Vec<u8> {
+pub(super) fn content(path: &Path) -> Vec<u8> {
     fs::read(path).expect("it is there")
 }
 
 #[expect(clippy::disallowed_methods, reason = "the test deletes as a user would")]
-fn delete(path: &Path) {
+pub(super) fn delete(path: &Path) {
     fs::remove_file(path).expect("it is there");
 }
 
@@ -269,9 +257,6 @@ fn rows_that_nobody_wrote_are_found() {
     check_found("UPDATE plan SET head = x'00' WHERE name = 'plan-3'");
     check_found("UPDATE plan_data SET data = (SELECT max(data) FROM plan_data) WHERE id = 3");
     check_found("DELETE FROM plan_data WHERE id = 3");
-    check_found("UPDATE searched SET name = 'plan-9' WHERE name = 'plan-3'");
-    check_found("UPDATE search_docsize SET sz = x'01010101' WHERE id = 1");
-    check_found("DELETE FROM meta WHERE key = 'sum of search_data'");
 }
 
 #[test]
@@ -333,9 +318,12 @@ fn a_full_disk_changes_nothing() {
     let dir = with_index("old");
     let mut index = open(dir.path()).0;
     let before = sound(&index);
-    let pages: i64 =
-        index.connection.pragma_query_value(None, "page_count", |row| row.get(0)).expect("it has pages");
-    index.connection.pragma_update(None, "max_page_count", pages).expect("it can be set");
+    let pages: i64 = index
+        .store
+        .connection
+        .pragma_query_value(None, "page_count", |row| row.get(0))
+        .expect("it has pages");
+    index.store.connection.pragma_update(None, "max_page_count", pages).expect("it can be set");
     let much = "much ".repeat(50_000);
     assert_eq!(fill(&mut index, &much).expect_err("there is no room").code(), "index-full");
     assert_eq!(sound(&index), before);
@@ -346,9 +334,9 @@ fn a_writer_that_dies_leaves_the_index_as_it_was() {
     let dir = with_index("old");
     let (mut dying, index) = (open(dir.path()).0, open(dir.path()).0);
     let before = sound(&index);
-    let died = dying.put(|transaction| {
+    let died = dying.store.put(|transaction| {
         super::super::write::write(transaction, &mut packed("new").map(Change::Put))?;
-        Err(IndexError::Busy)
+        Err::<(), _>(IndexError::Busy)
     });
     assert_eq!(died.expect_err("it died").code(), "index-busy");
     drop(dying);
@@ -363,7 +351,7 @@ fn a_log_that_a_crash_left_is_read() {
     fill(&mut index, "new").expect("they fit");
     let expected = sound(&index);
     for end in ["", "-wal"] {
-        let name = format!("index-v2.db{end}");
+        let name = format!("index-v3.db{end}");
         fs::copy(dir.path().join(&name), crashed.path().join(&name)).expect("there is room");
     }
     let (index, opened) = open(crashed.path());

@@ -5,3 +5,4 @@ mod damage;
 mod query;
 mod round_trip;
 mod sample;
+mod texts;

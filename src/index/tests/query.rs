@@ -5,7 +5,9 @@ use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
 use super::sample;
-use crate::index::{Change, Document, Index, Kind, MATCH_END, MATCH_START, Place, Query, Scope, snippets};
+use crate::index::{
+    Document, FullText, Index, Kind, MATCH_END, MATCH_START, Place, Query, Scope, Seen, snippets,
+};
 
 fn ids(query: &Query) -> Vec<String> {
     sample::ids(&mut sample::index(), &sample::plans(), query)
@@ -79,7 +81,7 @@ fn kind_scope_and_limit_are_kept() {
     assert_eq!(ids(&Query { limit: 0, ..login.clone() }), [""; 0]);
     let mut index = sample::index();
     let all = Query { scope: Scope::All, ..login };
-    let all = index.snapshot().expect("it is readable").search(&all).expect("any text is a query");
+    let all = index.look().expect("it is readable").search(&all).expect("any text is a query");
     let archived: Vec<_> = all.iter().filter(|it| it.key.is_archived).map(|it| it.place).collect();
     assert_eq!((archived, all.len()), (vec![Some(0)], 3));
 }
@@ -97,7 +99,7 @@ fn snippets_are_one_line_with_every_match_marked() {
 
 #[test]
 fn the_order_is_that_of_ids_where_ranks_are_equal() {
-    let mut index = Index::open(Place::Memory).expect("there is memory").0;
+    let mut index = FullText::open(Place::Memory).expect("there is memory").0;
     let twin = |it: &str| crate::plan::model::Plan {
         id: crate::plan::id::PlanId::new(it),
         ..sample::plans().swap_remove(2)
@@ -118,16 +120,19 @@ fn texts_put_again_or_gone_leave_nothing_behind() {
     plans[0].steps[1].body = "It is of oak".to_owned();
     sample::fill(&mut index, &plans);
     let gone = sample::packed(&plans.remove(3)).head.key;
-    index.write(&mut [Change::Remove(gone)].into_iter()).expect("it is there");
-    let state = index.snapshot().expect("it is readable").unsearched(&[]).expect("it is sound");
-    assert_eq!((state.missing, state.has_gone), (Vec::new(), true));
-    index.write_texts(&mut std::iter::empty(), &[]).expect("there is room");
+    let heads: Vec<_> = plans.iter().map(|it| sample::packed(it).head).collect();
+    let look = index.look().expect("it is readable");
+    let state = look.unsearched(Some(&heads), &[]).expect("it is sound");
+    assert_eq!((state.missing, &state.gone), (Vec::new(), &vec![gone]));
+    drop(look);
+    let put = index.write(&mut std::iter::empty(), &state.gone, Seen::default(), &mut || None);
+    put.expect("there is room");
     assert_eq!(sample::ids(&mut index, &plans, &old), ["feature-auth"]);
-    let mut fresh = Index::open(Place::Memory).expect("there is memory").0;
+    let mut fresh = FullText::open(Place::Memory).expect("there is memory").0;
     sample::fill(&mut fresh, &plans);
-    let all = |index: &mut Index| {
+    let all = |index: &mut FullText| {
         let query = Query { limit: 99, ..Query::new("t") };
-        index.snapshot().expect("it is readable").search(&query).expect("any text is a query")
+        index.look().expect("it is readable").search(&query).expect("any text is a query")
     };
     assert_eq!(all(&mut index), all(&mut fresh), "ranks are those of a new index");
 }
@@ -140,7 +145,7 @@ fn any_text_is_a_query() {
         "[a-z\"\\-*():^{}+ \0]{0,20}|.{0,40}".prop_map(|it| Query { scope: Scope::All, ..Query::new(it) });
     let found = TestRunner::new(ProptestConfig::with_cases(512)).run(&texts, |query| {
         let mut index = index.borrow_mut();
-        let hits = index.snapshot().and_then(|it| it.search(&query));
+        let hits = index.look().and_then(|it| it.search(&query));
         hits.map_err(|it| TestCaseError::fail(it.to_string()))?;
         let found = snippets(&query, &documents).map_err(|it| TestCaseError::fail(it.to_string()))?;
         for snippet in found.into_iter().flatten() {
@@ -300,8 +305,8 @@ fn wrong_queries_are_explained_in_sqlites_words() {
 
 #[test]
 fn a_connection_reads_only_between_writes() {
-    let index = sample::index();
-    let error = index.connection.execute("DELETE FROM plan", []).expect_err("it is read only");
+    let index = Index::open(Place::Memory).expect("there is memory").0;
+    let error = index.store.connection.execute("DELETE FROM plan", []).expect_err("it is read only");
     assert!(error.to_string().contains("readonly"), "{error}");
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::index::{
-    Change, FileRow, Index, IndexError, Key, Knowledge, Match, Packed, Place, Query, Stamp, Table, Texts,
+    FileRow, FullText, IndexError, Key, Knowledge, Match, Packed, Place, Query, Seen, Stamp, Table, Texts,
 };
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Order, Plan, PlanKind, Step};
@@ -14,19 +14,17 @@ use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Stated, StepStatus};
 use crate::plan::{decision, insight, script};
 
-/// An index in memory that holds [`plans`], their texts too.
-pub(super) fn index() -> Index {
-    let mut index = Index::open(Place::Memory).expect("there is memory").0;
-    fill(&mut index, &plans());
-    index
+/// A full text in memory that holds those of [`plans`].
+pub(super) fn index() -> FullText {
+    let mut texts = FullText::open(Place::Memory).expect("there is memory").0;
+    fill(&mut texts, &plans());
+    texts
 }
 
-/// Puts plans and their texts in.
-pub(super) fn fill(index: &mut Index, plans: &[Plan]) {
-    let packed: Vec<_> = plans.iter().map(packed).collect();
-    index.write(&mut packed.iter().cloned().map(Change::Put)).expect("they fit");
-    let mut texts = packed.iter().zip(plans).map(|(packed, plan)| Texts::new(packed, plan));
-    index.write_texts(&mut texts, &[]).expect("they fit");
+/// Puts the texts of plans in.
+pub(super) fn fill(index: &mut FullText, plans: &[Plan]) {
+    let mut texts = plans.iter().map(|plan| Texts::new(&packed(plan), plan));
+    index.write(&mut texts, &[], Seen::default(), &mut || None).expect("they fit");
 }
 
 pub(super) fn packed(plan: &Plan) -> Packed {
@@ -76,8 +74,8 @@ fn knowledge() -> Knowledge {
 }
 
 /// The ids of what a query finds among these plans, best first.
-pub(super) fn ids(index: &mut Index, plans: &[Plan], query: &Query) -> Vec<String> {
-    let found = index.snapshot().expect("it is readable").search(query).expect("any text is a query");
+pub(super) fn ids(index: &mut FullText, plans: &[Plan], query: &Query) -> Vec<String> {
+    let found = index.look().expect("it is readable").search(query).expect("any text is a query");
     let id = |it: &Match| {
         let is_it = |plan: &&Plan| plan.id.as_str() == it.key.name && plan.is_archived == it.key.is_archived;
         let plan = plans.iter().find(is_it).expect("it is a plan");

@@ -1,0 +1,96 @@
+//! Remembers, beside the full text's file, the stamps with which the whole file was last found to be what was written.
+//!
+//! Reading all of it takes a hundred times as long as a search. So it is read again only if the file is not the one
+//! that was found whole: any writing moves its time. A stamp that is as young as the moment it is noted could stay when
+//! the file changes once more (see freshness.rs), so the file's time is first set back, and then only no writing at all
+//! leaves it there.
+//!
+//! What is noted here is never believed by itself: it ends in a hash of itself, and without it all is read.
+
+use std::io::{Read, Write};
+use std::path::Path;
+
+use crate::index::error::IndexError;
+use crate::index::file::IndexFile;
+
+/// How far back the time is set, in seconds: further than the coarsest stamps, those of FAT, are apart.
+#[cfg(unix)]
+const BACK: i64 = 10;
+
+/// A file's stamps as bytes; none where the system has too few of them, or there is no file.
+pub(super) type Stamps = Vec<u8>;
+
+/// Returns whether the file is the one that was noted. The caller holds a lock that keeps other processes from writing.
+pub(super) fn is_noted(file: &IndexFile) -> bool {
+    let Some(stamps) = stamps(&file.path()) else { return false };
+    noted(file).is_some_and(|it| it == stamps)
+}
+
+/// Notes that the file is whole. The caller holds a lock that keeps other processes from writing.
+///
+/// If it cannot be noted all is read again the next time.
+pub(super) fn note(file: &IndexFile) {
+    let path = file.path();
+    if set_back(&path).is_none() {
+        return;
+    }
+    let Some(stamps) = stamps(&path) else { return };
+    write(file, &stamps).ok();
+}
+
+/// Has all of it read again the next time.
+pub(super) fn forget(file: &IndexFile) {
+    write(file, &[]).ok();
+}
+
+fn write(file: &IndexFile, stamps: &[u8]) -> Result<(), IndexError> {
+    let unwritable = |source| IndexError::unwritable(file.dir(), source);
+    let mut bytes = stamps.to_vec();
+    bytes.extend(blake3::hash(stamps).as_bytes());
+    // Two processes that write at once leave what is no proof of anything.
+    std::fs::File::create(file.named(END)).and_then(|mut it| it.write_all(&bytes)).map_err(unwritable)
+}
+
+const END: &str = ".proved";
+
+fn noted(file: &IndexFile) -> Option<Stamps> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(file.named(END)).ok()?.take(1024).read_to_end(&mut bytes).ok()?;
+    let (stamps, hash) = bytes.split_at_checked(bytes.len().checked_sub(blake3::OUT_LEN)?)?;
+    (blake3::hash(stamps).as_bytes() == hash).then(|| stamps.to_vec())
+}
+
+#[cfg(unix)]
+pub(super) fn stamps(path: &Path) -> Option<Stamps> {
+    use std::os::unix::fs::MetadataExt;
+    let it = std::fs::symlink_metadata(path).ok()?;
+    let times = [it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec()];
+    let others = [it.len(), it.ino(), it.dev()];
+    let times = times.into_iter().flat_map(i64::to_le_bytes);
+    Some(times.chain(others.into_iter().flat_map(u64::to_le_bytes)).collect())
+}
+
+/// Sets the time by the file's name: to open the file and close it would give up SQLite's locks on it.
+#[cfg(unix)]
+fn set_back(path: &Path) -> Option<()> {
+    use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
+    use std::os::unix::fs::MetadataExt;
+    let it = std::fs::symlink_metadata(path).ok()?;
+    let at = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
+    let times = Timestamps {
+        last_access: at(0, UTIME_OMIT),
+        last_modification: at(it.mtime().checked_sub(BACK)?, it.mtime_nsec()),
+    };
+    utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).ok()
+}
+
+/// Elsewhere all is read each time.
+#[cfg(not(unix))]
+fn stamps(_path: &Path) -> Option<Stamps> {
+    None
+}
+
+#[cfg(not(unix))]
+fn set_back(_path: &Path) -> Option<()> {
+    None
+}

@@ -1,0 +1,198 @@
+//! A SQLite file that can be made again: opened, written all or nothing, and given up for a new one where it is damaged.
+
+use std::cell::Cell;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+
+use crate::index::error::IndexError;
+use crate::index::file::{Identity, IndexFile};
+use crate::index::schema::{self, Content, Found};
+use crate::index::{Opened, Place};
+
+/// An open file, or a database in memory.
+#[derive(Debug)]
+pub(super) struct Store {
+    content: Content,
+    pub(super) connection: Connection,
+    /// The file, and what it was when it was opened; none in memory.
+    file: Option<(IndexFile, Option<Identity>)>,
+    /// Whether an answer met damage.
+    pub(super) is_damaged: Cell<bool>,
+}
+
+/// How long another process's writing is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Store {
+    /// Opens what is at a place; whatever cannot be used there gives way to a new one.
+    pub(super) fn open(place: Place<'_>, content: Content) -> Result<(Self, Opened), IndexError> {
+        let Place::Directory(dir) = place else { return Ok((Self::in_memory(content)?, Opened::Made)) };
+        let file = IndexFile::in_dir(dir, content);
+        let opened = match Self::kept(&file, content) {
+            Ok(Some(store)) => Ok((store, Opened::Kept)),
+            // Unwritable may be a file that another process is moving aside.
+            Ok(None) | Err(IndexError::Damaged { .. } | IndexError::Unwritable { .. }) => {
+                Self::make(&file, content)
+            }
+            Err(error) => Err(error),
+        };
+        opened.map_err(|error| error.in_dir(dir))
+    }
+
+    fn in_memory(content: Content) -> Result<Self, IndexError> {
+        let mut connection = configured(Connection::open_in_memory()?)?;
+        schema::ensure(&mut connection, content)?;
+        Self::of(connection, content, None)
+    }
+
+    /// Opens a file that has its schema already; none if there is none yet.
+    fn kept(file: &IndexFile, content: Content) -> Result<Option<Self>, IndexError> {
+        let Some(identity) = file.identity() else { return Ok(None) };
+        if !file.is_plain() {
+            return Err(IndexError::damaged("its name is taken by something that is not a file"));
+        }
+        let connection = configured(connect(file, OpenFlags::empty())?)?;
+        let journal: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+        if journal != content.journal() || schema::look_at(&connection)? == Found::Empty {
+            return Ok(None);
+        }
+        Self::of(connection, content, Some((file.clone(), Some(identity)))).map(Some)
+    }
+
+    /// Makes a new file where there is none or one that is no good.
+    ///
+    /// One process at a time: SQLite does not wait where two switch a file to its write-ahead log, and two that see
+    /// the same damage would move each other's new file away.
+    fn make(file: &IndexFile, content: Content) -> Result<(Self, Opened), IndexError> {
+        let _lock = file.lock()?;
+        let why = match Self::kept(file, content) {
+            Ok(Some(store)) => return Ok((store, Opened::Kept)),
+            Err(IndexError::Damaged { what }) => Some(what),
+            Ok(None) => None,
+            Err(error) => return Err(error),
+        };
+        if why.is_some() {
+            file.move_aside()?;
+        }
+        let mut connection = configured(connect(file, OpenFlags::SQLITE_OPEN_CREATE)?)?;
+        // Where a file system has no shared memory SQLite stays with its rollback journal, which is as safe.
+        connection.pragma_update_and_check(None, "journal_mode", content.journal(), |_| Ok(()))?;
+        let found = schema::ensure(&mut connection, content).map_err(|error| match error {
+            // What a new file cannot mend is the place's fault.
+            IndexError::Damaged { what } => IndexError::unwritable(file.dir(), io::Error::other(what)),
+            error => error,
+        })?;
+        let opened = match (why, found) {
+            (Some(why), _) => Opened::Rebuilt { why },
+            (None, Found::Sound) => Opened::Kept,
+            (None, Found::Empty) => Opened::Made,
+        };
+        Ok((Self::of(connection, content, Some((file.clone(), file.identity())))?, opened))
+    }
+
+    fn of(
+        connection: Connection,
+        content: Content,
+        file: Option<(IndexFile, Option<Identity>)>,
+    ) -> Result<Self, IndexError> {
+        read_only(&connection, true)?;
+        Ok(Self { content, connection, file, is_damaged: Cell::new(false) })
+    }
+
+    /// The file that is open; none in memory.
+    pub(super) fn file(&self) -> Option<&IndexFile> {
+        self.file.as_ref().map(|(file, _)| file)
+    }
+
+    /// Remembers damage, into which nothing may be written.
+    pub(super) fn noted<T>(&self, answer: Result<T, IndexError>) -> Result<T, IndexError> {
+        if matches!(answer, Err(IndexError::Damaged { .. })) {
+            self.is_damaged.set(true);
+        }
+        answer
+    }
+
+    /// Makes changes: all or, on an error, none.
+    ///
+    /// A file that was deleted or replaced since it was opened gives way to the new one.
+    pub(super) fn put<T>(
+        &mut self,
+        put: impl FnOnce(&Transaction<'_>) -> Result<T, IndexError>,
+    ) -> Result<T, IndexError> {
+        self.ready()?;
+        read_only(&self.connection, false)?;
+        let written = self.in_transaction(put);
+        let written = self.noted(written);
+        read_only(&self.connection, true)?;
+        let dir = self.file().map_or(Path::new(""), IndexFile::dir);
+        written.map_err(|error| error.in_dir(dir))
+    }
+
+    /// Opens the file again that has the name now; damage is never written into.
+    pub(super) fn ready(&mut self) -> Result<(), IndexError> {
+        if self.is_damaged.get() {
+            return Err(IndexError::damaged("nothing is written into it"));
+        }
+        if self.file.as_ref().is_some_and(|(file, opened)| file.identity() != *opened) {
+            self.reopen()?;
+        }
+        Ok(())
+    }
+
+    /// At once a writer's, because one that becomes a writer after it has read fails without waiting.
+    fn in_transaction<T>(
+        &mut self,
+        put: impl FnOnce(&Transaction<'_>) -> Result<T, IndexError>,
+    ) -> Result<T, IndexError> {
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let made = put(&transaction)?;
+        transaction.commit()?;
+        Ok(made)
+    }
+
+    /// Opens the place again, with a new file if this one is damaged.
+    pub(super) fn reopen(&mut self) -> Result<(), IndexError> {
+        // The file is closed before it is moved; if there is no other, this goes on in memory.
+        let memory = Self::in_memory(self.content)?;
+        let Self { content, connection, file, is_damaged } = std::mem::replace(self, memory);
+        drop(connection);
+        let Some((file, opened)) = file else { return Ok(()) };
+        if is_damaged.get() {
+            let _lock = file.lock()?;
+            // Another process may have been quicker.
+            if file.identity() == opened {
+                file.move_aside()?;
+            }
+        }
+        *self = Self::open(Place::Directory(file.dir()), content)?.0;
+        Ok(())
+    }
+}
+
+fn connect(file: &IndexFile, more: OpenFlags) -> Result<Connection, IndexError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
+    Ok(Connection::open_with_flags(file.path(), flags)?)
+}
+
+/// Makes the settings that a connection, not the file, keeps.
+pub(super) fn configured(connection: Connection) -> Result<Connection, IndexError> {
+    connection.busy_timeout(PATIENCE)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    // A power cut may tear the file; rows that it tore do not prove themselves, and the files are still there.
+    connection.pragma_update(None, "synchronous", "OFF")?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "mmap_size", 0)?;
+    connection.pragma_update(None, "journal_size_limit", 4 << 20)?;
+    Ok(connection)
+}
+
+/// Between writes a connection can only read, whatever statement comes.
+pub(super) fn read_only(connection: &Connection, is_on: bool) -> Result<(), IndexError> {
+    Ok(connection.pragma_update(None, "query_only", is_on)?)
+}

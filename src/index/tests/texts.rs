@@ -1,0 +1,286 @@
+//! The full text: from which rows it was filled, and damage of its file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::damage::{content, delete, overwrite, overwrite_all, packed, plans, random};
+use crate::index::file::IndexFile;
+use crate::index::schema::Content;
+use crate::index::{
+    Change, FullText, Head, Index, IndexError, Key, Match, Opened, Origin, Place, Query, Scope, Seen, Texts,
+    proof, sums,
+};
+
+fn open(dir: &Path) -> (FullText, Opened) {
+    FullText::open(Place::Directory(dir)).expect("the directory can be written")
+}
+
+fn texts(word: &str) -> Vec<Texts> {
+    packed(word).zip(plans(word)).map(|(packed, plan)| Texts::new(&packed, &plan)).collect()
+}
+
+fn heads(word: &str) -> Vec<Head> {
+    packed(word).map(|it| it.head).collect()
+}
+
+fn put(index: &mut FullText, texts: Vec<Texts>, gone: &[Key]) -> Result<(), IndexError> {
+    index.write(&mut texts.into_iter(), gone, Seen::default(), &mut || None)
+}
+
+/// A directory with a closed full text of the plans of this word.
+fn with_texts(word: &str) -> TempDir {
+    let dir = tempfile::tempdir().expect("there is room");
+    put(&mut open(dir.path()).0, texts(word), &[]).expect("they fit");
+    dir
+}
+
+fn file(dir: &Path) -> PathBuf {
+    dir.join("index-v3-texts.db")
+}
+
+fn index_file(dir: &Path) -> IndexFile {
+    IndexFile::in_dir(dir, Content::Texts)
+}
+
+/// All that can be asked: what is found, and what is not the texts of the plans of this word.
+fn ask(index: &FullText, word: &str) -> Result<(Vec<Match>, Vec<Key>), IndexError> {
+    let look = index.looked()?;
+    let found = look.search(&Query { scope: Scope::All, ..Query::new("more") })?;
+    let heads = heads(word);
+    let state = look.unsearched(Some(&heads), &[])?;
+    Ok((found, state.missing.iter().map(|it| it.key.clone()).chain(state.gone).collect()))
+}
+
+#[track_caller]
+fn check_mended(mut index: FullText, dir: &Path) {
+    let filled = put(&mut index, texts("mended"), &[]).and_then(|()| ask(&index, "mended").map(drop));
+    if filled.is_err() {
+        index.reopen().expect("it gives way to a new one");
+        put(&mut index, texts("mended"), &[]).expect("it is new");
+    }
+    let expected = ask(&index, "mended").expect("it is sound");
+    assert_eq!(expected.1, []);
+    drop(index);
+    let (index, opened) = open(dir);
+    assert_eq!((opened, ask(&index, "mended").expect("it is sound")), (Opened::Kept, expected));
+}
+
+fn copy_of(whole: &Path) -> TempDir {
+    let dir = tempfile::tempdir().expect("there is room");
+    for name in ["index-v3-texts.db", "index-v3-texts.db.proved"] {
+        fs::copy(whole.join(name), dir.path().join(name)).expect("there is room");
+    }
+    dir
+}
+
+#[test]
+fn overwritten_bytes_are_an_error_or_change_nothing() {
+    let whole = with_texts("whole");
+    let expected = ask(&open(whole.path()).0, "whole").expect("it is sound");
+    let len = fs::metadata(file(whole.path())).expect("it is there").len();
+    let mut state = 1;
+    let (mut n_found, mut n_rebuilt) = (0, 0);
+    for round in 0..64 {
+        let dir = copy_of(whole.path());
+        // What is damaged was found whole before.
+        assert_eq!(ask(&open(dir.path()).0, "whole").expect("it is sound"), expected);
+        assert!(proof::is_noted(&index_file(dir.path())));
+        for _ in 0..=round % 16 {
+            let bytes = random(&mut state).to_le_bytes();
+            overwrite(&file(dir.path()), random(&mut state) % len, &bytes[..1 + round % 8]);
+        }
+        let (index, opened) = open(dir.path());
+        match (opened, ask(&index, "whole")) {
+            (Opened::Kept, Ok(answers)) => assert_eq!(answers, expected, "round {round}"),
+            (Opened::Kept, Err(error)) => {
+                assert_eq!(error.code(), "index-damaged", "round {round}: {error}");
+                n_found += 1;
+            }
+            (_, answers) => {
+                assert_eq!(answers.expect("a new one is sound").0, [], "round {round}");
+                n_rebuilt += 1;
+            }
+        }
+        check_mended(index, dir.path());
+    }
+    assert!(n_found > 10 && n_rebuilt > 2, "{n_found} {n_rebuilt}");
+}
+
+#[test]
+fn a_cut_file_is_an_error_or_new() {
+    let whole = with_texts("whole");
+    let len = fs::metadata(file(whole.path())).expect("it is there").len();
+    for part in 0..24 {
+        let dir = copy_of(whole.path());
+        let cut = fs::OpenOptions::new().write(true).open(file(dir.path())).expect("it is there");
+        cut.set_len(len * part / 24).expect("it can be cut");
+        let (index, opened) = open(dir.path());
+        let answers = ask(&index, "whole");
+        match opened {
+            Opened::Kept => assert_eq!(answers.expect_err("pages are missing").code(), "index-damaged"),
+            _ => assert_eq!(answers.expect("it is new").0, []),
+        }
+        check_mended(index, dir.path());
+    }
+}
+
+/// Changes rows from outside and asserts that no answer goes by them, and nothing is written beside them.
+#[track_caller]
+fn check_found(change: &str) {
+    let dir = with_texts("old");
+    ask(&open(dir.path()).0, "old").expect("it is sound");
+    let foreign = Connection::open(file(dir.path())).expect("it is a database");
+    foreign.execute_batch(change).expect("it can be changed");
+    drop(foreign);
+    let (mut index, opened) = open(dir.path());
+    assert_eq!(opened, Opened::Kept);
+    let put = put(&mut index, texts("new"), &[]).expect_err("nothing is written into it");
+    assert_eq!(put.code(), "index-damaged", "{change}");
+    let (index, _) = open(dir.path());
+    assert_eq!(ask(&index, "old").expect_err("rows are others").code(), "index-damaged", "{change}");
+    check_mended(index, dir.path());
+}
+
+#[test]
+fn rows_that_nobody_wrote_are_found() {
+    check_found("UPDATE searched SET name = 'plan-9' WHERE name = 'plan-3'");
+    check_found("UPDATE searched SET first = first + 100 WHERE name = 'plan-3'");
+    check_found("DELETE FROM searched WHERE name = 'plan-3'");
+    check_found("UPDATE search_docsize SET sz = x'01010101' WHERE id = 1");
+    check_found("DELETE FROM search_docsize WHERE id = 1");
+    check_found("UPDATE search_data SET block = zeroblob(length(block)) WHERE id > 1000");
+    check_found("UPDATE search_idx SET pgno = pgno + 2");
+    check_found("DELETE FROM part WHERE source = 'search_data'");
+    check_found("INSERT INTO part VALUES ('search_data', 77, x'00')");
+    check_found("INSERT INTO search (search, rank) VALUES ('automerge', 4)");
+}
+
+#[test]
+fn a_file_that_was_found_whole_is_read_again_once_it_is_written() {
+    let dir = with_texts("old");
+    let noted = index_file(dir.path());
+    assert!(proof::is_noted(&noted), "who wrote it vouches for it");
+    let foreign = Connection::open(file(dir.path())).expect("it is a database");
+    let change = "UPDATE search_docsize SET sz = x'01010101' WHERE id = 1";
+    foreign.execute_batch(change).expect("it can be changed");
+    drop(foreign);
+    assert!(!proof::is_noted(&noted));
+    // It is believed where the stamps are those that were noted, until something seems wrong.
+    proof::note(&noted);
+    let index = open(dir.path()).0;
+    let look = index.looked().expect("it is readable");
+    look.search(&Query::new("more")).expect("nobody looks");
+    assert_eq!(look.doubt().expect_err("all of it is read").code(), "index-damaged");
+}
+
+#[test]
+fn a_note_that_is_torn_or_of_another_file_is_no_proof() {
+    let dir = with_texts("old");
+    let (noted, expected) = (index_file(dir.path()), ask(&open(dir.path()).0, "old"));
+    let path = dir.path().join("index-v3-texts.db.proved");
+    let whole = content(&path);
+    for end in 0..whole.len() {
+        overwrite_all(&path, &whole[..end]);
+        assert!(!proof::is_noted(&noted), "{end}");
+    }
+    overwrite_all(&path, &whole);
+    assert!(proof::is_noted(&noted));
+    delete(&path);
+    assert_eq!(ask(&open(dir.path()).0, "old").ok(), expected.ok());
+    assert!(proof::is_noted(&noted), "it is noted again");
+    let copy = copy_of(dir.path());
+    assert!(!proof::is_noted(&index_file(copy.path())));
+}
+
+fn parts(index: &FullText) -> Vec<(String, i64, Vec<u8>)> {
+    let mut all = index.store.connection.prepare("SELECT * FROM part ORDER BY 1, 2").expect("it is there");
+    let all = all.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).expect("it is readable");
+    all.collect::<Result<_, _>>().expect("it is sound")
+}
+
+#[test]
+fn sums_of_what_was_touched_are_those_of_all() {
+    let dir = with_texts("word 0");
+    let mut index = open(dir.path()).0;
+    let mut state = 7;
+    // So often that segments are merged more than once.
+    for round in 1..60 {
+        let mut texts = texts(&format!("word {round}"));
+        let n = random(&mut state) % 8;
+        let gone = texts.split_off(usize::try_from(n).expect("it is small"));
+        let gone: Vec<_> = gone.into_iter().take(2).map(|it| it.key).collect();
+        put(&mut index, texts, &gone).expect("there is room");
+        let kept = parts(&index);
+        index.store.put(|it| sums::keep_all(it)).expect("there is room");
+        assert_eq!(kept, parts(&index), "round {round}");
+    }
+}
+
+/// An index in this directory with one commit.
+fn index_in(dir: &Path) -> Index {
+    let mut index = Index::open(Place::Directory(dir)).expect("the directory can be written").0;
+    index.write(&mut packed("old").map(Change::Put)).expect("they fit");
+    index
+}
+
+#[test]
+fn it_is_filled_from_one_commit_of_one_file_with_one_reader() {
+    let (dir, other) = (tempfile::tempdir().expect("room"), tempfile::tempdir().expect("room"));
+    let (mut index, mut made_anew) = (index_in(dir.path()), index_in(other.path()));
+    let origin = |index: &mut Index, reader| {
+        let seen = index.snapshot().expect("it is readable");
+        (
+            seen.generation().expect("it is sound"),
+            seen.origin(reader).expect("it is sound").expect("it has one"),
+        )
+    };
+    let (commit, first) = origin(&mut index, 1);
+    let mut texts_of = open(dir.path()).0;
+    let seen = texts_of.look().and_then(|it| it.seen()).expect("it is sound");
+    let mut all = texts("old").into_iter();
+    texts_of.write(&mut all, &[], seen, &mut || Some(first.clone())).expect("they fit");
+    let is_from =
+        |it: &Origin| texts_of.looked().and_then(|look| look.is_filled_from(it)).expect("it is sound");
+    assert!(is_from(&first));
+    assert!(!is_from(&origin(&mut index, 2).1));
+    let (same_number, another) = origin(&mut made_anew, 1);
+    assert_eq!(same_number, commit);
+    assert!(!is_from(&another));
+    index.write(&mut packed("new").map(Change::Put)).expect("they fit");
+    assert!(!is_from(&origin(&mut index, 1).1));
+}
+
+#[test]
+fn it_does_not_count_as_filled_by_who_did_not_see_what_another_wrote() {
+    let (dir, mut late) = (tempfile::tempdir().expect("room"), None);
+    let mut index = index_in(dir.path());
+    let origin = index.snapshot().and_then(|it| it.origin(1)).expect("it is sound").expect("it has one");
+    let mut texts_of = open(dir.path()).0;
+    for _ in 0..2 {
+        let seen = texts_of.look().and_then(|it| it.seen()).expect("it is sound");
+        let before = late.replace(seen).unwrap_or(seen);
+        let written = texts_of.write(&mut std::iter::empty(), &[], before, &mut || Some(origin.clone()));
+        written.expect("there is room");
+        let is_first = before == seen;
+        let look = texts_of.look().expect("it is readable");
+        assert_eq!(look.is_filled_from(&origin).expect("it is sound"), is_first);
+    }
+}
+
+#[test]
+fn a_filling_that_breaks_off_leaves_what_was_there() {
+    let dir = with_texts("old");
+    let mut index = open(dir.path()).0;
+    let before = ask(&index, "old").expect("it is sound");
+    let pages: i64 =
+        index.store.connection.pragma_query_value(None, "page_count", |row| row.get(0)).expect("n");
+    index.store.connection.pragma_update(None, "max_page_count", pages).expect("it can be set");
+    let much = (0..200).map(|n| format!("much{n} ")).collect::<String>().repeat(50);
+    assert_eq!(put(&mut index, texts(&much), &[]).expect_err("there is no room").code(), "index-full");
+    assert_eq!(ask(&index, "old").expect("it is sound"), before);
+    drop(index);
+    assert_eq!(ask(&open(dir.path()).0, "old").expect("it is sound"), before);
+}
