@@ -41,7 +41,7 @@ pub(crate) fn read_step(
     let content = source.content.as_ref().ok();
     let bytes = content.map_or(&[][..], |it| &it.bytes);
     let parsed = parse(&source.path, bytes);
-    let outline = markdown::outline(parsed.body);
+    let outline = markdown::sections(parsed.body);
     let root = parsed.tree.as_ref().map(|(tree, _)| tree.root());
     let offset = parsed.tree.as_ref().map_or(0, |(_, at)| *at);
     let budget = parsed.tree.as_ref().map(|(tree, _)| Budget::of(tree));
