@@ -37,6 +37,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
+pub use data::Detail;
 pub use error::IndexError;
 pub use freshness::{FileRow, Stamp};
 pub use generation::Generation;

@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
+use crate::index::data::Detail;
 use crate::index::error::IndexError;
 use crate::index::generation::{self, Generation};
 use crate::index::row::{Head, Key};
@@ -134,7 +135,7 @@ fn head(row: &Row<'_>) -> Result<Head, IndexError> {
 }
 
 fn plan(connection: &Connection, head: &Head) -> Result<Plan, IndexError> {
-    with_data(connection, head, |it| head.plan(it))
+    with_data(connection, head, |it| head.plan(it, Detail::Whole))
 }
 
 fn data(connection: &Connection, head: &Head) -> Result<Vec<u8>, IndexError> {

@@ -103,7 +103,7 @@ fn step_of(
         etag: None,
         modified: None,
         status: status(fields, StepStatus::Pending, words),
-        claim: fields.claim(),
+        claim: fields.claim().map(Box::new),
         title: fields
             .text("title")
             .or(heading)
@@ -119,7 +119,7 @@ fn step_of(
         tags: fields.texts("tags").unwrap_or_default(),
         created_at: fields.time("created_at"),
         created_by: fields.text("created_by").unwrap_or_else(|| "user".to_owned()),
-        confirmed: fields.confirmed(),
+        confirmed: fields.confirmed().map(Box::new),
         verify: fields.verify(),
         touches: fields.texts("touches"),
         result: fields.text("result"),
