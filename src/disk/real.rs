@@ -13,9 +13,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags, fchmod,
-    fchown, flock, fsetxattr, fstat, fsync, ftruncate, lgetxattr, linkat, llistxattr, mkdirat, openat,
-    readlinkat, renameat, renameat_with, statat, unlinkat,
+    AtFlags, CWD, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags, fchmod, fchown,
+    flock, fsetxattr, fstat, fsync, ftruncate, lgetxattr, linkat, llistxattr, mkdirat, openat, readlinkat,
+    renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
@@ -220,16 +220,35 @@ fn copy_attributes(from: &Path, to: &File) {
     }
 }
 
+/// Room for the names of a usual directory at once.
+#[cfg(target_os = "linux")]
+const NAMES: usize = 8 << 10;
+
+/// Through the handle itself: the library's own reader would open the directory again.
+#[cfg(target_os = "linux")]
 fn read_names(handle: &File) -> io::Result<Vec<OsString>> {
+    let mut buffer = [std::mem::MaybeUninit::uninit(); NAMES];
+    let mut entries = rustix::fs::RawDir::new(handle, &mut buffer);
     let mut names = Vec::new();
-    for entry in Dir::read_from(handle)? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if name != b"." && name != b".." {
-            names.push(OsString::from_vec(name.to_vec()));
-        }
+    while let Some(entry) = entries.next() {
+        names.extend(name_of(entry?.file_name()));
     }
     Ok(names)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn read_names(handle: &File) -> io::Result<Vec<OsString>> {
+    let mut names = Vec::new();
+    for entry in rustix::fs::Dir::read_from(handle)? {
+        names.extend(name_of(entry?.file_name()));
+    }
+    Ok(names)
+}
+
+/// A name as it is listed; none for the directory itself and the one above.
+fn name_of(listed: &std::ffi::CStr) -> Option<OsString> {
+    let name = listed.to_bytes();
+    (name != b"." && name != b"..").then(|| OsString::from_vec(name.to_vec()))
 }
 
 /// Opens a path that may hold no symbolic link in any part.

@@ -40,6 +40,11 @@ pub(crate) fn all(context: &Context) -> Result<Plans, Error> {
     Ok(Leases::of(context).tell(as_filed(context)))
 }
 
+/// As [`all`], where nothing of closed steps is shown.
+pub(crate) fn all_light(context: &Context) -> Result<Plans, Error> {
+    Ok(Leases::of(context).tell(Plans::judged(fresh(context, Wanted::LightPlans).plans)))
+}
+
 /// All plans, as the files alone say them.
 pub(crate) fn as_filed(context: &Context) -> Plans {
     Plans::judged(fresh(context, Wanted::Plans).plans)

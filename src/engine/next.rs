@@ -54,7 +54,7 @@ pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Erro
     let plan = named.map(|it| resolve::plan(context, it)).transpose()?;
     let plans = match &plan {
         Some(id) => load::some(context, id)?,
-        None => load::all(context)?,
+        None => load::all_light(context)?,
     };
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };

@@ -50,7 +50,7 @@ pub(crate) enum Owner {
 
 /// Returns the claim in force: one under another status is void.
 fn claim_of(step: &Step) -> Option<&Claim> {
-    step.claim.as_ref().filter(|_| step.status.is(StepStatus::InProgress))
+    step.claim.as_deref().filter(|_| step.status.is(StepStatus::InProgress))
 }
 
 /// Checks the fence and the owner: an id passes only if it is the file's; without one the name has to be the same.

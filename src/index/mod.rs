@@ -34,6 +34,7 @@ mod tests;
 
 use std::path::Path;
 
+pub use data::Detail;
 pub use error::IndexError;
 pub use freshness::{FileRow, Stamp};
 pub use full_text::{FullText, Seen, TextsLook};

@@ -4,7 +4,7 @@
 //! it. So each head ends in a hash of itself, of its key, and of the hash of the plan's data. A row that passes speaks
 //! of the files whose stamps it holds, even if it is an old one. Against a forger the hashes prove nothing.
 
-use crate::index::data::{self, Input, Stored};
+use crate::index::data::{self, Detail, Input, Stored};
 use crate::index::error::IndexError;
 use crate::index::freshness::{FileRow, Stamp};
 use crate::plan::model::Plan;
@@ -129,11 +129,11 @@ impl Head {
     }
 
     /// Reads the plan out of its data, which must be what was put beside this head.
-    pub fn plan(&self, data: &[u8]) -> Result<Plan, IndexError> {
+    pub fn plan(&self, data: &[u8], detail: Detail) -> Result<Plan, IndexError> {
         if half(&blake3::hash(data)) != self.version {
             return Err(IndexError::damaged("a plan's data are not those that were written"));
         }
-        data::decode(data).ok_or_else(|| IndexError::damaged("a plan's data cannot be read"))
+        data::decode(data, detail).ok_or_else(|| IndexError::damaged("a plan's data cannot be read"))
     }
 }
 

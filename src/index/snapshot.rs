@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
+use crate::index::data::Detail;
 use crate::index::error::IndexError;
 use crate::index::generation::{self, Generation, Origin};
 use crate::index::row::{Head, Key};
@@ -127,7 +128,7 @@ fn head(row: &Row<'_>) -> Result<Head, IndexError> {
 }
 
 fn plan(connection: &Connection, head: &Head) -> Result<Plan, IndexError> {
-    with_data(connection, head, |it| head.plan(it))
+    with_data(connection, head, |it| head.plan(it, Detail::Whole))
 }
 
 fn data(connection: &Connection, head: &Head) -> Result<Vec<u8>, IndexError> {

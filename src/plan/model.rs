@@ -85,7 +85,7 @@ pub struct Step {
     pub modified: Option<Time>,
     pub title: String,
     pub status: Stated<StepStatus>,
-    pub claim: Option<Claim>,
+    pub claim: Option<Box<Claim>>,
     pub depends: Vec<StepId>,
     /// Where the front matter names each of `depends`; empty if the text below it does.
     #[serde(skip)]
@@ -100,7 +100,7 @@ pub struct Step {
     pub created_by: String,
     /// `confirm: required`, or the type `user_validation`.
     pub needs_confirmation: bool,
-    pub confirmed: Option<Confirmation>,
+    pub confirmed: Option<Box<Confirmation>>,
     pub verify: Vec<Verify>,
     /// None: unknown, overlaps everything.
     pub touches: Option<Vec<String>>,
@@ -118,6 +118,14 @@ pub struct Step {
 }
 
 impl Plan {
+    /// Drops what of closed steps only an answer about them shows.
+    ///
+    /// Nothing that a count, a rule or a time of another step or of the plan is made from: of attempts and notes the
+    /// newest time stays, of the content hash that there is a file.
+    pub fn lighten(&mut self) {
+        self.steps.iter_mut().filter(|it| it.is_closed()).for_each(Step::lighten);
+    }
+
     /// Returns the steps with this number: more than one are a problem of theirs.
     pub fn find(&self, id: &StepId) -> Option<&Step> {
         let at = self.steps.partition_point(|it| it.id.number < id.number);
@@ -153,6 +161,18 @@ pub enum StatusSource {
 }
 
 impl Step {
+    fn lighten(&mut self) {
+        let attempted = self.attempts.iter().filter_map(|it| it.at).max();
+        let noted = self.notes.iter().filter_map(|it| it.at).max();
+        self.attempts =
+            attempted.map(|at| Attempt { at: Some(at), ..Attempt::default() }).into_iter().collect();
+        self.notes = noted.map(|at| Note { at: Some(at), ..Note::default() }).into_iter().collect();
+        self.etag = self.etag.as_ref().map(|_| String::new());
+        (self.kind, self.assignee, self.touches, self.result) = (None, None, None, None);
+        (self.tags, self.verify, self.created_by) = (Vec::new(), Vec::new(), String::new());
+        (self.metadata, self.custom, self.body) = (Map::new(), Map::new(), String::new());
+    }
+
     pub fn is_closed(&self) -> bool {
         self.status.known().is_some_and(StepStatus::is_closed)
     }

@@ -41,7 +41,7 @@ pub(crate) fn read_step(
     let content = source.content.as_ref().ok();
     let bytes = content.map_or(&[][..], |it| &it.bytes);
     let parsed = parse(&source.path, bytes);
-    let outline = markdown::outline(parsed.body);
+    let outline = markdown::sections(parsed.body);
     let root = parsed.tree.as_ref().map(|(tree, _)| tree.root());
     let offset = parsed.tree.as_ref().map_or(0, |(_, at)| *at);
     let budget = parsed.tree.as_ref().map(|(tree, _)| Budget::of(tree));
@@ -103,7 +103,7 @@ fn step_of(
         etag: None,
         modified: None,
         status: status(fields, StepStatus::Pending, words),
-        claim: fields.claim(),
+        claim: fields.claim().map(Box::new),
         title: fields
             .text("title")
             .or(heading)
@@ -119,7 +119,7 @@ fn step_of(
         tags: fields.texts("tags").unwrap_or_default(),
         created_at: fields.time("created_at"),
         created_by: fields.text("created_by").unwrap_or_else(|| "user".to_owned()),
-        confirmed: fields.confirmed(),
+        confirmed: fields.confirmed().map(Box::new),
         verify: fields.verify(),
         touches: fields.texts("touches"),
         result: fields.text("result"),

@@ -141,7 +141,9 @@ fn hint_for(code: Code) -> &'static str {
 
 /// Finds a conflict marker at a line's start, outside code.
 fn conflict_marker(text: &str, body_start: usize) -> Option<usize> {
-    if !text.contains("<<<<<<<") && !text.contains(">>>>>>>") {
+    // To the end also where there is one, which lets the compiler look at many bytes at once.
+    let may_be = text.bytes().fold(false, |any, it| any | (it == b'<') | (it == b'>'));
+    if !may_be || (!text.contains("<<<<<<<") && !text.contains(">>>>>>>")) {
         return None;
     }
     let outline = markdown::outline(&text[body_start..]);

@@ -3,6 +3,8 @@
 //! CommonMark with GFM tables and task lists, by pulldown-cmark. Nothing here knows what a plan is, and nothing
 //! is ever rendered back: edits of bodies are made on the source by their byte ranges.
 
+mod plain;
+
 use std::ops::Range;
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd};
@@ -55,6 +57,26 @@ pub struct Outline {
 
 /// Reads the structure of a body in one pass.
 pub fn outline(body: &str) -> Outline {
+    plain::outline(body, Parts::All).unwrap_or_else(|| parsed(body))
+}
+
+/// As [`outline`], where neither items nor a description are wanted; there are none in the answer.
+pub fn sections(body: &str) -> Outline {
+    plain::outline(body, Parts::Sections).unwrap_or_else(|| {
+        let all = parsed(body);
+        Outline { items: Vec::new(), description: None, ..all }
+    })
+}
+
+/// What of a body is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Parts {
+    All,
+    Sections,
+}
+
+/// As [`outline`], always by the parser.
+fn parsed(body: &str) -> Outline {
     let mut builder =
         Builder { body, outline: Outline { len: body.len(), ..Outline::default() }, ..Builder::new(body) };
     let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
@@ -247,6 +269,10 @@ fn item(body: &str, span: Range<usize>, is_nested: bool) -> Item {
 /// `|` stands for a piece of code or an address, and nothing for a comment. A code span stays where `is_name` accepts
 /// its content, and a link with such a target is replaced by what `is_name` makes of it.
 pub fn prose(text: &str, name: impl Fn(&str) -> Option<String>) -> String {
+    // Neither code, nor HTML, nor a link is without one of these.
+    if !text.contains(['`', '~', '<', '[']) {
+        return without_addresses(text);
+    }
     let mut cuts: Vec<(Range<usize>, String)> = Vec::new();
     for (event, span) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
         let said = match event {

@@ -7,8 +7,11 @@ use std::thread;
 /// So few are done before a thread would have started.
 const FEW: usize = 8;
 
-/// How many results may wait to be consumed; it bounds the memory.
-const WAITING: usize = 64;
+/// How many items a thread takes at once: waking the one that consumes costs more than most of them.
+const SHARE: usize = 8;
+
+/// How many shares may wait to be consumed; it bounds the memory.
+const WAITING: usize = 8;
 
 /// Works on each item in several threads and returns the results in the order of the items.
 pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
@@ -39,9 +42,10 @@ pub(super) fn each<T: Sync, R: Send, O>(
     }
     let n_threads = thread::available_parallelism().map_or(2, |it| it.get().clamp(2, 8));
     let next = AtomicUsize::new(0);
-    let run = |results: mpsc::SyncSender<R>| {
-        while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if results.send(work(item)).is_err() {
+    let run = |results: mpsc::SyncSender<Vec<R>>| {
+        while let Some(rest) = items.get(next.fetch_add(SHARE, Ordering::Relaxed)..) {
+            let share: Vec<_> = rest.iter().take(SHARE).map(&work).collect();
+            if share.is_empty() || results.send(share).is_err() {
                 return;
             }
         }
@@ -53,6 +57,6 @@ pub(super) fn each<T: Sync, R: Send, O>(
             scope.spawn(|| run(sender));
         }
         drop(sender);
-        consume(&mut results.into_iter())
+        consume(&mut results.into_iter().flatten())
     })
 }

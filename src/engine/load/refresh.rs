@@ -12,7 +12,9 @@ use super::files::{How, Looked, Walked, directory, look, walk, walk_named};
 use super::{parallel, scan_problems};
 use crate::disk::{PlanDir, Trouble};
 use crate::engine::context::{Context, Freshness, Notice, Reading};
-use crate::index::{Change, FileRow, Generation, Head, Index, IndexError, Key, Opened, Place, Snapshot};
+use crate::index::{
+    Change, Detail, FileRow, Generation, Head, Index, IndexError, Key, Opened, Place, Snapshot,
+};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::plan::problem::Problem;
@@ -25,7 +27,15 @@ const FEW: usize = 8;
 pub(crate) enum Wanted {
     Nothing,
     Plans,
+    /// As [`Plan::lighten`] leaves them, which is less to make and to hold.
+    LightPlans,
     PlansAndFiles,
+}
+
+impl Wanted {
+    fn detail(self) -> Detail {
+        if self == Self::LightPlans { Detail::Light } else { Detail::Whole }
+    }
 }
 
 /// What was found.
@@ -110,7 +120,7 @@ fn known(context: &Context, index: &mut Index, commit: Generation, wanted: Wante
         return None;
     }
     thread::scope(|scope| {
-        let kept = Kept { snapshot: &snapshot, decoding: Decoding::of(heads.len(), scope) };
+        let kept = Kept { snapshot: &snapshot, decoding: Decoding::of(heads.len(), wanted.detail(), scope) };
         let mut gathered = Gathered::new(wanted, &heads, Some(kept));
         for (at, head) in heads.iter().enumerate() {
             gathered.take((Some((head.key.clone(), Some(at), Looked::Same)), Vec::new())).ok()?;
@@ -257,7 +267,8 @@ fn attempt(context: &Context, index: Option<&mut Index>, asked: &Asked) -> Resul
     }
     let mut changes = Vec::new();
     let fresh = thread::scope(|scope| {
-        let kept = Kept { snapshot: &snapshot, decoding: Decoding::of(heads.len(), scope) };
+        let kept =
+            Kept { snapshot: &snapshot, decoding: Decoding::of(heads.len(), asked.wanted.detail(), scope) };
         let mut gathered = Gathered::new(asked.wanted, &heads, Some(kept));
         let gather = |seen: &mut dyn Iterator<Item = Seen>| {
             for it in seen {
@@ -392,7 +403,12 @@ impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
         }
         if self.wanted != Wanted::Nothing {
             match (plan, &mut self.kept, old) {
-                (Some(plan), ..) => self.fresh.plans.push(plan),
+                (Some(mut plan), ..) => {
+                    if self.wanted.detail() == Detail::Light {
+                        plan.lighten();
+                    }
+                    self.fresh.plans.push(plan);
+                }
                 (None, Some(kept), Some(old)) => kept.put(old)?,
                 (None, ..) => {}
             }

@@ -96,11 +96,11 @@ fn auth() -> Plan {
     ];
     let mut login = step("feature-auth", "2", "Build the login page", StepStatus::InProgress);
     login.body = "# Build the login page\n\nUsers sign in with a password;\nOAuth comes later.\n".to_owned();
-    login.claim = Some(Claim {
+    login.claim = Some(Box::new(Claim {
         id: "h4f09a21".to_owned(),
         by: Some("claude".to_owned()),
         at: Some(time("2026-11-21")),
-    });
+    }));
     login.depends = vec![id("feature-auth", "1")];
     login.metadata = map(&json!({"effort": 5}));
     let mut tests = step("feature-auth", "2.5", "Test sessions", StepStatus::Pending);

@@ -4,7 +4,7 @@ use super::{Kind, NONE, Node, NodeId, Style, Tree, View, YamlError};
 use std::collections::HashSet;
 
 /// Up to here comparing pairs is faster than hashing.
-const FEW: usize = 8;
+const FEW: usize = 24;
 
 /// What makes two keys one: `1` and `"1"` are different keys, two collections only if written alike.
 type Identity<'a> = (Kind, u32, &'a str);

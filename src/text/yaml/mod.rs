@@ -8,6 +8,7 @@ mod json;
 mod keys;
 mod merge;
 mod parse;
+mod plain;
 mod repair;
 pub(crate) mod resolve;
 mod same;
@@ -90,6 +91,7 @@ type NodeId = u32;
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug, Clone)]
+#[cfg_attr(test, derive(PartialEq, Eq))]
 struct Node {
     kind: Kind,
     style: Style,
@@ -191,7 +193,13 @@ impl<'a> View<'a> {
 
     /// The entry that this mapping itself has for a key; merged ones do not count.
     pub fn find_entry(self, key: &str) -> Option<(Self, Self)> {
-        self.own_entries().find(|(it, _)| it.text() == Some(key))
+        self.own_entries().find(|(it, _)| it.has_len(key.len()) && it.text() == Some(key))
+    }
+
+    /// Most keys can be told apart by this.
+    fn has_len(self, len: usize) -> bool {
+        let (from, to) = self.target().raw().content;
+        (to - from) as usize == len
     }
 
     /// The value of a key, its own or a merged one.

@@ -4,7 +4,7 @@
 //! are is found by walking over the gaps, which hold nothing but those, blanks and comments.
 
 use super::{Kind, MAX_ALIASES, MAX_DEPTH, NONE, Node, NodeId, Style, Tree, YamlError};
-use super::{gap::Gap, keys, repair::Repair, resolve};
+use super::{gap::Gap, keys, plain, repair::Repair, resolve};
 use crate::text::front_matter::MAX_FRONT_MATTER;
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StructureStyle, Tag};
 use std::collections::HashMap;
@@ -35,6 +35,11 @@ pub fn parse_node(yaml: &str) -> Result<Tree, YamlError> {
             format!("the front matter has more than {MAX_FRONT_MATTER} bytes"),
         ));
     }
+    plain::read(yaml).map_or_else(|| scanned(yaml), Ok)
+}
+
+/// As [`parse_node`], always by the scanner.
+pub(super) fn scanned(yaml: &str) -> Result<Tree, YamlError> {
     if let Some(at) = conflict_marker(yaml) {
         let message = "a merge conflict is not resolved".to_owned();
         return Err(YamlError { code: "conflict-markers", at, message });

@@ -15,7 +15,7 @@ use crate::screens::text::fitted;
 use crate::screens::{BOLD, DIM, ago, for_next, heading, state, steps, to_type, typed};
 use crate::table::{Table, Yields, cell, column, paint, styled};
 
-/// More would not be read.
+/// More would not be read; a program asks for `--json`, which has all.
 const ALSO: usize = 9;
 
 pub(crate) fn run(session: &Session, args: Next) -> Result<u8, Failure> {
@@ -51,19 +51,18 @@ fn also(others: &[&Candidate], now: Time, width: Option<usize>) -> String {
     if others.is_empty() {
         return String::new();
     }
-    let shown = if width.is_some() { ALSO } else { others.len() };
     let mut table =
         Table::new([column("", Yields::Name), column("", Yields::Text), column("", Yields::Whole)])
             .indented(2);
-    for it in others.iter().take(shown) {
+    for it in others.iter().take(ALSO) {
         table.row([
             cell(escaped(&it.step.id)),
             cell(escaped(&it.step.title)),
             styled(DIM, ago(now, it.step.last_activity)),
         ]);
     }
-    if others.len() > shown {
-        table.line(paint(DIM, &format!("  {} more: planwatch status", others.len() - shown)));
+    if others.len() > ALSO {
+        table.line(paint(DIM, &format!("  {} more: planwatch status", others.len() - ALSO)));
     }
     format!("\n{}\n{}", paint(BOLD, "Also ready"), table.draw(width))
 }

@@ -1,0 +1,566 @@
+//! A short way for front matters as most are written, about ten times as fast as the scanner.
+//!
+//! Block mappings and lists, texts on one line (plain or quoted, without escapes), lists in brackets on one line, and
+//! literal texts. It gives exactly the tree that the scanner's events give, or none: whatever is unusual in any way,
+//! and whatever is wrong, is left to the scanner. Nothing is repaired and no error is told here.
+
+use super::resolve::plain_kind;
+use super::{Kind, NONE, Node, NodeId, Style, Tree, keys};
+
+/// Deeper ones are left to the scanner.
+const MAX_NESTED: usize = 8;
+
+/// YAML allows 1024 characters before the colon of a key.
+const MAX_KEY: usize = 100;
+
+/// Returns the tree of a front matter that is a plain mapping.
+pub(super) fn read(yaml: &str) -> Option<Tree> {
+    if !yaml.ends_with('\n') || !yaml.chars().all(is_usual) {
+        return None;
+    }
+    let tree = Tree {
+        source: yaml.to_owned(),
+        decoded: String::new(),
+        nodes: Vec::with_capacity(yaml.len() / 16 + 8),
+        tags: Vec::new(),
+        aliases: Vec::new(),
+        root: 0,
+        has_marks: false,
+    };
+    let mut reader = Reader { yaml, bytes: yaml.as_bytes(), at: 0, tree };
+    let first = reader.line().filter(|it| it.indent == 0)?;
+    reader.map(&first, NONE, MAX_NESTED)?;
+    reader.line().is_none().then_some(reader.tree)
+}
+
+/// Tabs, carriage returns, other line ends and what is not printed may mean something to the scanner.
+fn is_usual(c: char) -> bool {
+    match c {
+        '\n' | ' '..='~' => true,
+        '\u{2028}' | '\u{2029}' => false,
+        _ => matches!(c, '\u{a1}'..='\u{d7ff}' | '\u{10000}'..='\u{1ffff}'),
+    }
+}
+
+struct Reader<'a> {
+    yaml: &'a str,
+    bytes: &'a [u8],
+    /// Everything before has been read; between values the beginning of a line.
+    at: usize,
+    tree: Tree,
+}
+
+/// A line with something on it that is no comment.
+#[derive(Clone, Copy)]
+struct Line {
+    indent: usize,
+    /// The first byte that is not blank.
+    start: usize,
+}
+
+/// Where the next line of the same collection begins, or the collection ends.
+enum Next {
+    Line(Line),
+    End,
+}
+
+impl Reader<'_> {
+    /// The next line that is neither blank nor a comment; nothing is read.
+    fn line(&self) -> Option<Line> {
+        let mut at = self.at;
+        loop {
+            let indent = self.bytes.get(at..)?.iter().take_while(|it| **it == b' ').count();
+            let start = at + indent;
+            match self.bytes.get(start)? {
+                b'\n' => at = start + 1,
+                b'#' => at = self.end_of_line(start) + 1,
+                _ => return Some(Line { indent, start }),
+            }
+        }
+    }
+
+    /// What follows in a collection of this indentation.
+    fn next(&self, indent: usize) -> Option<Next> {
+        match self.line() {
+            Some(line) if line.indent > indent => None,
+            Some(line) if line.indent == indent => Some(Next::Line(line)),
+            _ => Some(Next::End),
+        }
+    }
+
+    /// Reads a mapping; `first` is its first line, or what stands behind a dash.
+    fn map(&mut self, first: &Line, lead: u32, depth: usize) -> Option<NodeId> {
+        let depth = depth.checked_sub(1)?;
+        let map = self.add(Kind::Map, Style::Block, (first.start, first.start), lead)?;
+        let (mut line, mut last) = (*first, NONE);
+        loop {
+            let colon = self.key_end(line.start)?;
+            let kind = plain_kind(&self.yaml[line.start..colon]);
+            let key = self.scalar(kind, Style::Plain, (line.start, colon), NONE)?;
+            self.append(map, last, key);
+            self.at = colon + 1;
+            let value = self.value(line.indent, u32::try_from(colon).ok()?, depth)?;
+            self.append(map, key, value);
+            last = value;
+            match self.next(first.indent)? {
+                Next::Line(next) => line = next,
+                Next::End => break,
+            }
+        }
+        self.close(map, last);
+        keys::check(&mut self.tree, map).ok()?;
+        Some(map)
+    }
+
+    /// Reads a list; `first` is the line of its first dash. One that stands below a key at the key's own indentation
+    /// ends where no dash follows.
+    fn list(&mut self, first: &Line, lead: u32, is_below_key: bool, depth: usize) -> Option<NodeId> {
+        let depth = depth.checked_sub(1)?;
+        let list = self.add(Kind::List, Style::Block, (first.start, first.start), lead)?;
+        let (mut line, mut last) = (*first, NONE);
+        loop {
+            self.at = line.start + 1;
+            let dash = u32::try_from(line.start).ok()?;
+            let start = self.skip_blanks();
+            let item = if self.key_end(start).is_some() {
+                self.map(&Line { indent: line.indent + (start - line.start), start }, dash, depth)?
+            } else {
+                self.inline(line.indent, dash)?
+            };
+            self.append(list, last, item);
+            last = item;
+            match self.next(first.indent)? {
+                Next::Line(next) if self.is_dash(next.start) => line = next,
+                Next::Line(_) if !is_below_key => return None,
+                _ => break,
+            }
+        }
+        self.close(list, last);
+        Some(list)
+    }
+
+    /// Reads what stands behind a colon.
+    fn value(&mut self, indent: usize, colon: u32, depth: usize) -> Option<NodeId> {
+        let behind = self.at;
+        let start = self.skip_blanks();
+        let is_over = match self.bytes.get(start)? {
+            b'\n' => true,
+            b'#' => start > behind,
+            _ => false,
+        };
+        if !is_over {
+            return self.inline(indent, colon);
+        }
+        self.at = self.end_of_line(start) + 1;
+        match self.line() {
+            Some(line) if line.indent > indent && self.is_dash(line.start) => {
+                self.list(&line, colon, false, depth)
+            }
+            Some(line) if line.indent == indent && self.is_dash(line.start) => {
+                self.list(&line, colon, true, depth)
+            }
+            Some(line) if line.indent > indent => {
+                self.key_end(line.start)?;
+                self.map(&line, colon, depth)
+            }
+            _ => self.scalar(Kind::Null, Style::Plain, (behind, behind), colon),
+        }
+    }
+
+    /// Reads a value that begins here, and its line to the end.
+    fn inline(&mut self, indent: usize, lead: u32) -> Option<NodeId> {
+        let start = self.at;
+        let node = match self.bytes.get(start)? {
+            b'[' => self.brackets(lead)?,
+            b'"' | b'\'' => self.quoted(lead)?,
+            // It reads its lines itself.
+            b'|' => return self.literal(indent, lead),
+            _ => {
+                let end = self.plain_end(start, self.end_of_line(start))?;
+                self.at = end;
+                let kind = plain_kind(&self.yaml[start..end]);
+                self.scalar(kind, Style::Plain, (start, end), lead)?
+            }
+        };
+        let behind = self.at;
+        let rest = self.skip_blanks();
+        match self.bytes.get(rest)? {
+            b'\n' => {}
+            b'#' if rest > behind => {}
+            _ => return None,
+        }
+        self.at = self.end_of_line(rest) + 1;
+        Some(node)
+    }
+
+    /// A list in brackets, whose items are plain or quoted texts.
+    fn brackets(&mut self, lead: u32) -> Option<NodeId> {
+        let start = self.at;
+        let list = self.add(Kind::List, Style::Flow, (start, start), lead)?;
+        let mut last = NONE;
+        self.at = start + 1;
+        if self.bytes.get(self.skip_blanks()) != Some(&b']') {
+            loop {
+                let from = self.skip_blanks();
+                let item = match self.bytes.get(from)? {
+                    b'"' | b'\'' => self.quoted(NONE)?,
+                    _ => self.plain_item(from)?,
+                };
+                self.append(list, last, item);
+                last = item;
+                let behind = self.skip_blanks();
+                match self.bytes.get(behind)? {
+                    b',' => self.at = behind + 1,
+                    b']' => break,
+                    _ => return None,
+                }
+            }
+        }
+        self.at += 1;
+        self.tree.nodes[list as usize].end = u32::try_from(self.at).ok()?;
+        Some(list)
+    }
+
+    fn plain_item(&mut self, from: usize) -> Option<NodeId> {
+        let rest = &self.bytes[from..self.end_of_line(from)];
+        let limit = from + rest.iter().position(|it| matches!(it, b',' | b']'))?;
+        // In brackets more is an indicator, and a comment goes on to the end of the line.
+        if self.yaml[from..limit].contains(['[', '{', '}', '#', '?', ':']) {
+            return None;
+        }
+        let end = self.plain_end(from, limit)?;
+        let text = &self.yaml[from..end];
+        self.at = limit;
+        self.scalar(plain_kind(text), Style::Plain, (from, end), NONE)
+    }
+
+    /// The end of a plain text that goes no further than `limit`: before a comment, or the blanks at the end.
+    fn plain_end(&self, start: usize, limit: usize) -> Option<usize> {
+        let text = &self.bytes[start..limit];
+        let is_plain =
+            |it: &u8| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'/' | b'(' | b'+' | 128..);
+        text.first().filter(|it| is_plain(it))?;
+        let mut end = text.len();
+        for (at, byte) in text.iter().enumerate() {
+            match byte {
+                b':' if matches!(text.get(at + 1), None | Some(b' ')) => return None,
+                b'#' if text[at - 1] == b' ' => {
+                    end = at;
+                    break;
+                }
+                _ => {}
+            }
+        }
+        let end = text[..end].iter().rposition(|it| *it != b' ')? + 1;
+        Some(start + end)
+    }
+
+    /// A text in quotes on one line, without escapes.
+    fn quoted(&mut self, lead: u32) -> Option<NodeId> {
+        let (start, quote) = (self.at, self.bytes[self.at]);
+        let rest = &self.bytes[start + 1..self.end_of_line(start)];
+        let len = rest.iter().position(|it| *it == quote)?;
+        let is_double = quote == b'"';
+        // Two single quotes are one of the text.
+        if (is_double && rest[..len].contains(&b'\\')) || rest.get(len + 1) == Some(&quote) {
+            return None;
+        }
+        let end = start + 1 + len;
+        self.at = end + 1;
+        let style = if is_double { Style::Double } else { Style::Single };
+        let node = self.add(Kind::Text, style, (start, end + 1), lead)?;
+        let yaml = self.yaml;
+        self.decode(node, |text| text.push_str(&yaml[start + 1..end]))?;
+        Some(node)
+    }
+
+    /// A literal text, deeper than `indent`; its last line ending is clipped or stripped.
+    fn literal(&mut self, indent: usize, lead: u32) -> Option<NodeId> {
+        let start = self.at;
+        let header_end = self.end_of_line(start);
+        let is_clipped = match &self.yaml[start..header_end] {
+            "|" => true,
+            "|-" => false,
+            _ => return None,
+        };
+        let first = header_end + 1;
+        let column = self.bytes[first..].iter().take_while(|it| **it == b' ').count();
+        if column <= indent || matches!(self.bytes.get(first + column), None | Some(b'\n')) {
+            return None;
+        }
+        let (mut end, mut at) = (header_end, first);
+        while at < self.bytes.len() {
+            let line_end = self.end_of_line(at);
+            let blanks = self.bytes[at..line_end].iter().take_while(|it| **it == b' ').count();
+            match line_end - at {
+                // A line of blanks alone may or may not be text.
+                len if len == blanks && len > 0 => return None,
+                0 => {}
+                _ if blanks < column => break,
+                _ => end = line_end,
+            }
+            at = line_end + 1;
+        }
+        self.at = at;
+        let node = self.add(Kind::Text, Style::Literal, (start, end), lead)?;
+        self.tree.nodes[node as usize].text_column = u32::try_from(column).ok()?;
+        let yaml = self.yaml;
+        self.decode(node, |text| {
+            for (nth, line) in yaml[first..end].split('\n').enumerate() {
+                if nth > 0 {
+                    text.push('\n');
+                }
+                text.push_str(line.get(column..).unwrap_or_default());
+            }
+            if is_clipped {
+                text.push('\n');
+            }
+        })?;
+        Some(node)
+    }
+
+    /// The colon behind a key, which is a word of ASCII.
+    fn key_end(&self, start: usize) -> Option<usize> {
+        let rest = &self.bytes[start..];
+        rest.first().filter(|it| it.is_ascii_alphabetic() || **it == b'_')?;
+        let is_word = |it: &u8| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-');
+        let len = rest.iter().take(MAX_KEY).position(|it| !is_word(it))?;
+        (rest[len] == b':' && matches!(rest.get(len + 1), Some(b' ' | b'\n'))).then_some(start + len)
+    }
+
+    /// Whether a list's item begins here and goes on behind its dash.
+    fn is_dash(&self, at: usize) -> bool {
+        self.bytes[at] == b'-' && self.bytes.get(at + 1) == Some(&b' ')
+    }
+
+    fn skip_blanks(&mut self) -> usize {
+        self.at += self.bytes[self.at..].iter().take_while(|it| **it == b' ').count();
+        self.at
+    }
+
+    fn end_of_line(&self, from: usize) -> usize {
+        let rest = &self.bytes[from..];
+        from + rest.iter().position(|it| *it == b'\n').unwrap_or(rest.len())
+    }
+
+    fn scalar(&mut self, kind: Kind, style: Style, at: (usize, usize), lead: u32) -> Option<NodeId> {
+        let id = self.add(kind, style, at, lead)?;
+        let node = &mut self.tree.nodes[id as usize];
+        node.content = (node.start, node.end);
+        Some(id)
+    }
+
+    fn decode(&mut self, node: NodeId, text: impl FnOnce(&mut String)) -> Option<()> {
+        let from = u32::try_from(self.tree.decoded.len()).ok()?;
+        text(&mut self.tree.decoded);
+        let node = &mut self.tree.nodes[node as usize];
+        node.content = (from, u32::try_from(self.tree.decoded.len()).ok()?);
+        node.is_decoded = true;
+        Some(())
+    }
+
+    fn add(&mut self, kind: Kind, style: Style, (start, end): (usize, usize), lead: u32) -> Option<NodeId> {
+        let id = NodeId::try_from(self.tree.nodes.len()).ok()?;
+        let start = u32::try_from(start).ok()?;
+        self.tree.nodes.push(Node {
+            kind,
+            style,
+            content: (0, 0),
+            is_decoded: false,
+            outer: start,
+            start,
+            end: u32::try_from(end).ok()?,
+            lead,
+            tag: NONE,
+            tag_span: (0, 0),
+            has_anchor: false,
+            has_merge: false,
+            first: NONE,
+            next: NONE,
+            count: 0,
+            text_column: NONE,
+            height: u8::from(matches!(kind, Kind::List | Kind::Map)),
+        });
+        Some(id)
+    }
+
+    /// Puts a node that is complete behind the last one of a collection.
+    fn append(&mut self, parent: NodeId, last: NodeId, child: NodeId) {
+        let height = self.tree.nodes[child as usize].height + 1;
+        let parent = &mut self.tree.nodes[parent as usize];
+        if parent.count == 0 {
+            parent.first = child;
+        }
+        parent.count += 1;
+        parent.height = parent.height.max(height);
+        if let Some(last) = self.tree.nodes.get_mut(last as usize) {
+            last.next = child;
+        }
+    }
+
+    fn close(&mut self, collection: NodeId, last: NodeId) {
+        let end = self.tree.nodes.get(last as usize).map_or(0, |it| it.end);
+        let node = &mut self.tree.nodes[collection as usize];
+        node.end = end.max(node.start);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::yaml::parse::scanned;
+    use proptest::prelude::*;
+
+    const USUAL: &str = "title: \"Add: it\"  # why\nstatus: in_progress\n\n# a comment\ndepends: [1, 'two', a-3]\ntags: []\nat: 2026-01-02T03:04:05Z\n\
+        phase:\ngoals:\n- é one\n- 2 # c\nmetadata:\n  a: 1.5\n  b:\n    - c\nattempts:\n  - at: 2026-01-02\n    notes: |\n      first\n\n        deeper # text\n\
+        \x20   by: 'x y'\n  - notes: |-\n      last: one\n\nverify:\n  - cargo test -- a:b\n";
+
+    /// What is read in the short way the scanner reads alike.
+    fn is_same(yaml: &str) -> Result<bool, TestCaseError> {
+        let Some(found) = read(yaml) else { return Ok(false) };
+        let scanned = scanned(yaml).map_err(|it| TestCaseError::fail(format!("{it} in {yaml:?}")))?;
+        prop_assert_eq!(&found.nodes, &scanned.nodes, "{:?}", yaml);
+        prop_assert_eq!((&found.source, &found.decoded), (&scanned.source, &scanned.decoded), "{:?}", yaml);
+        prop_assert_eq!((found.root, found.has_marks), (scanned.root, scanned.has_marks), "{:?}", yaml);
+        prop_assert!(scanned.tags.is_empty() && scanned.aliases.is_empty(), "{:?}", yaml);
+        Ok(true)
+    }
+
+    #[test]
+    fn usual_front_matters_are_read_without_the_scanner() {
+        for yaml in ["a: b\n", "a:\nb:  'c'\n", "a: |\n  b\n", "\n# c\na: []\n", USUAL] {
+            assert!(is_same(yaml).is_ok_and(|it| it), "{yaml:?}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_more_is_left_to_the_scanner() {
+        for yaml in [
+            "",
+            "\n",
+            "# c\n",
+            "a: b",
+            "a: b\r\n",
+            "a:\tb\n",
+            " a: b\n",
+            "a: b\n c\n",
+            "a: b: c\n",
+            "a: &b c\n",
+            "a: *b\n",
+            "a: !b c\n",
+            "a: {b: c}\n",
+            "a: [b: c]\n",
+            "a: [b,]\n",
+            "a: [[b]]\n",
+            "a: [b,\n c]\n",
+            "a: \"b\\n\"\n",
+            "a: 'b''c'\n",
+            "a: 'b' c\n",
+            "a: >\n  b\n",
+            "a: |2\n  b\n",
+            "a: |\n\n  b\n",
+            "a: |\n  b\n  \n",
+            "a: 1\na: 2\n",
+            "<<: b\n",
+            "? a\n: b\n",
+            "- a\n",
+            "---\na: b\n",
+            "a: b\n...\n",
+            "a:\n  - - b\n",
+            "a:\n- b\n - c\n",
+            "a: - b\n",
+            "a: b\nc\n",
+            "\"a\": b\n",
+            "a: \u{feff}b\n",
+        ] {
+            assert!(read(yaml).is_none(), "{yaml:?}");
+        }
+    }
+
+    fn line() -> impl Strategy<Value = String> {
+        let indents = prop::sample::select(vec!["", "", "", "", "  ", "  ", "    ", "   ", "      ", " "]);
+        let marks = prop::sample::select(vec!["", "", "", "- ", "- ", "-  ", "-"]);
+        let keys = prop::sample::select(vec![
+            "", "a: ", "b: ", "c: ", "d: ", "e: ", "f:", "g:  ", "h : ", "null: ", "1: ", "<<: ", "'k': ",
+            "? ", "k-l_2: ", "a b: ",
+        ]);
+        let values = prop::sample::select(vec![
+            "",
+            "",
+            "",
+            "x",
+            "x y",
+            "é: z",
+            "1.5",
+            "null",
+            "~",
+            "true",
+            "'q'",
+            "'q''r'",
+            "\"s\"",
+            "\"t\\n\"",
+            "[u, v]",
+            "[]",
+            "[ 'w' ,x ]",
+            "[y",
+            "z]",
+            "{}",
+            "|",
+            "|-",
+            "|+",
+            "|2",
+            ">",
+            "x # c",
+            "x #",
+            "x#c",
+            "# c",
+            "#",
+            "&n m",
+            "*n",
+            "!t u",
+            "---",
+            "...",
+            "x: y",
+            "a:b",
+            "x ",
+            "'",
+            "\"",
+            "-1",
+            "- x",
+            "<<<<<<< x",
+            "\u{85}",
+            "\t",
+            "@x",
+            "[a:b]",
+            "[a: b]",
+            "[a #b]",
+            "'a' #",
+            "'a'#",
+            "(x)",
+            "/x",
+            "+1",
+            "[,]",
+            "[a,]",
+        ]);
+        (indents, marks, keys, values)
+            .prop_map(|(indent, mark, key, value)| format!("{indent}{mark}{key}{value}\n"))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+        #[test]
+        fn any_lines_are_read_as_by_the_scanner(lines in prop::collection::vec(line(), 0..7)) {
+            is_same(&format!("first: 1\n{}", lines.concat()))?;
+        }
+
+        #[test]
+        fn usual_front_matters_with_one_change_are_too(at in any::<prop::sample::Index>(), len in 0..4_usize, new in line()) {
+            let starts: Vec<_> = USUAL.char_indices().map(|(at, _)| at).collect();
+            let (at, end) = (at.index(starts.len()), at.index(starts.len()) + len);
+            let (start, end) = (starts[at], starts.get(end).copied().unwrap_or(USUAL.len()));
+            for new in [new.as_str(), new.trim_end_matches('\n')] {
+                is_same(&[&USUAL[..start], new, &USUAL[end..]].concat())?;
+            }
+        }
+    }
+}
