@@ -45,6 +45,8 @@ pub struct PlansDir {
     /// The inode of the `.planwatch` that was last found usable, and how far.
     trusted: Mutex<Option<(u64, Trust)>>,
     no_exchange: AtomicBool,
+    /// Whether `.planwatch` is made where there is none.
+    makes: bool,
 }
 
 /// A file as it was at one moment.
@@ -72,7 +74,16 @@ impl PlansDir {
             state_home: state_home.map(Path::to_path_buf),
             trusted: Mutex::new(None),
             no_exchange: AtomicBool::new(false),
+            makes: true,
         })
+    }
+
+    /// From here on `.planwatch` is used only where somebody else made it, and nothing is moved aside.
+    ///
+    /// For whoever stays: of a directory that lacks it nobody can tell whether it is being deleted.
+    #[must_use]
+    pub fn only_looking(self) -> Self {
+        Self { makes: false, trusted: Mutex::new(None), ..self }
     }
 
     pub fn root(&self) -> &Path {
@@ -211,7 +222,12 @@ impl PlansDir {
             return Ok(trust);
         }
         let key = self.state_home.as_deref().and_then(|home| runtime::key(&*self.disk, home));
-        let trust = runtime::prepare(&*self.disk, &self.root, key.as_ref())?;
+        let trust = if self.makes {
+            runtime::prepare(&*self.disk, &self.root, key.as_ref())?
+        } else {
+            let there = runtime::usable(&*self.disk, &dir, key.as_ref())?;
+            there.ok_or_else(|| DiskError::reading(&dir, Errno::NOENT.into()))?
+        };
         *trusted = ino(&*self.disk).map(|ino| (ino, trust));
         Ok(trust)
     }

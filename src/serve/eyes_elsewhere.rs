@@ -16,6 +16,13 @@ use crate::serve::look::{COOKIES, Look, OWN, is_needed, look_at};
 #[derive(Debug, Clone)]
 pub(super) struct Raw(Option<PathBuf>);
 
+impl Raw {
+    /// Whether something is gone from where it was.
+    pub(super) fn is_deletion(&self) -> bool {
+        self.0.as_ref().is_some_and(|it| it.symlink_metadata().is_err())
+    }
+}
+
 /// The watch on one plans directory.
 #[derive(Debug)]
 pub(super) struct Eyes {
