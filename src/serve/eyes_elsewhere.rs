@@ -128,6 +128,7 @@ mod tests {
         let mut looks = std::iter::from_fn(|| seen.recv_timeout(Duration::from_secs(60)).ok()).flatten();
         assert!(looks.any(|it| eyes.see(&plans, &it).as_ref() == Some(&expected)));
         assert_eq!(eyes.see(&plans, &Raw(None)), Some(Look::Everything));
+        assert!(Raw(Some(root.join("gone"))).is_deletion() && !Raw(Some(root.join("auth"))).is_deletion());
         assert_eq!(eyes.see(&plans, &Raw(Some(root.join(".git/x")))), None);
         assert_eq!(
             eyes.see(&plans, &Raw(Some(root.join(".planwatch/cookies/7")))),

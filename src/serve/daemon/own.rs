@@ -48,7 +48,7 @@ pub(super) struct Taken;
 impl Own {
     /// Takes the lock; nothing where planwatch may keep nothing.
     pub(super) fn take(plans: &PlansDir) -> Result<Result<Option<Self>, Taken>, Error> {
-        if plans.runtime_dir().is_none() {
+        if plans.made_runtime_dir().is_none() {
             return Ok(Ok(None));
         }
         let Some(lock) = plans.daemon_lock()? else { return Ok(Err(Taken)) };
