@@ -3,11 +3,12 @@
 //! The one place outside the disk floor that touches files: SQLite has to open its file by name, and nothing here is
 //! a plan or anything else of the user's.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::index::error::IndexError;
 use crate::index::schema;
@@ -16,6 +17,14 @@ use crate::index::schema;
 #[derive(Debug, Clone)]
 pub(super) struct IndexFile {
     dir: PathBuf,
+}
+
+/// Who has not written for this long, in seconds, is taken to be used no more.
+const LONG_UNUSED: u64 = 30 * 24 * 60 * 60;
+
+/// The name of this release's index.
+pub(super) fn name() -> String {
+    format!("index-v{}-{}.db", schema::VERSION, schema::READER.replace(' ', "-"))
 }
 
 /// How often, and how long each time, the lock is waited for: 5 seconds.
@@ -40,7 +49,7 @@ impl IndexFile {
     }
 
     fn named(&self, end: &str) -> PathBuf {
-        self.dir.join(format!("index-v{}.db{end}", schema::VERSION))
+        self.dir.join(format!("{}{end}", name()))
     }
 
     /// Returns what has the name now; none if nothing has.
@@ -81,6 +90,33 @@ impl IndexFile {
         }
         Ok(())
     }
+}
+
+/// Removes the indexes of other releases that nobody wrote into for a month before this one was made.
+///
+/// One that is used after all is made anew by its release; what cannot be removed stays.
+pub(super) fn clear_unused(dir: &Path) -> io::Result<()> {
+    let made = fs::symlink_metadata(dir.join(name()))?.modified()?;
+    let mut others: BTreeMap<String, (SystemTime, Vec<PathBuf>)> = BTreeMap::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let Ok(found) = entry.file_name().into_string() else { continue };
+        let Some((release, _)) = found.split_once(".db").filter(|_| found.starts_with("index-v")) else {
+            continue;
+        };
+        if !found.starts_with(&name()) && entry.file_type()?.is_file() {
+            let modified = entry.metadata()?.modified()?;
+            let (newest, paths) = others.entry(release.to_owned()).or_insert((modified, Vec::new()));
+            *newest = modified.max(*newest);
+            paths.push(entry.path());
+        }
+    }
+    let is_unused = |newest| made.duration_since(newest).is_ok_and(|it| it.as_secs() > LONG_UNUSED);
+    others
+        .into_values()
+        .filter(|(newest, _)| is_unused(*newest))
+        .flat_map(|it| it.1)
+        .try_for_each(|it| give_way(&it))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the file is the index's own and can be made again")]

@@ -101,6 +101,11 @@ impl Index {
         opened.map_err(|error| error.in_dir(dir))
     }
 
+    /// The name of this release's index in its directory.
+    pub fn file_name() -> String {
+        file::name()
+    }
+
     /// The length of the index's file in a directory; none if there is no such file.
     pub fn len_in(dir: &Path) -> Option<u64> {
         std::fs::symlink_metadata(IndexFile::in_dir(dir).path()).ok().map(|it| it.len())
@@ -154,6 +159,8 @@ impl Index {
             (None, Found::Sound) => Opened::Kept,
             (None, Found::Empty) => Opened::Made,
         };
+        // Nobody waits for that, and nothing depends on it.
+        file::clear_unused(file.dir()).ok();
         Ok((Self::of(connection, Some((file.clone(), file.identity())))?, opened))
     }
 

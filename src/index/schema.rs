@@ -5,14 +5,16 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use crate::index::error::IndexError;
 use crate::index::sums;
 
-/// Raised with every change of `schema.sql`; the file's name has it too, so that two releases do not fight over one.
+/// Raised with every change of `schema.sql`.
 pub const VERSION: i32 = 2;
 
 /// "plan", so that `file` and a curious SQLite shell can tell the file from others.
 const APPLICATION: i32 = 0x706c_616e;
 
 /// The reading that the rows come from: another release, or another number behind it, may read a file otherwise.
-const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 3");
+///
+/// The file's name has it, and the version, so that two releases do not fight over one file.
+pub(super) const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 3");
 
 const SCHEMA: &str = include_str!("schema.sql");
 

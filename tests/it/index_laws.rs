@@ -253,7 +253,7 @@ fn edit() -> impl Strategy<Value = Edit> {
 
 /// Does it as far as it can be done: an error of the file system is no edit.
 fn make(tree: &Tree, edit: &Edit) -> io::Result<()> {
-    let index = tree.path(".planwatch/index-v2.db");
+    let index = tree.path(&format!(".planwatch/{}", planwatch::index::Index::file_name()));
     match edit {
         Edit::Write(path, text) => tree.write(path, text),
         Edit::SameSize(path) => return same_size(&tree.path(path)),

@@ -144,7 +144,7 @@ fn an_edit_is_seen_at_once() {
 fn a_damaged_index_is_made_anew_and_told_of_in_one_line() {
     let place = Place::with_examples();
     let before = place.run("list --all").ok();
-    let index = format!("plans/.planwatch/index-v{}.db", planwatch::index::VERSION);
+    let index = format!("plans/.planwatch/{}", planwatch::index::Index::file_name());
     assert!(place.file(&index).exists(), "{index}");
     place.write(&index, "no database");
     let mended = place.run("list --all");
