@@ -80,12 +80,23 @@ impl IndexFile {
         Err(IndexError::Busy)
     }
 
+    /// A directory that somebody put in the way is removed if it is empty, else it gets a name of its own.
+    fn put_directory_away(&self, path: &Path) -> io::Result<()> {
+        if !fs::symlink_metadata(path).is_ok_and(|it| it.is_dir()) || remove_empty(path).is_ok() {
+            return Ok(());
+        }
+        let free = (1..).map(|n: u32| self.named(&format!(".directory-{n}")));
+        let mut free = free.filter(|it| fs::symlink_metadata(it).is_err());
+        free.next().map_or(Ok(()), |it| rename(path, &it))
+    }
+
     /// Moves the file aside as the one `.bad`. The lock is held, and this process has no connection to the file.
     pub(super) fn move_aside(&self) -> Result<(), IndexError> {
         // The log goes first: a file without its log is an older index, a log beside another file would be its damage.
         for end in ["-wal", "-shm", ""] {
             let bad = self.named(&format!(".bad{end}"));
-            let moved = give_way(&bad).and_then(|()| rename(&self.named(end), &bad));
+            let moved = self.put_directory_away(&bad).and_then(|()| give_way(&bad));
+            let moved = moved.and_then(|()| rename(&self.named(end), &bad));
             moved.map_err(|source| IndexError::unwritable(&self.dir, source))?;
         }
         Ok(())
@@ -127,6 +138,11 @@ fn give_way(path: &Path) -> io::Result<()> {
 #[expect(clippy::disallowed_methods, reason = "the file is the index's own and can be made again")]
 fn rename(from: &Path, to: &Path) -> io::Result<()> {
     accept_missing(fs::rename(from, to))
+}
+
+#[expect(clippy::disallowed_methods, reason = "it is empty, and has the name of the index's own file")]
+fn remove_empty(path: &Path) -> io::Result<()> {
+    fs::remove_dir(path)
 }
 
 fn accept_missing(result: io::Result<()>) -> io::Result<()> {

@@ -445,7 +445,8 @@ fn sqlite_is_new_enough() {
 fn each_release_has_a_file_of_its_own_and_clears_what_is_not_used_any_more() {
     assert!(Index::file_name().contains(env!("CARGO_PKG_VERSION")), "the name says whose it is");
     let dir = tempfile::tempdir().expect("there is room");
-    let days = |n: u64| std::time::SystemTime::now() - std::time::Duration::from_secs(n * 24 * 60 * 60);
+    let now = dir.path().metadata().and_then(|it| it.modified()).expect("it was made just now");
+    let days = |n: u64| now - std::time::Duration::from_secs(n * 24 * 60 * 60);
     let make = |name: &str, age: u64| {
         let file = fs::File::create(dir.path().join(name)).expect("there is room");
         file.set_modified(days(age)).expect("it is ours");
@@ -466,4 +467,22 @@ fn each_release_has_a_file_of_its_own_and_clears_what_is_not_used_any_more() {
         names.iter().filter_map(|it| it.to_str()).filter(|it| !it.starts_with(&Index::file_name())).collect();
     left.sort_unstable();
     assert_eq!(left, ["index-v1.db", "index-v1.db-wal", "notes.db"]);
+}
+
+#[test]
+fn directories_in_the_place_of_the_index_are_put_away_as_often_as_they_come() {
+    let dir = tempfile::tempdir().expect("there is room");
+    let path = dir.path().join(Index::file_name());
+    for _ in 0..3 {
+        fs::create_dir(&path).expect("nothing is there");
+        fs::write(path.join("text"), "mine").expect("there is room");
+        let (mut index, opened) = open(dir.path());
+        assert!(matches!(opened, Opened::Rebuilt { .. }), "{opened:?}");
+        fill(&mut index, "apple").expect("it can be written");
+        drop(index);
+        fs::remove_file(&path).expect("it is a file");
+    }
+    let is_kept = |it: &fs::DirEntry| it.path().join("text").exists();
+    let kept = fs::read_dir(dir.path()).expect("it is there").flatten().filter(is_kept).count();
+    assert_eq!(kept, 3, "nothing that somebody put there is lost");
 }
