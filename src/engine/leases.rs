@@ -134,7 +134,11 @@ impl<'a> Leases<'a> {
     }
 
     fn tell_as(&self, plans: Plans, unfinished: Unfinished) -> Plans {
-        let claims = self.claims(&plans, unfinished);
+        let mut claims = self.claims(&plans, unfinished);
+        // Whoever claims makes a step failed that had all its tries, and so has to come by it.
+        if unfinished == Unfinished::Held {
+            claims.set_limit(self.context.config.max_attempts() as usize);
+        }
         if claims.is_empty() { plans } else { plans.with_claims(claims) }
     }
 

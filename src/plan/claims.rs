@@ -59,6 +59,8 @@ pub struct Claims {
     held: HashMap<StepId, Vec<Held>>,
     /// The ids of claims that ended.
     ended: HashMap<StepId, Vec<String>>,
+    /// How many tries of workers a step has; none: that does not matter to whoever asks.
+    limit: Option<usize>,
 }
 
 impl Claims {
@@ -81,8 +83,18 @@ impl Claims {
             || step.notes.iter().any(|it| it.text.starts_with(&late))
     }
 
+    /// From here on a step whose last try has lapsed counts as given up.
+    pub fn set_limit(&mut self, tries: usize) {
+        self.limit = Some(tries);
+    }
+
+    /// Returns whether taking the step over would make it failed: it lapsed, and had all its tries.
+    pub fn is_given_up(&self, step: &Step, now: Time) -> bool {
+        self.limit.is_some_and(|it| step.tries() + 1 >= it) && self.lapse(step, now).is_some()
+    }
+
     pub fn is_empty(&self) -> bool {
-        self.held.is_empty() && self.ended.is_empty()
+        self.held.is_empty() && self.ended.is_empty() && self.limit.is_none()
     }
 
     fn of(&self, step: &StepId) -> &[Held] {

@@ -362,3 +362,21 @@ fn the_claim_of_a_removed_working_tree_can_be_ended() {
     repository.run(HERE, "release p:1").ok();
     assert_eq!(repository.claims(HERE).0, "p:1");
 }
+
+#[test]
+fn next_passes_by_what_claim_would_give_up() {
+    let place = place_with(2);
+    place.write("planwatch.toml", "max_attempts = 1\n");
+    place.run("claim p:1 --lease 10m").ok();
+    assert_eq!(at(&place, NOW, "next p --json=step").json()["step"]["id"], "p:2");
+    // The claim of the first step has lapsed, and nobody else is to try it.
+    assert_eq!(at(&place, LATER, "next p --json").json()["step"]["id"], "p:2");
+    assert_eq!(told(&at(&place, LATER, "claim p --json").ok()).expect("one is left").0, "p:2");
+    assert!(place.text("plans/p/step-1.md").contains("status: failed"));
+    let other = place_with(1);
+    other.write("planwatch.toml", "max_attempts = 1\n");
+    other.run("claim p:1 --lease 10m").ok();
+    let next = at(&other, LATER, "next p");
+    assert_eq!(next.code, 7);
+    assert!(next.stdout.contains("step 1 has been given up by all its workers"), "{}", next.stdout);
+}
