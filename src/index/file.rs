@@ -140,7 +140,7 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
     accept_missing(fs::rename(from, to))
 }
 
-#[expect(clippy::disallowed_methods, reason = "it is empty, and has the name of the index's own file")]
+/// It has the name of the index's own file.
 fn remove_empty(path: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }

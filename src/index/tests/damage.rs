@@ -470,6 +470,7 @@ fn each_release_has_a_file_of_its_own_and_clears_what_is_not_used_any_more() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the test puts things in the way and takes them away")]
 fn directories_in_the_place_of_the_index_are_put_away_as_often_as_they_come() {
     let dir = tempfile::tempdir().expect("there is room");
     let path = dir.path().join(Index::file_name());
