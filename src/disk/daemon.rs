@@ -62,10 +62,16 @@ impl PlansDir {
             Err(error) if !is(&error, Errno::EXIST) => return Err(DiskError::writing(&dir, error)),
             _ => {}
         }
+        self.remove_cookies();
+        Ok(dir)
+    }
+
+    /// Takes all cookies away, and makes nothing.
+    pub fn remove_cookies(&self) {
+        let dir = self.own(COOKIES);
         for name in self.disk.names(&dir).unwrap_or_default() {
             self.disk.remove(&dir.join(name)).ok();
         }
-        Ok(dir)
     }
 
     /// Returns whether the directory of the cookies is there.

@@ -57,24 +57,14 @@ pub fn watch_limit() -> Option<usize> {
     std::fs::read_to_string("/proc/sys/fs/inotify/max_user_watches").ok()?.trim().parse().ok()
 }
 
-impl PlansDir {
-    #[cfg(target_os = "linux")]
-    pub fn file_system(&self) -> FileSystem {
-        let Ok(stat) = rustix::fs::statfs(&self.root) else {
-            return FileSystem { name: "unknown".to_owned(), is_remote: false };
-        };
-        // The number has 32 bits, in a field whose width and sign differ from machine to machine.
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
-        let number = stat.f_type as u32;
-        match NAMES.iter().find(|(it, ..)| *it == number) {
-            Some((_, name, is_remote)) => FileSystem { name: (*name).to_owned(), is_remote: *is_remote },
-            None => FileSystem { name: format!("{number:#x}"), is_remote: false },
-        }
-    }
+/// Whether other machines may write there too.
+pub(super) fn is_remote(path: &Path) -> bool {
+    file_system(path).is_remote
+}
 
-    #[cfg(not(target_os = "linux"))]
+impl PlansDir {
     pub fn file_system(&self) -> FileSystem {
-        FileSystem { name: "unknown".to_owned(), is_remote: false }
+        file_system(&self.root)
     }
 
     /// Tries in `.planwatch`, which is on the same file system; it is made if need be.
@@ -112,4 +102,23 @@ impl PlansDir {
         }
         self.disk.lock(&lock, std::time::Duration::ZERO).ok().map(|it| it.is_none())
     }
+}
+
+#[cfg(target_os = "linux")]
+fn file_system(path: &Path) -> FileSystem {
+    let Ok(stat) = rustix::fs::statfs(path) else {
+        return FileSystem { name: "unknown".to_owned(), is_remote: false };
+    };
+    // The number has 32 bits, in a field whose width and sign differ from machine to machine.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "see above")]
+    let number = stat.f_type as u32;
+    match NAMES.iter().find(|(it, ..)| *it == number) {
+        Some((_, name, is_remote)) => FileSystem { name: (*name).to_owned(), is_remote: *is_remote },
+        None => FileSystem { name: format!("{number:#x}"), is_remote: false },
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn file_system(_path: &Path) -> FileSystem {
+    FileSystem { name: "unknown".to_owned(), is_remote: false }
 }

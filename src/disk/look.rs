@@ -1,4 +1,4 @@
-//! Small looks at the file system that need no protocol: is it there, what is in it, what time it stamps.
+//! Small looks at the file system that need no protocol: is it there, what is in it, what time it is.
 
 use std::path::{Path, PathBuf};
 
@@ -35,23 +35,6 @@ impl PlansDir {
     /// The clock that stamps files, in nanoseconds since 1970: what is as young as this may change unseen.
     pub fn now_ns(&self) -> i128 {
         self.disk.now_ns()
-    }
-}
-
-impl PlansDir {
-    /// The clock of the file system itself, asked by writing a file, so that neither a clock that was set nor another
-    /// machine's matters; the machine's clock where nothing can be written.
-    pub fn stamp_ns(&self) -> i128 {
-        let Some(dir) = self.runtime_dir() else { return self.now_ns() };
-        let path = dir.join("clock");
-        let open = self.disk.open(&path, Open::InPlace).or_else(|_| self.disk.open(&path, Open::New(0o600)));
-        let stamped = open.and_then(|it| it.write(b".").and_then(|()| it.stat()));
-        stamped.map_or_else(|_| self.now_ns(), |it| it.mtime_ns)
-    }
-
-    /// The directory for an index of these plans, which exists.
-    pub fn index_dir(&self) -> Option<PathBuf> {
-        self.runtime_dir()
     }
 }
 

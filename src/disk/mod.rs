@@ -15,6 +15,7 @@ mod error;
 mod facts;
 mod fallback;
 mod git_dir;
+mod index_place;
 mod journal;
 mod locked;
 mod look;

@@ -42,9 +42,20 @@ pub struct PlansDir {
     /// Without symbolic links.
     pub(super) root: PathBuf,
     pub(super) state_home: Option<PathBuf>,
+    pub(super) cache_home: Option<PathBuf>,
     /// The inode of the `.planwatch` that was last found usable, and how far.
     trusted: Mutex<Option<(u64, Trust)>>,
     no_exchange: AtomicBool,
+    /// Whether `.planwatch` is made where there is none.
+    makes: bool,
+}
+
+/// When `.planwatch` is made.
+#[derive(Clone, Copy)]
+enum Making {
+    /// Where there is none, and a plan.
+    ForPlans,
+    Anyway,
 }
 
 /// A file as it was at one moment.
@@ -70,19 +81,47 @@ impl PlansDir {
             disk,
             root,
             state_home: state_home.map(Path::to_path_buf),
+            cache_home: None,
             trusted: Mutex::new(None),
             no_exchange: AtomicBool::new(false),
+            makes: true,
         })
+    }
+
+    /// Names the user's directory for caches, in which an index may lie where `.planwatch` cannot hold it.
+    #[must_use]
+    pub fn with_cache_home(self, home: Option<&Path>) -> Self {
+        Self { cache_home: home.map(Path::to_path_buf), ..self }
+    }
+
+    /// From here on `.planwatch` is used only where somebody else made it, and nothing is moved aside.
+    ///
+    /// For whoever stays: of a directory that lacks it nobody can tell whether it is being deleted.
+    #[must_use]
+    pub fn only_looking(self) -> Self {
+        Self { makes: false, trusted: Mutex::new(None), ..self }
     }
 
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Returns `.planwatch`, made if need be; `None` when nothing but the lock and displaced
-    /// versions may live there, or when it cannot be made.
+    /// Returns `.planwatch`, made where there is none but a plan; `None` when nothing but the lock and displaced
+    /// versions may live there, when it is not ours, or cannot be made.
+    ///
+    /// Whoever only reads leaves no trace in a directory without plans, and moves nothing aside.
     pub fn runtime_dir(&self) -> Option<PathBuf> {
-        (self.prepare().ok()? == Trust::Own).then(|| self.root.join(RUNTIME))
+        (self.prepare(Making::ForPlans).ok()? == Trust::Own).then(|| self.root.join(RUNTIME))
+    }
+
+    /// Whether there is a place for the key that tells an own `.planwatch` from others.
+    pub fn has_key(&self) -> bool {
+        self.state_home.as_deref().is_some_and(|home| runtime::key(&*self.disk, home).is_some())
+    }
+
+    /// As [`Self::runtime_dir`], made in any case; one that is not ours is moved aside.
+    pub fn made_runtime_dir(&self) -> Option<PathBuf> {
+        (self.prepare(Making::Anyway).ok()? == Trust::Own).then(|| self.root.join(RUNTIME))
     }
 
     /// Reads a file whole.
@@ -154,7 +193,7 @@ impl PlansDir {
         let path = self.root.join(RUNTIME).join("lock");
         let mut said = false;
         for _ in 0..LOCK_TRIES {
-            let trust = self.prepare()?;
+            let trust = self.prepare(Making::Anyway)?;
             let taken = match self.disk.lock(&path, WORTH_A_WORD) {
                 Ok(None) => {
                     if !std::mem::replace(&mut said, true) {
@@ -200,7 +239,7 @@ impl PlansDir {
         self.no_exchange.store(true, Ordering::Relaxed);
     }
 
-    fn prepare(&self) -> Result<Trust, DiskError> {
+    fn prepare(&self, making: Making) -> Result<Trust, DiskError> {
         let mut trusted = self.trusted.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let dir = self.root.join(RUNTIME);
         let ino =
@@ -211,10 +250,23 @@ impl PlansDir {
             return Ok(trust);
         }
         let key = self.state_home.as_deref().and_then(|home| runtime::key(&*self.disk, home));
-        let trust = runtime::prepare(&*self.disk, &self.root, key.as_ref())?;
+        let makes = match making {
+            Making::Anyway => true,
+            Making::ForPlans => is_missing(&*self.disk, &dir) && self.has_plan(),
+        };
+        let trust = if self.makes && makes {
+            runtime::prepare(&*self.disk, &self.root, key.as_ref())?
+        } else {
+            let there = runtime::usable(&*self.disk, &dir, key.as_ref())?;
+            there.ok_or_else(|| DiskError::reading(&dir, Errno::NOENT.into()))?
+        };
         *trusted = ino(&*self.disk).map(|ino| (ino, trust));
         Ok(trust)
     }
+}
+
+fn is_missing(disk: &dyn Disk, path: &Path) -> bool {
+    disk.lstat(path).is_err_and(|error| is(&error, Errno::NOENT))
 }
 
 fn names_backwards(path: &Path) -> Vec<OsString> {

@@ -57,9 +57,9 @@ pub struct Answering {
 }
 
 impl PlansDir {
-    /// Notes that this is asked now; none where planwatch can keep nothing.
+    /// Notes that this is asked now, for a change; none where planwatch can keep nothing.
     pub fn ask(&self, name: &str) -> Option<Question> {
-        let path = self.runtime_dir()?.join(name);
+        let path = self.made_runtime_dir()?.join(name);
         let bytes = read_own(&*self.disk, &path, LIMIT).ok()?;
         let begun = bytes.map_or(Some(0), |it| if it.is_empty() { Some(0) } else { read_number(&it) })?;
         Some(Question { disk: Arc::clone(&self.disk), path, begun })

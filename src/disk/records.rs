@@ -53,7 +53,7 @@ impl PlansDir {
 
     /// As [`Self::own_records`], made if need be.
     pub fn own_records_to_write(&self) -> Option<Records> {
-        let dir = self.runtime_dir()?.join("leases");
+        let dir = self.made_runtime_dir()?.join("leases");
         Some(Records::new(&self.disk, dir))
     }
 

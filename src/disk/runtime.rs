@@ -51,7 +51,11 @@ pub(super) fn prepare(disk: &dyn Disk, root: &Path, key: Option<&[u8; 32]>) -> R
 }
 
 /// Returns `None` when there is nothing, or nothing that may be used.
-fn usable(disk: &dyn Disk, dir: &Path, key: Option<&[u8; 32]>) -> Result<Option<Trust>, DiskError> {
+pub(super) fn usable(
+    disk: &dyn Disk,
+    dir: &Path,
+    key: Option<&[u8; 32]>,
+) -> Result<Option<Trust>, DiskError> {
     let stat = match disk.lstat(dir) {
         Err(error) if is(&error, Errno::NOENT) => return Ok(None),
         other => other.map_err(|error| DiskError::reading(dir, error))?,

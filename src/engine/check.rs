@@ -65,7 +65,7 @@ pub fn check(context: &Context, request: &CheckRequest) -> Result<CheckReport, E
     let fixed = request.fix.then(|| fix(context, request.mode)).transpose()?;
     let (plans, beside) = load::all_and_problems(context);
     let problems = problems(context, &plans, beside);
-    let hints = plans.live().filter_map(too_long).collect();
+    let hints = plans.live().filter_map(too_long).chain(kept(context)).collect();
     let lines = problems.iter().map(|it| source_line(context, it)).collect();
     Ok(CheckReport { problems, lines, root: context.root_name(), hints, fixed })
 }
@@ -75,6 +75,13 @@ fn too_long(plan: &Plan) -> Option<String> {
     (n > program::MANY_STEPS).then(|| {
         format!("`{id}` has {n} steps; `planwatch new TITLE --kind program --children {id}` makes it part of a program")
     })
+}
+
+/// Texts that are in no plan file; whoever asks whether all is well has to hear of them.
+fn kept(context: &Context) -> Option<String> {
+    let n = context.plans.kept().len();
+    let are = if n == 1 { "1 text is".to_owned() } else { format!("{n} texts are") };
+    (n > 0).then(|| format!("{are} kept beside the files; `planwatch doctor` names them"))
 }
 
 fn problems(context: &Context, plans: &Plans, mut found: Vec<Problem>) -> Vec<Problem> {

@@ -118,6 +118,11 @@ fn trust(context: &Context) -> Check {
     let name = "own state";
     match context.plans.runtime_dir() {
         Some(_) => ok(name, "`.planwatch` was made on this machine"),
+        None if context.plans.has_key() && !context.plans.is_bare() => {
+            let hint = "the next change moves what is not planwatch's own aside";
+            check(name, State::Note, "`.planwatch` was not made here, or cannot be made", hint)
+        }
+        None if context.plans.is_bare() => ok(name, "none, as there is no plan yet"),
         None => {
             let hint = "undo, the index on disk and `watch --detach` are off; XDG_STATE_HOME names the directory, \
                         which has to be writable";
@@ -181,15 +186,19 @@ fn index(context: &Context) -> Check {
     let (state, size) = load::index_state(context);
     let size = size.map(|it| format!(", {} KiB", it.div_ceil(1024))).unwrap_or_default();
     let version = crate::index::VERSION;
+    let own = context.plans.root().join(".planwatch");
+    let elsewhere = context.plans.index_dir().filter(|it| *it != own);
+    let place = elsewhere.map(|it| format!(", in {}", it.display())).unwrap_or_default();
     match state {
-        IndexState::Current => ok(name, format!("version {version}{size}, current")),
+        IndexState::Current => ok(name, format!("version {version}{size}, current{place}")),
         IndexState::Behind { n_plans } => {
-            let value = format!("version {version}{size}, was behind the files of {n_plans} plans");
+            let value = format!("version {version}{size}, was behind the files of {n_plans} plans{place}");
             check(name, State::Ok, value, "it is brought up to date now")
         }
-        IndexState::Missing => ok(name, format!("version {version}, made just now")),
+        IndexState::Missing => ok(name, format!("version {version}, made just now{place}")),
+        IndexState::Bare => ok(name, "none, as there is no plan yet"),
         IndexState::Unusable => {
-            let hint = "every question reads all files; `planwatch -v check` says why";
+            let hint = "every question reads all files; `planwatch list` says why";
             check(name, State::Problem, "cannot be used", hint)
         }
     }

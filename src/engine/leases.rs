@@ -2,7 +2,7 @@
 //!
 //! In a git repository the records lie in `<git-common-dir>/planwatch`, where all its working trees see them; elsewhere, or
 //! where that cannot be written, in `.planwatch/leases`. One file for each claimed step, named by a hash of the plans
-//! directory's place and the step; `closed` has a line for each claimed step that was completed or skipped.
+//! directory's place and the step; `closed` has a line for each claim that was ended, with what is left of its lease.
 //!
 //! # What survives a kill
 //! A claim is three writes under the two locks (plans directory, then records), in this order:
@@ -84,6 +84,14 @@ struct Closed {
     /// When the claim was made.
     #[serde(default)]
     at: Option<Time>,
+    /// Its lease, for the case that an undo or a checkout brings it back.
+    #[serde(default)]
+    until: Option<Time>,
+    #[serde(default)]
+    process: Option<Process>,
+    /// The step was left open, so that the line only tells that there was such a claim.
+    #[serde(default)]
+    is_open: bool,
     #[serde(flatten)]
     place: Place,
 }
@@ -126,7 +134,11 @@ impl<'a> Leases<'a> {
     }
 
     fn tell_as(&self, plans: Plans, unfinished: Unfinished) -> Plans {
-        let claims = self.claims(&plans, unfinished);
+        let mut claims = self.claims(&plans, unfinished);
+        // Whoever claims makes a step failed that had all its tries, and so has to come by it.
+        if unfinished == Unfinished::Held {
+            claims.set_limit(self.context.config.max_attempts() as usize);
+        }
         if claims.is_empty() { plans } else { plans.with_claims(claims) }
     }
 
@@ -185,11 +197,11 @@ impl<'a> Leases<'a> {
         let is_here = record.place.worktree == self.place.worktree;
         let mut lapse = match unfinished {
             Unfinished::Interrupted if is_new && self.is_of_this_boot(record) => Some(Lapse::Interrupted),
-            _ => self.lapse(record),
+            _ => self.lapse(record.until, record.process.as_ref()),
         };
         let mut holding = match is_here {
             true => Holding::Here,
-            false => Holding::Elsewhere { worktree: record.place.worktree.display().to_string() },
+            false => self.elsewhere(&record.place),
         };
         if lapse.is_some() && !is_here && self.is_closed_there(plans, &id, record) {
             lapse = None;
@@ -207,9 +219,14 @@ impl<'a> Leases<'a> {
         branches: &mut HashMap<(Option<String>, PathBuf), bool>,
     ) {
         let Some(id) = read_step_id(&closed.step) else { return };
-        let Some(step) = plans.step(&id).filter(|it| !it.is_closed()) else { return };
-        // A file that still has the claim was never closed: its end was interrupted.
+        let Some(step) = plans.step(&id) else { return };
+        // A file that has the claim was not closed, as its end was interrupted, or it was brought back.
         if step.claim.as_ref().is_some_and(|it| it.id == closed.claim) {
+            self.add_brought_back(claims, id, closed);
+            return;
+        }
+        if closed.is_open || step.is_closed() {
+            claims.add_ended(id, closed.claim);
             return;
         }
         let Place { branch, worktree, .. } = closed.place.clone();
@@ -223,14 +240,35 @@ impl<'a> Leases<'a> {
         }
     }
 
+    /// An undo or a checkout gave the file its claim again: it holds for the rest of its lease.
+    fn add_brought_back(&self, claims: &mut Claims, id: StepId, closed: Closed) {
+        let Closed { claim, by, at, until, process, place, .. } = closed;
+        let is_recorded = self.find(&claim).is_some();
+        let Some(until) = until.filter(|_| !is_recorded) else { return };
+        let is_here = place.worktree == self.place.worktree;
+        let holding = if is_here { Holding::Here } else { self.elsewhere(&place) };
+        let lapse = self.lapse(until, process.as_ref());
+        claims.add(id, Held { claim, by, at, lapse, holding });
+    }
+
+    fn elsewhere(&self, place: &Place) -> Holding {
+        let is_gone = self.is_removed(place);
+        Holding::Elsewhere { worktree: place.worktree.display().to_string(), is_gone }
+    }
+
+    fn is_removed(&self, place: &Place) -> bool {
+        let found = self.context.plans.disk().lstat(&place.worktree);
+        found.is_err_and(|it| it.kind() == std::io::ErrorKind::NotFound)
+    }
+
     fn is_there(&self, branch: Option<&str>, root: &Path) -> bool {
         self.worktree.as_ref().is_some_and(|it| self.context.plans.has_branch(it, branch, root))
     }
 
-    fn lapse(&self, record: &Record) -> Option<Lapse> {
-        let is_over = self.context.now >= record.until;
+    fn lapse(&self, until: Time, process: Option<&Process>) -> Option<Lapse> {
+        let is_over = self.context.now >= until;
         let by_time = is_over.then_some(Lapse::Expired);
-        match record.process.as_ref().map(|it| it.state(self.context.plans.disk())) {
+        match process.map(|it| it.state(self.context.plans.disk())) {
             Some(ProcessState::Running) => None,
             Some(ProcessState::Gone) => Some(Lapse::Interrupted),
             Some(ProcessState::Unseen) | None => by_time,

@@ -59,19 +59,29 @@ fn claim_of(step: &Step) -> Option<&Claim> {
 pub(crate) fn check(plans: &Plans, step: &Step, who: &Who) -> Result<Owner, Error> {
     if let Some(other) = plans.claims().overtaken_by(step) {
         return match (&who.claim, who.force) {
-            (Some(_), _) => Ok(Owner::Late),
+            (Some(id), _) => late(plans, step, id),
             (None, true) => Ok(Owner::Forced),
             (None, false) => Err(claimed(step, other.by.as_deref(), &other.claim)),
         };
     }
     match (claim_of(step), &who.claim) {
         (Some(claim), Some(id)) if claim.id == *id => Ok(Owner::Free),
-        (_, Some(_)) => Ok(Owner::Late),
+        (_, Some(id)) => late(plans, step, id),
         (None, None) => Ok(Owner::Free),
         (Some(claim), None) if claim.by.as_deref() == Some(who.by.as_str()) => Ok(Owner::Free),
         (Some(_), None) if who.force => Ok(Owner::Forced),
         (Some(claim), None) => Err(claimed(step, claim.by.as_deref(), &claim.id)),
     }
+}
+
+/// A claim that was never the step's is a mistake, whose words belong into no file.
+fn late(plans: &Plans, step: &Step, claim: &str) -> Result<Owner, Error> {
+    if plans.claims().is_known(step, claim) {
+        return Ok(Owner::Late);
+    }
+    let message = format!("no claim `{claim}` of `{}` is known; nothing was changed", step.id);
+    let hint = format!("`planwatch show {}` tells who has it", step.id);
+    Err(Error::Conflict { code: "unknown-claim", message, hint })
 }
 
 /// Names who has the step; a claim without a name by its id.

@@ -81,7 +81,8 @@ fn decide(
     message: Option<&str>,
 ) -> Result<StepUpdate, Error> {
     // A claim that the file lost is ended by whoever made it, though there is nothing to write.
-    let taken_back = plans.claims().taken_back(step);
+    // So is one of a working tree that was removed.
+    let taken_back = plans.claims().taken_back(step).or_else(|| plans.claims().left_behind(step));
     if let Some(held) = taken_back.filter(|_| step.status.is(StepStatus::Pending)) {
         let is_owner = match &who.claim {
             Some(id) => *id == held.claim,

@@ -3,11 +3,12 @@
 //! The one place outside the disk floor that touches files: SQLite has to open its file by name, and nothing here is
 //! a plan or anything else of the user's.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::index::error::IndexError;
 use crate::index::schema::{self, Content};
@@ -17,6 +18,15 @@ use crate::index::schema::{self, Content};
 pub(super) struct IndexFile {
     dir: PathBuf,
     content: Content,
+}
+
+/// Who has not written for this long, in seconds, is taken to be used no more.
+const LONG_UNUSED: u64 = 30 * 24 * 60 * 60;
+
+/// The name of this release's file: its number is made of the schema's, the release's and the reading's, so that no two
+/// that differ in any have one name.
+pub(super) fn name(content: Content) -> String {
+    format!("index-v{}{}{}.db", schema::VERSION, schema::reader_digits(), content.word())
 }
 
 /// How often, and how long each time, the lock is waited for: 5 seconds.
@@ -41,7 +51,7 @@ impl IndexFile {
     }
 
     pub(super) fn named(&self, end: &str) -> PathBuf {
-        self.dir.join(format!("index-v{}{}.db{end}", schema::VERSION, self.content.word()))
+        self.dir.join(format!("{}{end}", name(self.content)))
     }
 
     /// Returns what has the name now; none if nothing has.
@@ -72,16 +82,56 @@ impl IndexFile {
         Err(IndexError::Busy)
     }
 
+    /// A directory that somebody put in the way is removed if it is empty, else it gets a name of its own.
+    fn put_directory_away(&self, path: &Path) -> io::Result<()> {
+        if !fs::symlink_metadata(path).is_ok_and(|it| it.is_dir()) || remove_empty(path).is_ok() {
+            return Ok(());
+        }
+        let free = (1..).map(|n: u32| self.named(&format!(".directory-{n}")));
+        let mut free = free.filter(|it| fs::symlink_metadata(it).is_err());
+        free.next().map_or(Ok(()), |it| rename(path, &it))
+    }
+
     /// Moves the file aside as the one `.bad`. The lock is held, and this process has no connection to the file.
     pub(super) fn move_aside(&self) -> Result<(), IndexError> {
         // The log goes first: a file without its log is an older index, a log beside another file would be its damage.
         for end in ["-wal", "-shm", "-journal", ""] {
             let bad = self.named(&format!(".bad{end}"));
-            let moved = give_way(&bad).and_then(|()| rename(&self.named(end), &bad));
+            let moved = self.put_directory_away(&bad).and_then(|()| give_way(&bad));
+            let moved = moved.and_then(|()| rename(&self.named(end), &bad));
             moved.map_err(|source| IndexError::unwritable(&self.dir, source))?;
         }
         Ok(())
     }
+}
+
+/// Removes the indexes of other releases that nobody wrote into for a month before this one was made.
+///
+/// One that is used after all is made anew by its release; what cannot be removed stays.
+pub(super) fn clear_unused(file: &IndexFile) -> io::Result<()> {
+    let made = fs::symlink_metadata(file.path())?.modified()?;
+    let own = [Content::Plans, Content::Texts].map(name);
+    let mut others: BTreeMap<String, (SystemTime, Vec<PathBuf>)> = BTreeMap::new();
+    for entry in fs::read_dir(&file.dir)? {
+        let entry = entry?;
+        let Ok(found) = entry.file_name().into_string() else { continue };
+        let Some((release, _)) = found.split_once(".db").filter(|_| found.starts_with("index-v")) else {
+            continue;
+        };
+        let is_own = own.iter().any(|it| it.strip_suffix(".db") == Some(release));
+        if !is_own && entry.file_type()?.is_file() {
+            let modified = entry.metadata()?.modified()?;
+            let (newest, paths) = others.entry(release.to_owned()).or_insert((modified, Vec::new()));
+            *newest = modified.max(*newest);
+            paths.push(entry.path());
+        }
+    }
+    let is_unused = |newest| made.duration_since(newest).is_ok_and(|it| it.as_secs() > LONG_UNUSED);
+    others
+        .into_values()
+        .filter(|(newest, _)| is_unused(*newest))
+        .flat_map(|it| it.1)
+        .try_for_each(|it| give_way(&it))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the file is the index's own and can be made again")]
@@ -92,6 +142,11 @@ fn give_way(path: &Path) -> io::Result<()> {
 #[expect(clippy::disallowed_methods, reason = "the file is the index's own and can be made again")]
 fn rename(from: &Path, to: &Path) -> io::Result<()> {
     accept_missing(fs::rename(from, to))
+}
+
+/// It has the name of the index's own file.
+fn remove_empty(path: &Path) -> io::Result<()> {
+    fs::remove_dir(path)
 }
 
 fn accept_missing(result: io::Result<()>) -> io::Result<()> {

@@ -16,7 +16,7 @@ use crate::index::schema::Content;
 use crate::index::search::{self, Match, Query, Texts, Unsearched};
 use crate::index::store::Store;
 use crate::index::sums::{self, Touched};
-use crate::index::{Opened, Place, proof};
+use crate::index::{Opened, Place, file, proof};
 
 /// An open full text. In [`Place::Memory`] it is that of one command.
 #[derive(Debug)]
@@ -36,6 +36,11 @@ pub struct TextsLook<'a> {
 pub struct Seen(Option<i64>);
 
 impl FullText {
+    /// The name of this release's full text in its directory.
+    pub fn file_name() -> String {
+        file::name(Content::Texts)
+    }
+
     /// Opens the full text at a place; whatever cannot be used there gives way to a new one.
     pub fn open(place: Place<'_>) -> Result<(Self, Opened), IndexError> {
         let (store, opened) = Store::open(place, Content::Texts)?;

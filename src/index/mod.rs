@@ -87,6 +87,11 @@ impl Index {
         Ok((Self { store }, opened))
     }
 
+    /// The name of this release's index in its directory.
+    pub fn file_name() -> String {
+        file::name(Content::Plans)
+    }
+
     /// The length of the files of the index in a directory; none if there is no such file.
     pub fn len_in(dir: &Path) -> Option<u64> {
         let len = |content| {

@@ -7,15 +7,20 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use crate::index::error::IndexError;
 use crate::index::sums;
 
-/// Raised with every change of `schema.sql` or `texts.sql`; the files' names have it too, so that two releases do not
-/// fight over one.
+/// Raised with every change of `schema.sql` or `texts.sql`.
 pub const VERSION: i32 = 3;
 
 /// "plan", so that `file` and a curious SQLite shell can tell the file from others.
 const APPLICATION: i32 = 0x706c_616e;
 
 /// The reading that the rows come from: another release, or another number behind it, may read a file otherwise.
-const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 3");
+const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 4");
+
+/// The release and the reading as nothing but digits, for the files' names: `0.1.0` and 4 are `00010004`.
+pub(super) fn reader_digits() -> String {
+    let parts = READER.split(['.', ' ', '-', '+']).map(|it| it.parse::<u32>().unwrap_or(0));
+    parts.map(|it| format!("{it:02}")).collect()
+}
 
 /// Which of the two files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

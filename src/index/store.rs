@@ -9,7 +9,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::index::error::IndexError;
-use crate::index::file::{Identity, IndexFile};
+use crate::index::file::{self, Identity, IndexFile};
 use crate::index::schema::{self, Content, Found};
 use crate::index::{Opened, Place};
 
@@ -91,6 +91,8 @@ impl Store {
             (None, Found::Sound) => Opened::Kept,
             (None, Found::Empty) => Opened::Made,
         };
+        // Nobody waits for that, and nothing depends on it.
+        file::clear_unused(file).ok();
         Ok((Self::of(connection, content, Some((file.clone(), file.identity())))?, opened))
     }
 

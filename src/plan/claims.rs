@@ -34,7 +34,11 @@ pub enum Holding {
     /// In this working tree.
     Here,
     /// In another working tree of the repository.
-    Elsewhere { worktree: String },
+    Elsewhere {
+        worktree: String,
+        /// There is no such directory any more.
+        is_gone: bool,
+    },
     /// Its step was closed on a branch that is still there.
     Closed { branch: Option<String> },
 }
@@ -53,6 +57,10 @@ pub struct Held {
 #[derive(Debug, Clone, Default)]
 pub struct Claims {
     held: HashMap<StepId, Vec<Held>>,
+    /// The ids of claims that ended.
+    ended: HashMap<StepId, Vec<String>>,
+    /// How many tries of workers a step has; none: that does not matter to whoever asks.
+    limit: Option<usize>,
 }
 
 impl Claims {
@@ -60,8 +68,33 @@ impl Claims {
         self.held.entry(step).or_default().push(held);
     }
 
+    /// Remembers that a claim was the step's and has ended.
+    pub fn add_ended(&mut self, step: StepId, claim: String) {
+        self.ended.entry(step).or_default().push(claim);
+    }
+
+    /// Returns whether a claim is, or ever was, the step's, as far as its file and this machine can tell.
+    pub fn is_known(&self, step: &Step, claim: &str) -> bool {
+        let late = format!("late result of the claim {claim}: ");
+        step.claim.as_ref().is_some_and(|it| it.id == claim)
+            || self.of(&step.id).iter().any(|it| it.claim == claim)
+            || self.ended.get(&step.id).is_some_and(|it| it.iter().any(|it| it == claim))
+            || step.attempts.iter().any(|it| it.more.get("claim").and_then(|it| it.as_str()) == Some(claim))
+            || step.notes.iter().any(|it| it.text.starts_with(&late))
+    }
+
+    /// From here on a step whose last try has lapsed counts as given up.
+    pub fn set_limit(&mut self, tries: usize) {
+        self.limit = Some(tries);
+    }
+
+    /// Returns whether taking the step over would make it failed: it lapsed, and had all its tries.
+    pub fn is_given_up(&self, step: &Step, now: Time) -> bool {
+        self.limit.is_some_and(|it| step.tries() + 1 >= it) && self.lapse(step, now).is_some()
+    }
+
     pub fn is_empty(&self) -> bool {
-        self.held.is_empty()
+        self.held.is_empty() && self.ended.is_empty() && self.limit.is_none()
     }
 
     /// Whether anything is recorded of a claim on this step.
@@ -106,6 +139,11 @@ impl Claims {
         let own = step.claim.as_ref().filter(|_| step.status.is(StepStatus::InProgress));
         let is_own = |it: &Held| own.is_some_and(|own| own.id == it.claim);
         self.of(&step.id).iter().find(|it| it.lapse.is_none() && !is_own(it))
+    }
+
+    /// Returns the claim that a working tree made which has been removed since; only its lease holds it.
+    pub fn left_behind(&self, step: &Step) -> Option<&Held> {
+        self.holder(step).filter(|it| matches!(it.holding, Holding::Elsewhere { is_gone: true, .. }))
     }
 
     /// Returns the claim made here that holds a step whose file lost it: by a checkout, an undo or by hand.

@@ -227,13 +227,21 @@ pub fn next<'a>(plans: &'a Plans, plan: &'a Plan, now: Time) -> Next<'a> {
     if let Some((state, why)) = closed_state(plan) {
         return answer(state, None, why);
     }
-    if let Some(step) = plan.steps.iter().find(|it| is_ready(plans, plan, it, now)) {
+    let ready = || plan.steps.iter().filter(|it| is_ready(plans, plan, it, now));
+    if let Some(step) = ready().find(|it| !plans.claims().is_given_up(it, now)) {
         return answer(State::Next, Some(step), why_ready(plans, plan, step, now));
     }
-    let names: Vec<_> = plan.steps.iter().filter_map(|it| worked_on(plans, plan, it, now)).collect();
+    let held = plan.steps.iter().filter(|it| !plans.claims().is_given_up(it, now));
+    let names: Vec<_> = held.filter_map(|it| worked_on(plans, plan, it, now)).collect();
     if !names.is_empty() {
         let are = if names.len() == 1 { "is" } else { "are" };
         return answer(State::Waiting, None, format!("{} {are} in progress", list("step", &names)));
+    }
+    let given_up: Vec<_> = ready().map(|it| it.id.number.to_string()).collect();
+    if !given_up.is_empty() {
+        let have = if given_up.len() == 1 { "has" } else { "have" };
+        let why = format!("{} {have} been given up by all its workers", list("step", &given_up));
+        return answer(State::Blocked, None, why);
     }
     answer(State::Blocked, None, why_blocked(plans, plan, now))
 }

@@ -31,7 +31,7 @@ use crate::serve::wire::{Answer, Ask, Status};
 
 use cookies::Waiting;
 use neighbours::Around;
-use own::Own;
+use own::{Deleting, Own};
 use telling::Untold;
 
 /// A command of planwatch that has just written goes on to its answer, and the next one may follow: indexing beside them
@@ -71,6 +71,7 @@ pub(super) struct Daemon<'a> {
     polling: Option<Polling>,
     /// When to make again what somebody deleted.
     mending: Option<Instant>,
+    deleting: Option<Deleting>,
 }
 
 /// What has to be looked at again.
@@ -152,12 +153,23 @@ impl<'a> Daemon<'a> {
             followers: Vec::new(),
             polling: None,
             mending: None,
+            deleting: None,
         };
         // The watches are on before the first look, so that nothing falls between them.
         daemon.open_eyes(&now);
         daemon.learn(&now)?;
         daemon.open_door(&now);
         Ok(Some(daemon))
+    }
+
+    /// The surroundings of one look, in which nothing makes `.planwatch`.
+    fn now(&self) -> Result<Context, Error> {
+        let context = (self.context)()?;
+        Ok(Context { plans: context.plans.only_looking(), ..context })
+    }
+
+    fn is_gone(&self) -> bool {
+        self.now().map_or(true, |it| it.plans.identity() != self.identity)
     }
 
     fn open_eyes(&mut self, now: &Context) {
@@ -194,6 +206,11 @@ impl<'a> Daemon<'a> {
                     self.leave(end.why());
                     return Ok(end);
                 }
+                // What fails because the directory goes away this moment is the end, not a failure.
+                Err(_) if self.is_gone() => {
+                    self.leave(End::Gone.why());
+                    return Ok(End::Gone);
+                }
                 Err(error) => {
                     self.leave(&error.to_string());
                     return Err(error);
@@ -213,13 +230,14 @@ impl<'a> Daemon<'a> {
             end = self.look_at_everything();
         }
         if end.is_continue() && self.mending.is_some_and(|it| it <= Instant::now()) {
-            end = self.mend_own(&(self.context)()?);
+            end = self.mend_own(&self.now()?);
         }
         // Indexing would make what somebody is just deleting.
         if end.is_break() || self.mending.is_some() {
             return Ok(end);
         }
-        if self.dirty.due().is_some_and(|it| it <= Instant::now()) || self.is_index_asked() {
+        let is_due = self.dirty.due().is_some_and(|it| it <= Instant::now());
+        if self.is_index_asked() || (is_due && !self.is_deleting()) {
             self.index()?;
         }
         self.answer()?;
@@ -232,7 +250,12 @@ impl<'a> Daemon<'a> {
         }
         let untold = self.untold.values().map(Untold::due);
         let waiting = self.waiting.iter().map(|it| it.deadline);
-        untold.chain(waiting).chain(self.polling.as_ref().map(|it| it.next)).chain(self.dirty.due()).min()
+        untold
+            .chain(waiting)
+            .chain(self.polling.as_ref().map(|it| it.next))
+            .chain(self.dirty.due())
+            .chain(self.deleting.as_ref().map(Deleting::due))
+            .min()
     }
 
     fn take_all(&mut self, first: Option<Message>) -> Flow {
@@ -249,9 +272,12 @@ impl<'a> Daemon<'a> {
             Message::Stop => Flow::Break(End::Stopped),
             Message::Asked(asked) => self.asked(asked),
             Message::Seen(batch) => {
-                let Ok(now) = (self.context)() else { return Flow::Break(End::Gone) };
+                let Ok(now) = self.now() else { return Flow::Break(End::Gone) };
                 for (at, raw) in batch.iter().enumerate() {
                     let look = self.eyes.as_mut().and_then(|it| it.see(&now.plans, raw));
+                    if raw.is_deletion() && matches!(look, Some(Look::Plan(_) | Look::Everything)) {
+                        self.saw_deletion();
+                    }
                     let sign = sign(&batch, at);
                     look.map_or(Flow::Continue(()), |it| self.look(&now, it, sign))?;
                 }
@@ -312,7 +338,7 @@ impl<'a> Daemon<'a> {
 
     /// The turn of polling: everything is dirty, and perhaps the system sees again.
     fn look_at_everything(&mut self) -> Flow {
-        let Ok(now) = (self.context)() else { return Flow::Break(End::Gone) };
+        let Ok(now) = self.now() else { return Flow::Break(End::Gone) };
         self.dirty.is_everything = true;
         if let Some(polling) = &mut self.polling {
             polling.next = Instant::now() + POLL;
@@ -342,7 +368,7 @@ impl<'a> Daemon<'a> {
         for follower in self.followers.drain(..) {
             follower.close(Some(Answer::End { why: why.to_owned() }));
         }
-        if let (Some(own), Ok(now)) = (self.own.take(), (self.context)()) {
+        if let (Some(own), Ok(now)) = (self.own.take(), self.now()) {
             own.leave(&now.plans);
         }
     }

@@ -43,6 +43,14 @@ pub(super) fn sign(batch: &[Raw], at: usize) -> Sign {
     if is_closed { Sign::Closed } else { Sign::Other }
 }
 
+impl Raw {
+    /// Whether a directory or a Markdown file is gone for good, and was not moved.
+    pub(super) fn is_deletion(&self) -> bool {
+        let is_markdown = || self.name.as_deref().is_some_and(|it| it.ends_with(".md"));
+        self.flags.contains(ReadFlags::DELETE) && (self.flags.contains(ReadFlags::ISDIR) || is_markdown())
+    }
+}
+
 #[cfg(test)]
 impl Raw {
     pub(super) fn overflow() -> Self {

@@ -21,6 +21,13 @@ pub(super) fn sign(_batch: &[Raw], _at: usize) -> Sign {
     Sign::Other
 }
 
+impl Raw {
+    /// Whether something is gone from where it was.
+    pub(super) fn is_deletion(&self) -> bool {
+        self.0.as_ref().is_some_and(|it| it.symlink_metadata().is_err())
+    }
+}
+
 /// The watch on one plans directory.
 #[derive(Debug)]
 pub(super) struct Eyes {
@@ -127,6 +134,7 @@ mod tests {
         assert!(looks.any(|it| eyes.see(&plans, &it).as_ref() == Some(&expected)));
         assert_eq!(eyes.see(&plans, &Raw(None)), Some(Look::Everything));
         assert_eq!(sign(&[Raw(None)], 0), Sign::Other);
+        assert!(Raw(Some(root.join("gone"))).is_deletion() && !Raw(Some(root.join("auth"))).is_deletion());
         assert_eq!(eyes.see(&plans, &Raw(Some(root.join(".git/x")))), None);
         assert_eq!(
             eyes.see(&plans, &Raw(Some(root.join(".planwatch/cookies/7")))),

@@ -299,3 +299,84 @@ fn eight_claimers_in_two_working_trees_get_different_steps() {
         assert_eq!(steps.insert(step, id), None);
     }
 }
+
+fn at(place: &Place, now: &str, line: &str) -> Ran {
+    let mut command = place.command();
+    command.args(line.split(' ')).env("PLANWATCH_NOW", now);
+    Ran::of(command.output().expect("the binary starts"))
+}
+
+#[test]
+fn a_claim_that_never_was_is_an_error_and_leaves_nothing_in_the_file() {
+    let place = place_with(1);
+    place.run("claim p").ok();
+    let before = place.text("plans/p/step-1.md");
+    for line in ["done p:1 -m x", "attempt p:1 tried", "release p:1 -m x", "set p:1 status blocked"] {
+        let refused = place.run(&format!("{line} --claim hffffffff"));
+        assert_eq!(refused.code, 4, "{line}");
+        assert!(refused.stderr.contains("unknown-claim"), "{line}: {}", refused.stderr);
+        assert_eq!(place.text("plans/p/step-1.md"), before, "{line}");
+    }
+}
+
+#[test]
+fn the_late_result_of_a_claim_that_was_given_back_is_kept() {
+    let place = place_with(1);
+    let first = told(&place.run("claim p --json").ok()).expect("it is handed out");
+    place.run("release p:1").ok();
+    assert!(done(&place, NOW, &first).stderr.contains("claim-lost"));
+    place.run("claim p --by bob").ok();
+    assert!(done(&place, NOW, &first).stderr.contains("claim-lost"));
+    let text = place.text("plans/p/step-1.md");
+    assert_eq!(text.matches(&format!("late result of the claim {}", first.1)).count(), 1, "{text}");
+}
+
+#[test]
+fn an_undo_brings_a_claim_back_for_the_rest_of_its_lease() {
+    for is_in_git in [false, true] {
+        let repository = Repository::with(1);
+        if !is_in_git {
+            std::fs::remove_dir_all(repository.place.file(".git")).expect("it is there");
+        }
+        let place = &repository.place;
+        let claim = told(&place.run("claim p --json").ok()).expect("it is handed out");
+        assert_eq!(done(place, NOW, &claim).code, 0);
+        place.run("undo").ok();
+        assert_eq!(place.run("claim p --by bob").code, 7, "it holds");
+        assert!(at(place, LATER, "list p").stdout.contains("lapsed"));
+        assert_eq!(at(place, LATER, "claim p --by bob --dry-run").code, 0, "its lease is over");
+        // Given back it is not done anywhere.
+        place.run("release p:1").ok();
+        assert_eq!(place.run("claim p --by bob").code, 0);
+    }
+}
+
+#[test]
+fn the_claim_of_a_removed_working_tree_can_be_ended() {
+    let repository = Repository::with(1);
+    repository.claims(OTHER);
+    repository.git(HERE, "worktree remove --force ../other");
+    let refused = repository.run(HERE, "claim p:1");
+    assert!(refused.stderr.contains("which is gone"), "{}", refused.stderr);
+    assert_eq!(repository.run(HERE, "release p:1 --by bob").code, 4, "it is not bob's");
+    repository.run(HERE, "release p:1").ok();
+    assert_eq!(repository.claims(HERE).0, "p:1");
+}
+
+#[test]
+fn next_passes_by_what_claim_would_give_up() {
+    let place = place_with(2);
+    place.write("planwatch.toml", "max_attempts = 1\n");
+    place.run("claim p:1 --lease 10m").ok();
+    assert_eq!(at(&place, NOW, "next p --json=step").json()["step"]["id"], "p:2");
+    // The claim of the first step has lapsed, and nobody else is to try it.
+    assert_eq!(at(&place, LATER, "next p --json").json()["step"]["id"], "p:2");
+    assert_eq!(told(&at(&place, LATER, "claim p --json").ok()).expect("one is left").0, "p:2");
+    assert!(place.text("plans/p/step-1.md").contains("status: failed"));
+    let other = place_with(1);
+    other.write("planwatch.toml", "max_attempts = 1\n");
+    other.run("claim p:1 --lease 10m").ok();
+    let next = at(&other, LATER, "next p");
+    assert_eq!(next.code, 7);
+    assert!(next.stdout.contains("step 1 has been given up by all its workers"), "{}", next.stdout);
+}

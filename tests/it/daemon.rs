@@ -255,6 +255,24 @@ fn it_outlives_what_is_its_own_but_not_the_plans() {
 }
 
 #[test]
+fn the_plans_can_be_deleted_under_it() {
+    for _ in 0..3 {
+        let place = Place::with_examples();
+        for n in 0..100 {
+            place.write(&format!("plans/p{n}/step-1.md"), "# One\n");
+        }
+        let watched = Watched::start(place);
+        let events = follow(&watched.place);
+        let deleted = Command::new("rm").arg("-rf").arg(watched.place.file("plans")).output();
+        let deleted = deleted.expect("there is an rm");
+        assert!(deleted.status.success(), "{deleted:?}");
+        assert_eq!(events.2.end(), ["the process that watched has ended: the plans directory is gone"]);
+        watched.wait();
+        assert!(!watched.place.file("plans").exists());
+    }
+}
+
+#[test]
 fn a_signal_ends_it_in_good_order() {
     for (signal, code) in [("TERM", 0), ("HUP", 0), ("INT", 130)] {
         let place = Place::with_examples();

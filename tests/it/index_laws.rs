@@ -18,7 +18,7 @@ use planwatch::engine::refresh;
 use planwatch::engine::search::{SearchRequest, search, sql};
 use planwatch::engine::show::{ShowRequest, show};
 use planwatch::engine::status::{StatusRequest, status};
-use planwatch::index::{Index, Place};
+use planwatch::index::{FullText, Index, Place};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::TestRunner;
@@ -280,8 +280,8 @@ fn edit() -> impl Strategy<Value = Edit> {
 /// Does it as far as it can be done: an error of the file system is no edit.
 fn make(tree: &Tree, edit: &Edit) -> io::Result<()> {
     let file = |of: &Of| match of {
-        Of::Plans => tree.path(".planwatch/index-v3.db"),
-        Of::Texts => tree.path(".planwatch/index-v3-texts.db"),
+        Of::Plans => tree.path(&format!(".planwatch/{}", Index::file_name())),
+        Of::Texts => tree.path(&format!(".planwatch/{}", FullText::file_name())),
     };
     match edit {
         Edit::Write(path, text) => tree.write(path, text),

@@ -144,7 +144,7 @@ fn an_edit_is_seen_at_once() {
 fn a_damaged_index_is_made_anew_and_told_of_in_one_line() {
     let place = Place::with_examples();
     let before = place.run("list --all").ok();
-    let index = format!("plans/.planwatch/index-v{}.db", planwatch::index::VERSION);
+    let index = format!("plans/.planwatch/{}", planwatch::index::Index::file_name());
     assert!(place.file(&index).exists(), "{index}");
     place.write(&index, "no database");
     let mended = place.run("list --all");
@@ -152,4 +152,59 @@ fn a_damaged_index_is_made_anew_and_told_of_in_one_line() {
     assert_eq!(mended.stderr.lines().count(), 1, "{}", mended.stderr);
     assert!(mended.stderr.contains("the index was made anew"), "{}", mended.stderr);
     assert_eq!(place.run("list --all").stderr, "");
+}
+
+fn names_in(directory: &std::path::Path) -> Vec<String> {
+    let mut names: Vec<_> = directory
+        .read_dir()
+        .expect("it is there")
+        .flatten()
+        .map(|it| it.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn where_planwatch_has_no_directory_of_its_own_the_index_is_in_the_cache() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::with_examples();
+    // One that came with a repository; whoever reads leaves it where it is.
+    place.write("plans/.planwatch/stamp", "0".repeat(64));
+    let answer = place.run("list --all --json").ok();
+    assert_eq!(answer, place.run("--no-index list --all --json").ok());
+    assert_eq!(names_in(&place.file("plans/.planwatch")), ["stamp"]);
+    assert!(!place.file("plans/.planwatch.foreign-1").exists());
+    let top = place.top().join("home/.cache/planwatch");
+    let directories = names_in(&top);
+    assert_eq!(directories.len(), 1);
+    let directory = top.join(&directories[0]);
+    assert!(names_in(&directory).iter().any(|it| it.starts_with("index-v") && it.ends_with(".db")));
+    for it in [&top, &directory] {
+        assert_eq!(it.metadata().expect("it is there").permissions().mode() & 0o777, 0o700);
+    }
+    assert!(place.run("doctor").stdout.contains(&directory.display().to_string()));
+    assert_eq!(place.run("list").stderr, "");
+    // Not in a directory that others can write to; then it is in memory, and that is said once.
+    std::fs::set_permissions(&top, PermissionsExt::from_mode(0o777)).expect("it is ours");
+    let told = place.run("status").stderr;
+    assert_eq!(told.matches("note: the index is kept in memory for this answer").count(), 1, "{told}");
+    // A change moves the other one aside, and the index is with the plans again.
+    assert_eq!(place.run("done fence-repair:4").code, 0);
+    assert_eq!(place.run("status").stderr, "");
+    assert!(place.file("plans/.planwatch.foreign-1/stamp").exists());
+    assert!(names_in(&place.file("plans/.planwatch")).iter().any(|it| it.starts_with("index-v")));
+}
+
+#[test]
+fn reading_leaves_nothing_where_there_is_no_plan() {
+    let place = Place::new();
+    place.write("plans/src/main.c", "int main;");
+    for line in ["list", "status", "check", "search main", "next", "sql SELECT+1", "doctor", "watch --stop"] {
+        assert!(place.run(line).code < 10, "{line}");
+        assert_eq!(names_in(&place.file("plans")), ["src"], "{line}");
+    }
+    let state = place.run("doctor").stdout;
+    assert!(state.contains("none, as there is no plan yet"), "{state}");
+    assert!(!place.top().join("home/.cache").exists());
 }

@@ -3,7 +3,9 @@
 
 use crate::support::Place;
 
-const TEXTS: &str = "plans/.planwatch/index-v3-texts.db";
+fn texts() -> String {
+    format!("plans/.planwatch/{}", planwatch::index::FullText::file_name())
+}
 
 /// Asserts what a search finds, and that the files alone say the same; returns what it said on stderr.
 #[track_caller]
@@ -55,7 +57,7 @@ fn an_edit_is_found_at_once_where_somebody_watches() {
 #[test]
 fn one_of_the_two_files_may_go() {
     let place = with_plans();
-    for gone in [format!("plans/.planwatch/index-v{}.db", planwatch::index::VERSION), TEXTS.to_owned()] {
+    for gone in [format!("plans/.planwatch/{}", planwatch::index::Index::file_name()), texts()] {
         place.write("plans/quay/step-1.md", format!("# Drive the piles\n\nXebec of {gone}.\n"));
         std::fs::remove_file(place.file(&gone)).expect("it is there");
         assert_eq!(check(&place, "granite", &["quay"]), "");
@@ -68,7 +70,7 @@ fn a_damaged_full_text_is_made_anew_and_told_of_in_one_line() {
     let place = with_plans();
     // Found whole, so that only the file's time tells.
     assert_eq!(check(&place, "granite", &["quay"]), "");
-    let path = place.file(TEXTS);
+    let path = place.file(&texts());
     let mut bytes = std::fs::read(&path).expect("it is there");
     let at = bytes.windows(4).position(|it| it == b"loph").expect("the end of the word is in it");
     bytes[at] = b'A';

@@ -11,12 +11,13 @@ use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use etcetera::BaseStrategy;
 use planwatch::disk::{Disk, PlansDir, RealDisk, read_file};
 use planwatch::engine::config::CONFIG_FILE;
-use planwatch::engine::context::{Context, Freshness, Here, Neighbours, Reading, Witness};
+use planwatch::engine::context::{Context, Freshness, Here, Neighbours, Notice, Reading, Witness};
 use planwatch::engine::error::Error;
 use planwatch::engine::workspace::{self, Workspace, WorkspaceRequest};
 use planwatch::index::Generation;
@@ -40,6 +41,8 @@ pub(crate) struct Session {
     disk: Arc<dyn Disk>,
     /// What is said once of the surroundings was said.
     is_told: Cell<bool>,
+    /// That there is no index on disk is said once, however many looks go without one.
+    is_memory_told: Arc<AtomicBool>,
 }
 
 impl Session {
@@ -61,7 +64,15 @@ impl Session {
         })?;
         let reading = if everywhere.no_index { Reading::Files } else { Reading::Index };
         let plans = everywhere.plans.as_ref().map(|it| directory.join(it));
-        Ok(Self { output, directory, plans, reading, disk: Arc::new(RealDisk), is_told: Cell::new(false) })
+        Ok(Self {
+            output,
+            directory,
+            plans,
+            reading,
+            disk: Arc::new(RealDisk),
+            is_told: Cell::new(false),
+            is_memory_told: Arc::default(),
+        })
     }
 
     /// Finds the plans directory and the configuration; what is wrong in the latter is told once.
@@ -177,8 +188,9 @@ impl Session {
 
     fn look(&self, workspace: &Workspace, plans: &Path) -> Result<Context, Error> {
         let state = etcetera::choose_base_strategy().ok().and_then(|it| it.state_dir());
-        let plans = PlansDir::open(Arc::clone(&self.disk), plans, state.as_deref())?;
-        let output = self.output.clone();
+        let plans = PlansDir::open(Arc::clone(&self.disk), plans, state.as_deref())?
+            .with_cache_home(cache_home().as_deref());
+        let (output, is_told) = (self.output.clone(), Arc::clone(&self.is_memory_told));
         let above = || plans.root().parent().unwrap_or(plans.root()).to_path_buf();
         let repository = workspace.repository.clone().unwrap_or_else(above);
         let freshness = Freshness::KnownBy(Box::new(Daemon { root: plans.root().to_path_buf() }));
@@ -196,7 +208,12 @@ impl Session {
                 step: text("PLANWATCH_STEP"),
                 claim: text("PLANWATCH_CLAIM"),
             },
-            tell: Box::new(move |notice| output.notice(&notice)),
+            tell: Box::new(move |notice| {
+                let is_memory = matches!(notice, Notice::IndexInMemory { .. });
+                if !is_memory || !is_told.swap(true, Ordering::Relaxed) {
+                    output.notice(&notice);
+                }
+            }),
         })
     }
 }
@@ -219,6 +236,12 @@ impl Witness for Daemon {
 /// Where sockets may be that have no place in `.planwatch`; the same for every process of a user.
 pub(crate) fn homes() -> Homes {
     Homes { runtime: variable("XDG_RUNTIME_DIR"), temporary: PathBuf::from("/tmp") }
+}
+
+/// `XDG_CACHE_HOME`, else what the system has for caches: `~/.cache`, on macOS `~/Library/Caches`.
+fn cache_home() -> Option<PathBuf> {
+    let native = || etcetera::base_strategy::choose_native_strategy().ok().map(|it| it.cache_dir());
+    variable("XDG_CACHE_HOME").filter(|it| it.is_absolute()).or_else(native)
 }
 
 /// The output that the command line and the environment ask for.

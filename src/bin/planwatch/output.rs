@@ -217,7 +217,7 @@ fn sentence(notice: &Notice) -> (&'static str, Loudness, String) {
         }
         Notice::IndexInMemory { why } => (
             "index-in-memory",
-            Loudness::Verbose,
+            Loudness::Normal,
             format!("the index is kept in memory for this answer: {why}"),
         ),
         Notice::Kept { path, kept, why } => (

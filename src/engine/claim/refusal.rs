@@ -52,7 +52,13 @@ pub(crate) fn held(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
     let id = step.id.to_string();
     let by = by.map(str::to_owned);
     match plans.claims().holder(step).map(|it| &it.holding) {
-        Some(Holding::Elsewhere { worktree }) => {
+        Some(Holding::Elsewhere { worktree, is_gone: true }) => {
+            let by = by.unwrap_or_else(|| "somebody".to_owned());
+            let message = format!("`{id}` is claimed by {by} in {worktree}, which is gone");
+            let hint = format!("`planwatch release {id} --force` ends that claim");
+            Error::Conflict { code: "claimed", message, hint }
+        }
+        Some(Holding::Elsewhere { worktree, .. }) => {
             let by = by.unwrap_or_else(|| "somebody".to_owned());
             Error::Held { id, by: format!("{by} in the working tree {worktree}") }
         }

@@ -98,6 +98,10 @@ impl<'a> Locked<'a> {
     pub(crate) fn confirm(&self, step: &StepId) -> Result<(), Error> {
         let Some(records) = &self.records else { return Ok(()) };
         let key = self.leases.key(step);
+        // A claim that the file had lost is known by its record alone, which goes now.
+        if let Some(record) = self.get(&key) {
+            self.close(&key, &record, Ended::TakenOver);
+        }
         records.rename(&format!("{key}.new"), &key).map_err(|it| self.failed(&it))?;
         // A new claim ends what was closed before: its file was not, or it was opened again.
         self.forget_closed(&key);
@@ -151,7 +155,13 @@ impl<'a> Locked<'a> {
         if before.is_closed() && !after.is_closed() {
             self.forget_closed(&key);
         }
-        let Some(record) = record else { return };
+        let Some(record) = record else {
+            // One that was brought back and is given back again is not done anywhere.
+            if let Some(had) = had.filter(|_| has.is_none() && !after.is_closed()) {
+                self.keep_closed(|it| it.key != key || it.claim != had);
+            }
+            return;
+        };
         if has == Some(record.claim.as_str()) {
             if renews {
                 self.renew(&after.id, &record.claim, None);
@@ -163,16 +173,16 @@ impl<'a> Locked<'a> {
         if !is_ours || (before.status == after.status && had == has) {
             return;
         }
-        if after.is_closed() {
-            self.close(&key, &record);
-        }
+        self.close(&key, &record, if after.is_closed() { Ended::Closed } else { Ended::Open });
         records.remove(&key).ok();
     }
 
     /// Ends whatever is recorded of a step that has gone.
     pub(crate) fn forget(&self, step: &StepId) {
         let key = self.leases.key(step);
-        let is_ours = |it: &Record| it.place.worktree == self.leases.place.worktree;
+        let is_ours = |it: &Record| {
+            it.place.worktree == self.leases.place.worktree || self.leases.is_removed(&it.place)
+        };
         if let Some(records) = self.records.as_ref().filter(|_| self.get(&key).is_some_and(|it| is_ours(&it)))
         {
             records.remove(&key).ok();
@@ -189,15 +199,19 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Keeps other branches from doing it again; where there are none, the file says it all.
-    fn close(&self, key: &str, record: &Record) {
-        let Some(records) = self.records.as_ref().filter(|_| self.leases.worktree.is_some()) else { return };
+    /// Remembers a claim that has ended; that its step is closed keeps other branches from doing it again.
+    fn close(&self, key: &str, record: &Record, ended: Ended) {
+        let Some(records) = &self.records else { return };
         let closed = Closed {
             key: key.to_owned(),
             step: record.step.clone(),
             claim: record.claim.clone(),
             by: record.by.clone(),
             at: record.at,
+            // What was taken over has no lease left that an undo or a checkout could bring back.
+            until: (ended != Ended::TakenOver).then_some(record.until),
+            process: record.process.clone(),
+            is_open: ended != Ended::Closed,
             place: record.place.clone(),
         };
         let line = line_of(&closed);
@@ -205,6 +219,12 @@ impl<'a> Locked<'a> {
         if before / SHORTEN != (before + line.len() as u64) / SHORTEN {
             let mut branches = HashMap::new();
             self.keep_closed(|it| {
+                if it.is_open {
+                    return it
+                        .until
+                        .or(it.at)
+                        .is_some_and(|it| self.leases.context.now < it.plus_seconds(REMEMBERED));
+                }
                 let key = (it.place.branch.clone(), it.place.worktree.clone());
                 let there = branches.entry(key);
                 *there.or_insert_with_key(|(branch, root)| self.leases.is_there(branch.as_deref(), root))
@@ -216,7 +236,7 @@ impl<'a> Locked<'a> {
         let bytes = self.records.as_ref().and_then(|it| it.records().get(CLOSED)).unwrap_or_default();
         // Most claims are the first of their step, and the log may be long.
         if bytes.windows(key.len()).any(|it| it == key.as_bytes()) {
-            self.keep_closed(|it| it.key != key);
+            self.keep_closed(|it| it.key != key || it.is_open);
         }
     }
 
@@ -229,6 +249,20 @@ impl<'a> Locked<'a> {
         }
     }
 }
+
+/// How a claim came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// Its step was closed.
+    Closed,
+    /// Its step was left open.
+    Open,
+    /// Another claim has its step.
+    TakenOver,
+}
+
+/// For so many seconds after its lease a claim that ended is known, so that its late result is kept: a week.
+const REMEMBERED: i64 = 7 * 24 * 60 * 60;
 
 /// What a new record says.
 pub(crate) struct NewRecord<'a> {
@@ -246,7 +280,8 @@ pub(crate) struct NewRecord<'a> {
 pub(crate) fn changed(context: &Context, before: &Step, after: &Step, renews: bool) {
     let leases = Leases::of(context);
     let is_reopened = before.is_closed() && !after.is_closed();
-    if (leases.has(&leases.key(&after.id)) || is_reopened && leases.has(CLOSED))
+    let may_be_closed = is_reopened || before.claim.is_some();
+    if (leases.has(&leases.key(&after.id)) || may_be_closed && leases.has(CLOSED))
         && let Ok(locked) = Locked::take(context, Sharing::Waived)
     {
         locked.changed(before, after, renews);

@@ -145,13 +145,20 @@ pub(crate) fn reindex(context: &Context) -> Result<(), IndexError> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum IndexState {
     Current,
-    Behind { n_plans: usize },
+    Behind {
+        n_plans: usize,
+    },
     Missing,
+    /// There is no plan, and so no index.
+    Bare,
     Unusable,
 }
 
 /// Looks at the kept index and its length.
 pub(crate) fn index_state(context: &Context) -> (IndexState, Option<u64>) {
+    if context.plans.is_bare() {
+        return (IndexState::Bare, None);
+    }
     let len = context.plans.index_dir().and_then(|it| Index::len_in(&it));
     let found = looked(context, Wanted::Nothing);
     let state = match (found.index, len) {
@@ -183,7 +190,14 @@ pub(super) fn kept_index(context: &Context) -> Option<Index> {
     if context.reading == Reading::Files {
         return None;
     }
-    match Index::open(Place::Directory(&context.plans.index_dir()?)) {
+    let Some(directory) = context.plans.index_dir() else {
+        if !context.plans.is_bare() {
+            let why = "neither `.planwatch` nor a directory for caches can be used";
+            (context.tell)(Notice::IndexInMemory { why: why.to_owned() });
+        }
+        return None;
+    };
+    match Index::open(Place::Directory(&directory)) {
         Ok((index, opened)) => {
             if let Opened::Rebuilt { why } = opened {
                 (context.tell)(Notice::IndexRebuilt { why });

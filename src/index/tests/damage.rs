@@ -56,7 +56,7 @@ fn with_index(word: &str) -> TempDir {
 }
 
 fn file(dir: &Path) -> PathBuf {
-    dir.join("index-v3.db")
+    dir.join(Index::file_name())
 }
 
 /// All that can be asked of an index.
@@ -190,7 +190,7 @@ fn what_is_no_index_is_moved_aside_once() {
         let (index, opened) = open(dir.path());
         assert!(matches!(opened, Opened::Rebuilt { .. }), "{opened:?}");
         assert_eq!(sound(&index), empty());
-        assert_eq!(content(&dir.path().join("index-v3.db.bad")), text.as_bytes());
+        assert_eq!(content(&dir.path().join(format!("{}.bad", Index::file_name()))), text.as_bytes());
     }
 }
 
@@ -351,7 +351,7 @@ fn a_log_that_a_crash_left_is_read() {
     fill(&mut index, "new").expect("they fit");
     let expected = sound(&index);
     for end in ["", "-wal"] {
-        let name = format!("index-v3.db{end}");
+        let name = format!("{}{end}", Index::file_name());
         fs::copy(dir.path().join(&name), crashed.path().join(&name)).expect("there is room");
     }
     let (index, opened) = open(crashed.path());
@@ -427,4 +427,52 @@ fn an_index_can_go_to_another_thread() {
 fn sqlite_is_new_enough() {
     // Up to 3.51.2 two connections that write and checkpoint at once can destroy the file (WAL-reset bug).
     assert!(rusqlite::version_number() >= 3_051_003, "{}", rusqlite::version());
+}
+
+#[test]
+fn each_release_has_a_file_of_its_own_and_clears_what_is_not_used_any_more() {
+    let digits: String = crate::index::schema::reader_digits();
+    assert_eq!(Index::file_name(), format!("index-v{}{digits}.db", crate::index::VERSION));
+    let dir = tempfile::tempdir().expect("there is room");
+    let now = dir.path().metadata().and_then(|it| it.modified()).expect("it was made just now");
+    let days = |n: u64| now - std::time::Duration::from_secs(n * 24 * 60 * 60);
+    let make = |name: &str, age: u64| {
+        let file = fs::File::create(dir.path().join(name)).expect("there is room");
+        file.set_modified(days(age)).expect("it is ours");
+    };
+    // One that is used, by its log, and two that are not; nothing else is an index.
+    make("index-v1.db", 90);
+    make("index-v1.db-wal", 2);
+    make("index-v2.db", 40);
+    make("index-v2.db.bad", 50);
+    make("index-v2-0.0.1-9.db", 31);
+    make("notes.db", 90);
+    let (index, opened) = open(dir.path());
+    assert_eq!(opened, Opened::Made);
+    drop(index);
+    let names: Vec<_> =
+        fs::read_dir(dir.path()).expect("it is there").flatten().map(|it| it.file_name()).collect();
+    let mut left: Vec<_> =
+        names.iter().filter_map(|it| it.to_str()).filter(|it| !it.starts_with(&Index::file_name())).collect();
+    left.sort_unstable();
+    assert_eq!(left, ["index-v1.db", "index-v1.db-wal", "notes.db"]);
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the test puts things in the way and takes them away")]
+fn directories_in_the_place_of_the_index_are_put_away_as_often_as_they_come() {
+    let dir = tempfile::tempdir().expect("there is room");
+    let path = dir.path().join(Index::file_name());
+    for _ in 0..3 {
+        fs::create_dir(&path).expect("nothing is there");
+        fs::write(path.join("text"), "mine").expect("there is room");
+        let (mut index, opened) = open(dir.path());
+        assert!(matches!(opened, Opened::Rebuilt { .. }), "{opened:?}");
+        fill(&mut index, "apple").expect("it can be written");
+        drop(index);
+        fs::remove_file(&path).expect("it is a file");
+    }
+    let is_kept = |it: &fs::DirEntry| it.path().join("text").exists();
+    let kept = fs::read_dir(dir.path()).expect("it is there").flatten().filter(is_kept).count();
+    assert_eq!(kept, 3, "nothing that somebody put there is lost");
 }

@@ -38,7 +38,7 @@ fn with_texts(word: &str) -> TempDir {
 }
 
 fn file(dir: &Path) -> PathBuf {
-    dir.join("index-v3-texts.db")
+    dir.join(FullText::file_name())
 }
 
 fn index_file(dir: &Path) -> IndexFile {
@@ -70,8 +70,8 @@ fn check_mended(mut index: FullText, dir: &Path) {
 
 fn copy_of(whole: &Path) -> TempDir {
     let dir = tempfile::tempdir().expect("there is room");
-    for name in ["index-v3-texts.db", "index-v3-texts.db.proved"] {
-        fs::copy(whole.join(name), dir.path().join(name)).expect("there is room");
+    for name in [FullText::file_name(), format!("{}.proved", FullText::file_name())] {
+        fs::copy(whole.join(&name), dir.path().join(&name)).expect("there is room");
     }
     dir
 }
@@ -180,7 +180,7 @@ fn a_file_that_was_found_whole_is_read_again_once_it_is_written() {
 fn a_note_that_is_torn_or_of_another_file_is_no_proof() {
     let dir = with_texts("old");
     let (noted, expected) = (index_file(dir.path()), ask(&open(dir.path()).0, "old"));
-    let path = dir.path().join("index-v3-texts.db.proved");
+    let path = dir.path().join(format!("{}.proved", FullText::file_name()));
     let whole = content(&path);
     for end in 0..whole.len() {
         overwrite_all(&path, &whole[..end]);

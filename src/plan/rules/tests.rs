@@ -231,7 +231,7 @@ fn what_is_recorded_of_a_claim_decides_whether_it_holds() {
     use Holding::Here;
     const OLD: &str = "1 in_progress claim: {id: \"k1111111\", by: \"bob\", at: 2026-11-19T12:00:00Z}";
     const NEW: &str = "1 in_progress claim: {id: \"k1111111\", by: \"bob\", at: 2026-11-21T11:59:00Z}";
-    let other = || Holding::Elsewhere { worktree: "/other".to_owned() };
+    let other = || Holding::Elsewhere { worktree: "/other".to_owned(), is_gone: false };
     let closed = || Holding::Closed { branch: Some("refs/heads/x".to_owned()) };
     // The file's own claim: a record goes before the time stamp.
     check_held(OLD, &[], State::Next, 0);

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct Waiting {
     cookie: String,
     pub(super) deadline: Instant,
-    has_come: bool,
+    pub(super) has_come: bool,
     /// None: it is only tried whether events come at all.
     asked: Option<Asked>,
 }
@@ -36,7 +36,7 @@ impl Daemon<'_> {
         let can_know = self.own.is_some()
             && self.polling.is_none()
             && self.eyes.as_ref().is_some_and(|it| it.linked().is_empty());
-        match (self.context)() {
+        match self.now() {
             Ok(now) if can_know && now.reading == Reading::Index => self.put_cookie(&now, asked),
             _ => refuse(asked),
         }
@@ -74,7 +74,7 @@ impl Daemon<'_> {
         if !self.waiting.iter().any(|it| it.has_come || it.deadline <= now) {
             return Ok(());
         }
-        let context = (self.context)()?;
+        let context = self.now()?;
         if self.is_index_asked() {
             self.make_sure(&context)?;
         }

@@ -24,11 +24,15 @@ impl Daemon<'_> {
 
     /// Looks at what is dirty.
     pub(super) fn index(&mut self) -> Result<(), Error> {
-        let dirty = std::mem::take(&mut self.dirty);
-        if dirty.plans.is_empty() && !dirty.is_everything {
+        if self.dirty.plans.is_empty() && !self.dirty.is_everything {
             return Ok(());
         }
-        let now = (self.context)()?;
+        let now = self.now()?;
+        if self.own.is_some() && !self.is_whole(&now) {
+            self.mend_soon(&now);
+            return Ok(());
+        }
+        let dirty = std::mem::take(&mut self.dirty);
         let linked: Vec<_> = self.eyes.iter().flat_map(|it| it.linked()).cloned().collect();
         let names: Vec<_> = dirty.plans.into_iter().chain(linked.iter().cloned()).collect();
         let is_everything = dirty.is_everything;
@@ -74,7 +78,7 @@ impl Daemon<'_> {
     /// A context that takes the index as it is, because it was brought up just now.
     fn knowing(&self) -> Result<Context, Error> {
         let sure = self.sure;
-        let context = (self.context)()?;
+        let context = self.now()?;
         Ok(Context { freshness: Freshness::KnownBy(Box::new(move || sure)), ..context })
     }
 }
@@ -88,7 +92,7 @@ fn bring_up(
     names: Option<&Vec<String>>,
     sure: Option<Generation>,
 ) -> Result<Option<Generation>, Error> {
-    if now.reading == Reading::Files {
+    if now.reading == Reading::Files || now.plans.index_dir().is_none() {
         return Ok(None);
     }
     if let (Some(names), Some(sure)) = (names, sure) {

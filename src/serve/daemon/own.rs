@@ -1,4 +1,8 @@
 //! The daemon's own things in `.planwatch`: made, and made again if somebody deletes them.
+//!
+//! `.planwatch` itself is made once, at the start. Whoever deletes it may be deleting the plans with it, and would fail
+//! if something appeared in what is being removed; so the daemon goes on without, and has its things there again when a
+//! command has made the directory. For the same reason deletions are let come to an end before anything is indexed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,13 +16,29 @@ use crate::serve::door::Door;
 use crate::serve::place;
 use crate::serve::watch::{End, Message};
 
-/// How long a deletion may take.
+/// How long a deletion may pause.
 const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Where something is deleted all the time it is looked at all the same.
+const LONGEST: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(super) struct Own {
     lock: DaemonLock,
     door: Option<Door>,
+}
+
+/// A deletion of many files, as far as it was told.
+#[derive(Debug)]
+pub(super) struct Deleting {
+    first: Instant,
+    last: Instant,
+}
+
+impl Deleting {
+    pub(super) fn due(&self) -> Instant {
+        (self.last + PATIENCE).min(self.first + LONGEST)
+    }
 }
 
 /// Another process has the lock.
@@ -28,7 +48,7 @@ pub(super) struct Taken;
 impl Own {
     /// Takes the lock; nothing where planwatch may keep nothing.
     pub(super) fn take(plans: &PlansDir) -> Result<Result<Option<Self>, Taken>, Error> {
-        if plans.runtime_dir().is_none() {
+        if plans.made_runtime_dir().is_none() {
             return Ok(Ok(None));
         }
         let Some(lock) = plans.daemon_lock()? else { return Ok(Err(Taken)) };
@@ -44,7 +64,7 @@ impl Own {
         if let Some(door) = self.door.filter(Door::is_there) {
             plans.remove_socket(door.path());
         }
-        plans.clear_cookies().ok();
+        plans.remove_cookies();
     }
 }
 
@@ -65,11 +85,26 @@ impl Daemon<'_> {
             return;
         }
         self.sure = None;
-        self.mending.get_or_insert(Instant::now() + PATIENCE);
+        self.mending = Some(Instant::now() + PATIENCE);
     }
 
-    fn is_whole(&self, now: &Context) -> bool {
+    pub(super) fn is_whole(&self, now: &Context) -> bool {
         self.own.as_ref().is_some_and(|it| it.is_whole(&now.plans)) && now.plans.is_cookies_there()
+    }
+
+    /// Notes a deletion: of one the next may follow at once, up to that of all there is.
+    pub(super) fn saw_deletion(&mut self) {
+        let now = Instant::now();
+        self.deleting = Some(Deleting { first: self.deleting.take().map_or(now, |it| it.first), last: now });
+    }
+
+    /// Whether somebody still seems to be deleting; an answer that is asked for does not wait for the end.
+    pub(super) fn is_deleting(&mut self) -> bool {
+        let is_over = self.deleting.as_ref().is_none_or(|it| it.due() <= Instant::now());
+        if is_over {
+            self.deleting = None;
+        }
+        !is_over && !self.waiting.iter().any(|it| it.has_come)
     }
 
     /// Looks after lock, socket and cookies; what was deleted is made again, and then nothing else is sure either.

@@ -57,7 +57,7 @@ impl Daemon<'_> {
         if due.is_empty() {
             return Ok(Flow::Continue(()));
         }
-        let context = (self.context)()?;
+        let context = self.now()?;
         let (root, mut own) = (context.root_name(), self.own_log.writes(&context.plans));
         self.credited.retain(|it| own.contains(it));
         own.retain(|it| !self.credited.contains(it));

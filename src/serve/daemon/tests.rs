@@ -121,6 +121,18 @@ impl Rig<'_> {
         assert!(self.daemon.waiting.is_empty(), "the first cookie came");
     }
 
+    /// Lets through one batch after the other, until something is so.
+    fn let_through_seen(&mut self, is_so: impl Fn(&Self) -> bool) {
+        while !is_so(self) {
+            let message = self.seen.recv_timeout(DEADLINE).unwrap();
+            self.through.send(message).unwrap();
+            assert!(self.daemon.turn().unwrap().is_continue());
+            while self.daemon.mending.is_some() && !is_so(self) {
+                assert!(self.daemon.turn().unwrap().is_continue());
+            }
+        }
+    }
+
     /// Asks whether the index is right.
     fn ask(&mut self) -> (Receiver<Answer>, mpsc::SyncSender<()>) {
         self.ask_for(Ask::Sync)
@@ -351,20 +363,50 @@ fn its_own_things_are_made_again() {
         let own = rig.home.join("plans/.planwatch");
         std::fs::remove_dir_all(&own).unwrap();
         rig.write("a/step-1.md", "done");
-        while rig.daemon.mending.is_none() {
-            let message = rig.seen.recv_timeout(DEADLINE).unwrap();
-            rig.through.send(message).unwrap();
-            assert!(rig.daemon.turn().unwrap().is_continue());
-        }
-        assert!(!own.exists(), "whoever deletes it is not disturbed");
-        while rig.daemon.mending.is_some() {
-            assert!(rig.daemon.turn().unwrap().is_continue());
-        }
+        rig.let_through_seen(|rig| rig.daemon.mending.is_some());
+        let mend = |rig: &mut Rig<'_>| {
+            while rig.daemon.mending.is_some() {
+                assert!(rig.daemon.turn().unwrap().is_continue());
+            }
+        };
+        mend(rig);
+        rig.write("b/step-1.md", "wip");
+        rig.let_through_seen(|rig| rig.daemon.untold.contains_key(&PlanId::new("b")));
+        assert!(!own.exists(), "whoever deletes it may be deleting the plans as well");
+        rig.settle();
+        // Any command makes it.
+        assert!(context(rig.home).unwrap().plans.runtime_dir().is_some());
+        rig.let_through_seen(|rig| rig.daemon.mending.is_some());
+        mend(rig);
         assert!(own.join("daemon.sock").exists());
         let (answer, _done) = rig.ask();
         rig.let_through_all();
         assert!(is_fresh(&answer));
         assert_eq!(rig.indexed("a").as_deref(), Some("completed"));
+    });
+}
+
+#[test]
+fn nothing_is_put_into_what_is_being_deleted() {
+    with_rig(|rig| {
+        let own = rig.home.join("plans/.planwatch");
+        rig.write("b/step-1.md", "wip");
+        rig.let_through_all();
+        let names = || own.read_dir().unwrap().flatten().map(|it| it.file_name()).collect::<Vec<_>>();
+        // What `rm -rf` has done when it has come half-way.
+        std::fs::remove_dir_all(rig.home.join("plans/a")).unwrap();
+        let events = rig.events_so_far();
+        for name in names().iter().filter(|it| it.to_string_lossy().starts_with("index")) {
+            std::fs::remove_file(own.join(name)).unwrap();
+        }
+        let before = names();
+        rig.let_through(events);
+        assert_eq!(names(), before, "it is let come to an end");
+        while rig.daemon.deleting.is_some() {
+            assert!(rig.daemon.turn().unwrap().is_continue());
+        }
+        let is_index = |it: &std::ffi::OsString| it.to_string_lossy() == crate::index::Index::file_name();
+        assert!(names().iter().any(is_index));
     });
 }
 

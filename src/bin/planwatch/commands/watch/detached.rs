@@ -24,7 +24,7 @@ pub(super) fn start(session: &Session, plans: &Path) -> Result<u8, Failure> {
     if let Some(status) = connect() {
         return told(session, "running", &status, &who(&status));
     }
-    if context.plans.runtime_dir().is_none() {
+    if context.plans.made_runtime_dir().is_none() {
         let message = "no process can be found again here, because `.planwatch` cannot be used";
         return Err(Failure::failed("no-daemon", message).with_hint("planwatch watch").with_exit(8));
     }

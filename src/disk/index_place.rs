@@ -1,0 +1,91 @@
+//! Where an index of these plans may lie: in `.planwatch`, else in the user's own directory for caches.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Access;
+
+use super::calls::{FileKind, Open};
+use super::facts::is_remote;
+use super::moves::make_dirs;
+use super::names::RUNTIME;
+use super::plans_dir::PlansDir;
+
+impl PlansDir {
+    /// The clock of the file system itself, asked by writing a file, so that neither a clock that was set nor another
+    /// machine's matters.
+    ///
+    /// Where nothing can be written it is the machine's clock, and where the stamps may be another machine's the year
+    /// 1970: no stamp is older, so none is trusted.
+    pub fn stamp_ns(&self) -> i128 {
+        let unwritten = || if is_remote(&self.root) { 0 } else { self.now_ns() };
+        let Some(dir) = self.runtime_dir().filter(|it| is_writable(it)) else { return unwritten() };
+        let path = dir.join("clock");
+        let open = self.disk.open(&path, Open::InPlace).or_else(|_| self.disk.open(&path, Open::New(0o600)));
+        let stamped = open.and_then(|it| it.write(b".").and_then(|()| it.stat()));
+        stamped.map_or_else(|_| unwritten(), |it| it.mtime_ns)
+    }
+
+    /// The directory for an index of these plans, which exists: `.planwatch`, where that can be written and no other
+    /// machine has it too, else one in the user's directory for caches.
+    ///
+    /// None where neither will do, and where there is neither a plan nor a `.planwatch`: an index would hold nothing.
+    pub fn index_dir(&self) -> Option<PathBuf> {
+        if self.is_bare() {
+            return None;
+        }
+        let own = || self.runtime_dir().filter(|it| is_writable(it));
+        // SQLite's log has its locks in memory that only one machine sees.
+        if is_remote(&self.root) { self.cache_dir() } else { own().or_else(|| self.cache_dir()) }
+    }
+
+    /// Whether there is nothing here that planwatch made, and no plan.
+    pub fn is_bare(&self) -> bool {
+        self.disk.lstat(&self.root.join(RUNTIME)).is_err() && !self.has_plan()
+    }
+
+    /// Whether some directory has a file with a plan's or a step's name, or cannot be looked into.
+    pub(super) fn has_plan(&self) -> bool {
+        let below = |at: &str| self.directories(Path::new(at));
+        let has_file = |at: &str| {
+            let names = self.disk.names(&self.root.join(at));
+            names.map_or(true, |it| it.iter().any(|name| is_plan_file(&name.to_string_lossy())))
+        };
+        let top = below("");
+        let mut tops = top.names.iter().chain(&top.links);
+        let archived = || {
+            let inside = below("_archive");
+            inside.names.iter().chain(&inside.links).any(|it| has_file(&format!("_archive/{it}")))
+        };
+        tops.any(|it| has_file(it)) || archived()
+    }
+
+    /// A directory of this user's alone, named by a hash of the place of the plans.
+    fn cache_dir(&self) -> Option<PathBuf> {
+        let home = self.cache_home.as_deref()?;
+        make_dirs(&*self.disk, home, 0o700).ok()?;
+        // The user's directory itself may lie behind symbolic links.
+        let top = self.disk.canonical(home).ok()?.join("planwatch");
+        let name = &blake3::hash(self.root.as_os_str().as_bytes()).to_hex()[..24];
+        let dir = top.join(name);
+        make_dirs(&*self.disk, &dir, 0o700).ok()?;
+        let is_ours = [&top, &dir].into_iter().all(|it| self.is_of_this_user(it));
+        (is_ours && !is_remote(&dir) && is_writable(&dir)).then_some(dir)
+    }
+
+    fn is_of_this_user(&self, dir: &Path) -> bool {
+        let user = rustix::process::geteuid().as_raw();
+        let found = self.disk.lstat(dir);
+        found.is_ok_and(|it| it.kind == FileKind::Dir && it.uid == user && it.mode & 0o077 == 0)
+    }
+}
+
+/// By its name alone; what is in it does not matter here.
+fn is_plan_file(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name == "plan.md" || (name.starts_with("step") && name.ends_with(".md"))
+}
+
+fn is_writable(dir: &Path) -> bool {
+    rustix::fs::access(dir, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+}
