@@ -18,6 +18,7 @@ mod freshness;
 mod full_text;
 mod generation;
 mod knowledge;
+mod often;
 mod proof;
 mod relations;
 mod row;

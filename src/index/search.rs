@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::index::error::IndexError;
+use crate::index::often::{self, Listing};
 use crate::index::row::{Head, Key, Packed, Version, half};
 use crate::plan::model::{Plan, Step};
 use crate::plan::records::Note;
@@ -49,7 +50,8 @@ pub struct Match {
     pub key: Key,
     /// A step's place in its plan; none for the plan itself.
     pub place: Option<usize>,
-    /// BM25 (Robertson and Zaragoza 2009) as SQLite has it: the smaller, the better.
+    /// BM25 (Robertson and Zaragoza 2009) as SQLite has it: the smaller, the better; 0 where so many match that they are
+    /// not all ranked.
     pub rank: f64,
 }
 
@@ -207,6 +209,9 @@ pub(super) fn put(
     let mut insert = connection.prepare_cached(
         "INSERT INTO search (rowid, name, title, body, records) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?;
+    let mut title =
+        connection.prepare_cached("INSERT INTO titles (rowid, name, title) VALUES (?1, ?2, ?3)")?;
+    let mut listing = Listing::read(connection)?;
     let mut note = connection.prepare_cached("INSERT INTO searched VALUES (?1, ?2, ?3, ?4, ?5)")?;
     for Texts { key, version, documents } in texts {
         if !take_out(connection, &key, Some(version))? {
@@ -218,12 +223,15 @@ pub(super) fn put(
         note.execute(params![first, n, key.is_archived, key.name, version])?;
         for (id, it) in (first..).zip(&documents) {
             insert.execute(params![id, it.name, it.title, it.body, it.records])?;
+            title.execute(params![id, it.name, it.title])?;
         }
+        listing.note(first, n, &key);
         next += n;
     }
     for key in gone {
         take_out(connection, key, None)?;
     }
+    listing.keep(connection)?;
     // The full text keeps its last part in memory until a savepoint or the commit.
     Ok(connection.execute_batch("SAVEPOINT flushed; RELEASE flushed")?)
 }
@@ -241,9 +249,11 @@ fn take_out(connection: &Connection, key: &Key, wanted: Option<Version>) -> Resu
     if wanted == Some(version) {
         return Ok(false);
     }
-    let mut delete = connection.prepare_cached("DELETE FROM search WHERE rowid = ?1")?;
-    for id in first..first.saturating_add(n) {
-        delete.execute([id])?;
+    for delete in ["DELETE FROM search WHERE rowid = ?1", "DELETE FROM titles WHERE rowid = ?1"] {
+        let mut delete = connection.prepare_cached(delete)?;
+        for id in first..first.saturating_add(n) {
+            delete.execute([id])?;
+        }
     }
     connection.prepare_cached("DELETE FROM searched WHERE first = ?1")?.execute([first])?;
     Ok(true)
@@ -293,6 +303,11 @@ impl Unsearched<'_> {
 /// Returns the best matches, best first; those of one rank by plan and place. Nothing wanted finds nothing.
 pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Match>, IndexError> {
     let Some(wanted) = expression(&query.text).filter(|_| query.limit > 0) else { return Ok(Vec::new()) };
+    if !terms(&query.text).iter().any(|it| it.is_excluded)
+        && let Some(found) = often::search(connection, query, &wanted)?
+    {
+        return Ok(found);
+    }
     let kind = query.kind.map_or("", Kind::condition);
     let all = format!(
         "SELECT rowid, bm25(search, 8.0, 8.0, 1.0, 1.0) FROM search WHERE search MATCH ?1 AND (?2 OR rowid > 0) {kind}"
@@ -314,7 +329,7 @@ pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Match
 }
 
 /// The order of matches of one rank: plans and their steps as they are listed, behind them records, newest first.
-fn order(a: &Match, b: &Match) -> Ordering {
+pub(super) fn order(a: &Match, b: &Match) -> Ordering {
     match (a.key.name.contains('/'), b.key.name.contains('/')) {
         (true, true) => b.key.cmp(&a.key),
         (false, false) => (&a.key, a.place).cmp(&(&b.key, b.place)),
@@ -322,7 +337,7 @@ fn order(a: &Match, b: &Match) -> Ordering {
     }
 }
 
-fn found(connection: &Connection, rank: f64, id: i64) -> Result<Match, IndexError> {
+pub(super) fn found(connection: &Connection, rank: f64, id: i64) -> Result<Match, IndexError> {
     let owner = "SELECT first, archived, name FROM searched WHERE first <= ?1 ORDER BY first DESC LIMIT 1";
     let mut owner = connection.prepare_cached(owner)?;
     let owner = owner.query_row([id], |row| {

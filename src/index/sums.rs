@@ -107,6 +107,9 @@ const fn table(name: &'static str, from: &'static str, column: &'static str, bit
 const DATA: Source = table("search_data", "search_data WHERE 1", "id", SEGMENT_BITS);
 const IDX: Source = table("search_idx", "search_idx WHERE 1", "segid", 0);
 const DOCSIZE: Source = table("search_docsize", "search_docsize WHERE 1", "id", 12);
+const TITLES_DATA: Source = table("titles_data", "titles_data WHERE 1", "id", SEGMENT_BITS);
+const TITLES_IDX: Source = table("titles_idx", "titles_idx WHERE 1", "segid", 0);
+const TITLES_DOCSIZE: Source = table("titles_docsize", "titles_docsize WHERE 1", "id", 12);
 const SEARCHED: Source = table("searched", "searched NOT INDEXED WHERE 1", "first", 12);
 const NAMES: Source = Source {
     name: "searched_name",
@@ -120,10 +123,11 @@ const RECORDS: Source = Source {
     from: "searched INDEXED BY searched_record WHERE instr(name, '/') > 0",
     ..SEARCHED
 };
-const SOURCES: [Source; 6] = [DATA, IDX, DOCSIZE, SEARCHED, NAMES, RECORDS];
+const SOURCES: [Source; 9] =
+    [DATA, IDX, DOCSIZE, TITLES_DATA, TITLES_IDX, TITLES_DOCSIZE, SEARCHED, NAMES, RECORDS];
 
 /// The few rows of settings are one part.
-const CONFIG: &str = "search_config";
+const CONFIGS: [&str; 2] = ["search_config", "titles_config"];
 
 /// Parts that were written.
 #[derive(Debug, Default)]
@@ -135,13 +139,15 @@ impl Touched {
         let mut note = |source: Source, part: i64| {
             self.0.insert((source.name, part));
         };
-        if table == DATA.name {
-            let segment = id >> DATA.bits;
-            note(DATA, segment);
-            // No row of `search_idx` is written without one of its segment.
-            note(IDX, segment % TOMBSTONES);
-        } else if table == DOCSIZE.name {
-            note(DOCSIZE, id >> DOCSIZE.bits);
+        let of_segments = [(DATA, IDX), (TITLES_DATA, TITLES_IDX)];
+        let of_sizes = [DOCSIZE, TITLES_DOCSIZE];
+        if let Some((data, idx)) = of_segments.into_iter().find(|it| it.0.name == table) {
+            let segment = id >> data.bits;
+            note(data, segment);
+            // No row of the other is written without one of its segment.
+            note(idx, segment % TOMBSTONES);
+        } else if let Some(size) = of_sizes.into_iter().find(|it| it.name == table) {
+            note(size, id >> size.bits);
         } else if table == SEARCHED.name {
             [SEARCHED, NAMES, RECORDS].into_iter().for_each(|it| note(it, id >> it.bits));
         }
@@ -163,16 +169,18 @@ fn read_all(connection: &Connection) -> Result<Parts, IndexError> {
             Ok(())
         })?;
     }
-    parts.insert((CONFIG, 0), of_config(connection)?);
+    for config in CONFIGS {
+        parts.insert((config, 0), of_config(connection, config)?);
+    }
     Ok(parts
         .into_iter()
         .map(|((table, part), sum)| ((table.to_owned(), part), sum.0.to_le_bytes()))
         .collect())
 }
 
-fn of_config(connection: &Connection) -> Result<Sum, IndexError> {
+fn of_config(connection: &Connection, table: &str) -> Result<Sum, IndexError> {
     let mut sum = Sum::default();
-    each_row(&mut connection.prepare_cached("SELECT * FROM search_config")?, [], |row| {
+    each_row(&mut connection.prepare_cached(&format!("SELECT * FROM {table}"))?, [], |row| {
         sum.add(row);
         Ok(())
     })?;
@@ -192,7 +200,9 @@ pub(super) fn keep_all(connection: &Connection) -> Result<(), IndexError> {
 /// Keeps the sums of the parts that were touched; those of the others are as they were.
 pub(super) fn keep(connection: &Connection, touched: &Touched) -> Result<(), IndexError> {
     let mut put = connection.prepare_cached("INSERT OR REPLACE INTO part VALUES (?1, ?2, ?3)")?;
-    put.execute(params![CONFIG, 0, of_config(connection)?.0.to_le_bytes()])?;
+    for config in CONFIGS {
+        put.execute(params![config, 0, of_config(connection, config)?.0.to_le_bytes()])?;
+    }
     let mut remove = connection.prepare_cached("DELETE FROM part WHERE source = ?1 AND part = ?2")?;
     for (table, part) in &touched.0 {
         let source = SOURCES.into_iter().find(|it| it.name == *table);

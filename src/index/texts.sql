@@ -39,3 +39,11 @@ CREATE VIRTUAL TABLE search USING fts5 (
 -- later change adds is merged when 16 parts have come together.
 INSERT INTO search (search, rank) VALUES ('hashsize', 33554432);
 INSERT INTO search (search, rank) VALUES ('automerge', 0);
+
+-- Names and titles alone, for words that stand in very many documents (often.rs).
+CREATE VIRTUAL TABLE titles USING fts5 (
+    name, title, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+);
+
+INSERT INTO titles (titles, rank) VALUES ('hashsize', 33554432);
+INSERT INTO titles (titles, rank) VALUES ('automerge', 0);

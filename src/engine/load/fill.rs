@@ -2,6 +2,7 @@
 //! threads, while another one splits them into words.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -18,13 +19,13 @@ use crate::plan::read::body;
 /// How many plans may wait on either side; it bounds the memory.
 const WAITING: usize = 16;
 
-/// A plan to be read: its row, and its data.
-type Job<'a> = (&'a Head, Vec<u8>);
+/// A plan to be read: which of them it is, its row, and its data.
+type Job<'a> = (usize, &'a Head, Vec<u8>);
 
 type Jobs<'a> = Mutex<Receiver<Job<'a>>>;
 
-/// What was read of a plan; none if it has gone.
-type Read<'a> = (&'a Head, Result<Option<Texts>, IndexError>);
+/// Which of them it is, and what was read of the plan; none if it has gone.
+type Read<'a> = (usize, (&'a Head, Result<Option<Texts>, IndexError>));
 
 /// Puts in what is missing, and takes out what is gone. In the end the full text counts as filled from `origin` if every
 /// plan was still as its row says.
@@ -63,8 +64,8 @@ fn feed<'a>(
     missing: &[&'a Head],
     jobs: SyncSender<Job<'a>>,
 ) -> Result<(), IndexError> {
-    for head in missing {
-        if jobs.send((head, snapshot.data(head)?)).is_err() {
+    for (nth, head) in missing.iter().enumerate() {
+        if jobs.send((nth, head, snapshot.data(head)?)).is_err() {
             break;
         }
     }
@@ -73,8 +74,8 @@ fn feed<'a>(
 }
 
 fn run<'a>(how: How<'_>, jobs: &Jobs<'a>, done: &SyncSender<Read<'a>>) {
-    while let Some((head, data)) = next(jobs) {
-        if done.send((head, texts_of(how, head, &data))).is_err() {
+    while let Some((nth, head, data)) = next(jobs) {
+        if done.send((nth, (head, texts_of(how, head, &data)))).is_err() {
             return;
         }
     }
@@ -82,6 +83,24 @@ fn run<'a>(how: How<'_>, jobs: &Jobs<'a>, done: &SyncSender<Read<'a>>) {
 
 fn next<'a>(jobs: &Jobs<'a>) -> Option<Job<'a>> {
     jobs.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+}
+
+/// Hands on in the order of their numbers what came in another: a full text that is filled in the order of the plans finds
+/// the first of many matches soonest.
+fn in_order<T>(read: Receiver<(usize, T)>) -> impl Iterator<Item = T> {
+    let (mut early, mut next) = (BTreeMap::new(), 0_usize);
+    std::iter::from_fn(move || {
+        while !early.contains_key(&next) {
+            match read.recv() {
+                Ok((nth, it)) => early.insert(nth, it),
+                // One was not read, or all have come.
+                Err(_) => break,
+            };
+        }
+        let (nth, it) = early.pop_first()?;
+        next = nth + 1;
+        Some(it)
+    })
 }
 
 fn write(
@@ -92,7 +111,7 @@ fn write(
     origin: Option<&Origin>,
 ) -> Result<(), Trouble> {
     let (n_exact, mut damage) = (Cell::new(0), None);
-    let read = read.into_iter().filter_map(|(head, read)| {
+    let read = in_order(read).filter_map(|(head, read)| {
         let texts = read.unwrap_or_else(|error| {
             damage = Some(error);
             None

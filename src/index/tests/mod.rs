@@ -2,6 +2,7 @@
 
 pub(super) mod arbitrary;
 mod damage;
+mod often;
 mod query;
 mod round_trip;
 mod sample;

@@ -1,0 +1,178 @@
+//! Queries that very many documents match, as one word of an everyday language does.
+//!
+//! BM25 has to look at every match, and where a word is nearly everywhere it says nearly nothing. So beyond [`MANY`]
+//! matches those go first that have all words in name and title, by BM25 over these alone, and then the others as they
+//! are listed. None of that depends on the numbers that documents have here: every index gives the same answer.
+//!
+//! Most of the documents have numbers in the order in which they are listed, because a full text is filled so; below
+//! the [border](Listing) the first matches are the first listed ones, and SQLite can stop there.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::index::error::IndexError;
+use crate::index::row::Key;
+use crate::index::search::{self, Match, Query, Scope};
+
+/// More matches than this are not all ranked.
+pub(super) const MANY: usize = 1000;
+
+/// How far the numbers of documents are in the order of [`search::order`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Listing {
+    /// Live documents of smaller numbers are in order, and listed before records.
+    border: i64,
+    last: String,
+    is_broken: bool,
+}
+
+impl Listing {
+    pub(super) fn read(connection: &Connection) -> Result<Self, IndexError> {
+        let mut listing = connection.prepare_cached("SELECT value FROM meta WHERE key = 'listing'")?;
+        let bytes = listing.query_row([], |row| row.get::<_, Vec<u8>>(0)).optional()?;
+        let read = bytes.as_deref().and_then(|it| {
+            let (border, rest) = it.split_first_chunk::<8>()?;
+            let (is_broken, last) = rest.split_first()?;
+            let last = String::from_utf8(last.to_vec()).ok()?;
+            Some(Self { border: i64::from_le_bytes(*border), last, is_broken: *is_broken != 0 })
+        });
+        Ok(read.unwrap_or(Self { border: 1, last: String::new(), is_broken: false }))
+    }
+
+    /// Notes documents that were put in behind all others.
+    pub(super) fn note(&mut self, first: i64, n: i64, key: &Key) {
+        if key.is_archived || self.is_broken {
+            return;
+        }
+        if key.name.contains('/') || key.name <= self.last {
+            self.is_broken = true;
+        } else {
+            self.border = first + n;
+            self.last.clone_from(&key.name);
+        }
+    }
+
+    pub(super) fn keep(&self, connection: &Connection) -> Result<(), IndexError> {
+        let bytes =
+            [&self.border.to_le_bytes()[..], &[u8::from(self.is_broken)], self.last.as_bytes()].concat();
+        connection.execute("INSERT OR REPLACE INTO meta VALUES ('listing', ?1)", params![bytes])?;
+        Ok(())
+    }
+}
+
+/// Answers if there are too many matches to rank each; else none.
+///
+/// `wanted` is the query in FTS5's language, without exclusions.
+pub(super) fn search(
+    connection: &Connection,
+    query: &Query,
+    wanted: &str,
+) -> Result<Option<Vec<Match>>, IndexError> {
+    if query.kind.is_some() || query.scope != Scope::Live || query.limit > MANY {
+        return Ok(None);
+    }
+    let of = Often { connection, wanted, border: Listing::read(connection)?.border };
+    let texts = of.matches("search", MANY + 1)?;
+    if texts.len() <= MANY {
+        return Ok(None);
+    }
+    let titles = of.matches("titles", MANY + 1)?;
+    let mut found = match titles.len() {
+        0..=MANY => of.ranked()?,
+        _ => of.listed(&titles, query.limit)?,
+    };
+    if found.len() < query.limit {
+        let more = of.listed(&texts, query.limit + found.len())?;
+        let more: Vec<_> =
+            more.into_iter().filter(|it| !found.iter().any(|known| is_same(known, it))).collect();
+        found.extend(more);
+    }
+    found.truncate(query.limit);
+    Ok(Some(found))
+}
+
+fn is_same(a: &Match, b: &Match) -> bool {
+    (&a.key, a.place) == (&b.key, b.place)
+}
+
+struct Often<'a> {
+    connection: &'a Connection,
+    wanted: &'a str,
+    border: i64,
+}
+
+/// Numbers of documents.
+struct Matches {
+    /// Below the border, in the order in which they are listed; at most as many as were asked for.
+    listed: Vec<i64>,
+    /// All others.
+    others: Vec<i64>,
+}
+
+impl Matches {
+    fn len(&self) -> usize {
+        self.listed.len() + self.others.len()
+    }
+}
+
+impl Often<'_> {
+    fn matches(&self, table: &str, most: usize) -> Result<Matches, IndexError> {
+        let numbers = |range: &str, most: i64| {
+            let select = format!("SELECT rowid FROM {table} WHERE {table} MATCH ?1 AND {range} LIMIT ?3");
+            let mut select = self.connection.prepare_cached(&select)?;
+            let rows = select.query_map(params![self.wanted, self.border, most], |row| row.get(0))?;
+            Ok::<_, IndexError>(rows.collect::<Result<Vec<i64>, _>>()?)
+        };
+        let has_others = "SELECT 1 FROM searched WHERE first >= ?1 LIMIT 1";
+        let has_others = self.connection.prepare_cached(has_others)?.exists([self.border])?;
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        Ok(Matches {
+            listed: numbers("rowid > 0 AND rowid < ?2", most)?,
+            others: if has_others { numbers("rowid >= ?2", -1)? } else { Vec::new() },
+        })
+    }
+
+    /// Those that have all words in name and title, best first.
+    fn ranked(&self) -> Result<Vec<Match>, IndexError> {
+        let all = "SELECT rowid, bm25(titles) FROM titles WHERE titles MATCH ?1 AND rowid > 0";
+        let mut all = self.connection.prepare_cached(all)?;
+        let all = all.query_map([self.wanted], |row| Ok((row.get(1)?, row.get(0)?)))?;
+        let all = all.collect::<Result<Vec<(f64, i64)>, _>>()?;
+        let found = all.into_iter().map(|(rank, id)| search::found(self.connection, rank, id));
+        let mut found = found.collect::<Result<Vec<_>, _>>()?;
+        found.sort_by(|a, b| a.rank.total_cmp(&b.rank).then_with(|| search::order(a, b)));
+        Ok(found)
+    }
+
+    /// The first of them as they are listed.
+    fn listed(&self, matches: &Matches, most: usize) -> Result<Vec<Match>, IndexError> {
+        let first = matches.listed.iter().take(most).map(|id| search::found(self.connection, 0.0, *id));
+        let mut found = first.collect::<Result<Vec<_>, _>>()?;
+        found.extend(self.others(&matches.others)?);
+        found.sort_by(search::order);
+        found.truncate(most);
+        Ok(found)
+    }
+
+    /// Finds whose these are; the numbers rise, and so do those of their owners.
+    fn others(&self, numbers: &[i64]) -> Result<Vec<Match>, IndexError> {
+        let owners = "SELECT first, n, archived, name FROM searched WHERE first >= ?1 ORDER BY first";
+        let mut owners = self.connection.prepare_cached(owners)?;
+        let mut owners = owners.query([self.border])?;
+        let (mut found, mut left) = (Vec::new(), numbers);
+        while let Some(row) = owners.next()?.filter(|_| !left.is_empty()) {
+            let (first, n): (i64, i64) = (row.get(0)?, row.get(1)?);
+            let own = left.partition_point(|it| *it < first.saturating_add(n));
+            let (these, rest) = left.split_at(own);
+            left = rest;
+            for id in these {
+                let key = Key { is_archived: row.get(2)?, name: row.get(3)? };
+                let place = id.checked_sub(first + 1).and_then(|it| usize::try_from(it).ok());
+                found.push(Match { key, place, rank: 0.0 });
+            }
+        }
+        match left {
+            [] => Ok(found),
+            _ => Err(IndexError::damaged("a text is nobody's")),
+        }
+    }
+}

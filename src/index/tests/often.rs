@@ -1,0 +1,89 @@
+//! Words that stand in very many documents.
+
+use crate::index::often::MANY;
+use crate::index::search::Document;
+use crate::index::{FullText, Key, Match, Place, Query, Scope, Seen, Texts};
+
+/// Plans of ten steps. All hold `everywhere` and `much text`; `some` are titles of a few, `many` of more than are ranked.
+fn texts(n: usize) -> Texts {
+    let document = |place: usize| {
+        let mut title = format!("Step {place}");
+        if n % 40 == 7 && place == 3 {
+            title.push_str(" everywhere");
+        }
+        if place % 2 == 1 {
+            title.push_str(" many");
+        }
+        Document::of_record("", &title, "it is everywhere, and with much text of many words", "")
+    };
+    let key = Key { is_archived: n % 50 == 1, name: format!("plan-{n:04}") };
+    Texts {
+        key,
+        version: [u8::try_from(n % 256).unwrap_or(0); 16],
+        documents: (0..=10).map(document).collect(),
+    }
+}
+
+fn filled(batches: Vec<Vec<Texts>>, gone: &[Key]) -> FullText {
+    let mut index = FullText::open(Place::Memory).expect("there is memory").0;
+    for batch in batches {
+        index.write(&mut batch.into_iter(), &[], Seen::default(), &mut || None).expect("they fit");
+    }
+    index.write(&mut std::iter::empty(), gone, Seen::default(), &mut || None).expect("they go");
+    index
+}
+
+fn ask(index: &mut FullText, text: &str, limit: usize) -> Vec<Match> {
+    let query = Query { limit, ..Query::new(text) };
+    index.look().and_then(|it| it.search(&query)).expect("it is sound")
+}
+
+const N: usize = 260;
+
+#[test]
+fn many_matches_are_answered_alike_however_the_index_was_filled() {
+    let all = || (0..N).map(texts).collect::<Vec<_>>();
+    let old = |n: usize| Texts { version: [0xff; 16], ..texts(n) };
+    let mut in_order = filled(vec![all()], &[]);
+    let mut backwards = filled(vec![all().into_iter().rev().collect()], &[]);
+    let mut bit_by_bit =
+        filled(vec![(0..N).map(|it| if it % 3 == 0 { old(it) } else { texts(it) }).collect(), all()], &[]);
+    let extra = Texts { key: Key { is_archived: false, name: "another".to_owned() }, ..texts(3) };
+    let gone = [extra.key.clone()];
+    let mut with_gone = filled(vec![vec![extra], all()], &gone);
+    for text in ["everywhere", "many", "everywhere mu", "\"much text\"", "step 3 everywhere"] {
+        for limit in [1, 10, 300] {
+            let expected = ask(&mut in_order, text, limit);
+            assert!(expected.len() == limit || text.starts_with("step 3"), "{text}: {}", expected.len());
+            for other in [&mut backwards, &mut bit_by_bit, &mut with_gone] {
+                assert_eq!(ask(other, text, limit), expected, "{text}, {limit}");
+            }
+        }
+    }
+}
+
+#[test]
+fn of_many_matches_those_with_the_words_in_their_title_go_first() {
+    let mut index = filled(vec![(0..N).map(texts).collect()], &[]);
+    let places = |it: Vec<Match>| it.into_iter().map(|it| (it.key.name, it.place)).collect::<Vec<_>>();
+    let titled: Vec<_> =
+        (0..N).filter(|it| it % 40 == 7).map(|it| (format!("plan-{it:04}"), Some(2))).collect();
+    let found = places(ask(&mut index, "everywhere", titled.len() + 1));
+    assert_eq!(found[..titled.len()], titled);
+    assert_eq!(found[titled.len()], ("plan-0000".to_owned(), None));
+    // So many have it in the title that these are as they are listed.
+    let found = places(ask(&mut index, "many", 3));
+    assert_eq!(found, [0, 2, 4].map(|it| ("plan-0000".to_owned(), Some(it))));
+}
+
+#[test]
+fn few_matches_are_ranked_each() {
+    let mut index = filled(vec![(0..MANY / 11).map(texts).collect()], &[]);
+    assert!(ask(&mut index, "everywhere", 5).iter().all(|it| it.rank < 0.0));
+    let mut index = filled(vec![(0..N).map(texts).collect()], &[]);
+    let excluded = ask(&mut index, "everywhere -step", 5);
+    assert!(excluded.is_empty());
+    let query = Query { scope: Scope::All, ..Query::new("everywhere") };
+    let all = index.look().and_then(|it| it.search(&query)).expect("it is sound");
+    assert!(all.iter().all(|it| it.rank < 0.0));
+}
