@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::engine::attention;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::shape::{Shaper, StepShape, value};
@@ -9,6 +10,7 @@ use crate::engine::{load, resolve};
 use crate::plan::model::{Plan, PlanKind};
 use crate::plan::plans::Plans;
 use crate::plan::rules::{self, Next, State};
+use crate::plan::time::Time;
 
 #[derive(Debug, Clone, Default)]
 pub struct NextRequest {
@@ -30,6 +32,8 @@ pub struct NextReport {
 #[derive(Debug, Clone)]
 pub struct Candidate {
     pub step: StepShape,
+    /// Since when it has been waiting to be done; `status` says the same.
+    pub since: Option<Time>,
     pub why: String,
 }
 
@@ -82,7 +86,11 @@ pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Erro
 fn among(shaper: &Shaper<'_>, asked: &[&Plan], found: &[Next<'_>]) -> NextReport {
     let candidates: Vec<_> = found
         .iter()
-        .filter_map(|it| Some(Candidate { step: shaper.step(it.plan, it.step?), why: it.why.clone() }))
+        .filter_map(|it| {
+            let step = it.step?;
+            let since = attention::since(shaper.plans, it.plan, step, shaper.now);
+            Some(Candidate { step: shaper.step(it.plan, step), since, why: it.why.clone() })
+        })
         .collect();
     let (state, why) = match candidates.first() {
         Some(first) => {
@@ -96,7 +104,7 @@ fn among(shaper: &Shaper<'_>, asked: &[&Plan], found: &[Next<'_>]) -> NextReport
 }
 
 /// The most hopeful state of all plans: waiting before blocked, then drafts, then what is over.
-fn why_none(plans: &Plans, asked: &[&Plan], now: crate::plan::time::Time) -> (State, String) {
+fn why_none(plans: &Plans, asked: &[&Plan], now: Time) -> (State, String) {
     let states: Vec<_> = asked.iter().map(|it| rules::next(plans, it, now)).collect();
     let Some(best) = states.iter().map(|it| it.state).min() else {
         return (State::Empty, "there are no plans".to_owned());

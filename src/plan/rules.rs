@@ -109,6 +109,14 @@ pub fn open_dependencies(plans: &Plans, plan: &Plan, step: &Step) -> Vec<Obstacl
     found
 }
 
+/// Returns the steps that there are of those that a step depends on; in a sequential plan the one before is one.
+pub fn dependencies<'a>(plans: &'a Plans, plan: &'a Plan, step: &'a Step) -> impl Iterator<Item = &'a Step> {
+    let before = (plan.order == Order::Sequential)
+        .then(|| plan.steps.iter().rfind(|it| it.id.number < step.id.number))
+        .flatten();
+    step.depends.iter().filter_map(move |it| dependency(plans, plan, it)).chain(before)
+}
+
 /// A step's own plan is the one it is read from, also where a live plan hides an archived one of its name.
 fn dependency<'a>(plans: &'a Plans, plan: &'a Plan, id: &StepId) -> Option<&'a Step> {
     if id.plan == plan.id { plan.find(id) } else { plans.step(id) }
