@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::engine::add;
+use crate::engine::confirm::quoted;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::knowledge::{self, Entry};
@@ -67,7 +68,9 @@ pub fn decide(context: &Context, request: &DecideRequest) -> Result<ChangeReport
     };
     let (directory, instead) = (decision::DIRECTORY, decision::INSTEAD);
     let entry = Entry { verb: "decide", directory, title: &new.topic, instead, make: &make };
-    knowledge::create(context, &entry, request.mode)
+    let mut report = knowledge::create(context, &entry, request.mode)?;
+    report.hints.push(format!("planwatch decide {}", quoted(&new.topic)));
+    Ok(report)
 }
 
 /// Finds the decision that somebody names.

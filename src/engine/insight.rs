@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::engine::confirm::quoted;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::knowledge::{self, Entry};
@@ -47,7 +48,9 @@ pub fn insight(context: &Context, request: &InsightRequest) -> Result<ChangeRepo
     };
     let (directory, instead) = (insight::DIRECTORY, insight::INSTEAD);
     let entry = Entry { verb: "insight", directory, title: &new.title, instead, make: &make };
-    knowledge::create(context, &entry, request.mode)
+    let mut report = knowledge::create(context, &entry, request.mode)?;
+    report.hints.push(format!("planwatch insight {}", quoted(&new.title)));
+    Ok(report)
 }
 
 /// Reads all insights, oldest first.

@@ -27,6 +27,8 @@ pub struct NextReport {
     pub candidates: Option<Vec<Candidate>>,
     /// The plan that was asked, for the line that says what to type next.
     pub plan: Option<String>,
+    /// Whether that plan is in the archive.
+    pub is_archived: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -79,7 +81,14 @@ pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Erro
     }
     let Next { state, step, why, .. } = rules::next(&plans, plan, context.now);
     let step = step.map(|it| shaper.step(plan, it));
-    Ok(NextReport { state, step, why, candidates: None, plan: Some(id.to_string()) })
+    Ok(NextReport {
+        state,
+        step,
+        why,
+        candidates: None,
+        plan: Some(id.to_string()),
+        is_archived: plan.is_archived,
+    })
 }
 
 /// The most urgent candidate of several plans, or why none has one.
@@ -100,7 +109,7 @@ fn among(shaper: &Shaper<'_>, asked: &[&Plan], found: &[Next<'_>]) -> NextReport
         None => why_none(shaper.plans, asked, shaper.now),
     };
     let step = candidates.first().map(|it| it.step.clone());
-    NextReport { state, step, why, candidates: Some(candidates), plan: None }
+    NextReport { state, step, why, candidates: Some(candidates), plan: None, is_archived: false }
 }
 
 /// The most hopeful state of all plans: waiting before blocked, then drafts, then what is over.

@@ -8,6 +8,7 @@ use crate::engine::resolve::{self, Target};
 use crate::engine::shape::{PlanShape, Shaper, StepShape, problem, value};
 use crate::engine::{graph, load};
 use crate::plan::model::Plan;
+use crate::plan::records::Confirmation;
 use crate::plan::rules::{self, Obstacle};
 
 pub use crate::engine::graph::GraphForm;
@@ -45,6 +46,10 @@ pub struct ShownStep {
     pub waits_for: Vec<String>,
     /// The ids of the steps that depend on it.
     pub dependants: Vec<String>,
+    /// Whether a person has to say yes to it or to its phase.
+    pub is_gated: bool,
+    /// The yes that lets it go on; a phase's has the phase.
+    pub confirmation: Option<Confirmation>,
     pub problems: Vec<Value>,
 }
 
@@ -65,6 +70,7 @@ impl ShowReport {
                 insert(&mut object, "body", json!(shown.body));
                 insert(&mut object, "why_not_ready", json!(shown.waits_for));
                 insert(&mut object, "dependants", json!(shown.dependants));
+                insert(&mut object, "confirmation", value(&shown.confirmation));
                 insert(&mut object, "problem_list", json!(shown.problems));
                 object
             }
@@ -118,6 +124,7 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
         Target::Step(named) => {
             let step = resolve::shown_step(plan, &named)?;
             let text = texts.steps.iter().find(|it| it.path == step.path);
+            let (is_gated, confirmation) = rules::confirmation(plan, step);
             let shown = ShownStep {
                 step: shaper.step(plan, step),
                 body: text.map(|it| it.body.clone()).unwrap_or_default(),
@@ -126,6 +133,8 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
                     .filter_map(sentence)
                     .collect(),
                 dependants: dependants(&shaper, plan, &named.id),
+                is_gated,
+                confirmation: confirmation.cloned(),
                 problems: step.problems.iter().map(|it| problem(&root, it)).collect(),
             };
             Ok(ShowReport::Step(Box::new(shown)))

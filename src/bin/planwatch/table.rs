@@ -5,6 +5,7 @@
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::output::escaped;
 use crate::screens::text::fitted;
 
 /// Between two columns.
@@ -126,7 +127,9 @@ impl Table {
     }
 
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
-        self.rows.push(Row::Cells(cells.into_iter().collect()));
+        // A line break in a text would end the row.
+        let safe = |it: Cell| Cell { text: escaped(&it.text).into_owned(), ..it };
+        self.rows.push(Row::Cells(cells.into_iter().map(safe).collect()));
     }
 
     /// Puts a line between the rows; the rows around it stay aligned with each other.
@@ -338,6 +341,11 @@ mod tests {
     fn columns_are_aligned_and_lines_have_no_trailing_spaces() {
         let rows = [["auth", "1", "Schema", ""], ["billing", "12", "", "today"]];
         check(&rows, None, "plan      n  title   last\nauth      1  Schema\nbilling  12          today\n");
+    }
+
+    #[test]
+    fn a_line_break_in_a_text_ends_no_row() {
+        check(&[["a", "1", "one\ntwo", ""]], None, "plan  n  title\na     1  one\\ntwo\n");
     }
 
     #[test]

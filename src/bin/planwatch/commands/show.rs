@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use planwatch::engine::show::{self, ShowReport, ShowRequest, ShownPlan, ShownStep};
-use planwatch::plan::records::{Attempt, Note, Priority};
+use planwatch::plan::records::{Attempt, Confirmation, Note, Priority};
 use planwatch::plan::time::Time;
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use crate::context::Session;
 use crate::failure::Failure;
 use crate::output::{escaped, escaped_lines};
 use crate::screens::text::{hanging, indented, markdown, without_steps_list};
-use crate::screens::{BOLD, DIM, ago, bar_of, heading, plans, problems, state, steps};
+use crate::screens::{BOLD, DIM, ago, bar_of, dated, heading, plans, problems, state, steps};
 use crate::table::paint;
 
 pub(crate) fn run(session: &Session, args: Show) -> Result<u8, Failure> {
@@ -91,12 +91,12 @@ fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     let depends = if shown.waits_for.is_empty() { step.depends.join(", ") } else { String::new() };
     let claim = step.claim.as_ref().map(|it| {
         let by = it.by.as_deref().unwrap_or("somebody");
-        format!("{by}, {} (claim {})", ago(now, it.at), it.id)
+        format!("{by}, {} (claim {})", dated(now, it.at), it.id)
     });
-    let confirmed = match (step.confirm, step.confirmed.is_some()) {
-        (false, _) => "",
-        (true, true) => "yes",
-        (true, false) => "not yet",
+    let confirmed = match (shown.is_gated, &shown.confirmation) {
+        (false, _) => String::new(),
+        (true, Some(it)) => said_yes(it, now),
+        (true, None) => "not yet".to_owned(),
     };
     let last_notes = step.attempts.last().and_then(|it| it.notes.as_deref());
     let result = step.result.as_deref().filter(|it| last_notes != Some(*it));
@@ -106,7 +106,7 @@ fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
         ("needed by", shown.dependants.join(", ")),
         ("claimed by", claim.unwrap_or_default()),
         ("assignee", step.assignee.clone().unwrap_or_default()),
-        ("confirmed", confirmed.to_owned()),
+        ("confirmed", confirmed),
         ("result", result.unwrap_or_default().trim().to_owned()),
     ];
     let facts: Vec<_> = facts.into_iter().filter(|(_, value)| !value.is_empty()).collect();
@@ -116,6 +116,17 @@ fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
         hanging(&line, width, widest + 2)
     };
     body(&facts.iter().map(line).collect::<String>())
+}
+
+/// Who said yes, when, and what was said to it.
+fn said_yes(it: &Confirmation, now: Time) -> String {
+    let phase = it.phase.as_ref().map(|it| format!("with the phase {it}"));
+    let parts = [phase, it.by.clone(), it.at.map(|at| dated(now, Some(at)))];
+    let said = parts.into_iter().flatten().fold("yes".to_owned(), |all, it| format!("{all}, {it}"));
+    match it.note.as_deref().map(str::trim).filter(|it| !it.is_empty()) {
+        Some(note) => format!("{said}: {note}"),
+        None => said,
+    }
 }
 
 /// Whether a text holds another one, however the lines are broken and the words are marked.
@@ -174,7 +185,7 @@ fn entries<'a>(
     width: Option<usize>,
 ) -> String {
     let entry = |(at, by, word, text): (Option<Time>, Option<&str>, &str, &str)| {
-        let head = [ago(now, at), escaped(by.unwrap_or_default()).into_owned()];
+        let head = [dated(now, at), escaped(by.unwrap_or_default()).into_owned()];
         let head: Vec<_> = head.into_iter().filter(|it| !it.is_empty()).collect();
         let head = paint(DIM, &head.join(", "));
         let word = escaped(word);
