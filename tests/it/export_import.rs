@@ -50,8 +50,10 @@ fn what_looks_like_structure_comes_back_too() {
         "plans/p/plan.md",
         "---\norder: sequential\npriority: high\n---\n# P\n\n## Context\n\n- [ ] a box\n\n### 1. No step\n\nText.\n",
     );
-    place.write("plans/p/step-1.md", "---\nstatus: skipped\n---\n# 2026. A year\n\n# Another\n\n- [ ] open\n");
-    place.write("plans/p/step-2.5.md", "---\nphase: 3. Tests\ndepends: [1, \"q:1\"]\n---\n# Use `x` (done)\n");
+    place
+        .write("plans/p/step-1.md", "---\nstatus: skipped\n---\n# 2026. A year\n\n# Another\n\n- [ ] open\n");
+    place
+        .write("plans/p/step-2.5.md", "---\nphase: 3. Tests\ndepends: [1, \"q:1\"]\n---\n# Use `x` (done)\n");
     place.write(
         "plans/p/step-10.md",
         "---\nstatus: blocked\nassignee: ruth, tom\n---\n# Ship\n\n## Tasks\n\n- [x] all\n",

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use planwatch::engine::show::{self, ShowReport, ShowRequest, ShownPlan, ShownStep};
+use planwatch::plan::decision::Decision;
 use planwatch::plan::records::{Attempt, Confirmation, Note, Priority};
 use planwatch::plan::time::Time;
 use serde_json::{Map, Value};
@@ -12,7 +13,7 @@ use crate::context::Session;
 use crate::failure::Failure;
 use crate::output::{escaped, escaped_lines};
 use crate::screens::text::{hanging, indented, markdown, without_steps_list};
-use crate::screens::{BOLD, DIM, ago, bar_of, dated, heading, plans, problems, state, steps};
+use crate::screens::{BOLD, DIM, ago, bar_of, dated, heading, knowledge, plans, problems, state, steps};
 use crate::table::paint;
 
 pub(crate) fn run(session: &Session, args: Show) -> Result<u8, Failure> {
@@ -27,6 +28,8 @@ pub(crate) fn run(session: &Session, args: Show) -> Result<u8, Failure> {
     let text = match &report {
         ShowReport::Plan(shown) => plan(shown, context.now, width),
         ShowReport::Step(shown) => step(shown, context.now, width),
+        ShowReport::Decision(shown) => knowledge::decisions(shown, None, context.now, width),
+        ShowReport::Insight(shown) => knowledge::insights(shown, None, context.now, width),
         ShowReport::Graph { text, .. } => escaped_lines(text).into_owned(),
     };
     session.output.text(&text)?;
@@ -56,6 +59,11 @@ fn plan(shown: &ShownPlan, now: Time, width: Option<usize>) -> String {
         let table = steps::table(&shown.steps, now).indented(2);
         text.push_str(&section("Steps", &table.draw(width)));
     }
+    if !shown.children.is_empty() {
+        let table = plans::table(&shown.children, now).indented(2);
+        text.push_str(&section("Plans", &table.draw(width)));
+    }
+    text.push_str(&decisions(&shown.decisions, now, width));
     text.push_str(&records(&[], &plan.notes, now, width));
     text.push_str(&fields("Metadata", &plan.metadata, width));
     text.push_str(&fields("Other fields", &plan.custom, width));
@@ -64,6 +72,8 @@ fn plan(shown: &ShownPlan, now: Time, width: Option<usize>) -> String {
         let head = format!("{} {}", step.number, escaped(&step.title));
         let head = hanging(&paint(BOLD, &head), width, 2);
         write!(text, "\n{head}\n{}", indented(&markdown(its, &step.title), 2)).ok();
+        let narrow = width.map(|it| it.saturating_sub(2));
+        text.push_str(&indented(&records(&step.attempts, &step.notes, now, narrow), 2));
     }
     text
 }
@@ -79,6 +89,7 @@ fn step(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     let mut text = top(&heading(&step.id, &step.title), &facts, &step.path, width);
     text.push_str(&facts_below(shown, now, width));
     text.push_str(&body(&markdown(&shown.body, &step.title)));
+    text.push_str(&decisions(&shown.decisions, now, width));
     text.push_str(&records(&step.attempts, &step.notes, now, width));
     text.push_str(&fields("Metadata", &step.metadata, width));
     text.push_str(&fields("Other fields", &step.custom, width));
@@ -167,6 +178,16 @@ fn body(text: &str) -> String {
 fn list(name: &str, items: &[String], width: Option<usize>) -> String {
     let items: String = items.iter().map(|it| format!("  - {}\n", escaped(it))).collect();
     section(name, &hanging(&items, width, 4))
+}
+
+/// What was decided on it, newest first; `planwatch decide TOPIC` tells why.
+fn decisions(of: &[Decision], now: Time, width: Option<usize>) -> String {
+    let line = |it: &Decision| {
+        let head = paint(DIM, &dated(now, it.decided_at));
+        let first = it.decision.trim().lines().next().unwrap_or_default();
+        format!("  {}: {}  {head}\n", escaped(&it.topic), escaped(first))
+    };
+    section("Decisions", &hanging(&of.iter().map(line).collect::<String>(), width, 4))
 }
 
 /// Attempts and notes, oldest first; every line of a text is shown.
