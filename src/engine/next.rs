@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use crate::engine::attention;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::shape::{Shaper, StepShape, value};
@@ -34,8 +33,6 @@ pub struct NextReport {
 #[derive(Debug, Clone)]
 pub struct Candidate {
     pub step: StepShape,
-    /// Since when it has been waiting to be done; `status` says the same.
-    pub since: Option<Time>,
     pub why: String,
 }
 
@@ -95,11 +92,7 @@ pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Erro
 fn among(shaper: &Shaper<'_>, asked: &[&Plan], found: &[Next<'_>]) -> NextReport {
     let candidates: Vec<_> = found
         .iter()
-        .filter_map(|it| {
-            let step = it.step?;
-            let since = attention::since(shaper.plans, it.plan, step, shaper.now);
-            Some(Candidate { step: shaper.step(it.plan, step), since, why: it.why.clone() })
-        })
+        .filter_map(|it| Some(Candidate { step: shaper.step(it.plan, it.step?), why: it.why.clone() }))
         .collect();
     let (state, why) = match candidates.first() {
         Some(first) => {

@@ -200,7 +200,7 @@ impl Step {
 
     /// Returns the attempt that says how a closed step was closed: the last one, if that is what it tells.
     ///
-    /// None of an open step, and of one that was closed without a word about it.
+    /// None of an open step, of one that was closed without a word about it, and of one that [`Plan::lighten`] has left.
     pub fn closing_attempt(&self) -> Option<&Attempt> {
         let closes = |outcome: &str| {
             outcome == "forced" || Words::default().read(outcome).is_some_and(StepStatus::is_closed)

@@ -58,7 +58,7 @@ fn also(others: &[&Candidate], now: Time, width: Option<usize>) -> String {
         table.row([
             cell(escaped(&it.step.id)),
             cell(escaped(&it.step.title)),
-            styled(DIM, ago(now, it.since)),
+            styled(DIM, ago(now, it.step.last_activity)),
         ]);
     }
     if others.len() > ALSO {
