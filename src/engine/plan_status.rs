@@ -108,7 +108,7 @@ fn check_move(plan: &Plan, verb: Verb, open: &[String]) -> Result<(), Error> {
     if verb != Verb::Done || open.is_empty() {
         return Ok(());
     }
-    let message = format!("`{}` has open steps: {}", plan.id, error::few(&open, 12));
+    let message = format!("`{}` has open steps: {}", plan.id, error::few(open, 12));
     let hint = "finish or skip them, or use --force".to_owned();
     Err(Error::Conflict { code: "steps-open", message, hint })
 }
