@@ -57,7 +57,7 @@ fn put_away(
     let from = directory_of(&plan);
     let to = Path::new(ARCHIVE).join(&from);
     let hints = left_behind(&load::all(context)?, &plan);
-    carry(context, writing, &plan, &from, &to)?;
+    carry(context, (writing, "archive"), &plan, &from, &to)?;
     if !writing.is_dry_run() {
         plan.steps.iter().for_each(|it| leases::forget(context, &it.id));
     }
@@ -77,7 +77,7 @@ fn put_back(
     };
     let from = directory_of(&plan);
     let to = from.strip_prefix(ARCHIVE).unwrap_or(&from).to_path_buf();
-    carry(context, writing, &plan, &from, &to)?;
+    carry(context, (writing, "restore"), &plan, &from, &to)?;
     Ok((changed(context, &plan, &to, "restored"), Vec::new()))
 }
 
@@ -103,7 +103,7 @@ fn stays(name: &str) -> bool {
 /// Moves a plan's directory. Where there is one of its name already, which is no plan, its files go there one by one.
 fn carry(
     context: &Context,
-    writing: &mut Writing<'_>,
+    (writing, verb): (&mut Writing<'_>, &str),
     plan: &Plan,
     from: &Path,
     to: &Path,
@@ -111,15 +111,14 @@ fn carry(
     let names = context.plans.names(from);
     let there = context.plans.names(to);
     if !context.plans.is_dir(to) && there.is_empty() && !names.iter().any(|it| stays(it)) {
-        return writing
-            .batch("archive", vec![FileOp::Rename { from: from.to_path_buf(), to: to.to_path_buf() }]);
+        return writing.batch(verb, vec![FileOp::Rename { from: from.to_path_buf(), to: to.to_path_buf() }]);
     }
     let moving: Vec<_> = names.into_iter().filter(|it| !stays(it)).collect();
     if is_plan(&there) || moving.iter().any(|it| there.contains(it)) {
         return Err(clash(context, plan, to));
     }
     let ops = moving.iter().map(|it| FileOp::Rename { from: from.join(it), to: to.join(it) }).collect();
-    writing.batch("archive", ops)?;
+    writing.batch(verb, ops)?;
     writing.remove_empty_dir(from);
     Ok(())
 }

@@ -1,6 +1,5 @@
-//! What needs a person's eye: stale steps by the time rules of the engine.
+//! Since when a step is as it is, and which ones are stale for it.
 
-use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::rules;
@@ -13,28 +12,29 @@ pub(crate) fn stale(plans: &Plans, plan: &Plan, step: &Step, now: Time, days: u3
     if plan.is_archived || !plan.status.is(PlanStatus::Active) || !is_candidate {
         return None;
     }
-    let since = quiet_since(plans, step)?;
+    let since = since(plans, plan, step, now)?;
     (now.seconds_since(since) > i64::from(days) * 86_400).then_some(since)
 }
 
-/// The newest of what was recorded and of when the step became pending; the file's time where nothing is recorded.
-fn quiet_since(plans: &Plans, step: &Step) -> Option<Time> {
-    let recorded = step.last_activity().filter(|(_, source)| *source != "mtime").map(|(at, _)| at);
-    let pending = pending_since(plans, step);
-    recorded.max(pending).or(step.modified)
+/// Since when a step is as it is: the one time that every list of `status` tells of it.
+pub(crate) fn since(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Option<Time> {
+    let last = || step.last_activity().map(|(at, _)| at);
+    match step.status.known() {
+        Some(StepStatus::Pending) => waiting_since(plans, plan, step),
+        Some(StepStatus::Completed | StepStatus::Skipped) => step.closed_at(),
+        _ if rules::is_lapsed(plans, step, now) => step.claim.as_ref().and_then(|it| it.at),
+        _ => last(),
+    }
 }
 
-/// The newest of the creation, the last dependency's completion and the last reopening.
-fn pending_since(plans: &Plans, step: &Step) -> Option<Time> {
-    let closed = |id: &StepId| plans.step(id)?.attempts.iter().filter_map(|it| it.at).max();
-    let dependencies = step.depends.iter().filter_map(closed).max();
-    let reopened = step
-        .attempts
-        .iter()
-        .filter(|it| it.outcome.as_deref() == Some("reopened"))
-        .filter_map(|it| it.at)
-        .max();
-    step.created_at.max(dependencies).max(reopened)
+/// The newest of the creation, the last dependency's completion, and the last attempt (a reopening is one); the
+/// file's time where none of them is recorded.
+///
+/// A note says something of the step, and changes nothing about how long it has waited.
+fn waiting_since(plans: &Plans, plan: &Plan, step: &Step) -> Option<Time> {
+    let dependencies = rules::dependencies(plans, plan, step).filter_map(Step::closed_at).max();
+    let attempts = step.attempts.iter().filter_map(|it| it.at).max();
+    step.created_at.max(dependencies).max(attempts).or(step.modified)
 }
 
 #[cfg(test)]
@@ -47,14 +47,21 @@ mod tests {
     /// What `status` says needs attention in a plan whose first step is this one, at a moment of November 2026.
     #[track_caller]
     fn check(plan: &str, step: &str, now: &str, expected: &[&str]) {
-        let step = format!("---\n{step}\n---\n# One\n");
-        let other =
-            "---\nstatus: completed\nattempts:\n  - {at: 2026-11-03T12:00:00Z, outcome: completed}\n---\n";
-        let machine = Machine::with(&[
-            ("/plans/p/plan.md", &format!("---\nstatus: {plan}\n---\n# P\n")),
-            ("/plans/p/step-1.md", &step),
-            ("/plans/q/step-1.md", other),
-        ]);
+        let plan = format!("status: {plan}");
+        let other = "status: completed\nattempts:\n  - {at: 2026-11-03T12:00:00Z, outcome: completed}";
+        let unsaid = "status: completed\nattempts:\n  - {at: 2026-11-03T12:00:00Z, outcome: blocked}";
+        check_files(&plan, &[("p/step-1", step), ("q/step-1", other), ("q/step-2", unsaid)], now, expected);
+    }
+
+    /// As [`check`], of all steps.
+    #[track_caller]
+    fn check_files(plan: &str, steps: &[(&str, &str)], now: &str, expected: &[&str]) {
+        let mut files = vec![("/plans/p/plan.md".to_owned(), format!("---\n{plan}\n---\n# P\n"))];
+        files.extend(
+            steps.iter().map(|(at, it)| (format!("/plans/{at}.md"), format!("---\n{it}\n---\n# One\n"))),
+        );
+        let files: Vec<_> = files.iter().map(|(at, text)| (at.as_str(), text.as_str())).collect();
+        let machine = Machine::with(&files);
         let context = Context {
             plans: machine.plans(),
             now: format!("2026-11-{now}").parse().unwrap(),
@@ -70,7 +77,7 @@ mod tests {
             Some(since) => format!("{} since {since}", it.reason.word()),
             None => it.reason.word().to_owned(),
         };
-        assert_eq!(report.attention.iter().map(said).collect::<Vec<_>>(), expected, "{step}");
+        assert_eq!(report.attention.iter().map(said).collect::<Vec<_>>(), expected, "{plan} {steps:?}");
     }
 
     const MADE: &str = "created_at: 2026-11-01T12:00:00Z";
@@ -81,7 +88,6 @@ mod tests {
         check("active", MADE, "08T12:00:00Z", &[]);
         check("active", MADE, "08T12:00:01Z", &of_first);
         check("active", MADE, "09T12:00:00Z", &of_first);
-        check("active", &format!("status: in_progress\n{MADE}"), "09T12:00:00Z", &of_first);
         let tried = format!(
             "status: in_progress\n{MADE}\nattempts:\n  - {{at: 2026-11-04T12:00:00Z, outcome: no answer}}"
         );
@@ -97,6 +103,52 @@ mod tests {
         let reopened = format!("{MADE}\nattempts:\n  - {{at: 2026-11-05T12:00:00Z, outcome: reopened}}");
         check("active", &reopened, "12T12:00:00Z", &[]);
         check("active", &reopened, "12T12:00:01Z", &["stale since 2026-11-05T12:00:00Z"]);
+    }
+
+    /// When the model writes its files.
+    const WRITTEN: &str = "stale since 1970-01-01T00:16:40Z";
+
+    #[test]
+    fn a_note_takes_no_ready_step_off_the_list() {
+        let note = "notes:\n  - {at: 2026-11-09T12:00:00Z, type: info, text: Still to do}";
+        check("active", &format!("{MADE}\n{note}"), "10T12:00:00Z", &["stale since 2026-11-01T12:00:00Z"]);
+        check("active", note, "10T12:00:00Z", &[WRITTEN]);
+    }
+
+    #[test]
+    fn an_attempt_begins_the_time_of_a_ready_step_anew() {
+        let tried = format!("{MADE}\nattempts:\n  - {{at: 2026-11-04T12:00:00Z, outcome: partial}}");
+        check("active", &tried, "11T12:00:00Z", &[]);
+        check("active", &tried, "11T12:00:01Z", &["stale since 2026-11-04T12:00:00Z"]);
+    }
+
+    #[test]
+    fn in_progress_counts_from_the_last_activity() {
+        let busy = |rest: &str| format!("status: in_progress\n{MADE}\n{rest}");
+        check("active", &busy(""), "02T12:00:00Z", &[WRITTEN]);
+        let note = "notes:\n  - {at: 2026-11-04T12:00:00Z, type: info, text: Half of it}";
+        check("active", &busy(note), "11T12:00:00Z", &[]);
+        check("active", &busy(note), "11T12:00:01Z", &["stale since 2026-11-04T12:00:00Z"]);
+    }
+
+    #[test]
+    fn a_dependency_that_does_not_say_when_it_was_closed_was_closed_when_its_file_was_written() {
+        check("active", "depends: [\"q:2\"]", "10T12:00:00Z", &[WRITTEN]);
+        check(
+            "active",
+            &format!("{MADE}\ndepends: [\"q:2\"]"),
+            "10T12:00:00Z",
+            &["stale since 2026-11-01T12:00:00Z"],
+        );
+    }
+
+    #[test]
+    fn in_a_sequential_plan_the_step_before_is_a_dependency() {
+        let done = "status: completed\nattempts:\n  - {at: 2026-11-05T12:00:00Z, outcome: completed}";
+        let steps = [("p/step-1", done), ("p/step-2", MADE)];
+        check_files("order: sequential", &steps, "12T12:00:00Z", &[]);
+        check_files("order: sequential", &steps, "12T12:00:01Z", &["stale since 2026-11-05T12:00:00Z"]);
+        check_files("status: active", &steps, "12T12:00:01Z", &["stale since 2026-11-01T12:00:00Z"]);
     }
 
     #[test]

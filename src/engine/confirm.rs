@@ -3,6 +3,8 @@
 //! It stops a worker that cooperates and records who said what; who can write files can write this one too, so it is
 //! no border. A no to a step takes its yes back and blocks it; a no to a phase takes its yes back, and its steps wait on.
 
+use std::collections::BTreeSet;
+
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::owner::{self, Who};
@@ -199,5 +201,6 @@ fn check_phase(plan: &Plan, phase: &str) -> Result<(), Error> {
         return Ok(());
     }
     let nearest = nearest(phase, known.iter().copied());
-    Err(Error::NotFound { what: "phase to confirm", name: phase.to_owned(), nearest })
+    let known = known.into_iter().map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect();
+    Err(Error::NoSuchPhase { name: phase.to_owned(), plan: plan.id.to_string(), nearest, known })
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::engine::add;
+use crate::engine::confirm::quoted;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::knowledge::{self, Entry};
@@ -67,7 +68,9 @@ pub fn decide(context: &Context, request: &DecideRequest) -> Result<ChangeReport
     };
     let (directory, instead) = (decision::DIRECTORY, decision::INSTEAD);
     let entry = Entry { verb: "decide", directory, title: &new.topic, instead, make: &make };
-    knowledge::create(context, &entry, request.mode)
+    let mut report = knowledge::create(context, &entry, request.mode)?;
+    report.hints.push(format!("planwatch decide {}", quoted(&new.topic)));
+    Ok(report)
 }
 
 /// Finds the decision that somebody names.
@@ -129,6 +132,12 @@ impl DecisionsReport {
         json!({"decisions": self.decisions.iter().map(shape).collect::<Vec<_>>(), "more": self.n_more})
     }
 
+    /// The first decision as an object of its own.
+    pub fn first_to_json(&self) -> Value {
+        let first = self.decisions.first();
+        first.map(|it| shape(&self.root, it, self.superseded_by(&it.id))).unwrap_or_default()
+    }
+
     /// The decisions that stand in the place of this one.
     pub fn superseded_by(&self, id: &str) -> &[String] {
         self.superseded.get(id).map(Vec::as_slice).unwrap_or_default()
@@ -148,12 +157,7 @@ pub fn decisions(context: &Context, request: &DecisionsRequest) -> Result<Decisi
         let topics: Vec<_> = found.iter().map(|it| folded(&it.topic)).collect();
         (!topics.iter().any(|it| it == topic)).then(|| nearest(topic, topics.iter().map(String::as_str)))?
     });
-    let mut superseded: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for decision in &found {
-        if let Some(old) = &decision.supersedes {
-            superseded.entry(old.clone()).or_default().push(decision.id.clone());
-        }
-    }
+    let superseded = superseded(&found);
     let (plan, step) = knowledge::wanted(context, request.plan.as_deref(), request.step.as_deref())?;
     found.retain(|it| {
         topic.as_ref().is_none_or(|topic| folded(&it.topic) == *topic)
@@ -166,6 +170,39 @@ pub fn decisions(context: &Context, request: &DecisionsRequest) -> Result<Decisi
     let n_more = found.len().saturating_sub(request.limit);
     found.truncate(request.limit);
     Ok(DecisionsReport { decisions: found, n_more, nearest, superseded, root: context.root_name() })
+}
+
+/// The decision with this id or path, and what it has to do with others.
+pub(crate) fn one(context: &Context, name: &str) -> Option<DecisionsReport> {
+    let wanted = entry::named_in(name, decision::DIRECTORY)?;
+    let all = all(context);
+    let superseded = superseded(&all);
+    let found = all.into_iter().find(|it| it.id == wanted)?;
+    let root = context.root_name();
+    Some(DecisionsReport { decisions: vec![found], n_more: 0, nearest: None, superseded, root })
+}
+
+/// The decisions on a plan, or on one of its steps, that nothing stands in the place of; newest first.
+pub(crate) fn standing(context: &Context, plan: &str, step: Option<&str>) -> Vec<Decision> {
+    let all = all(context);
+    let superseded = superseded(&all);
+    let is_meant = |it: &Decision| {
+        it.plan.as_deref() == Some(plan)
+            && step.is_none_or(|step| it.step.as_deref() == Some(step))
+            && !superseded.contains_key(&it.id)
+    };
+    all.into_iter().rev().filter(is_meant).collect()
+}
+
+/// For each decision those that stand in its place.
+fn superseded(all: &[Decision]) -> BTreeMap<String, Vec<String>> {
+    let mut superseded: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for decision in all {
+        if let Some(old) = &decision.supersedes {
+            superseded.entry(old.clone()).or_default().push(decision.id.clone());
+        }
+    }
+    superseded
 }
 
 /// A topic that something was decided on.

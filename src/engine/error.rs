@@ -24,6 +24,9 @@ pub enum Error {
     WhichPlan { candidates: Vec<String>, is_active: bool, number: String },
     #[error("there is no step `{name}`")]
     NoSuchStep { name: String, steps: Vec<String> },
+    /// A phase that no step of the plan waits for.
+    #[error("there is no phase to confirm `{name}`")]
+    NoSuchPhase { name: String, plan: String, nearest: Option<String>, known: Vec<String> },
     #[error("{message}")]
     Conflict { code: &'static str, message: String, hint: String },
     #[error("`{id}` waits for {}", open.join(", "))]
@@ -99,7 +102,7 @@ impl Error {
     /// The word that every surface uses for this error.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::NotFound { .. } | Self::NoSuchStep { .. } => "not-found",
+            Self::NotFound { .. } | Self::NoSuchStep { .. } | Self::NoSuchPhase { .. } => "not-found",
             Self::NoPlansDir => "no-plans-directory",
             Self::Usage { .. } => "usage",
             Self::WhichPlan { .. } => "which-plan",
@@ -133,7 +136,15 @@ impl Error {
                 None => "`planwatch new TITLE STEP…` makes one".to_owned(),
             },
             Self::NoSuchStep { steps, .. } if steps.is_empty() => "the plan has no steps".to_owned(),
-            Self::NoSuchStep { steps, .. } => format!("its steps are {}", steps.join(", ")),
+            Self::NoSuchStep { steps, .. } => format!("its steps are {}", few(steps, MOST_NAMED)),
+            Self::NoSuchPhase { nearest: Some(it), .. } => format!("did you mean `{it}`?"),
+            Self::NoSuchPhase { known, plan, .. } if known.is_empty() => {
+                format!("no phase of `{plan}` needs a confirmation: `confirm_phases` names those that do")
+            }
+            Self::NoSuchPhase { known, .. } => {
+                let named: Vec<_> = known.iter().map(|it| format!("`{it}`")).collect();
+                format!("the phases to confirm are {}", few(&named, MOST_NAMED))
+            }
             Self::DependenciesOpen { open, .. } => {
                 let first = open.first()?;
                 let name = first.split(' ').next()?;
@@ -185,8 +196,16 @@ impl Error {
     pub fn details(&self) -> Value {
         match self {
             Self::NotFound { name, nearest, .. } => json!({"name": name, "nearest": nearest}),
-            Self::WhichPlan { candidates, .. } => json!({"candidates": candidates}),
-            Self::NoSuchStep { name, steps } => json!({"name": name, "steps": steps}),
+            Self::WhichPlan { candidates, .. } => {
+                json!({"candidates": candidates.iter().take(MOST_PLANS).collect::<Vec<_>>()})
+            }
+            Self::NoSuchStep { name, steps } => {
+                let more = steps.len().saturating_sub(MOST_NAMED);
+                json!({"name": name, "steps": steps.iter().take(MOST_NAMED).collect::<Vec<_>>(), "more": more})
+            }
+            Self::NoSuchPhase { name, plan, nearest, known } => {
+                json!({"name": name, "plan": plan, "nearest": nearest, "phases": known})
+            }
             Self::DependenciesOpen { id, open } => json!({"id": id, "open": open}),
             Self::ConfirmationNeeded { id, phase } => json!({"id": id, "phase": phase}),
             Self::PersonNeeded { command } => json!({"command": command}),
@@ -214,7 +233,9 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage { .. } | Self::WhichPlan { .. } => 2,
-            Self::NotFound { .. } | Self::NoSuchStep { .. } | Self::NoPlansDir => 3,
+            Self::NotFound { .. } | Self::NoSuchStep { .. } | Self::NoSuchPhase { .. } | Self::NoPlansDir => {
+                3
+            }
             Self::Conflict { .. }
             | Self::DependenciesOpen { .. }
             | Self::Claimed { .. }
@@ -250,6 +271,21 @@ impl Error {
     }
 }
 
+/// The most steps that a hint names.
+const MOST_NAMED: usize = 20;
+
+/// The most plans that a message names.
+const MOST_PLANS: usize = 12;
+
+/// The first of many names, and how many more there are.
+pub(crate) fn few(names: &[String], most: usize) -> String {
+    let shown = names[..names.len().min(most)].join(", ");
+    match names.len().saturating_sub(most) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 /// A command that holds line breaks must not look like lines of planwatch's own.
 fn on_one_line(command: &str) -> String {
     command.replace('\r', "\\r").replace('\n', "\\n")
@@ -260,7 +296,8 @@ fn shown_directory(directory: &str) -> &str {
 }
 
 fn which(candidates: &[String], is_active: bool) -> String {
-    let named = candidates.iter().map(|it| format!("`{it}`")).collect::<Vec<_>>().join(", ");
+    let named: Vec<_> = candidates.iter().map(|it| format!("`{it}`")).collect();
+    let named = few(&named, MOST_PLANS);
     match (candidates.is_empty(), is_active) {
         (true, _) => "there are none".to_owned(),
         (false, true) => format!("{named} are active"),

@@ -8,6 +8,8 @@ use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::shape::{StepShape, envelope};
 use crate::engine::show::{GraphForm, ShowReport, ShowRequest, ShownPlan, show};
+use crate::plan::bring::EXPORTED_STEPS;
+use crate::plan::model::Order;
 use crate::plan::records::Attempt;
 use crate::text::markdown;
 
@@ -90,16 +92,20 @@ fn document(shown: &ShownPlan) -> String {
     write!(text, "Status: {}, {closed} of {} steps", plan.status, plan.steps_total).ok();
     text.push_str(". Priority: ");
     text.push_str(plan.priority.word());
-    text.push_str(".\n");
+    text.push_str(if plan.order == Order::Sequential { ". Order: sequential.\n" } else { ".\n" });
     text.push_str(&list("## Goals", &plan.goals));
     text.push_str(&list("## Success criteria", &plan.success_criteria));
     text.push_str(&lowered(&without_list(&shown.body), &plan.title, 0));
     let bodies = shown.bodies.as_deref().unwrap_or_default();
     let mut phase = None;
+    // Without a heading the steps would stand below the last one of the plan's text.
+    if shown.steps.first().is_some_and(|it| it.phase.is_none()) {
+        write!(text, "\n## {EXPORTED_STEPS}\n").ok();
+    }
     for (step, body) in shown.steps.iter().zip(bodies) {
         if step.phase != phase {
             phase.clone_from(&step.phase);
-            text.push_str(&phase.as_ref().map(|it| format!("\n## {it}\n")).unwrap_or_default());
+            write!(text, "\n## {}\n", phase.as_deref().unwrap_or(EXPORTED_STEPS)).ok();
         }
         text.push_str(&one_step(step, body));
     }

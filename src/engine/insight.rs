@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
+use crate::engine::confirm::quoted;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::knowledge::{self, Entry};
 use crate::engine::shape::shown_path;
 use crate::engine::write::{self, ChangeReport, Mode};
-use crate::plan::entry::{folded, one_line};
+use crate::plan::entry::{self, folded, one_line};
 use crate::plan::insight::{self, Insight, NewInsight};
 use crate::plan::read::{Content, Source};
 use crate::plan::time::Time;
@@ -47,7 +48,9 @@ pub fn insight(context: &Context, request: &InsightRequest) -> Result<ChangeRepo
     };
     let (directory, instead) = (insight::DIRECTORY, insight::INSTEAD);
     let entry = Entry { verb: "insight", directory, title: &new.title, instead, make: &make };
-    knowledge::create(context, &entry, request.mode)
+    let mut report = knowledge::create(context, &entry, request.mode)?;
+    report.hints.push(format!("planwatch insight {}", quoted(&new.title)));
+    Ok(report)
 }
 
 /// Reads all insights, oldest first.
@@ -87,6 +90,11 @@ impl InsightsReport {
         json!({"insights": insights, "more": self.n_more})
     }
 
+    /// The first insight as an object of its own.
+    pub fn first_to_json(&self) -> Value {
+        self.insights.first().map(|it| shape(&self.root, it)).unwrap_or_default()
+    }
+
     pub fn path(&self, insight: &Insight) -> String {
         shown_path(&self.root, &insight.path)
     }
@@ -112,6 +120,13 @@ pub fn insights(context: &Context, request: &InsightsRequest) -> Result<Insights
     let n_more = found.len().saturating_sub(request.limit);
     found.truncate(request.limit);
     Ok(InsightsReport { insights: found, n_more, nearest, root: context.root_name() })
+}
+
+/// The insight with this id or path.
+pub(crate) fn one(context: &Context, name: &str) -> Option<InsightsReport> {
+    let wanted = entry::named_in(name, insight::DIRECTORY)?;
+    let found = all(context).into_iter().find(|it| it.id == wanted)?;
+    Some(InsightsReport { insights: vec![found], n_more: 0, nearest: None, root: context.root_name() })
 }
 
 fn shape(root: &str, it: &Insight) -> Value {

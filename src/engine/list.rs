@@ -66,7 +66,8 @@ pub fn list(context: &Context, request: &ListRequest) -> Result<ListReport, Erro
 
 fn plans(context: &Context, request: &ListRequest) -> Result<ListReport, Error> {
     let statuses = read_words::<PlanStatus>(&context.config.words, &request.status)?;
-    let plans = load::all_light(context)?;
+    // When a step was closed is in what the light form leaves out, and a stale step may have waited since then.
+    let plans = if request.stale { load::all(context)? } else { load::all_light(context)? };
     if let Some(program) = request.program.as_ref().map(|it| PlanId::new(it.clone()))
         && plans.get(&program).is_none()
     {

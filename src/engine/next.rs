@@ -9,6 +9,7 @@ use crate::engine::{load, resolve};
 use crate::plan::model::{Plan, PlanKind};
 use crate::plan::plans::Plans;
 use crate::plan::rules::{self, Next, State};
+use crate::plan::time::Time;
 
 #[derive(Debug, Clone, Default)]
 pub struct NextRequest {
@@ -25,6 +26,8 @@ pub struct NextReport {
     pub candidates: Option<Vec<Candidate>>,
     /// The plan that was asked, for the line that says what to type next.
     pub plan: Option<String>,
+    /// Whether that plan is in the archive.
+    pub is_archived: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -75,7 +78,14 @@ pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Erro
     }
     let Next { state, step, why, .. } = rules::next(&plans, plan, context.now);
     let step = step.map(|it| shaper.step(plan, it));
-    Ok(NextReport { state, step, why, candidates: None, plan: Some(id.to_string()) })
+    Ok(NextReport {
+        state,
+        step,
+        why,
+        candidates: None,
+        plan: Some(id.to_string()),
+        is_archived: plan.is_archived,
+    })
 }
 
 /// The most urgent candidate of several plans, or why none has one.
@@ -92,11 +102,11 @@ fn among(shaper: &Shaper<'_>, asked: &[&Plan], found: &[Next<'_>]) -> NextReport
         None => why_none(shaper.plans, asked, shaper.now),
     };
     let step = candidates.first().map(|it| it.step.clone());
-    NextReport { state, step, why, candidates: Some(candidates), plan: None }
+    NextReport { state, step, why, candidates: Some(candidates), plan: None, is_archived: false }
 }
 
 /// The most hopeful state of all plans: waiting before blocked, then drafts, then what is over.
-fn why_none(plans: &Plans, asked: &[&Plan], now: crate::plan::time::Time) -> (State, String) {
+fn why_none(plans: &Plans, asked: &[&Plan], now: Time) -> (State, String) {
     let states: Vec<_> = asked.iter().map(|it| rules::next(plans, it, now)).collect();
     let Some(best) = states.iter().map(|it| it.state).min() else {
         return (State::Empty, "there are no plans".to_owned());

@@ -1,7 +1,7 @@
 //! `start`, `done`, `skip` and `reopen` on a plan: draft, active, completed, abandoned.
 
 use crate::engine::context::Context;
-use crate::engine::error::Error;
+use crate::engine::error::{self, Error};
 use crate::engine::load;
 use crate::engine::plan_file::{self, PlanUpdate};
 use crate::engine::update::MoveRequest;
@@ -108,11 +108,7 @@ fn check_move(plan: &Plan, verb: Verb, open: &[String]) -> Result<(), Error> {
     if verb != Verb::Done || open.is_empty() {
         return Ok(());
     }
-    let message = format!(
-        "`{}` has open steps: {}",
-        plan.id,
-        open.iter().take(12).cloned().collect::<Vec<_>>().join(", ")
-    );
+    let message = format!("`{}` has open steps: {}", plan.id, error::few(open, 12));
     let hint = "finish or skip them, or use --force".to_owned();
     Err(Error::Conflict { code: "steps-open", message, hint })
 }

@@ -156,7 +156,11 @@ fn remove_plan(
     let plan = load::one_plan(context, id)?.ok_or_else(|| load::missing(context, id))?;
     write::check_live(&plan)?;
     if !request.is_confirmed && request.mode == Mode::Write {
-        let message = format!("`{id}` has {} steps; say --yes to remove all of it", plan.steps.len());
+        let message = match plan.steps.len() {
+            0 => format!("`{id}` has no steps; say --yes to remove it"),
+            1 => format!("`{id}` has 1 step; say --yes to remove all of it"),
+            n => format!("`{id}` has {n} steps; say --yes to remove all of it"),
+        };
         return Err(Error::usage(message, format!("`planwatch remove {id} --yes` moves it below _archive/")));
     }
     if !request.force {

@@ -157,7 +157,7 @@ fn only_active_plan(context: &Context, number: &StepNumber) -> Result<PlanId, Er
     // The one that was meant has such a step, so those come first.
     let has = |it: &&Plan| it.steps.iter().any(|step| step.id.number == *number);
     named.sort_by_key(|it| !has(it));
-    let candidates = named.into_iter().take(12).map(|it| it.id.to_string()).collect();
+    let candidates = named.into_iter().map(|it| it.id.to_string()).collect();
     Err(Error::WhichPlan { candidates, is_active, number: number.to_string() })
 }
 
@@ -268,6 +268,6 @@ pub(crate) fn find_step<'a>(plans: &'a Plans, id: &StepId) -> Result<(&'a Plan, 
 }
 
 fn missing_step(plan: &Plan, number: &StepNumber) -> Error {
-    let steps = plan.steps.iter().take(20).map(|it| it.id.number.to_string()).collect();
+    let steps = plan.steps.iter().map(|it| it.id.number.to_string()).collect();
     Error::NoSuchStep { name: format!("{}:{number}", plan.id), steps }
 }

@@ -37,6 +37,10 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
         let hint = "give both, as in planwatch script add build 'make all'";
         return Err(Error::usage(format!("the script's {what} is empty"), hint));
     }
+    if request.command.trim().contains(['\n', '\r']) {
+        let hint = "put the lines into a file and name that, or join them with `&&`";
+        return Err(Error::usage("the script's command has more than one line", hint));
+    }
     let root = &context.here.root;
     let directory = request.directory.as_deref().map(|it| {
         let found = script::inside(root, it).ok_or_else(|| outside(it))?;

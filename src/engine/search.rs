@@ -61,7 +61,10 @@ pub fn search(context: &Context, request: &SearchRequest) -> Result<SearchReport
     let kind = request.kind.as_deref().map(kind).transpose()?;
     let since = request.since.as_deref().map(|it| knowledge::since(it, context.now)).transpose()?;
     let query = Query { limit: request.limit, kind, ..Query::new(request.query.clone()) };
-    let hits = load::search(context, &query, since)?;
+    let mut hits = load::search(context, &query, since)?;
+    for hit in &mut hits {
+        hit.snippet = without_marks(&hit.snippet, &hit.title);
+    }
     Ok(SearchReport { query: request.query.clone(), hits, root: context.root_name() })
 }
 
@@ -88,7 +91,53 @@ pub fn sql(context: &Context, query: &str) -> Result<Table, Error> {
     Ok(index::sql(query, files, plans.iter(), known)?)
 }
 
+/// A snippet without what Markdown has for structure, and without the heading that only says the title again.
+fn without_marks(snippet: &str, title: &str) -> String {
+    let is_heading = |it: &str| !it.is_empty() && it.len() <= 6 && it.chars().all(|c| c == '#');
+    let mut words = snippet.split(' ').peekable();
+    let begins_with_heading = words.peek().is_some_and(|it| is_heading(it));
+    let mut kept: Vec<&str> = Vec::new();
+    while let Some(word) = words.next() {
+        match (word, words.peek().copied()) {
+            (word, _) if is_heading(word) => {}
+            // The blank of an empty box was a gap between words.
+            ("[", Some("]")) => drop(words.next()),
+            ("[x]" | "[X]", _) | ("-" | "*" | "+", Some("[" | "[x]" | "[X]")) => {}
+            (word, _) => kept.push(word),
+        }
+    }
+    let of_title: Vec<_> = title.split_whitespace().collect();
+    let is_title = |kept: &[&str]| kept.iter().zip(&of_title).all(|(it, title)| plain(it) == **title);
+    if begins_with_heading && kept.len() >= of_title.len() && is_title(&kept) {
+        kept.drain(..of_title.len());
+    }
+    kept.join(" ")
+}
+
 /// A snippet without the marks around its matches.
 fn plain(snippet: &str) -> String {
     snippet.chars().filter(|it| !matches!(*it, MATCH_START | MATCH_END)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(snippet: &str, title: &str, expected: &str) {
+        assert_eq!(without_marks(snippet, title), expected);
+    }
+
+    #[test]
+    fn structure_and_the_title_are_left_out_of_a_snippet() {
+        check(
+            "# Schema Make \u{2}tables\u{3}. ## Tasks - [ ] One - [x] Two",
+            "Schema",
+            "Make \u{2}tables\u{3}. Tasks One Two",
+        );
+        check("# \u{2}Schema\u{3} of users", "Schema of users", "");
+        check("Schema - first of all", "Schema", "Schema - first of all");
+        check("…and a [ link ] #4 * b", "Schema", "…and a [ link ] #4 * b");
+        check("# Other Schema", "Schema", "Other Schema");
+    }
 }

@@ -136,7 +136,8 @@ fn set_in_plan(context: &Context, request: &SetRequest, plan: &Plan) -> Result<P
     let mut update = PlanUpdate { did: did(request), ..PlanUpdate::default() };
     match (&request.op, request.key.as_str()) {
         (SetOp::Text(word), "status") => {
-            update.status = Some(list::read_word::<PlanStatus>(&context.config.words, word)?);
+            let status = list::read_word::<PlanStatus>(&context.config.words, word)?;
+            (update.status, update.did) = (Some(status), format!("status = {}", status.word()));
         }
         _ => update.keys = changes(request, &bytes, &plan.id)?,
     }
@@ -166,6 +167,7 @@ fn set_in_step(
     match (&request.op, request.key.as_str()) {
         (SetOp::Text(word), "status") => {
             let status = list::read_word::<StepStatus>(&context.config.words, word)?;
+            update.did = format!("status = {}", status.word());
             return Ok(status_update(context, (plans, step), who, status, update));
         }
         (SetOp::Add(text), "depends") => {

@@ -1,14 +1,19 @@
-//! `show`: one plan or one step with its text, and a plan's dependencies as a graph.
+//! `show`: one plan, step, decision or insight with its text, and a plan's dependencies as a graph.
 
 use serde_json::{Value, json};
 
 use crate::engine::context::Context;
+use crate::engine::decide::{self, DecisionsReport};
 use crate::engine::error::Error;
+use crate::engine::insight::{self, InsightsReport};
 use crate::engine::resolve::{self, Target};
 use crate::engine::shape::{PlanShape, Shaper, StepShape, problem, value};
 use crate::engine::{graph, load};
-use crate::plan::model::Plan;
+use crate::plan::decision::Decision;
+use crate::plan::model::{Plan, PlanKind};
+use crate::plan::records::Confirmation;
 use crate::plan::rules::{self, Obstacle};
+use crate::plan::time::Time;
 
 pub use crate::engine::graph::GraphForm;
 
@@ -24,7 +29,15 @@ pub struct ShowRequest {
 pub enum ShowReport {
     Plan(Box<ShownPlan>),
     Step(Box<ShownStep>),
-    Graph { plan: String, form: GraphForm, text: String },
+    /// Exactly one.
+    Decision(Box<DecisionsReport>),
+    /// Exactly one.
+    Insight(Box<InsightsReport>),
+    Graph {
+        plan: String,
+        form: GraphForm,
+        text: String,
+    },
 }
 
 #[derive(Debug, Clone)]
@@ -32,6 +45,10 @@ pub struct ShownPlan {
     pub plan: PlanShape,
     pub body: String,
     pub steps: Vec<StepShape>,
+    /// The plans of a program, closed ones too.
+    pub children: Vec<PlanShape>,
+    /// Those that hold, on the plan and on its steps, newest first.
+    pub decisions: Vec<Decision>,
     /// The steps' texts, in their order; only where all was asked for.
     pub bodies: Option<Vec<String>>,
     pub problems: Vec<Value>,
@@ -45,6 +62,12 @@ pub struct ShownStep {
     pub waits_for: Vec<String>,
     /// The ids of the steps that depend on it.
     pub dependants: Vec<String>,
+    /// Whether a person has to say yes to it or to its phase.
+    pub is_gated: bool,
+    /// Those on the step that hold, newest first.
+    pub decisions: Vec<Decision>,
+    /// The yes that lets it go on; a phase's has the phase.
+    pub confirmation: Option<Confirmation>,
     pub problems: Vec<Value>,
 }
 
@@ -53,6 +76,8 @@ impl ShowReport {
         match self {
             Self::Plan(_) => "plan",
             Self::Step(_) => "step",
+            Self::Decision(_) => "decision",
+            Self::Insight(_) => "insight",
             Self::Graph { .. } => "graph",
         }
     }
@@ -65,9 +90,13 @@ impl ShowReport {
                 insert(&mut object, "body", json!(shown.body));
                 insert(&mut object, "why_not_ready", json!(shown.waits_for));
                 insert(&mut object, "dependants", json!(shown.dependants));
+                insert(&mut object, "confirmation", value(&shown.confirmation));
+                insert(&mut object, "decisions", decisions(&shown.decisions));
                 insert(&mut object, "problem_list", json!(shown.problems));
                 object
             }
+            Self::Decision(shown) => shown.first_to_json(),
+            Self::Insight(shown) => shown.first_to_json(),
             Self::Graph { plan, form, text } => json!({"plan": plan, "form": form.word(), "text": text}),
         }
     }
@@ -86,9 +115,24 @@ impl ShownPlan {
             }
         }
         insert(&mut object, "steps", steps);
+        if self.plan.kind == PlanKind::Program {
+            insert(&mut object, "children", value(&self.children));
+        }
+        insert(&mut object, "decisions", decisions(&self.decisions));
         insert(&mut object, "problem_list", json!(self.problems));
         object
     }
+}
+
+/// What of decisions stands beside what they are on; `show` of the id tells the rest.
+fn decisions(of: &[Decision]) -> Value {
+    let shape = |it: &Decision| {
+        json!({
+            "id": it.id, "topic": it.topic, "decision": it.decision, "step": it.step, "by": it.by,
+            "decided_at": it.decided_at.map(Time::with_milliseconds),
+        })
+    };
+    of.iter().map(shape).collect()
 }
 
 fn insert(object: &mut Value, key: &str, value: Value) {
@@ -98,7 +142,10 @@ fn insert(object: &mut Value, key: &str, value: Value) {
 }
 
 pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Error> {
-    let (target, side) = resolve::for_reading(context, &request.id)?;
+    let (target, side) = match resolve::for_reading(context, &request.id) {
+        Err(error) if error.code() == "not-found" => return record(context, request).ok_or(error),
+        other => other?,
+    };
     let plans = match &target {
         Target::Plan(id) => load::some(context, id)?,
         Target::Step(_) => load::some_and_waiting(context, target.plan())?,
@@ -114,10 +161,15 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
     let read_again = if has_texts(plan) { None } else { load::plan_at(context, &plan.id, side)? };
     let texts = read_again.as_ref().unwrap_or(plan);
     match target {
-        Target::Plan(_) => Ok(ShowReport::Plan(Box::new(shown_plan(&shaper, plan, texts, request.full)))),
+        Target::Plan(_) => {
+            let mut shown = shown_plan(&shaper, plan, texts, request.full);
+            shown.decisions = decide::standing(context, plan.id.as_str(), None);
+            Ok(ShowReport::Plan(Box::new(shown)))
+        }
         Target::Step(named) => {
             let step = resolve::shown_step(plan, &named)?;
             let text = texts.steps.iter().find(|it| it.path == step.path);
+            let (is_gated, confirmation) = rules::confirmation(plan, step);
             let shown = ShownStep {
                 step: shaper.step(plan, step),
                 body: text.map(|it| it.body.clone()).unwrap_or_default(),
@@ -126,11 +178,23 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
                     .filter_map(sentence)
                     .collect(),
                 dependants: dependants(&shaper, plan, &named.id),
+                is_gated,
+                decisions: decide::standing(context, plan.id.as_str(), Some(&step.id.to_string())),
+                confirmation: confirmation.cloned(),
                 problems: step.problems.iter().map(|it| problem(&root, it)).collect(),
             };
             Ok(ShowReport::Step(Box::new(shown)))
         }
     }
+}
+
+/// What `search` finds beside plans and steps, by the id or the path that it prints.
+fn record(context: &Context, request: &ShowRequest) -> Option<ShowReport> {
+    if request.graph.is_some() {
+        return None;
+    }
+    let decision = decide::one(context, &request.id).map(|it| ShowReport::Decision(Box::new(it)));
+    decision.or_else(|| insight::one(context, &request.id).map(|it| ShowReport::Insight(Box::new(it))))
 }
 
 fn has_texts(plan: &Plan) -> bool {
@@ -142,8 +206,12 @@ fn shown_plan(shaper: &Shaper<'_>, plan: &Plan, texts: &Plan, full: bool) -> Sho
         texts.steps.iter().find(|it| it.path == path).map(|it| it.body.clone()).unwrap_or_default()
     };
     let problems = plan.problems.iter().chain(plan.steps.iter().flat_map(|it| &it.problems));
+    let is_program = plan.kind == PlanKind::Program && !plan.is_archived;
+    let children = shaper.plans.children(&plan.id).filter(|_| is_program);
     ShownPlan {
         plan: shaper.plan(plan),
+        children: children.map(|it| shaper.plan(it)).collect(),
+        decisions: Vec::new(),
         body: texts.body.clone(),
         steps: plan.steps.iter().map(|it| shaper.step(plan, it)).collect(),
         bodies: full.then(|| plan.steps.iter().map(|it| body(&it.path)).collect()),

@@ -55,15 +55,34 @@ pub struct Attention {
     pub last: Option<String>,
 }
 
+/// A completed step.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    pub step: StepShape,
+    /// When its last attempt says that it was completed; else when its file was modified.
+    pub at: Time,
+    /// Who wrote that attempt.
+    pub by: Option<String>,
+}
+
+/// A step, and since when it is as it is.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    pub step: StepShape,
+    /// Of a claim that lapsed its own time, of what was worked on the last activity, of a ready step since when it has
+    /// waited, of a closed one when it was closed.
+    pub since: Option<Time>,
+}
+
 #[derive(Debug, Clone)]
 pub struct StatusReport {
     pub plans: Vec<PlanShape>,
     pub attention: Vec<Attention>,
-    pub in_progress: Vec<StepShape>,
+    pub in_progress: Vec<Standing>,
     /// Each active plan's next step, most urgent first.
-    pub ready: Vec<StepShape>,
+    pub ready: Vec<Standing>,
     /// Finished within the days asked for, newest first.
-    pub finished: Vec<StepShape>,
+    pub finished: Vec<Finished>,
     pub n_errors: usize,
     pub n_warnings: usize,
     /// Versions of files that a race displaced and that are kept.
@@ -76,17 +95,35 @@ impl StatusReport {
         let attention = self.attention.iter().map(|it| {
             json!({"reason": it.reason.word(), "since": it.since.map(Time::whole_seconds), "last": it.last, "step": value(&it.step)})
         });
+        let standing = |of: &[Standing]| {
+            let told =
+                of.iter().map(|it| with(&it.step, json!({"since": it.since.map(Time::whole_seconds)})));
+            told.collect::<Vec<_>>()
+        };
+        let finished = self
+            .finished
+            .iter()
+            .map(|it| with(&it.step, json!({"finished_at": it.at.whole_seconds(), "finished_by": it.by})));
         json!({
             "plans": value(&self.plans),
             "attention": attention.collect::<Vec<_>>(),
-            "in_progress": value(&self.in_progress),
-            "ready": value(&self.ready),
-            "finished": value(&self.finished),
+            "in_progress": standing(&self.in_progress),
+            "ready": standing(&self.ready),
+            "finished": finished.collect::<Vec<_>>(),
             "problems": {"errors": self.n_errors, "warnings": self.n_warnings},
             "kept": self.kept,
             "days": self.days,
         })
     }
+}
+
+/// A step's fields and what is said of it here.
+fn with(step: &StepShape, more: Value) -> Value {
+    let mut object = value(step);
+    if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
+        object.extend(more);
+    }
+    object
 }
 
 pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport, Error> {
@@ -104,11 +141,11 @@ pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport
         attention: attention(&shaper, &active, days),
         in_progress: steps(&active)
             .filter(|(_, it)| working(it))
-            .map(|(plan, it)| shaper.step(plan, it))
+            .map(|(plan, it)| standing(&shaper, plan, it))
             .collect(),
         ready: rules::candidates(&plans, context.now)
             .iter()
-            .filter_map(|it| Some(shaper.step(it.plan, it.step?)))
+            .filter_map(|it| Some(standing(&shaper, it.plan, it.step?)))
             .collect(),
         finished: finished(&shaper, days),
         n_errors,
@@ -116,6 +153,11 @@ pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport
         kept: context.plans.kept().iter().map(|it| it.kept.to_string_lossy().into_owned()).collect(),
         days,
     })
+}
+
+fn standing(shaper: &Shaper<'_>, plan: &Plan, step: &Step) -> Standing {
+    let since = attention::since(shaper.plans, plan, step, shaper.now);
+    Standing { step: shaper.step(plan, step), since }
 }
 
 fn is_open(plan: &Plan) -> bool {
@@ -138,15 +180,15 @@ fn attention(shaper: &Shaper<'_>, active: &[&Plan], days: u32) -> Vec<Attention>
 }
 
 fn reason(shaper: &Shaper<'_>, plan: &Plan, step: &Step, days: u32) -> Option<(Reason, Option<Time>)> {
-    let last = || step.last_activity().map(|(at, _)| at);
+    let since = || attention::since(shaper.plans, plan, step, shaper.now);
     match step.status.known() {
-        Some(StepStatus::Failed) => return Some((Reason::Failed, last())),
-        Some(StepStatus::Blocked) => return Some((Reason::Blocked, last())),
+        Some(StepStatus::Failed) => return Some((Reason::Failed, since())),
+        Some(StepStatus::Blocked) => return Some((Reason::Blocked, since())),
         Some(it) if it.is_closed() => return None,
         _ => {}
     }
     if rules::is_lapsed(shaper.plans, step, shaper.now) {
-        return Some((Reason::Lapsed, step.claim.as_ref().and_then(|it| it.at)));
+        return Some((Reason::Lapsed, since()));
     }
     if step.is_faulty() {
         return Some((Reason::Faulty, None));
@@ -167,17 +209,16 @@ fn last_attempt(step: &Step) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(": "))
 }
 
-/// A step counts by its last attempt, so only work that was reported is told.
-fn finished(shaper: &Shaper<'_>, days: u32) -> Vec<StepShape> {
-    let since = |step: &Step| step.attempts.iter().filter_map(|it| it.at).max();
-    let is_recent = |at: Time| shaper.now.seconds_since(at) <= i64::from(days) * 86_400;
+fn finished(shaper: &Shaper<'_>, days: u32) -> Vec<Finished> {
+    let is_recent = |at: &Time| shaper.now.seconds_since(*at) <= i64::from(days) * 86_400;
     let all = shaper.plans.live().flat_map(|plan| plan.steps.iter().map(move |it| (plan, it)));
     let mut found: Vec<_> = all
         .filter(|(_, it)| it.status.is(StepStatus::Completed))
-        .filter_map(|(plan, it)| Some((since(it).filter(|at| is_recent(*at))?, plan, it)))
+        .filter_map(|(plan, it)| Some((it.closed_at().filter(is_recent)?, plan, it)))
         .collect();
     found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.2.id.cmp(&b.2.id)));
-    found.into_iter().map(|(_, plan, it)| shaper.step(plan, it)).collect()
+    let by = |step: &Step| step.closing_attempt().and_then(|it| it.by.clone());
+    found.into_iter().map(|(at, plan, it)| Finished { step: shaper.step(plan, it), at, by: by(it) }).collect()
 }
 
 fn count_problems(plans: &Plans, beside: &[Problem]) -> (usize, usize) {

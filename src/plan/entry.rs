@@ -55,6 +55,15 @@ pub fn folded(title: &str) -> String {
     one_line(title).nfc().map(fold).collect::<String>().nfc().collect()
 }
 
+/// The id that a name or a path means in a directory of such files; a path into another directory means none.
+pub fn named_in<'a>(name: &'a str, directory: &str) -> Option<&'a str> {
+    let is_meant = match name.rsplit_once('/') {
+        Some((parent, _)) => parent.rsplit('/').next() == Some(directory),
+        None => true,
+    };
+    Some(id_of(name)).filter(|it| is_meant && !it.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

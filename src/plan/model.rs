@@ -7,7 +7,7 @@ use crate::plan::id::{PlanId, StepId};
 use crate::plan::problem::{Problem, Severity};
 use crate::plan::records::{Attempt, Claim, Confirmation, Note, Priority, Verify};
 use crate::plan::time::Time;
-use crate::plan::words::{PlanStatus, Stated, StepStatus};
+use crate::plan::words::{PlanStatus, Stated, StepStatus, Words};
 use crate::text::line_index::Place;
 
 /// A plan directory: its `plan.md` and its steps, by number.
@@ -196,6 +196,22 @@ impl Step {
     pub fn shown_result(&self) -> Option<&str> {
         let last = self.attempts.last().and_then(|it| it.notes.as_deref());
         self.result.as_deref().or(last)
+    }
+
+    /// Returns the attempt that says how a closed step was closed: the last one, if that is what it tells.
+    ///
+    /// None of an open step, of one that was closed without a word about it, and of one that [`Plan::lighten`] has left.
+    pub fn closing_attempt(&self) -> Option<&Attempt> {
+        let closes = |outcome: &str| {
+            outcome == "forced" || Words::default().read(outcome).is_some_and(StepStatus::is_closed)
+        };
+        self.attempts.last().filter(|it| self.is_closed() && it.outcome.as_deref().is_some_and(closes))
+    }
+
+    /// Returns when a closed step was closed: when its closing attempt says, else when the file was modified.
+    pub fn closed_at(&self) -> Option<Time> {
+        let said = self.closing_attempt().and_then(|it| it.at);
+        said.or(self.modified.filter(|_| self.is_closed()))
     }
 
     /// Returns the newest time that something was recorded, and what; else when the file was modified.

@@ -132,7 +132,11 @@ impl Plans {
             Some(plan) => {
                 let numbers =
                     plan.steps.iter().take(20).map(|it| it.id.number.to_string()).collect::<Vec<_>>();
-                format!("the steps of `{}` are {}", plan.id, numbers.join(", "))
+                let more = match plan.steps.len().saturating_sub(numbers.len()) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                format!("the steps of `{}` are {}{more}", plan.id, numbers.join(", "))
             }
             None => format!("there is no plan `{}`", missing.plan),
         };

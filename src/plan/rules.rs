@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Order, Plan, PlanKind, Step};
 use crate::plan::plans::Plans;
-use crate::plan::records::Priority;
+use crate::plan::records::{Confirmation, Priority};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Stated, StepStatus};
 
@@ -109,9 +109,26 @@ pub fn open_dependencies(plans: &Plans, plan: &Plan, step: &Step) -> Vec<Obstacl
     found
 }
 
+/// Returns the steps that there are of those that a step depends on; in a sequential plan the one before is one.
+pub fn dependencies<'a>(plans: &'a Plans, plan: &'a Plan, step: &'a Step) -> impl Iterator<Item = &'a Step> {
+    let before = (plan.order == Order::Sequential)
+        .then(|| plan.steps.iter().rfind(|it| it.id.number < step.id.number))
+        .flatten();
+    step.depends.iter().filter_map(move |it| dependency(plans, plan, it)).chain(before)
+}
+
 /// A step's own plan is the one it is read from, also where a live plan hides an archived one of its name.
 fn dependency<'a>(plans: &'a Plans, plan: &'a Plan, id: &StepId) -> Option<&'a Step> {
     if id.plan == plan.id { plan.find(id) } else { plans.step(id) }
+}
+
+/// Returns whether a person has to say yes to the step or its phase, and the yes that was given.
+pub fn confirmation<'a>(plan: &'a Plan, step: &'a Step) -> (bool, Option<&'a Confirmation>) {
+    let phase = step.phase.as_ref();
+    let is_gated = step.needs_confirmation || phase.is_some_and(|it| plan.confirm_phases.contains(it));
+    let mut of_phase = plan.confirmations.iter().filter(|it| phase.is_some() && it.phase.as_ref() == phase);
+    let given = step.confirmed.as_deref().or(of_phase.next_back());
+    (is_gated, given.filter(|_| missing_confirmation(plan, step).is_none()))
 }
 
 /// Returns the confirmation that is missing, if one is.

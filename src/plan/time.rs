@@ -147,7 +147,8 @@ pub fn ago(now: Time, then: Time) -> String {
     let units = units.into_iter().chain([(3_600, "hour"), (60, "minute")]);
     for (length, name) in units {
         let n = seconds / length;
-        if n > 0 {
+        // From 7 to 13 days are one week, which is too coarse where a week makes a step stale.
+        if n > 1 || (n == 1 && name != "week") {
             return format!("{n} {name}{} ago", if n == 1 { "" } else { "s" });
         }
     }
@@ -209,5 +210,15 @@ mod tests {
         assert_eq!(ago(now, at("2026-11-21T11:58:30Z")), "1 minute ago");
         assert_eq!(ago(now, at("2026-11-18T12:00:00Z")), "3 days ago");
         assert_eq!(ago(now, at("2026-11-22")), "in the future");
+        for (day, said) in [
+            ("2026-11-20T12:00:00Z", "1 day ago"),
+            ("2026-11-14T12:00:00Z", "7 days ago"),
+            ("2026-11-08T00:00:00Z", "13 days ago"),
+            ("2026-11-07T12:00:00Z", "2 weeks ago"),
+            ("2026-10-22T12:00:00Z", "1 month ago"),
+            ("2025-11-20T12:00:00Z", "1 year ago"),
+        ] {
+            assert_eq!(ago(now, at(day)), said);
+        }
     }
 }

@@ -183,7 +183,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let scored =
         candidates.into_iter().map(|it| (strsim::damerau_levenshtein(&word, &it.to_lowercase()), it));
     let scored: Vec<_> = scored.collect();
-    let most = 1 + word.chars().count() / 4;
+    let most = (word.chars().count() / 3).max(1);
     let near = scored.iter().filter(|(distance, _)| *distance <= most).min_by_key(|(distance, _)| *distance);
     // A part of a name is what people remember of it.
     let is_part = |it: &&(usize, &str)| word.len() >= 3 && it.1.to_lowercase().contains(&word);

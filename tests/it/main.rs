@@ -7,6 +7,7 @@ mod disk_lock;
 mod disk_race;
 mod dry_run;
 mod edit_laws;
+mod export_import;
 #[path = "../support/front_matter_gen.rs"]
 mod front_matter_gen;
 mod frontmatter_cases;

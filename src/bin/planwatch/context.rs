@@ -282,7 +282,7 @@ pub(crate) fn empty_plans_dir() -> Result<PathBuf, Failure> {
 }
 
 /// The clock, or `PLANWATCH_NOW` for scripts whose output must be the same each time.
-fn now() -> Time {
+pub(crate) fn now() -> Time {
     if let Some(fixed) = text("PLANWATCH_NOW").and_then(|it| it.parse().ok()) {
         return fixed;
     }

@@ -193,6 +193,17 @@ mod tests {
     }
 
     #[test]
+    fn no_line_ends_within_a_paragraph() {
+        for verb in args::command().get_subcommands() {
+            let text = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let is_prose = |it: &str| !it.is_empty() && !it.starts_with(' ') && !it.starts_with("Example");
+            for (line, next) in text.lines().zip(text.lines().skip(1)) {
+                assert!(!is_prose(line) || !is_prose(next), "{}: {line}", verb.get_name());
+            }
+        }
+    }
+
+    #[test]
     fn examples_are_understood() {
         for verb in args::command().get_subcommands() {
             let text = verb.get_after_help().map(ToString::to_string).unwrap_or_default();

@@ -98,6 +98,12 @@ pub(crate) fn ago(now: Time, then: Option<Time>) -> String {
     then.map(|it| time::ago(now, it)).unwrap_or_default()
 }
 
+/// `2026-11-21, 2 days ago`: the day for whoever looks back, the age for whoever looks now.
+pub(crate) fn dated(now: Time, then: Option<Time>) -> String {
+    let day = |it: Time| it.to_string().chars().take(10).collect::<String>();
+    then.map(|it| format!("{}, {}", day(it), time::ago(now, it))).unwrap_or_default()
+}
+
 /// `1 step`, `2 steps`.
 pub(crate) fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })

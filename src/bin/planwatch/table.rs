@@ -5,6 +5,7 @@
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::output::escaped;
 use crate::screens::text::fitted;
 
 /// Between two columns.
@@ -15,6 +16,10 @@ const TEXT_LEAST: usize = 24;
 const TEXT_SHORT: usize = 12;
 /// Where even this is too much, columns are left out.
 const LEAST: usize = 10;
+/// Where nothing is cut, what stands beside a title is not filled up with spaces if it is wider than this.
+const FILLED: usize = 60;
+/// Stands for the width of such a column.
+const UNFILLED: usize = usize::MAX;
 
 /// One place in a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -122,7 +127,9 @@ impl Table {
     }
 
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
-        self.rows.push(Row::Cells(cells.into_iter().collect()));
+        // A line break in a text would end the row.
+        let safe = |it: Cell| Cell { text: escaped(&it.text).into_owned(), ..it };
+        self.rows.push(Row::Cells(cells.into_iter().map(safe).collect()));
     }
 
     /// Puts a line between the rows; the rows around it stay aligned with each other.
@@ -136,7 +143,12 @@ impl Table {
 
     /// Draws the table; no width: nothing is cut.
     pub(crate) fn draw(&self, width: Option<usize>) -> String {
-        let (words, widths) = self.fitted(width);
+        let (words, mut widths) = self.fitted(width);
+        if width.is_none() {
+            let is_long =
+                |(at, it): &&mut (usize, usize)| *it > FILLED && self.columns[*at].yields == Yields::Extra;
+            widths.iter_mut().filter(is_long).for_each(|(_, it)| *it = UNFILLED);
+        }
         let mut drawn = String::new();
         if widths.iter().any(|(at, _)| !self.columns[*at].head.is_empty()) {
             let heads =
@@ -239,9 +251,12 @@ impl Table {
                 Yields::Name => cut_name(cell.text(words), *width),
                 _ => cut(cell.text(words), *width),
             };
-            let pad = width.saturating_sub(text.width());
+            let pad = if *width == UNFILLED { 0 } else { width.saturating_sub(text.width()) };
             if self.columns[*at].align == Align::Right {
                 owed += pad;
+            }
+            if text.is_empty() && *width == UNFILLED {
+                continue;
             }
             if !text.is_empty() {
                 line.push_str(&" ".repeat(owed));
@@ -329,6 +344,11 @@ mod tests {
     }
 
     #[test]
+    fn a_line_break_in_a_text_ends_no_row() {
+        check(&[["a", "1", "one\ntwo", ""]], None, "plan  n  title\na     1  one\\ntwo\n");
+    }
+
+    #[test]
     fn an_empty_column_is_left_out() {
         check(&[["auth", "", "Schema", ""]], None, "plan  title\nauth  Schema\n");
     }
@@ -346,6 +366,19 @@ mod tests {
     fn a_pipe_is_never_cut() {
         let long = "word ".repeat(100);
         assert!(plain(&table(&[["auth", "1", long.trim(), "today"]]), None).contains(long.trim()));
+    }
+
+    #[test]
+    fn a_pipe_gets_no_spaces_for_what_is_long_elsewhere() {
+        let long = "word ".repeat(20);
+        let columns =
+            [column("plan", Yields::Name), column("said", Yields::Extra), column("at", Yields::Whole)];
+        let mut table = Table::new(columns);
+        for row in [["auth", long.trim(), "today"], ["b", "", "later"], ["b", "one", "then"]] {
+            table.row(row.map(cell));
+        }
+        let drawn = plain(&table, None).replace(long.trim(), "LONG");
+        assert_eq!(drawn, "plan  said  at\nauth  LONG  today\nb     later\nb     one  then\n");
     }
 
     #[test]

@@ -47,7 +47,10 @@ pub(super) fn bring(name: &str, files: &[(&str, &str)], words: &Words) -> Brough
         if path.rsplit('/').next() == Some("config.yml") {
             title = title.or_else(|| project_name(text));
         }
-        unmapped.push(left(path, text, "this file is no task"));
+        // A front matter begins with its marks, which say nothing of the file.
+        let title = foreign::keys(text.as_bytes()).and_then(|it| it.get("title").map(plain));
+        let said = title.map_or_else(|| (*text).to_owned(), |it| format!("{it}\n{text}"));
+        unmapped.push(left(path, &said, "this file is no task"));
     }
     let numbers = numbers(&tasks);
     let steps = tasks
@@ -75,12 +78,20 @@ fn plain(value: &Value) -> String {
 }
 
 /// The numbers of the tasks' own ids where each is one of its own, else new ones behind them.
+///
+/// Drafts count for themselves, and what is archived may have a number that was given again.
 fn numbers(tasks: &[Task<'_>]) -> Vec<StepNumber> {
-    let wanted = tasks.iter().map(|it| it.id.rsplit('-').next().and_then(|it| it.parse::<StepNumber>().ok()));
-    let wanted: Vec<_> = wanted.collect();
+    let wanted = |it: &Task<'_>| it.id.rsplit('-').next().and_then(|it| it.parse::<StepNumber>().ok());
     let mut taken: std::collections::BTreeSet<StepNumber> = std::collections::BTreeSet::new();
-    let own = wanted.iter().map(|it| it.clone().filter(|it| taken.insert(it.clone())));
-    let own: Vec<_> = own.collect();
+    let mut own: Vec<Option<StepNumber>> = vec![None; tasks.len()];
+    for of_archive in [false, true] {
+        for (task, own) in tasks.iter().zip(&mut own) {
+            let is_draft = task.path.split('/').any(|it| it == "drafts");
+            if !is_draft && (folder(task.path) == Some("archive")) == of_archive {
+                *own = wanted(task).filter(|it| taken.insert(it.clone()));
+            }
+        }
+    }
     let mut next = taken.last().cloned().unwrap_or_else(|| StepNumber::whole(0));
     own.into_iter()
         .map(|it| {

@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use super::label::{self, Label};
 use super::pieces::{self, From, Piece, Pieces};
-use super::{BroughtPlan, Draft, Unmapped, set, set_depends, set_metadata};
+use super::{BroughtPlan, Draft, Unmapped, own, set, set_all_depends, set_metadata};
 use crate::plan::change::{set_status, set_text, set_word};
-use crate::plan::id::PlanId;
+use crate::plan::id::{PlanId, StepId};
 use crate::plan::read::CATEGORIES;
 use crate::plan::records::Priority;
 use crate::plan::step_number::StepNumber;
@@ -31,6 +31,9 @@ struct Found {
     status: StepStatus,
     phase: Option<String>,
     waits_for: Vec<String>,
+    /// Steps of other plans that it waits for.
+    elsewhere: Vec<StepId>,
+    assignee: Option<String>,
     metadata: Map<String, Value>,
     body: String,
 }
@@ -41,6 +44,10 @@ pub(super) fn bring(path: &str, text: &str, words: &Words) -> (BroughtPlan, Vec<
     let outline = text_markdown::outline(body);
     let keys = foreign::keys(text.as_bytes()).unwrap_or_default();
     let mut unmapped = Vec::new();
+    let exported = if header.is_empty() { own::find(body, &outline, words) } else { None };
+    if let Some(exported) = exported {
+        return of_export(path, (text, body), &outline, &exported);
+    }
     let todos = todos(&keys, words);
     let pieces = if todos.is_empty() { found_pieces(body, &outline) } else { Pieces::default() };
     let has_todos = !todos.is_empty();
@@ -82,6 +89,39 @@ pub(super) fn list(text: &str, words: &Words) -> (Vec<(StepNumber, Draft)>, Stri
     let cuts: Vec<_> = pieces.pieces.iter().map(|it| it.span.clone()).collect();
     let around = without(body, 0..body.len(), &cuts);
     (numbered(steps(body, &outline, &pieces, words)), around)
+}
+
+/// What `export` printed becomes the plan that it was, but for what a document does not say.
+fn of_export(
+    path: &str,
+    (text, body): (&str, &str),
+    outline: &Outline,
+    exported: &own::Exported,
+) -> (BroughtPlan, Vec<Unmapped>) {
+    let mut unmapped = Vec::new();
+    let rest = rest(path, body, outline, &exported.pieces, &mut unmapped);
+    let (rest, changes, sum) = exported.plan(path, body, &rest);
+    unmapped.push(sum);
+    let found = exported.pieces.pieces.iter().zip(&exported.states).map(|(piece, state)| {
+        let From::Heading(nth) = piece.from else { return None };
+        let (number, title) = own::numbered(&outline.headings[nth].text)?;
+        let below = raised(body, outline, state.body..piece.span.end, 2);
+        Some(Found {
+            label: Some(number.to_owned()),
+            title: title.to_owned(),
+            status: state.status,
+            phase: piece.phase.clone(),
+            waits_for: state.waits_for.clone(),
+            elsewhere: state.elsewhere.clone(),
+            assignee: state.assignee.clone(),
+            metadata: Map::new(),
+            body: format!("# {title}\n\n{}\n", below.trim()).trim_end().to_owned() + "\n",
+        })
+    });
+    let steps = in_line_ends_of(text, numbered(found.flatten().collect()));
+    let title = label::clean(outline.title().unwrap_or_default());
+    let plan = Draft { text: rest, changes, is_verbatim: false };
+    (BroughtPlan { title, plan: Some(plan), steps }, unmapped)
 }
 
 /// Cuts a document before its body; what looks like a front matter and is none belongs to the body.
@@ -147,6 +187,8 @@ fn todo(of: &Value, words: &Words) -> Option<Found> {
         status: words.read(status)?,
         phase: None,
         waits_for: waits.filter_map(Value::as_str).map(str::to_owned).collect(),
+        elsewhere: Vec::new(),
+        assignee: None,
         metadata,
         body,
     })
@@ -178,6 +220,8 @@ fn of_heading(body: &str, outline: &Outline, piece: &Piece, nth: usize, words: &
         status: said.or(ticked).unwrap_or(StepStatus::Pending),
         phase: piece.phase.clone(),
         waits_for,
+        elsewhere: Vec::new(),
+        assignee: None,
         metadata: Map::new(),
         body: format!("# {}\n{}", heading.text, without_rule(&below)),
     }
@@ -226,6 +270,8 @@ fn of_item(body: &str, outline: &Outline, piece: &Piece, nth: usize, words: &Wor
         status: status.unwrap_or(StepStatus::Pending),
         phase: piece.phase.clone(),
         waits_for: [waits_in_parentheses(text), label::waits_for(&below)].concat(),
+        elsewhere: Vec::new(),
+        assignee: None,
         metadata: Map::new(),
         body: own,
     }
@@ -315,7 +361,8 @@ fn numbered(found: Vec<Found>) -> Vec<(StepNumber, Draft)> {
         let mut changes = vec![set_status(it.status)];
         let shown = it.body.lines().next().unwrap_or_default().trim_start_matches("# ");
         changes.extend((shown != it.title).then(|| set_text("title", &it.title)));
-        changes.extend(set_depends(&depends));
+        changes.extend(set_all_depends(&depends, &it.elsewhere));
+        changes.extend(it.assignee.as_ref().map(|it| set_text("assignee", it)));
         changes.extend(it.phase.as_ref().map(|it| set_text("phase", it)));
         changes.extend(set_metadata("todo", &it.metadata));
         (number, Draft { text: it.body, changes, is_verbatim: false })

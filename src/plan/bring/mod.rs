@@ -6,11 +6,15 @@ mod backlog;
 mod beads;
 mod label;
 mod markdown;
+mod own;
 mod pieces;
 mod verbatim;
 
+pub use own::STEPS as EXPORTED_STEPS;
+
 use serde_json::{Map, Value};
 
+use crate::plan::id::StepId;
 use crate::plan::step_number::StepNumber;
 use crate::plan::words::Words;
 use crate::text::header_edit::{Change, NewValue};
@@ -162,8 +166,14 @@ fn set_metadata(from: &str, more: &Map<String, Value>) -> Option<Change> {
 }
 
 fn set_depends(numbers: &[StepNumber]) -> Option<Change> {
-    let items = numbers.iter().map(|it| NewValue::Word(it.to_string())).collect();
-    (!numbers.is_empty()).then(|| set("depends", NewValue::List(items)))
+    set_all_depends(numbers, &[])
+}
+
+/// As [`set_depends`], with steps of other plans behind.
+fn set_all_depends(numbers: &[StepNumber], elsewhere: &[StepId]) -> Option<Change> {
+    let own = numbers.iter().map(|it| NewValue::Word(it.to_string()));
+    let items: Vec<_> = own.chain(elsewhere.iter().map(|it| NewValue::Text(it.to_string()))).collect();
+    (!items.is_empty()).then(|| set("depends", NewValue::List(items)))
 }
 
 fn set_texts(key: &str, texts: &[String]) -> Option<Change> {

@@ -75,7 +75,7 @@ moves! {
   planwatch claim auth:2 --pid 4711
   planwatch claim --renew h4f09a21
 
-Exit code 7 means that nothing was handed out. Give the claim's id to the commands that end the work, with --claim.
+Exit code 7 means that nothing was handed out. Give the claim's id to the commands that end the work, with --claim. \
 `planwatch help claims` says when a claim lapses.")]
 pub(crate) struct Claim {
     /// Plan whose next step to take, or a step (default: PLANWATCH_PLAN, else all active plans)
@@ -186,7 +186,7 @@ pub(crate) struct Note {
   planwatch confirm auth --phase rollout --note 'after the backup'
   planwatch confirm auth:3 --reject --note 'the numbers are wrong'
 
-Only a person at a terminal can: agents and scripts are refused with the command to type. That stops who cooperates, and
+Only a person at a terminal can: agents and scripts are refused with the command to type. That stops who cooperates, and \
 records who said yes; it keeps nobody from writing the file.")]
 pub(crate) struct Confirm {
     /// Step, or the plan of a phase

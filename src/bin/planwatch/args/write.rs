@@ -218,7 +218,7 @@ pub(crate) struct Remove {
 #[command(after_help = "Examples:
   planwatch squash auth 2 3 4 --title 'Middleware and routes'
 
-The new step stands where the first one stood and keeps the texts, attempts and notes of all; what waited for one of them
+The new step stands where the first one stood and keeps the texts, attempts and notes of all; what waited for one of them \
 waits for it. The files as they were are kept in _archive.")]
 pub(crate) struct Squash {
     /// Plan of the steps
@@ -244,8 +244,8 @@ pub(crate) struct Squash {
   planwatch list auth --json > steps.json; planwatch replace auth --file steps.json
   printf -- '- Schema\\n- Routes (depends: 1)\\n' | planwatch replace auth --file -
 
-The list is Markdown, or JSON as `list --json` has it. Steps that it names, by title or as step-N, keep their file and
-history; open steps that it does not name go to _archive; closed ones stay. What waited for a step that goes waits for the
+The list is Markdown, or JSON as `list --json` has it. Steps that it names, by title or as step-N, keep their file and \
+history; open steps that it does not name go to _archive; closed ones stay. What waited for a step that goes waits for the \
 new ones in its place.")]
 pub(crate) struct Replace {
     /// Plan of the steps
@@ -267,7 +267,7 @@ pub(crate) struct Replace {
   planwatch archive auth
   planwatch archive --restore auth
 
-An archived plan hands out nothing; it still answers `show`, and what waits for its closed steps goes on. A plan whose
+An archived plan hands out nothing; it still answers `show`, and what waits for its closed steps goes on. A plan whose \
 steps somebody works on stays.")]
 pub(crate) struct Archive {
     /// Plans (can be repeated)

@@ -61,6 +61,13 @@ fn full_id(context: &Context, typed: &str) -> Result<String, Failure> {
         ShowReport::Step(it) => it.step.id,
         ShowReport::Plan(it) => it.plan.id,
         ShowReport::Graph { plan, .. } => plan,
+        // A decision is never edited, and what else is recorded is no plan.
+        ShowReport::Decision(_) | ShowReport::Insight(_) => {
+            return Err(Failure::usage(
+                format!("`{typed}` is no plan or step"),
+                "what was decided stays; `planwatch decide` records something else",
+            ));
+        }
     })
 }
 

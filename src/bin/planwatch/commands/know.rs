@@ -1,13 +1,16 @@
 //! `decide` and `insight`: what was decided and learned, to be recorded with a text and listed without one.
 
+use planwatch::engine::context::Context;
 use planwatch::engine::decide::{self, DecideRequest, DecisionsRequest, Topic};
+use planwatch::engine::error::Error;
 use planwatch::engine::insight::{self, InsightRequest, InsightsRequest};
 use planwatch::engine::write::Mode;
 use serde_json::json;
 
 use crate::args::know::{Decide, Insight};
 use crate::commands::add;
-use crate::context::Session;
+use crate::commands::new::looking;
+use crate::context::{self, Session};
 use crate::failure::Failure;
 use crate::screens::{change, knowledge};
 
@@ -26,31 +29,32 @@ pub(crate) fn decide(session: &Session, args: Decide) -> Result<u8, Failure> {
         metadata: args.metadata,
         mode: args.dry_run.mode(),
     };
-    change::print(session, &decide::decide(&session.context()?, &request)?)
+    let report = recorded(session, request.mode, |context| decide::decide(context, &request))?;
+    change::print(session, &report)
 }
 
 fn decisions(session: &Session, args: Decide) -> Result<u8, Failure> {
     refuse_written(args.dry_run.mode(), args.by.by.as_ref(), "planwatch decide TOPIC TEXT")?;
     let limit = positive(args.limit)?;
-    let context = session.context()?;
+    let now = context::now();
     if args.topics {
-        let topics = decide::topics(&context);
+        let topics = looking(session, |context| Ok(decide::topics(context)))?;
         if session.output.is_json() {
             let topics: Vec<_> = topics.iter().map(Topic::to_json).collect();
             session.output.json("topic-list", json!({"topics": topics}))?;
         } else {
-            session.output.text(&knowledge::topics(&topics, context.now, session.output.width))?;
+            session.output.text(&knowledge::topics(&topics, now, session.output.width))?;
         }
         return Ok(0);
     }
     let Decide { topic, plan, step, tags, since, .. } = args;
     let request = DecisionsRequest { topic, plan, step, tags, since, limit };
-    let report = decide::decisions(&context, &request)?;
+    let report = looking(session, |context| decide::decisions(context, &request))?;
     if session.output.is_json() {
         session.output.json("decision-list", report.to_json())?;
     } else {
         let topic = request.topic.as_deref();
-        session.output.text(&knowledge::decisions(&report, topic, context.now, session.output.width))?;
+        session.output.text(&knowledge::decisions(&report, topic, now, session.output.width))?;
     }
     Ok(0)
 }
@@ -66,23 +70,36 @@ pub(crate) fn insight(session: &Session, args: Insight) -> Result<u8, Failure> {
         by: args.by.by,
         mode: args.dry_run.mode(),
     };
-    change::print(session, &insight::insight(&session.context()?, &request)?)
+    let report = recorded(session, request.mode, |context| insight::insight(context, &request))?;
+    change::print(session, &report)
 }
 
 fn insights(session: &Session, args: Insight) -> Result<u8, Failure> {
     refuse_written(args.dry_run.mode(), args.by.by.as_ref(), "planwatch insight TITLE TEXT")?;
     let limit = positive(args.limit)?;
-    let context = session.context()?;
+    let now = context::now();
     let Insight { title, plan, tags, since, .. } = args;
     let request = InsightsRequest { title, plan, tags, since, limit };
-    let report = insight::insights(&context, &request)?;
+    let report = looking(session, |context| insight::insights(context, &request))?;
     if session.output.is_json() {
         session.output.json("insight-list", report.to_json())?;
     } else {
         let title = request.title.as_deref();
-        session.output.text(&knowledge::insights(&report, title, context.now, session.output.width))?;
+        session.output.text(&knowledge::insights(&report, title, now, session.output.width))?;
     }
     Ok(0)
+}
+
+/// Writes, and makes the plans directory first if there is none.
+pub(crate) fn recorded<T>(
+    session: &Session,
+    mode: Mode,
+    write: impl FnOnce(&Context) -> Result<T, Error>,
+) -> Result<T, Failure> {
+    match mode {
+        Mode::Write => Ok(write(&session.context_to_make()?)?),
+        Mode::DryRun => looking(session, write),
+    }
 }
 
 /// `-` stands for standard input.

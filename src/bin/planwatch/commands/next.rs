@@ -88,6 +88,10 @@ fn nothing(report: &NextReport) -> String {
         (State::Complete, _) => {
             ("All is done", vec![new, ("planwatch list --all".to_owned(), "to list every plan")])
         }
+        (State::Abandoned, Some(_)) if report.is_archived => (
+            "Nothing is handed out",
+            vec![(format!("{} --restore", command("archive")), "to bring the plan back")],
+        ),
         (State::Abandoned, Some(_)) => {
             ("Nothing is handed out", vec![(command("reopen"), "to make the plan active again")])
         }

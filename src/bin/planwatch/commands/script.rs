@@ -10,6 +10,8 @@ use planwatch::engine::trust::{self, Subject, Trusted};
 use serde_json::{Value, json};
 
 use crate::args::know::{Script, ScriptAdd, ScriptList, ScriptRun, ScriptVerb, Trust};
+use crate::commands::know::recorded;
+use crate::commands::new::looking;
 use crate::context::Session;
 use crate::failure::{self, Failure};
 use crate::output::escaped;
@@ -34,11 +36,11 @@ fn add(session: &Session, args: ScriptAdd) -> Result<u8, Failure> {
     let mode = args.dry_run.mode();
     let ScriptAdd { name, command, runs_in: directory, plan, description, mcp_handle, .. } = args;
     let request = AddRequest { name, command, directory, plan, description, mcp_handle, mode };
-    change::print(session, &script::add(&session.context()?, &request)?)
+    change::print(session, &recorded(session, mode, |context| script::add(context, &request))?)
 }
 
 fn list(session: &Session, args: &ScriptList) -> Result<u8, Failure> {
-    let found = script::list(&session.context()?, args.plan.as_deref())?;
+    let found = looking(session, |context| script::list(context, args.plan.as_deref()))?;
     if session.output.is_json() {
         let scripts: Vec<_> = found.iter().map(Resolved::to_json).collect();
         session.output.json("script-list", json!({"scripts": scripts}))?;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use planwatch::engine::search::{self, SearchReport, SearchRequest};
-use planwatch::index::{Kind, MATCH_END, MATCH_START};
+use planwatch::index::{MATCH_END, MATCH_START};
 use unicode_width::UnicodeWidthStr;
 
 use crate::args::look::Search;
@@ -50,10 +50,7 @@ fn screen(report: &SearchReport, limit: usize, width: Option<usize>) -> String {
     }
     let mut said = String::new();
     for hit in &report.hits {
-        let kind = match hit.kind {
-            Kind::Plan | Kind::Step => String::new(),
-            kind => format!("  {}", paint(DIM, kind.word())),
-        };
+        let kind = format!("  {}", paint(DIM, hit.kind.word()));
         let head = format!("{}  {}{kind}\n", paint(BOLD, &escaped(&hit.id)), escaped(&hit.title));
         said.push_str(&hanging(&head, width, 4));
         let snippet = snippet(&hit.snippet, width.map_or(usize::MAX, |it| it.saturating_sub(4)));

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use planwatch::engine::show::{self, ShowReport, ShowRequest, ShownPlan, ShownStep};
-use planwatch::plan::records::{Attempt, Note, Priority};
+use planwatch::plan::decision::Decision;
+use planwatch::plan::records::{Attempt, Confirmation, Note, Priority};
 use planwatch::plan::time::Time;
 use serde_json::{Map, Value};
 
@@ -12,7 +13,7 @@ use crate::context::Session;
 use crate::failure::Failure;
 use crate::output::{escaped, escaped_lines};
 use crate::screens::text::{hanging, indented, markdown, without_steps_list};
-use crate::screens::{BOLD, DIM, ago, bar_of, heading, plans, problems, state, steps};
+use crate::screens::{BOLD, DIM, ago, bar_of, dated, heading, knowledge, plans, problems, state, steps};
 use crate::table::paint;
 
 pub(crate) fn run(session: &Session, args: Show) -> Result<u8, Failure> {
@@ -27,6 +28,8 @@ pub(crate) fn run(session: &Session, args: Show) -> Result<u8, Failure> {
     let text = match &report {
         ShowReport::Plan(shown) => plan(shown, context.now, width),
         ShowReport::Step(shown) => step(shown, context.now, width),
+        ShowReport::Decision(shown) => knowledge::decisions(shown, None, context.now, width),
+        ShowReport::Insight(shown) => knowledge::insights(shown, None, context.now, width),
         ShowReport::Graph { text, .. } => escaped_lines(text).into_owned(),
     };
     session.output.text(&text)?;
@@ -56,6 +59,11 @@ fn plan(shown: &ShownPlan, now: Time, width: Option<usize>) -> String {
         let table = steps::table(&shown.steps, now).indented(2);
         text.push_str(&section("Steps", &table.draw(width)));
     }
+    if !shown.children.is_empty() {
+        let table = plans::table(&shown.children, now).indented(2);
+        text.push_str(&section("Plans", &table.draw(width)));
+    }
+    text.push_str(&decisions(&shown.decisions, now, width));
     text.push_str(&records(&[], &plan.notes, now, width));
     text.push_str(&fields("Metadata", &plan.metadata, width));
     text.push_str(&fields("Other fields", &plan.custom, width));
@@ -64,6 +72,8 @@ fn plan(shown: &ShownPlan, now: Time, width: Option<usize>) -> String {
         let head = format!("{} {}", step.number, escaped(&step.title));
         let head = hanging(&paint(BOLD, &head), width, 2);
         write!(text, "\n{head}\n{}", indented(&markdown(its, &step.title), 2)).ok();
+        let narrow = width.map(|it| it.saturating_sub(2));
+        text.push_str(&indented(&records(&step.attempts, &step.notes, now, narrow), 2));
     }
     text
 }
@@ -79,6 +89,7 @@ fn step(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     let mut text = top(&heading(&step.id, &step.title), &facts, &step.path, width);
     text.push_str(&facts_below(shown, now, width));
     text.push_str(&body(&markdown(&shown.body, &step.title)));
+    text.push_str(&decisions(&shown.decisions, now, width));
     text.push_str(&records(&step.attempts, &step.notes, now, width));
     text.push_str(&fields("Metadata", &step.metadata, width));
     text.push_str(&fields("Other fields", &step.custom, width));
@@ -91,12 +102,12 @@ fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     let depends = if shown.waits_for.is_empty() { step.depends.join(", ") } else { String::new() };
     let claim = step.claim.as_ref().map(|it| {
         let by = it.by.as_deref().unwrap_or("somebody");
-        format!("{by}, {} (claim {})", ago(now, it.at), it.id)
+        format!("{by}, {} (claim {})", dated(now, it.at), it.id)
     });
-    let confirmed = match (step.confirm, step.confirmed.is_some()) {
-        (false, _) => "",
-        (true, true) => "yes",
-        (true, false) => "not yet",
+    let confirmed = match (shown.is_gated, &shown.confirmation) {
+        (false, _) => String::new(),
+        (true, Some(it)) => said_yes(it, now),
+        (true, None) => "not yet".to_owned(),
     };
     let last_notes = step.attempts.last().and_then(|it| it.notes.as_deref());
     let result = step.result.as_deref().filter(|it| last_notes != Some(*it));
@@ -106,7 +117,7 @@ fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
         ("needed by", shown.dependants.join(", ")),
         ("claimed by", claim.unwrap_or_default()),
         ("assignee", step.assignee.clone().unwrap_or_default()),
-        ("confirmed", confirmed.to_owned()),
+        ("confirmed", confirmed),
         ("result", result.unwrap_or_default().trim().to_owned()),
     ];
     let facts: Vec<_> = facts.into_iter().filter(|(_, value)| !value.is_empty()).collect();
@@ -116,6 +127,17 @@ fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
         hanging(&line, width, widest + 2)
     };
     body(&facts.iter().map(line).collect::<String>())
+}
+
+/// Who said yes, when, and what was said to it.
+fn said_yes(it: &Confirmation, now: Time) -> String {
+    let phase = it.phase.as_ref().map(|it| format!("with the phase {it}"));
+    let parts = [phase, it.by.clone(), it.at.map(|at| dated(now, Some(at)))];
+    let said = parts.into_iter().flatten().fold("yes".to_owned(), |all, it| format!("{all}, {it}"));
+    match it.note.as_deref().map(str::trim).filter(|it| !it.is_empty()) {
+        Some(note) => format!("{said}: {note}"),
+        None => said,
+    }
 }
 
 /// Whether a text holds another one, however the lines are broken and the words are marked.
@@ -158,6 +180,16 @@ fn list(name: &str, items: &[String], width: Option<usize>) -> String {
     section(name, &hanging(&items, width, 4))
 }
 
+/// What was decided on it, newest first; `planwatch decide TOPIC` tells why.
+fn decisions(of: &[Decision], now: Time, width: Option<usize>) -> String {
+    let line = |it: &Decision| {
+        let head = paint(DIM, &dated(now, it.decided_at));
+        let first = it.decision.trim().lines().next().unwrap_or_default();
+        format!("  {}: {}  {head}\n", escaped(&it.topic), escaped(first))
+    };
+    section("Decisions", &hanging(&of.iter().map(line).collect::<String>(), width, 4))
+}
+
 /// Attempts and notes, oldest first; every line of a text is shown.
 fn records(attempts: &[Attempt], notes: &[Note], now: Time, width: Option<usize>) -> String {
     let attempts = attempts.iter().map(|it| {
@@ -174,7 +206,7 @@ fn entries<'a>(
     width: Option<usize>,
 ) -> String {
     let entry = |(at, by, word, text): (Option<Time>, Option<&str>, &str, &str)| {
-        let head = [ago(now, at), escaped(by.unwrap_or_default()).into_owned()];
+        let head = [dated(now, at), escaped(by.unwrap_or_default()).into_owned()];
         let head: Vec<_> = head.into_iter().filter(|it| !it.is_empty()).collect();
         let head = paint(DIM, &head.join(", "));
         let word = escaped(word);

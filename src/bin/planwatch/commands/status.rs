@@ -5,7 +5,7 @@ use std::fmt::Write;
 use planwatch::engine::context::Context;
 use planwatch::engine::list::{self, ListReport, ListRequest};
 use planwatch::engine::shape::StepShape;
-use planwatch::engine::status::{self, Attention, Reason, StatusReport, StatusRequest};
+use planwatch::engine::status::{self, Attention, Finished, Reason, Standing, StatusReport, StatusRequest};
 use planwatch::plan::time::Time;
 
 use crate::args::look::Status;
@@ -86,16 +86,13 @@ type Part = (&'static str, Vec<Vec<Cell>>, &'static str);
 
 fn parts(report: &StatusReport, now: Time) -> Vec<Part> {
     let attention = report.attention.iter().map(|it| attention(it, now)).collect();
-    let working = report
-        .in_progress
-        .iter()
-        .map(|it| line(short_state(it), it, steps::worker(it), claimed(it), now))
-        .collect();
-    let ready = report.ready.iter().map(|it| line(short_state(it), it, "", it.last_activity, now)).collect();
+    let standing = |it: &Standing, who: &str| line(short_state(&it.step), &it.step, who, it.since, now);
+    let working = report.in_progress.iter().map(|it| standing(it, steps::worker(&it.step))).collect();
+    let ready = report.ready.iter().map(|it| standing(it, "")).collect();
     let finished = report
         .finished
         .iter()
-        .map(|it| line(short_state(it), it, last_by(it), it.last_activity, now))
+        .map(|it| line(short_state(&it.step), &it.step, by(it), Some(it.at), now))
         .collect();
     let parts: Vec<Part> = vec![
         ("Needs attention", attention, "planwatch status --json"),
@@ -131,12 +128,8 @@ fn attention(it: &Attention, now: Time) -> Vec<Cell> {
     line(state, &it.step, &last, it.since, now)
 }
 
-fn claimed(step: &StepShape) -> Option<Time> {
-    step.claim.as_ref().and_then(|it| it.at).or(step.last_activity)
-}
-
-fn last_by(step: &StepShape) -> &str {
-    step.attempts.last().and_then(|it| it.by.as_deref()).unwrap_or_default()
+fn by(it: &Finished) -> &str {
+    it.by.as_deref().unwrap_or_default()
 }
 
 fn troubles(report: &StatusReport) -> String {
@@ -159,11 +152,11 @@ fn what_next(report: &StatusReport) -> String {
     }
     // The one that `next` names.
     if let Some(step) = report.ready.first() {
-        return to_type(&for_next(step));
+        return to_type(&for_next(&step.step));
     }
     if let Some(step) = report.in_progress.first() {
         return to_type(&[(
-            format!("planwatch done {}", typed(&step.id)),
+            format!("planwatch done {}", typed(&step.step.id)),
             "to complete what is in progress",
         )]);
     }
@@ -222,12 +215,16 @@ fn markdown(report: &StatusReport) -> String {
     part("Needs attention", report.attention.iter().map(attention).collect());
     part(
         "In progress",
-        report.in_progress.iter().map(|it| step(it, dated(steps::worker(it), claimed(it)))).collect(),
+        report
+            .in_progress
+            .iter()
+            .map(|it| step(&it.step, dated(steps::worker(&it.step), it.since)))
+            .collect(),
     );
-    part("Ready", report.ready.iter().map(|it| step(it, String::new())).collect());
+    part("Ready", report.ready.iter().map(|it| step(&it.step, String::new())).collect());
     part(
         "Finished lately",
-        report.finished.iter().map(|it| step(it, dated(last_by(it), it.last_activity))).collect(),
+        report.finished.iter().map(|it| step(&it.step, dated(by(it), Some(it.at)))).collect(),
     );
     let sum = problems::sum(report.n_errors, report.n_warnings);
     part("Problems", if sum.is_empty() { Vec::new() } else { vec![format!("{sum}: `planwatch check`")] });

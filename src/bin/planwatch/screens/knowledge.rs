@@ -6,7 +6,7 @@ use planwatch::plan::time::Time;
 
 use crate::output::{escaped, escaped_lines};
 use crate::screens::text::{fitted, hanging, indented};
-use crate::screens::{BOLD, DIM, ago, count, to_type, typed};
+use crate::screens::{BOLD, DIM, count, dated, to_type, typed};
 use crate::table::{Table, Yields, cell, column, paint, styled};
 
 /// What is said of an entry beside its text.
@@ -73,7 +73,7 @@ pub(crate) fn decisions(
         more.extend(it.problems.iter().map(|it| format!("{}: {}", it.code.text(), it.message)));
         let about = About {
             title: &it.topic,
-            said: vec![ago(now, it.decided_at), by, of.unwrap_or_default(), tags(&it.tags)],
+            said: vec![dated(now, it.decided_at), by, of.unwrap_or_default(), tags(&it.tags)],
             more,
             texts: vec![("", &it.decision), ("Because:", it.reasoning.as_deref().unwrap_or_default())],
         };
@@ -109,7 +109,7 @@ pub(crate) fn insights(
         let mut more = vec![report.path(it)];
         more.extend(it.problems.iter().map(|it| format!("{}: {}", it.code.text(), it.message)));
         let by = it.by.clone().unwrap_or_default();
-        let said = vec![ago(now, it.at), by, of.unwrap_or_default(), tags(&it.tags)];
+        let said = vec![dated(now, it.at), by, of.unwrap_or_default(), tags(&it.tags)];
         entry(&About { title: &it.title, said, more, texts: vec![("", &it.text)] }, width)
     });
     joined(&shown.collect::<Vec<_>>(), report.n_more)
@@ -131,7 +131,7 @@ pub(crate) fn topics(topics: &[Topic], now: Time, width: Option<usize>) -> Strin
     ]);
     for topic in topics {
         let n = styled(DIM, count(topic.n_decisions, "decision"));
-        table.row([cell(topic.topic.as_str()), n, styled(DIM, ago(now, topic.last))]);
+        table.row([cell(topic.topic.as_str()), n, styled(DIM, dated(now, topic.last))]);
     }
     table.draw(width)
 }

@@ -7,7 +7,7 @@ use planwatch::plan::records::Priority;
 use planwatch::plan::time::Time;
 
 use crate::output::escaped;
-use crate::screens::{BAD, BUSY, DIM, PLAIN, READY, STUCK, ago, bar_of, colour, own_title};
+use crate::screens::{BAD, BUSY, DIM, PLAIN, READY, STUCK, ago, bar_of, colour, mark, own_title};
 use crate::table::{Cell, Table, Yields, cell, column, styled};
 
 /// Draws one line a plan; the children of a program stand below it.
@@ -24,13 +24,11 @@ pub(crate) fn table(plans: &[PlanShape], now: Time) -> Table {
     let has_titles = plans.iter().any(|it| !own_title(&it.id, &it.title).is_empty());
     for (plan, is_child) in in_programs(plans) {
         let (now_text, style) = stand(plan);
-        // The first count is the one that matters most.
-        let short = now_text.split(',').next().unwrap_or_default().to_owned();
         let id = format!("{}{}", if is_child { "  " } else { "" }, escaped(&plan.id));
         table.row([
             cell(id),
             cell(bar_of(plan)),
-            styled(style, now_text).or_short(short),
+            styled(style, now_text).or_short(short_stand(plan)),
             styled(if plan.priority == Priority::Critical { BAD } else { PLAIN }, priority(plan.priority)),
             styled(DIM, ago(now, plan.last_activity)),
             if has_titles { title(plan) } else { cell("") },
@@ -73,18 +71,60 @@ pub(crate) fn stand(plan: &PlanShape) -> (String, Style) {
     if plan.status != "active" {
         return (escaped(&plan.status).into_owned(), colour(&plan.status));
     }
-    let counts = [
-        (plan.steps_failed, "failed", BAD),
-        (plan.steps_blocked, "blocked", STUCK),
-        (plan.steps_in_progress, "in progress", BUSY),
-        (plan.steps_ready, "ready", READY),
-    ];
-    let mut said = counts.into_iter().filter(|(n, _, _)| *n > 0).take(2).peekable();
-    let style = said.peek().map_or(PLAIN, |(_, _, style)| *style);
-    let said: Vec<_> = said.map(|(n, what, _)| format!("{n} {what}")).collect();
+    let said: Vec<_> = counts(plan).iter().map(|(n, what, _)| format!("{n} {what}")).collect();
     match (said.is_empty(), plan.steps_total) {
-        (false, _) => (said.join(", "), style),
+        (false, _) => (said.join(", "), worst(plan)),
         (true, 0) => ("empty".to_owned(), DIM),
         (true, _) => (plan.state.to_owned(), DIM),
+    }
+}
+
+/// What people can do or see to: what goes on comes before what stands still.
+fn counts(plan: &PlanShape) -> Vec<(usize, &'static str, Style)> {
+    let counts = [
+        (plan.steps_ready, "ready", READY),
+        (plan.steps_in_progress, "in progress", BUSY),
+        (plan.steps_failed, "failed", BAD),
+        (plan.steps_blocked, "blocked", STUCK),
+    ];
+    counts.into_iter().filter(|(n, _, _)| *n > 0).collect()
+}
+
+/// The colour of what needs a person most.
+fn worst(plan: &PlanShape) -> Style {
+    let counts = counts(plan);
+    let of = |what: &str| counts.iter().find(|(_, it, _)| *it == what).map(|(_, _, style)| *style);
+    of("failed").or(of("blocked")).or(of("in progress")).or(of("ready")).unwrap_or(PLAIN)
+}
+
+/// As [`stand`], where there is little room: nothing is left out, each count has the mark of its status.
+fn short_stand(plan: &PlanShape) -> String {
+    if plan.archived || plan.status != "active" {
+        return String::new();
+    }
+    let counts = counts(plan);
+    if counts.len() < 2 { String::new() } else { marked(&counts) }
+}
+
+/// `○2 ◐1 ✗1`.
+fn marked(counts: &[(usize, &'static str, Style)]) -> String {
+    let status = |what: &'static str| match what {
+        "ready" => "pending",
+        "in progress" => "in_progress",
+        itself => itself,
+    };
+    let marked = counts.iter().map(|(n, what, _)| format!("{}{n}", mark(status(what))));
+    marked.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_counts_leave_nothing_out() {
+        let counts =
+            [(12, "ready", READY), (1, "in progress", BUSY), (3, "failed", BAD), (1, "blocked", STUCK)];
+        assert_eq!(marked(&counts), "○12 ◐1 ✗3 ■1");
     }
 }

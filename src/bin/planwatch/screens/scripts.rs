@@ -32,10 +32,18 @@ pub(crate) fn list(found: &[Resolved], width: Option<usize>) -> String {
         column("command", Yields::Text),
         column("in", Yields::Text),
         column("", Yields::Last),
+        column("about", Yields::Extra),
     ]);
     for it in found {
         let directory = styled(DIM, it.subject.directory.clone());
-        table.row([cell(it.script.id.as_str()), cell(it.script.command.as_str()), directory, state(it)]);
+        let about = styled(DIM, it.script.description.clone().unwrap_or_default());
+        table.row([
+            cell(it.script.id.as_str()),
+            cell(it.script.command.as_str()),
+            directory,
+            state(it),
+            about,
+        ]);
     }
     table.draw(width)
 }

@@ -1,0 +1,140 @@
+//! The document that `export` prints, read back: each step's heading is followed by a line that says its state.
+
+use std::ops::Range;
+
+use super::Unmapped;
+use super::label;
+use super::pieces::{From, Piece, Pieces};
+use crate::plan::change::{set_status, set_word};
+use crate::plan::id::{StepId, read_number, read_step_id};
+use crate::plan::records::Priority;
+use crate::plan::step_number::StepNumber;
+use crate::plan::words::{PlanStatus, StepStatus, Words};
+use crate::text::header_edit::Change;
+use crate::text::line_index;
+use crate::text::markdown::Outline;
+
+/// The heading above steps without a phase.
+pub const STEPS: &str = "Steps";
+
+/// What the line below a step's heading says.
+pub(super) struct State {
+    pub(super) status: StepStatus,
+    /// Numbers of steps of the same plan, as they are written.
+    pub(super) waits_for: Vec<String>,
+    pub(super) elsewhere: Vec<StepId>,
+    pub(super) assignee: Option<String>,
+    /// Where the step's text begins.
+    pub(super) body: usize,
+}
+
+/// A document that `export` printed.
+pub(super) struct Exported {
+    pub(super) pieces: Pieces,
+    /// One for each piece.
+    pub(super) states: Vec<State>,
+    /// The line that sums the plan up.
+    sum: Range<usize>,
+}
+
+/// Recognizes an export by the line below the title and by those below the steps' headings; there may be no steps.
+pub(super) fn find(body: &str, outline: &Outline, words: &Words) -> Option<Exported> {
+    let title = outline.headings.first().filter(|it| it.level == 1)?;
+    let sum = first_line(body, title.span.end)?;
+    let text = &body[sum.clone()];
+    if !text.starts_with("Status: ") || !text.contains(" steps. Priority: ") {
+        return None;
+    }
+    let steps: Vec<_> = (0..outline.headings.len())
+        .filter_map(|nth| Some((nth, state(body, outline, nth, words)?)))
+        .collect();
+    // A phase stands right above its first step.
+    let is_phase = |nth: usize| outline.headings[nth].level == 2 && steps.iter().any(|it| it.0 == nth + 1);
+    let mut phase: Option<String> = None;
+    let mut pieces = Vec::new();
+    for (at, (nth, _)) in steps.iter().enumerate() {
+        if nth.checked_sub(1).is_some_and(is_phase) {
+            phase = Some(label::clean(&outline.headings[nth - 1].text)).filter(|it| it != STEPS);
+        }
+        let end = steps.get(at + 1).map_or(body.len(), |(next, _)| {
+            let above = next.checked_sub(1).filter(|it| is_phase(*it)).unwrap_or(*next);
+            outline.headings[above].span.start
+        });
+        let span = outline.headings[*nth].span.start..end;
+        pieces.push(Piece { span, from: From::Heading(*nth), phase: phase.clone() });
+    }
+    let pieces = Pieces { pieces, are_numbered: false, is_own_list: false };
+    Some(Exported { pieces, states: steps.into_iter().map(|it| it.1).collect(), sum })
+}
+
+/// The first line with anything on it.
+fn first_line(body: &str, from: usize) -> Option<Range<usize>> {
+    let rest = &body[from..];
+    let start = from + rest.len() - rest.trim_start().len();
+    let end = body[start..].find('\n').map_or(body.len(), |it| start + it);
+    (start < end).then_some(start..end)
+}
+
+/// Reads `2.5. Title`.
+pub(super) fn numbered(heading: &str) -> Option<(&str, &str)> {
+    let (number, title) = heading.split_once(". ").or_else(|| Some((heading.strip_suffix('.')?, "")))?;
+    number.parse::<StepNumber>().is_ok().then(|| (number, title.trim()))
+}
+
+/// `- [x] completed, after 1, 2, ruth`, below `### 3. Title`.
+fn state(body: &str, outline: &Outline, nth: usize, words: &Words) -> Option<State> {
+    let heading = &outline.headings[nth];
+    let is_step = heading.level == 3 && numbered(&heading.text).is_some();
+    let line = first_line(body, heading.span.end).filter(|_| is_step)?;
+    let text = body[line.clone()].trim_end();
+    let mut parts =
+        text.strip_prefix("- [x] ").or_else(|| text.strip_prefix("- [ ] "))?.split(", ").peekable();
+    let status = words.read(parts.next()?)?;
+    let (mut waits_for, mut elsewhere) = (Vec::new(), Vec::new());
+    if let Some(first) = parts.next_if(|it| it.starts_with("after ")) {
+        let mut one = Some(first.trim_start_matches("after "));
+        while let Some(name) = one {
+            match (read_number(name), read_step_id(name)) {
+                (Some(number), _) => waits_for.push(number.to_string()),
+                (None, Some(id)) => elsewhere.push(id),
+                (None, None) => return None,
+            }
+            one = parts.next_if(|it| read_number(it).is_some() || read_step_id(it).is_some());
+        }
+    }
+    let assignee = parts.collect::<Vec<_>>().join(", ");
+    let assignee = Some(assignee).filter(|it| !it.is_empty());
+    Some(State { status, waits_for, elsewhere, assignee, body: line.end })
+}
+
+impl Exported {
+    /// The plan's text without the line that sums it up, what that line sets, and what of it has no other place.
+    pub(super) fn plan(&self, path: &str, body: &str, rest: &str) -> (String, Vec<Change>, Unmapped) {
+        let sum = body[self.sum.clone()].trim_end();
+        let value = |key: &str| {
+            let (_, behind) = sum.split_once(key)?;
+            Some(behind.split([',', '.']).next().unwrap_or_default().trim())
+        };
+        let words = Words::default();
+        let status = value("Status: ").and_then(|it| words.read::<PlanStatus>(it));
+        // Closed steps show that by themselves, and a step that is added brings the plan back.
+        let is_closed = |it: &State| it.status.is_closed();
+        let is_by_steps = !self.states.is_empty() && self.states.iter().all(is_closed);
+        let status = status.filter(|it| *it != PlanStatus::Completed || !is_by_steps);
+        let mut changes = vec![set_status(status.unwrap_or(PlanStatus::Active))];
+        let priority = value("Priority: ").and_then(Priority::read).filter(|it| *it != Priority::Medium);
+        changes.extend(priority.map(|it| set_word("priority", it.word())));
+        let is_sequential = value("Order: ") == Some("sequential");
+        changes.extend(is_sequential.then(|| set_word("order", "sequential")));
+        let mut said = format!("{sum}\n");
+        self.states.iter().filter(|it| !it.waits_for.is_empty() || !it.elsewhere.is_empty()).for_each(|_| {
+            said.push_str("after\n");
+        });
+        let line = Some(line_index::place(body.as_bytes(), self.sum.start).line);
+        let why = "the line in which the export sums the plan up";
+        let ends = ["\r\n\r\n", "\n\n", "\r\n", "\n", ""].map(|it| format!("{sum}{it}"));
+        let whole = ends.iter().find(|it| rest.contains(it.as_str()));
+        let rest = whole.map_or_else(|| rest.to_owned(), |it| rest.replacen(it, "", 1));
+        (rest, changes, Unmapped { path: path.to_owned(), line, why, text: said })
+    }
+}

@@ -1,0 +1,66 @@
+//! What `export` prints, `import` reads: a plan comes back with its steps.
+
+use serde_json::Value;
+
+use crate::support::Place;
+
+/// What of a plan's steps a document keeps; ids of its own steps without the plan's name.
+fn steps(place: &Place, plan: &str) -> Vec<Value> {
+    let json = place.run(&format!("show {plan} --json")).json();
+    let own = format!("{plan}:");
+    let of = |step: &Value| {
+        let depends: Vec<_> = step["depends"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(|it| it.strip_prefix(&own).unwrap_or(it).to_owned())
+            .collect();
+        serde_json::json!({
+            "number": step["number"], "title": step["title"], "status": step["status"], "depends": depends,
+            "phase": step["phase"], "assignee": step["assignee"],
+        })
+    };
+    let mut all: Vec<_> = json["steps"].as_array().into_iter().flatten().map(of).collect();
+    all.push(serde_json::json!([json["status"], json["priority"], json["order"]]));
+    all
+}
+
+#[track_caller]
+fn comes_back(place: &Place, plan: &str) {
+    place.run(&format!("export {plan} --output out.md")).ok();
+    place.run("import out.md --as again").ok();
+    assert_eq!(steps(place, "again"), steps(place, plan), "{plan}:\n{}", place.text("out.md"));
+    assert_eq!(place.run("check").code, 0, "{plan}");
+}
+
+#[test]
+fn the_example_plans_come_back() {
+    for plan in
+        ["docs-onboarding", "feature-auth", "fence-repair", "ledger-migration", "switch-energy-provider"]
+    {
+        comes_back(&Place::with_examples(), plan);
+    }
+}
+
+#[test]
+fn what_looks_like_structure_comes_back_too() {
+    let place = Place::new();
+    place.write(
+        "plans/p/plan.md",
+        "---\norder: sequential\npriority: high\n---\n# P\n\n## Context\n\n- [ ] a box\n\n### 1. No step\n\nText.\n",
+    );
+    place
+        .write("plans/p/step-1.md", "---\nstatus: skipped\n---\n# 2026. A year\n\n# Another\n\n- [ ] open\n");
+    place
+        .write("plans/p/step-2.5.md", "---\nphase: 3. Tests\ndepends: [1, \"q:1\"]\n---\n# Use `x` (done)\n");
+    place.write(
+        "plans/p/step-10.md",
+        "---\nstatus: blocked\nassignee: ruth, tom\n---\n# Ship\n\n## Tasks\n\n- [x] all\n",
+    );
+    place.write("plans/q/step-1.md", "# Q\n");
+    comes_back(&place, "p");
+    let place = Place::new();
+    place.write("plans/draft/plan.md", "---\nstatus: draft\n---\n# Draft\n");
+    comes_back(&place, "draft");
+}
