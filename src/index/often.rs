@@ -61,7 +61,8 @@ impl Listing {
 
 /// Answers if there are too many matches to rank each; else none.
 ///
-/// `wanted` is the query in FTS5's language, without exclusions.
+/// `wanted` is the query in FTS5's language, without exclusions. A query that may end with the beginning of a word is asked
+/// with the whole one first.
 pub(super) fn search(
     connection: &Connection,
     query: &Query,

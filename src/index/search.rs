@@ -303,10 +303,14 @@ impl Unsearched<'_> {
 /// Returns the best matches, best first; those of one rank by plan and place. Nothing wanted finds nothing.
 pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Match>, IndexError> {
     let Some(wanted) = expression(&query.text).filter(|_| query.limit > 0) else { return Ok(Vec::new()) };
-    if !terms(&query.text).iter().any(|it| it.is_excluded)
-        && let Some(found) = often::search(connection, query, &wanted)?
-    {
-        return Ok(found);
+    if !terms(&query.text).iter().any(|it| it.is_excluded) {
+        // Where whole words are enough, nobody has to look for what begins with the last one.
+        let whole = expression_of(&query.text, LastWord::Whole).filter(|it| *it != wanted);
+        for wanted in whole.iter().chain([&wanted]) {
+            if let Some(found) = often::search(connection, query, wanted)? {
+                return Ok(found);
+            }
+        }
     }
     let kind = query.kind.map_or("", Kind::condition);
     let all = format!(
@@ -387,9 +391,20 @@ struct Term<'a> {
 /// The last word may be the beginning of one. Of a number, as the 7 of `step 7`, the whole one counts for more; of
 /// words it does not, or `token` in a text would go before `tokens` in a title.
 fn expression(text: &str) -> Option<String> {
+    expression_of(text, LastWord::MayBeBegun)
+}
+
+/// How the last word of a query is taken, if it stands in no phrase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LastWord {
+    MayBeBegun,
+    Whole,
+}
+
+fn expression_of(text: &str, last_word: LastWord) -> Option<String> {
     let terms = terms(text);
     let (excluded, wanted): (Vec<_>, Vec<_>) = terms.iter().partition(|it| it.is_excluded);
-    let is_begun = !wanted.last()?.is_phrase;
+    let is_begun = !wanted.last()?.is_phrase && last_word == LastWord::MayBeBegun;
     let (excluded, mut wanted) = (all_quoted(&excluded).join(" OR "), all_quoted(&wanted));
     if let Some(last) = wanted.last_mut().filter(|_| is_begun) {
         let has_digit = last.contains(|c: char| c.is_ascii_digit());
