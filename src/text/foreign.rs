@@ -17,6 +17,8 @@ const LIMIT: usize = 256 << 10;
 pub fn keys(bytes: &[u8]) -> Option<Map<String, Value>> {
     let yaml = front_matter::split(bytes).yaml()?;
     let text = std::str::from_utf8(yaml).ok().filter(|it| it.len() <= LIMIT)?;
+    let quoted = yaml::parse(text).is_err().then(|| with_quoted_names(text));
+    let text = quoted.as_deref().unwrap_or(text);
     let tree = yaml::parse(text).ok()?;
     let is_sane =
         tree.root().kind() == Kind::Map && tree.aliases().next().is_none() && !tree.has_document_marks();
@@ -30,6 +32,25 @@ pub fn keys(bytes: &[u8]) -> Option<Map<String, Value>> {
         Some(Value::Object(keys)) => Some(in_order(keys, &tree)),
         _ => None,
     }
+}
+
+/// Puts names as `@ann` into quotes: YAML keeps the mark for itself, and other tools write it all the same.
+fn with_quoted_names(yaml: &str) -> String {
+    let mut quoted = String::with_capacity(yaml.len() + 16);
+    let mut rest = yaml;
+    while let Some(at) = rest.find('@') {
+        let (before, from) = rest.split_at(at);
+        quoted.push_str(before);
+        let begins = before.trim_end_matches(' ').ends_with([':', '-', '[', ',']);
+        let end = from.find([',', ']', '\n', '\r', '"']).unwrap_or(from.len());
+        let (name, behind) = from.split_at(end);
+        match begins && !behind.starts_with('"') {
+            true => quoted.extend(["\"", name.trim_end(), "\""]),
+            false => quoted.push_str(name),
+        }
+        rest = behind;
+    }
+    quoted + rest
 }
 
 /// That library's mappings have no order: the file's own is given back to the keys, the alphabet's to what is in them.
@@ -60,6 +81,17 @@ mod tests {
             json!({"id": "A-1", "labels": ["x", "y"]}),
         );
         check("\u{feff}---\na: 1\n---\n", json!({"a": 1}));
+    }
+
+    #[test]
+    fn names_with_a_mark_are_texts() {
+        check(
+            "---\nreporter: @ann\nassignee: [@bob, '@c d',@eve]\nwatchers:\n  - @fay\nmail: a@b.c\n---\n",
+            json!({
+                "reporter": "@ann", "assignee": ["@bob", "@c d", "@eve"], "watchers": ["@fay"], "mail": "a@b.c",
+            }),
+        );
+        check("---\na: \"x @ y\nb: @c\n---\n", Value::Null);
     }
 
     #[test]
