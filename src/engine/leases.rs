@@ -40,7 +40,7 @@ use crate::plan::plans::Plans;
 use crate::plan::read;
 use crate::plan::time::Time;
 
-pub(crate) use locked::{Locked, NewRecord, Sharing, changed, forget, moved};
+pub(crate) use locked::{Locked, NewRecord, Sharing, changed, forget, moved, reopened};
 
 /// The log of closed steps.
 const CLOSED: &str = "closed";

@@ -1,5 +1,6 @@
 //! `undo`: takes back planwatch's own last write, if nobody has written since.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -8,8 +9,10 @@ use crate::engine::context::{Context, Notice};
 use crate::engine::error::Error;
 use crate::engine::shape::shown_path;
 use crate::engine::write::{self, ChangeReport, Changed, Mode};
+use crate::engine::{leases, load};
 use crate::plan::file_name::{self, FileName};
-use crate::plan::id::{PlanId, StepId};
+use crate::plan::id::{PlanId, StepId, read_step_id};
+use crate::plan::model::Step;
 
 /// A write that can be taken back, newest first in a list.
 #[derive(Debug, Clone)]
@@ -42,7 +45,15 @@ pub fn undo(context: &Context, mode: Mode) -> Result<ChangeReport, Error> {
     locked.sign(&context.by);
     let (verb, ops) = locked.undo_operations()?;
     if mode == Mode::Write {
+        let ids: BTreeSet<_> = ops
+            .iter()
+            .filter_map(|it| id_of(write::path_of(it)))
+            .filter_map(|it| read_step_id(&it))
+            .collect();
+        let closed: Vec<_> = ids.into_iter().filter(|it| is_closed(context, it)).collect();
         locked.undo()?;
+        // What is done no more is done on no branch.
+        closed.iter().filter(|it| !is_closed(context, it)).for_each(|it| leases::reopened(context, it));
     }
     let root = context.root_name();
     let mut report = ChangeReport::new("undo", mode);
@@ -63,6 +74,11 @@ pub fn undo(context: &Context, mode: Mode) -> Result<ChangeReport, Error> {
         });
     }
     Ok(report)
+}
+
+fn is_closed(context: &Context, id: &StepId) -> bool {
+    let plan = load::one_plan(context, &id.plan).ok().flatten();
+    plan.is_some_and(|it| it.find(id).is_some_and(Step::is_closed))
 }
 
 /// Returns the step or else the plan that a file below the plans directory belongs to.

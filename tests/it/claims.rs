@@ -380,3 +380,13 @@ fn next_passes_by_what_claim_would_give_up() {
     assert_eq!(next.code, 7);
     assert!(next.stdout.contains("step 1 has been given up by all its workers"), "{}", next.stdout);
 }
+
+#[test]
+fn what_an_undo_opened_again_can_be_claimed_again() {
+    let repository = Repository::with(1);
+    repository.claims(HERE);
+    repository.run(HERE, "done p:1").ok();
+    repository.run(HERE, "undo").ok();
+    repository.run(HERE, "undo").ok();
+    assert_eq!(repository.claims(HERE).0, "p:1");
+}

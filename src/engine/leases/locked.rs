@@ -240,6 +240,18 @@ impl<'a> Locked<'a> {
         }
     }
 
+    /// Remembers claims on a step as ended with the step left open: that it was closed has been undone.
+    fn reopen(&self, step: &StepId) {
+        let key = self.leases.key(step);
+        let Some(bytes) = self.records.as_ref().and_then(|it| it.records().get(CLOSED)) else { return };
+        let is_ours = |it: &Closed| it.key == key && it.place == self.leases.place;
+        let all = lines(&bytes).map(|it| Closed { is_open: it.is_open || is_ours(&it), ..it });
+        let all: Vec<_> = all.collect();
+        if let Some(records) = self.records.as_ref().filter(|_| all.iter().any(is_ours)) {
+            records.put(CLOSED, &all.iter().flat_map(line_of).collect::<Vec<_>>()).ok();
+        }
+    }
+
     fn keep_closed(&self, mut is_kept: impl FnMut(&Closed) -> bool) {
         let Some(records) = &self.records else { return };
         let Some(bytes) = records.records().get(CLOSED) else { return };
@@ -305,6 +317,15 @@ pub(crate) fn forget(context: &Context, step: &StepId) {
         && let Ok(locked) = Locked::take(context, Sharing::Waived)
     {
         locked.forget(step);
+    }
+}
+
+/// An undo took back that a step was closed here.
+pub(crate) fn reopened(context: &Context, step: &StepId) {
+    if Leases::of(context).has(CLOSED)
+        && let Ok(locked) = Locked::take(context, Sharing::Waived)
+    {
+        locked.reopen(step);
     }
 }
 
