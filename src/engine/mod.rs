@@ -22,6 +22,7 @@ pub mod list;
 pub mod next;
 pub mod note;
 pub(crate) mod outline;
+pub mod prompt;
 pub mod refresh;
 pub mod release;
 pub mod remove;

@@ -165,7 +165,7 @@ pub(crate) enum Verb {
     Import(bring::Import),
     /// Print a plan as one document
     Export(bring::Export),
-    /// Name, show or try the plans to begin with
+    /// Name, show or try the plans to begin with, and the prompts
     Template(bring::Template),
     /// Print what changes, as it happens
     Watch(setup::Watch),
