@@ -18,6 +18,7 @@ pub mod error;
 pub mod export;
 pub mod import;
 pub mod insight;
+pub mod instructions;
 pub mod list;
 pub mod next;
 pub mod note;

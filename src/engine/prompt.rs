@@ -190,6 +190,12 @@ pub fn show(context: &Context, name: &str) -> Option<Prompt> {
     Some(own(context, built_in).unwrap_or_else(|| shown(built_in)))
 }
 
+/// A built-in prompt filled in with its sample values; none of that name: none.
+pub fn sample_text(name: &str) -> Option<String> {
+    let built_in = find(name).ok()?;
+    placeholders::fill(built_in.text, &(built_in.sample)()).ok()
+}
+
 /// The names of all prompts.
 pub fn names() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|it| it.name)

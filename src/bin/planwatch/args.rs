@@ -177,6 +177,8 @@ pub(crate) enum Verb {
     Completions(setup::Completions),
     /// Write the manual pages into a directory
     Man(setup::Man),
+    /// Tell agents how to use planwatch
+    Instructions(setup::Instructions),
     /// Explain a verb or a topic
     Help(setup::Help),
 }
@@ -256,6 +258,7 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
         "sql" => (&["sql"], setup::Sql::augment_args),
         "completions" => (&["completions"], setup::Completions::augment_args),
         "man" => (&["man"], setup::Man::augment_args),
+        "instructions" => (&["instructions"], setup::Instructions::augment_args),
         "help" => (&["help"], setup::Help::augment_args),
         _ => return None,
     };

@@ -122,6 +122,7 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Sql(args) => sql::run(session, &args),
         Verb::Completions(args) => setup::completions(session, &args),
         Verb::Man(args) => setup::man(session, &args),
+        Verb::Instructions(args) => setup::instructions(session, &args),
         Verb::Help(args) => help::run(session, &args),
     }
 }

@@ -111,6 +111,8 @@ const JSON: &str = "\
   check         problem-list
   sql           table
   undo --list   undo-list
+  instructions  instructions
+  template      template-list; template show: template or prompt
   all verbs that write: change: {verb, dry_run, changes, refused, diff}
 
 Errors are one object on stderr: {\"error\": {\"code\", \"message\", \"hint\", \"details\"}}
