@@ -13,6 +13,7 @@ pub mod context;
 pub mod create;
 pub mod decide;
 pub mod doctor;
+pub mod draft;
 pub mod edit;
 pub mod error;
 pub mod export;

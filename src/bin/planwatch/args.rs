@@ -1,6 +1,7 @@
 //! The command line's words: verbs, options, their help and their examples. Does nothing with them.
 
 pub(crate) mod bring;
+pub(crate) mod draft;
 pub(crate) mod know;
 pub(crate) mod look;
 pub(crate) mod setup;
@@ -159,6 +160,8 @@ pub(crate) enum Verb {
     Insight(know::Insight),
     /// Keep commands under a name, and run them
     Script(know::Script),
+    /// Make a plan of a conversation, in several passes
+    Draft(draft::Draft),
     /// Say which commands of this repository may run
     Trust(know::Trust),
     /// Make plans of Markdown documents and of other tools' stores
@@ -249,6 +252,7 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
         "decide" => (&["decide"], know::Decide::augment_args),
         "insight" => (&["insight"], know::Insight::augment_args),
         "script" => (&["script"], know::Script::augment_args),
+        "draft" => (&["draft"], draft::Draft::augment_args),
         "trust" => (&["trust"], know::Trust::augment_args),
         "import" => (&["import"], bring::Import::augment_args),
         "export" => (&["export"], bring::Export::augment_args),
