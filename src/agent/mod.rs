@@ -1,5 +1,6 @@
 //! The only starter of processes.
 
+pub mod answer;
 pub mod daemon;
 pub mod editor;
 pub mod shell;

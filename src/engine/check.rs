@@ -10,6 +10,7 @@ use crate::engine::knowledge;
 use crate::engine::load;
 use crate::engine::plan_file::{self, PlanUpdate};
 use crate::engine::program;
+use crate::engine::prompt;
 use crate::engine::resolve::NamedStep;
 use crate::engine::shape;
 use crate::engine::step_file::{self, StepUpdate};
@@ -93,6 +94,7 @@ fn problems(context: &Context, plans: &Plans, mut found: Vec<Problem>) -> Vec<Pr
         }
     }
     found.extend(knowledge::problems(context));
+    found.extend(prompt::problems(context));
     found.sort();
     found.dedup();
     found

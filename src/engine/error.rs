@@ -127,7 +127,7 @@ impl Error {
             Self::NotFound { nearest, what, .. } => match (nearest, *what) {
                 (Some(it), _) => format!("did you mean `{it}`?"),
                 (None, "plan") => "`planwatch list --all` names the plans".to_owned(),
-                (None, "template") => "`planwatch template list` names them".to_owned(),
+                (None, "template" | "prompt") => "`planwatch template list` names them".to_owned(),
                 (None, _) => return None,
             },
             Self::NoPlansDir => "`planwatch new TITLE STEP…` makes one; --plans DIR names another".to_owned(),

@@ -73,6 +73,7 @@ codes! {
     TakenBack "taken-back" Warning Allowed,
     UnknownKey "unknown-key" Warning Allowed,
     UnknownWord "unknown-word" Warning Allowed,
+    PromptInvalid "prompt-invalid" Warning Allowed,
 }
 
 impl Code {

@@ -2,6 +2,8 @@
 //!
 //! Knows nothing of plans. Partials and decorators are refused, because they can call themselves without end.
 
+mod check;
+
 use std::collections::BTreeMap;
 
 use handlebars::{Handlebars, RenderError, Template, TemplateErrorReason, no_escape};
@@ -11,6 +13,8 @@ use crate::text::front_matter::{self, Header};
 use crate::text::line_index::{self, Place as LinePlace};
 use crate::text::scalar::{self, Place};
 use crate::text::yaml::{self, Kind, View};
+
+pub use check::check;
 
 /// How many blocks may be opened in one text; each may stand in the one before it.
 const MAX_BLOCKS: usize = 200;
@@ -68,22 +72,29 @@ fn broken(whole: &str, at: usize, reason: impl Into<String>) -> Broken {
 
 /// Renders the part of `whole` that begins at `at`.
 fn render(whole: &str, part: &str, at: usize, values: &Value) -> Result<String, Broken> {
-    screen(whole, part, at)?;
+    let template = compiled(whole, part, at)?;
     let mut handlebars = Handlebars::new();
     handlebars.set_strict_mode(true);
     handlebars.register_escape_fn(no_escape);
-    let place = |line: Option<usize>, column: Option<usize>, reason: String| {
-        let first = line_index::place(whole.as_bytes(), at).line;
-        let line = u32::try_from(line.unwrap_or(1)).unwrap_or(1).max(1);
-        let column = u32::try_from(column.unwrap_or(1)).unwrap_or(1).max(1);
-        Broken { line: first + line - 1, column, reason }
-    };
-    let template = Template::compile(part).map_err(|it| {
-        let (line, column) = it.pos().unzip();
-        place(line, column, why_unread(it.reason()))
-    })?;
     handlebars.register_template("it", template);
-    handlebars.render("it", values).map_err(|it| place(it.line_no, it.column_no, why(&it)))
+    handlebars.render("it", values).map_err(|it| in_part(whole, at, it.line_no, it.column_no, why(&it)))
+}
+
+/// Reads the part of `whole` that begins at `at`; nothing that could run without end is in it.
+fn compiled(whole: &str, part: &str, at: usize) -> Result<Template, Broken> {
+    screen(whole, part, at)?;
+    Template::compile(part).map_err(|it| {
+        let (line, column) = it.pos().unzip();
+        in_part(whole, at, line, column, why_unread(it.reason()))
+    })
+}
+
+/// Counts lines from the start of the whole text.
+fn in_part(whole: &str, at: usize, line: Option<usize>, column: Option<usize>, reason: String) -> Broken {
+    let first = line_index::place(whole.as_bytes(), at).line;
+    let line = u32::try_from(line.unwrap_or(1)).unwrap_or(1).max(1);
+    let column = u32::try_from(column.unwrap_or(1)).unwrap_or(1).max(1);
+    Broken { line: first + line - 1, column, reason }
 }
 
 fn why(error: &RenderError) -> String {

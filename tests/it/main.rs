@@ -5,6 +5,7 @@ mod claims;
 mod daemon;
 mod disk_lock;
 mod disk_race;
+mod draft;
 mod dry_run;
 mod edit_laws;
 mod export_import;

@@ -279,4 +279,12 @@ fn warnings_of_contents(seen: &Seen) {
         &[PLAN, ("a/step-1.md", "---\nstatus: wip\nclaim: {id: \"h4f09a21\", at: 2027-01-01}\n---\n")],
         &["plans/a/step-1.md:3:29: time-in-future"],
     );
+    seen.check(
+        &[
+            PLAN,
+            ("_prompts/step.pmt", "Do {{title}}.\n{{#if claim}}\n{{titel}}{{/if}}"),
+            ("_prompts/stp.pmt", ""),
+        ],
+        &["plans/_prompts/step.pmt:3:1: prompt-invalid", "plans/_prompts/stp.pmt:1:1: prompt-invalid"],
+    );
 }

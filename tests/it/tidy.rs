@@ -83,7 +83,7 @@ fn each_outside_library_has_one_place() {
         ("process::Command", "src/agent/"),
         ("pulldown_cmark", "src/text/markdown.rs"),
         ("similar::", "src/text/diff.rs"),
-        ("handlebars::", "src/text/placeholders.rs"),
+        ("handlebars::", "src/text/placeholders"),
         ("gray_matter::", "src/text/foreign.rs"),
         ("clap", "src/bin/"),
         ("println!", "src/bin/"),

@@ -1,6 +1,7 @@
 //! The command line's words: verbs, options, their help and their examples. Does nothing with them.
 
 pub(crate) mod bring;
+pub(crate) mod draft;
 pub(crate) mod know;
 pub(crate) mod look;
 pub(crate) mod setup;
@@ -159,13 +160,15 @@ pub(crate) enum Verb {
     Insight(know::Insight),
     /// Keep commands under a name, and run them
     Script(know::Script),
+    /// Make a plan of a conversation, in several passes
+    Draft(draft::Draft),
     /// Say which commands of this repository may run
     Trust(know::Trust),
     /// Make plans of Markdown documents and of other tools' stores
     Import(bring::Import),
     /// Print a plan as one document
     Export(bring::Export),
-    /// Name, show or try the plans to begin with
+    /// Name, show or try the plans to begin with, and the prompts
     Template(bring::Template),
     /// Print what changes, as it happens
     Watch(setup::Watch),
@@ -177,6 +180,8 @@ pub(crate) enum Verb {
     Completions(setup::Completions),
     /// Write the manual pages into a directory
     Man(setup::Man),
+    /// Tell agents how to use planwatch
+    Instructions(setup::Instructions),
     /// Explain a verb or a topic
     Help(setup::Help),
 }
@@ -247,6 +252,7 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
         "decide" => (&["decide"], know::Decide::augment_args),
         "insight" => (&["insight"], know::Insight::augment_args),
         "script" => (&["script"], know::Script::augment_args),
+        "draft" => (&["draft"], draft::Draft::augment_args),
         "trust" => (&["trust"], know::Trust::augment_args),
         "import" => (&["import"], bring::Import::augment_args),
         "export" => (&["export"], bring::Export::augment_args),
@@ -256,6 +262,7 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
         "sql" => (&["sql"], setup::Sql::augment_args),
         "completions" => (&["completions"], setup::Completions::augment_args),
         "man" => (&["man"], setup::Man::augment_args),
+        "instructions" => (&["instructions"], setup::Instructions::augment_args),
         "help" => (&["help"], setup::Help::augment_args),
         _ => return None,
     };

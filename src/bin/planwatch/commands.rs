@@ -6,6 +6,7 @@ mod check;
 mod claim;
 mod confirm;
 mod doctor;
+mod draft;
 mod edit;
 mod export;
 mod help;
@@ -113,6 +114,7 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Decide(args) => know::decide(session, args),
         Verb::Insight(args) => know::insight(session, args),
         Verb::Script(args) => script::run(session, args),
+        Verb::Draft(args) => draft::run(session, &args),
         Verb::Trust(args) => script::trust(session, &args),
         Verb::Watch(args) => watch::run(session, &args),
         Verb::Doctor(args) => doctor::run(session, &args),
@@ -122,6 +124,7 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Sql(args) => sql::run(session, &args),
         Verb::Completions(args) => setup::completions(session, &args),
         Verb::Man(args) => setup::man(session, &args),
+        Verb::Instructions(args) => setup::instructions(session, &args),
         Verb::Help(args) => help::run(session, &args),
     }
 }

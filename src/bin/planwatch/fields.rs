@@ -34,8 +34,32 @@ pub(crate) const EVENT: [&str; 15] = [
     "steps_total",
 ];
 
+/// The fields of what `draft` tells and answers; one object has not all of them.
+pub(crate) const DRAFT: [&str; 20] = [
+    "event",
+    "pass",
+    "passes",
+    "focus",
+    "change",
+    "added",
+    "removed",
+    "diff",
+    "why",
+    "seconds",
+    "state",
+    "plan",
+    "path",
+    "incomplete",
+    "beside",
+    "steps",
+    "prompt",
+    "notes",
+    "command",
+    "checked",
+];
+
 /// Objects of a stream, which need not have every field that was asked for.
-const STREAMED: [&str; 2] = ["event", "ready"];
+const STREAMED: [&str; 4] = ["event", "ready", "draft-event", "draft"];
 
 /// The fields of what `watch --detach` and `--stop` answer.
 pub(crate) const DAEMON: [&str; 6] = ["state", "pid", "release", "since", "plans", "steps"];

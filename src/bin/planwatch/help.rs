@@ -60,9 +60,19 @@ pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 7] = [
         ],
     ),
     ("Know", &[("decide", false), ("insight", false), ("script", false), ("template", false)]),
-    ("Agents", &[("trust", false)]),
+    ("Agents", &[("draft", false), ("trust", false)]),
     ("Serve", &[("watch", false)]),
-    ("Set up", &[("doctor", false), ("sql", false), ("completions", false), ("man", false), ("help", false)]),
+    (
+        "Set up",
+        &[
+            ("doctor", false),
+            ("sql", false),
+            ("completions", false),
+            ("man", false),
+            ("instructions", false),
+            ("help", false),
+        ],
+    ),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,6 +228,38 @@ mod tests {
                 let read = args::command().try_get_matches_from(typed::with_texts_marked(&words));
                 assert!(read.is_ok(), "{line}: {}", read.unwrap_err());
             }
+        }
+    }
+
+    /// The command lines of a Markdown text: in blocks of a shell, and in the text itself.
+    fn command_lines(text: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut is_in_block = false;
+        for line in text.lines() {
+            if line.starts_with("```") {
+                is_in_block = !is_in_block;
+            } else if is_in_block && line.starts_with("planwatch ") {
+                lines.push(line.split("   ").next().unwrap_or_default().to_owned());
+            } else if !is_in_block {
+                let code = line.split('`').skip(1).step_by(2);
+                lines.extend(code.filter(|it| it.starts_with("planwatch ")).map(str::to_owned));
+            }
+        }
+        lines
+    }
+
+    #[test]
+    fn instructions_name_only_what_is_there() {
+        use planwatch::engine::{instructions, prompt};
+        let topics = instructions::topics().map(|it| instructions::instructions(Some(it)).unwrap().text);
+        let prompt = prompt::sample_text("step").unwrap();
+        let lines: Vec<_> = topics.chain([prompt.as_str()]).flat_map(command_lines).collect();
+        assert!(lines.len() > 40, "{lines:#?}");
+        for line in lines {
+            let words = shell_words::split(line.split(" # ").next().unwrap_or_default()).unwrap();
+            let words: Vec<_> = words.into_iter().map(std::ffi::OsString::from).collect();
+            let read = args::command().try_get_matches_from(typed::with_texts_marked(&words));
+            assert!(read.is_ok(), "{line}: {}", read.unwrap_err());
         }
     }
 

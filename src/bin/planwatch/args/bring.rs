@@ -12,15 +12,17 @@ use crate::args::work::DryRun;
   planwatch template list
   planwatch template show bugfix
   planwatch template render feature 'Sign in' --description 'With a password.'
+  planwatch template render step auth:2
 
-The project's own templates are directories in plans/_templates; they come before the built-in ones.")]
+The project's own templates are directories in plans/_templates, its own prompts are files \
+plans/_prompts/NAME.pmt; they come before the built-in ones.")]
 pub(crate) struct Template {
-    /// Name the templates, show one as it is written, or show what `new` would make of it
+    /// Name templates and prompts, show one as it is written, or show what would be made of it
     #[arg(value_name = "WHAT")]
     pub(crate) what: What,
-    /// Template
+    /// Template or prompt
     pub(crate) name: Option<String>,
-    /// Title of the plan, for render
+    /// Title of the plan, for render; of the prompt `step` a step
     pub(crate) title: Option<String>,
     /// Say what the plan is about, for render
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]

@@ -68,6 +68,15 @@ pub(crate) struct Man {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  planwatch instructions
+  planwatch instructions executing")]
+pub(crate) struct Instructions {
+    /// Topic: overview, executing, planning, claims or files
+    pub(crate) topic: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
   planwatch help --all
   planwatch help done
   planwatch help exit-codes")]

@@ -1,4 +1,4 @@
-//! `completions` and `man`: made from the same definition as the command line itself.
+//! `completions` and `man`, made from the same definition as the command line itself; `instructions`.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -7,9 +7,10 @@ use std::path::Path;
 use clap::Command;
 use clap_mangen::Man as Page;
 use clap_mangen::roff::{Roff, roman};
+use planwatch::engine::instructions as texts;
 
 use crate::args;
-use crate::args::setup::{Completions, Man};
+use crate::args::setup::{Completions, Instructions, Man};
 use crate::context::Session;
 use crate::failure::{self, Failure};
 
@@ -17,6 +18,16 @@ pub(crate) fn completions(session: &Session, args: &Completions) -> Result<u8, F
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut args::visible_command(), "planwatch", &mut script);
     session.output.bytes(&script)?;
+    Ok(0)
+}
+
+pub(crate) fn instructions(session: &Session, args: &Instructions) -> Result<u8, Failure> {
+    let found = texts::instructions(args.topic.as_deref())?;
+    if session.output.is_json() {
+        session.output.json("instructions", found.to_json())?;
+    } else {
+        session.output.text(found.text)?;
+    }
     Ok(0)
 }
 

@@ -96,7 +96,7 @@ other machines claims are seen, but keep nobody from claiming too.
 const JSON: &str = "\
 --json prints one object on stdout: {\"schema_version\": 1, \"kind\": \"…\", …}
 --json=id,status keeps those fields, of a list those of its items.
-`watch --json` prints one object a line.
+`watch --json` and `draft --json` print one object a line.
 
   list          plan-list, with a plan step-list
   show          plan, step or graph
@@ -104,6 +104,7 @@ const JSON: &str = "\
   claim         claim: {state, step, why, claim: {id, until}, dry_run, diff}
   status        status
   search        search
+  draft         draft-event for each pass, then draft: {state, plan, pass, …}
   decide        decision-list, with --topics topic-list
   insight       insight-list
   script list   script-list; script show: script; script run: script-run
@@ -111,6 +112,8 @@ const JSON: &str = "\
   check         problem-list
   sql           table
   undo --list   undo-list
+  instructions  instructions
+  template      template-list; template show: template or prompt
   all verbs that write: change: {verb, dry_run, changes, refused, diff}
 
 Errors are one object on stderr: {\"error\": {\"code\", \"message\", \"hint\", \"details\"}}
@@ -127,6 +130,7 @@ What the exit code says:
   5    a person's confirmation or trust is needed
   6    `check` found errors, or a file with an error would have been written
   7    `next`, `claim`: nothing is ready
+  124  a time limit is over
   130  interrupted
 ";
 

@@ -1,0 +1,259 @@
+//! `draft`: passes over requirements, as they happen.
+
+mod signals;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use planwatch::agent::answer::{self, Agent, AnswerCommand, PRESETS, Stopper};
+use planwatch::engine::draft::{self, Aim, DraftReport, DraftRequest, Event, Preview, Source, State};
+use planwatch::plan::time::read_seconds;
+use planwatch::plan::words::nearest;
+
+use crate::args::draft::Draft;
+use crate::commands::add;
+use crate::commands::new::looking;
+use crate::context::Session;
+use crate::failure::Failure;
+use crate::fields;
+use crate::output::{Loudness, Output, escaped, escaped_lines};
+use crate::patience::Patience;
+use crate::screens::{BOLD, DIM, change, count, text};
+use crate::table::paint;
+
+pub(crate) fn run(session: &Session, args: &Draft) -> Result<u8, Failure> {
+    session.output.check_fields(&fields::DRAFT)?;
+    let who = Who::of(args)?;
+    let timeout = timeout(&args.timeout)?;
+    let request = request(session, args, &who)?;
+    if args.is_dry_run {
+        let preview = looking(session, |context| draft::preview(context, &request))?;
+        return show(session, &who, preview.as_ref());
+    }
+    let is_first = session.workspace()?.plans_dir.is_none() && request.aim == Aim::Requirements;
+    if is_first {
+        // No plans directory is made for what cannot begin.
+        looking(session, |context| draft::preview(context, &request))?;
+    }
+    let context = if is_first { session.context_to_make()? } else { session.context()? };
+    let directory = context.here.root.clone();
+    let command = AnswerCommand { words: who.words, directory, timeout };
+    let stopper = Stopper::default();
+    let came = signals::stop_at(stopper.clone());
+    let mut agent = Agent { command, stopper };
+    let (mut told, mut patience) = (Ok(()), None);
+    let report = draft::draft(&context, &request, &mut agent, &mut |event| {
+        drop(patience.take());
+        let now = tell(&session.output, event, args.show_diff);
+        patience = waiting(&session.output, event);
+        if told.is_ok() {
+            told = now;
+        }
+    });
+    drop(patience);
+    if is_first && report.as_ref().map_or(true, |it| it.plan.is_none()) {
+        // What is not empty holds something of somebody's.
+        std::fs::remove_dir(context.plans.root()).ok();
+    }
+    let report = report?;
+    told?;
+    answer(session, &report, args.show_diff)?;
+    Ok(came.exit_code().filter(|_| report.is_incomplete()).unwrap_or(report.exit_code()))
+}
+
+/// Who is asked.
+struct Who {
+    words: Vec<String>,
+    shown: String,
+    checked: Option<&'static str>,
+    limit: usize,
+}
+
+impl Who {
+    fn of(args: &Draft) -> Result<Self, Failure> {
+        if let Some(line) = &args.command {
+            let (words, shown) = (AnswerCommand::of_shell(line), line.clone());
+            return Ok(Self { words, shown, checked: None, limit: answer::CONVERSATION });
+        }
+        let names = || PRESETS.iter().map(|it| it.name);
+        let all = || names().collect::<Vec<_>>().join("|");
+        let Some(name) = &args.agent else {
+            let hint = format!("--agent {}, or --command 'a line for a shell'", all());
+            return Err(Failure::usage("which agent?", hint));
+        };
+        let found = PRESETS.iter().find(|it| it.name == name).ok_or_else(|| {
+            let near = nearest(name, names()).map(|it| format!("did you mean `{it}`?"));
+            let hint =
+                near.unwrap_or_else(|| format!("--agent {}, or --command 'a line for a shell'", all()));
+            Failure::usage(format!("the agent `{name}` cannot be asked for a text"), hint)
+        })?;
+        let words: Vec<_> = found.words.iter().map(|it| (*it).to_owned()).collect();
+        let shown = words.join(" ");
+        Ok(Self { words, shown, checked: Some(found.checked), limit: found.conversation })
+    }
+}
+
+fn timeout(typed: &str) -> Result<Duration, Failure> {
+    let seconds = read_seconds(typed).and_then(|it| u64::try_from(it).ok());
+    let wrong = || Failure::usage(format!("`{typed}` is no span of time"), "write it as 90s, 10m or 1h");
+    seconds.map(Duration::from_secs).ok_or_else(wrong)
+}
+
+fn request(session: &Session, args: &Draft, who: &Who) -> Result<DraftRequest, Failure> {
+    let aim = match (args.go_on, args.steps) {
+        (_, true) => Aim::Steps,
+        (true, _) => Aim::GoOn,
+        _ => Aim::Requirements,
+    };
+    let source = match (aim, &args.from) {
+        (Aim::Steps, _) => None,
+        (_, Some(path)) => Some(source(session, path)?),
+        (Aim::GoOn, None) => source_again(session, args)?,
+        (Aim::Requirements, None) => {
+            let hint = "--from FILE names one, --from - reads standard input";
+            return Err(Failure::usage("which conversation?", hint));
+        }
+    };
+    let (name, by) = (args.name.clone(), args.by.by.clone());
+    Ok(DraftRequest { name, source, aim, passes: args.passes, limit: who.limit, by })
+}
+
+/// A conversation, and the name that it is found by again from the repository's root.
+fn source(session: &Session, path: &Path) -> Result<Source, Failure> {
+    let conversation = add::read(path)?;
+    let workspace = session.workspace()?;
+    let absolute = session.path(path);
+    let root = workspace
+        .repository
+        .clone()
+        .or_else(|| workspace.plans_dir.as_deref().and_then(Path::parent).map(Path::to_path_buf));
+    let root = root.unwrap_or_else(|| session.directory().to_path_buf());
+    let below = absolute.strip_prefix(&root).map_or_else(|_| path.to_path_buf(), Path::to_path_buf);
+    let below: PathBuf = below.components().filter(|it| *it != std::path::Component::CurDir).collect();
+    Ok(Source { conversation, name: below.to_string_lossy().into_owned() })
+}
+
+/// The conversation that a draft was begun with; none if nothing is left to ask.
+fn source_again(session: &Session, args: &Draft) -> Result<Option<Source>, Failure> {
+    let (context, name) = (session.context()?, &args.name);
+    let Some(named) = draft::source(&context, name, args.passes)? else { return Ok(None) };
+    if named.is_empty() || named == "-" {
+        let hint = format!("planwatch draft {name} --continue --from FILE");
+        return Err(Failure::usage("the draft does not remember a file with its conversation", hint));
+    }
+    let conversation = add::read(&context.here.root.join(&named))
+        .map_err(|it| it.with_hint(format!("planwatch draft {name} --continue --from FILE")))?;
+    Ok(Some(Source { conversation, name: named }))
+}
+
+fn show(session: &Session, who: &Who, preview: Option<&Preview>) -> Result<u8, Failure> {
+    let output = &session.output;
+    let Some(preview) = preview else {
+        if output.is_json() {
+            output.json("draft", serde_json::json!({"state": "finished", "passes": []}))?;
+        } else {
+            output.text("the draft is finished; nothing would be asked\n")?;
+        }
+        return Ok(0);
+    };
+    if output.is_json() {
+        let mut report = preview.to_json();
+        report["command"] = who.shown.as_str().into();
+        report["checked"] = who.checked.into();
+        output.json("draft", report)?;
+        return Ok(0);
+    }
+    let checked = who.checked.map(|it| paint(DIM, &format!("           {it}\n"))).unwrap_or_default();
+    let passes: String =
+        preview.passes.iter().map(|(pass, focus)| format!("pass {pass}  {focus}\n")).collect();
+    let said = format!(
+        "would ask: {}\n{checked}would draft: {}\n{passes}\n{}\n{}\n",
+        escaped(&who.shown),
+        escaped(&preview.path),
+        paint(DIM, "==> prompt of the first pass <=="),
+        escaped_lines(preview.prompt.trim_end())
+    );
+    output.text(&said)?;
+    preview.notes.iter().for_each(|it| output.hint(it));
+    Ok(0)
+}
+
+/// A sign of life while an agent thinks.
+fn waiting(output: &Output, event: &Event) -> Option<Patience> {
+    let what = match event {
+        Event::Asking { .. } | Event::Again { .. } => "asking the agent",
+        Event::Waiting { .. } => "waiting for the agent's limit",
+        _ => return None,
+    };
+    (output.loudness > Loudness::Quiet && !output.is_json()).then(|| Patience::with(what))
+}
+
+fn tell(output: &Output, event: &Event, with_diff: bool) -> Result<(), Failure> {
+    if output.is_json() {
+        return output.json("draft-event", event.to_json(with_diff)).map(drop);
+    }
+    match event {
+        Event::Asking { pass, passes, focus } => {
+            output.aside_line(&format!("pass {pass} of at most {passes}: {focus} …"));
+        }
+        Event::Pass { pass, focus, change, added, removed, diff, .. } => {
+            let word = change.word();
+            let stat = match (added, removed) {
+                (0, 0) => word.to_owned(),
+                _ => format!("{word}, +{added} -{removed}"),
+            };
+            let head = paint(BOLD, &format!("pass {pass}"));
+            output.told(&format!("{head}  {focus:<19}  {stat}\n"))?;
+            if with_diff && !diff.is_empty() {
+                output.told(&text::diff(diff))?;
+            }
+        }
+        Event::Again { pass, why } => output.hint(&format!("pass {pass} is asked again: {why}")),
+        Event::Waiting { pass, seconds } => {
+            output.hint(&format!("pass {pass} waits {}: the agent's limit is reached", count_of(*seconds)));
+        }
+        Event::Note { text } => output.hint(text),
+    }
+    Ok(())
+}
+
+fn count_of(seconds: u64) -> String {
+    count(usize::try_from(seconds).unwrap_or(usize::MAX), "second")
+}
+
+fn answer(session: &Session, report: &DraftReport, with_diff: bool) -> Result<(), Failure> {
+    let output = &session.output;
+    if output.is_json() {
+        output.json("draft", report.to_json())?;
+    } else if let Some(plan) = report.plan.as_deref().filter(|_| !report.is_incomplete()) {
+        if let Some(steps) = &report.steps {
+            if with_diff {
+                output.told(&text::diff(&steps.diff))?;
+            }
+            let lines: String = steps.changes.iter().map(|it| change::line("replace", it)).collect();
+            output.told(&text::hanging(&lines, output.width, 4))?;
+        }
+        let path = report.path.as_deref().unwrap_or_default();
+        let path = paint(BOLD, &escaped(path));
+        output.told(&format!("{}: {path}\n", sentence(report)))?;
+        let plan = draft::shell_word(plan);
+        let next = match report.steps {
+            Some(_) => format!("planwatch start {plan}"),
+            None => format!("planwatch draft {plan} --steps"),
+        };
+        output.told(&change::next_line(&next))?;
+    }
+    if let Some(error) = report.error() {
+        output.failure(&Failure::of(&error));
+    }
+    Ok(())
+}
+
+fn sentence(report: &DraftReport) -> String {
+    let passes = format!("{} pass{}", report.pass, if report.pass == 1 { "" } else { "es" });
+    match report.state {
+        State::Converged => format!("converged after {passes}"),
+        State::Oscillates => format!("ended after {passes}, as a text came back"),
+        _ => format!("finished after {passes}"),
+    }
+}

@@ -1,0 +1,152 @@
+//! A conversation as it is given to an agent: all of it, or its last turns if it is too long.
+
+use std::ops::Range;
+
+/// So many turns are kept of a conversation that is too long.
+const TURNS: usize = 10;
+
+/// Who speaks in most records of conversations.
+const SPEAKERS: [&str; 14] = [
+    "user",
+    "human",
+    "you",
+    "me",
+    "assistant",
+    "ai",
+    "agent",
+    "model",
+    "bot",
+    "system",
+    "claude",
+    "codex",
+    "gemini",
+    "chatgpt",
+];
+
+/// What an agent is given of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Conversation {
+    pub(super) text: String,
+    /// What was left out, as a sentence; none if it is all there.
+    pub(super) left_out: Option<String>,
+}
+
+/// Cuts a conversation down to `limit` bytes.
+pub(super) fn fitted(text: &str, limit: usize) -> Conversation {
+    let text = text.trim_start_matches('\u{feff}').trim();
+    if text.len() <= limit {
+        return Conversation { text: text.to_owned(), left_out: None };
+    }
+    let turns = turns(text);
+    let kept = turns.iter().rev().take(TURNS).take_while(|it| text.len() - it.start <= limit);
+    let (mut n, mut start) = (0, text.len());
+    for turn in kept {
+        (n, start) = (n + 1, turn.start);
+    }
+    let said = if n == 0 {
+        start = line_start(text, text.len() - limit);
+        format!("the last {} of its {} bytes are used", text.len() - start, text.len())
+    } else {
+        format!("the last {n} of its {} turns are used", turns.len())
+    };
+    let left_out = Some(format!("the conversation is too long for the agent; {said}"));
+    Conversation { text: text[start..].to_owned(), left_out }
+}
+
+/// The first start of a line at or behind a place; else the first character there.
+fn line_start(text: &str, at: usize) -> usize {
+    let at = (at..=text.len()).find(|it| text.is_char_boundary(*it)).unwrap_or(text.len());
+    let behind = text[at..].find('\n').map(|it| at + it + 1);
+    behind.filter(|it| *it < text.len()).unwrap_or(at)
+}
+
+/// Each turn with the line that names its speaker; what stands before the first one is a turn too.
+fn turns(text: &str) -> Vec<Range<usize>> {
+    let known = |label: &str| SPEAKERS.contains(&label.to_lowercase().as_str());
+    let mut starts = starts(text, &|line, _| label(line).is_some_and(known));
+    if starts.len() < 2 {
+        let labels: Vec<_> = text.lines().filter_map(colon_label).collect();
+        let is_often = |label: &str| labels.iter().filter(|it| **it == label).count() > 1;
+        starts = self::starts(text, &|line, _| colon_label(line).is_some_and(is_often));
+    }
+    if starts.len() < 2 {
+        starts = self::starts(text, &|line, before| !line.trim().is_empty() && before.trim().is_empty());
+    }
+    if starts.first() != Some(&0) {
+        starts.insert(0, 0);
+    }
+    let ends = starts.iter().skip(1).copied().chain([text.len()]);
+    starts.iter().zip(ends).map(|(start, end)| *start..end).collect()
+}
+
+/// Where the lines begin that `is_first` accepts, which is given the line before too.
+fn starts(text: &str, is_first: &dyn Fn(&str, &str) -> bool) -> Vec<usize> {
+    let (mut at, mut before, mut starts) = (0, "", Vec::new());
+    for line in text.split_inclusive('\n') {
+        if is_first(line, before) {
+            starts.push(at);
+        }
+        (at, before) = (at + line.len(), line);
+    }
+    starts
+}
+
+/// The name in `## User`, `**User:**`, `[User]` or `User: …`.
+fn label(line: &str) -> Option<&str> {
+    let is_mark = |c: char| "#*_[]<>`".contains(c) || c.is_whitespace();
+    let is_heading = line.starts_with('#');
+    let bare = line.trim_matches(is_mark);
+    match bare.split_once(':') {
+        Some((name, _)) => Some(name.trim_matches(is_mark)),
+        None => (is_heading || line.starts_with(['*', '['])).then_some(bare),
+    }
+}
+
+/// A short name before a colon: `Anna Berg: …`.
+fn colon_label(line: &str) -> Option<&str> {
+    let (name, _) = line.split_once(':')?;
+    let name = name.trim_matches(|c: char| "#*_ ".contains(c));
+    let is_name = name.starts_with(char::is_uppercase) && name.split(' ').count() <= 3 && name.len() <= 40;
+    is_name.then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_turns(text: &str, n: usize) {
+        assert_eq!(turns(text).len(), n, "{text}");
+    }
+
+    #[test]
+    fn turns_are_told_by_their_speakers() {
+        check_turns("User: a\nb\n\nAssistant: c\n\nUser: d", 3);
+        check_turns("## User\na\n## Assistant\n\n### Why\nb", 2);
+        check_turns("**Human:** a\n**AI:** b", 2);
+        check_turns("A talk\n\nUser: a\nAssistant: b", 3);
+        check_turns("Anna: a\nBerg: b\nAnna: c\nBerg: d\nNote: e", 4);
+        check_turns("one\n\ntwo\nmore\n\n\nthree", 3);
+        check_turns("one line", 1);
+    }
+
+    #[test]
+    fn the_last_ten_turns_are_kept() {
+        let talk: String = (1..=30).map(|n| format!("User: wish {n}\nAssistant: noted {n}\n")).collect();
+        let whole = fitted(&talk, 100_000);
+        assert_eq!((whole.text.as_str(), whole.left_out), (talk.trim(), None));
+        let cut = fitted(&talk, 400);
+        assert!(cut.text.starts_with("User: wish 26\n") && cut.text.ends_with("noted 30"), "{}", cut.text);
+        let said = cut.left_out.unwrap();
+        assert_eq!(said, "the conversation is too long for the agent; the last 10 of its 60 turns are used");
+    }
+
+    #[test]
+    fn fewer_are_kept_if_ten_are_too_long_and_a_part_of_one() {
+        let talk: String = (1..=20).map(|n| format!("User: {n} {}\n", "ä".repeat(40))).collect();
+        let cut = fitted(&talk, 300);
+        assert!(cut.text.len() <= 300 && cut.text.starts_with("User: 18 "), "{}", cut.text);
+        let cut = fitted(&format!("User: {}", "ä".repeat(500)), 101);
+        assert!(cut.text.len() <= 101 && cut.text.chars().all(|it| it == 'ä'), "{}", cut.text);
+    }
+}

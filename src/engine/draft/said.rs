@@ -1,0 +1,178 @@
+//! What an agent's process came to: an answer, or the reason why there is none.
+
+use super::{Asked, End};
+use crate::plan::time::read_seconds;
+
+/// For how long a limit is waited for that does not say when it ends, in seconds.
+const PAUSE: u64 = 60;
+
+/// What to do about what was said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Said {
+    /// A text for people to read, without what was put around it.
+    Text(String),
+    /// The text that it was given is good as it is.
+    Converged,
+    Nothing,
+    TimedOut,
+    /// The agent may ask no more for now; in so many seconds.
+    Limited(u64),
+    /// It would fail again.
+    Failed(String),
+    Interrupted,
+}
+
+/// Judges by the exit code first: a document may well be about rate limits.
+pub(super) fn said(asked: &Asked) -> Said {
+    match &asked.end {
+        End::Interrupted => Said::Interrupted,
+        End::TimedOut => Said::TimedOut,
+        End::TooMuch => Said::Failed("the agent said more than any document holds".to_owned()),
+        End::NotStarted(why) => Said::Failed(format!("the agent could not be started: {why}")),
+        End::Exited(0) => text(&asked.stdout),
+        End::Exited(code) => {
+            let both = format!("{}\n{}", asked.stdout, asked.stderr);
+            match limit(&both) {
+                Some(seconds) => Said::Limited(seconds),
+                None => Said::Failed(format!("the agent ended with exit code {code}{}", last_line(&both))),
+            }
+        }
+    }
+}
+
+/// `: ` and the last line that says anything.
+fn last_line(text: &str) -> String {
+    let last = text.lines().rev().map(str::trim).find(|it| !it.is_empty());
+    last.map(|it| format!(": {}", it.chars().take(200).collect::<String>())).unwrap_or_default()
+}
+
+fn text(stdout: &str) -> Said {
+    let text = unfenced(&stdout.replace("\r\n", "\n").replace('\u{feff}', ""));
+    let first = text.lines().next().unwrap_or_default();
+    let word = first.trim_matches(|c: char| c.is_whitespace() || "*`#:.".contains(c));
+    match word {
+        _ if text.is_empty() => Said::Nothing,
+        "CONVERGED" => Said::Converged,
+        _ if first.starts_with("CONVERGED:") => Said::Converged,
+        _ => Said::Text(text.clone()),
+    }
+}
+
+/// What stands below a first line `CONVERGED`: the document, where there was none before.
+pub(super) fn below_converged(stdout: &str) -> Said {
+    let text = unfenced(&stdout.replace("\r\n", "\n").replace('\u{feff}', ""));
+    self::text(text.split_once('\n').map_or("", |(_, rest)| rest))
+}
+
+/// Takes a code fence away that is around all of it.
+fn unfenced(text: &str) -> String {
+    let text = text.trim();
+    let fence: String = text.chars().take_while(|it| *it == '`').collect();
+    let inner = (fence.len() >= 3).then(|| text.strip_suffix(fence.as_str())).flatten();
+    let inner = inner.and_then(|it| it.split_once('\n')).map(|(_, inner)| inner);
+    // A fence that ends before the last line is one of several, and belongs to the text.
+    let is_whole = |it: &&str| !it.lines().any(|line| line.trim_end() == fence);
+    inner.filter(is_whole).unwrap_or(text).trim().to_owned()
+}
+
+/// Words that agents and their services use for a limit of use.
+const LIMITS: [&str; 8] = [
+    "rate limit",
+    "rate_limit",
+    "ratelimit",
+    "too many requests",
+    "usage limit",
+    "quota",
+    "overloaded",
+    "resource_exhausted",
+];
+
+/// The seconds until a limit ends; none if none is spoken of.
+fn limit(text: &str) -> Option<u64> {
+    let text = text.to_lowercase();
+    let has_code = text.split(|c: char| !c.is_ascii_alphanumeric()).any(|it| it == "429");
+    (has_code || LIMITS.iter().any(|it| text.contains(it))).then(|| pause(&text).unwrap_or(PAUSE).max(1))
+}
+
+/// What stands behind `retry after` and the like.
+fn pause(text: &str) -> Option<u64> {
+    let behind = ["retry-after", "retry after", "retry_after", "try again in", "retry in", "resets in"];
+    let at = behind.iter().find_map(|it| text.find(it).map(|at| at + it.len()))?;
+    let rest = text[at..].trim_start_matches(|c: char| c == ':' || c == '"' || c == '=' || c.is_whitespace());
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+    let number: f64 = rest[..end].trim_end_matches('.').parse().ok()?;
+    let unit: String = rest[end..].trim_start().chars().take_while(|it| it.is_ascii_lowercase()).collect();
+    let factor = match unit.as_str() {
+        "ms" | "milliseconds" => 0.001,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+        "h" | "hour" | "hours" => 3600.0,
+        _ => 1.0,
+    };
+    let whole = format!("{}s", (number * factor).ceil());
+    read_seconds(&whole).and_then(|it| u64::try_from(it).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(code: i32, stdout: &str, stderr: &str, expected: &Said) {
+        let asked = Asked { end: End::Exited(code), stdout: stdout.to_owned(), stderr: stderr.to_owned() };
+        assert_eq!(said(&asked), *expected, "{stdout}{stderr}");
+    }
+
+    fn text(it: &str) -> Said {
+        Said::Text(it.to_owned())
+    }
+
+    #[test]
+    fn an_answer_is_its_text_without_what_is_around_it() {
+        check(0, "## Goal\r\n\r\nx  \n\n", "", &text("## Goal\n\nx"));
+        check(0, "\u{feff}```markdown\n## Goal\n```\n", "", &text("## Goal"));
+        check(0, "```\na\n```\nand\n```\nb\n```", "", &text("```\na\n```\nand\n```\nb\n```"));
+        check(
+            0,
+            "Rate limits: 429 requests, retry after 3",
+            "",
+            &text("Rate limits: 429 requests, retry after 3"),
+        );
+        check(0, " \n\n", "noise", &Said::Nothing);
+        check(0, "```\n```", "", &Said::Nothing);
+    }
+
+    #[test]
+    fn converged_is_the_first_line_alone() {
+        for it in [
+            "CONVERGED",
+            "CONVERGED\n\n## Goal\n",
+            "**CONVERGED**",
+            "CONVERGED: fine as it is",
+            "```\nCONVERGED\n```",
+        ] {
+            check(0, it, "", &Said::Converged);
+        }
+        check(0, "CONVERGED lines are drawn\n", "", &text("CONVERGED lines are drawn"));
+        assert_eq!(below_converged("CONVERGED\n## Goal\n"), text("## Goal"));
+        assert_eq!(below_converged("CONVERGED"), Said::Nothing);
+    }
+
+    #[test]
+    fn a_limit_is_told_from_a_failure_and_says_when_it_ends() {
+        check(1, "", "Error: 429 Too Many Requests", &Said::Limited(60));
+        check(1, "", "rate limit reached, try again in 20s", &Said::Limited(20));
+        check(1, "", "Retry-After: 7\nrate_limit_error", &Said::Limited(7));
+        check(1, "Usage limit. Resets in 2 hours.", "", &Said::Limited(7200));
+        check(1, "", "overloaded; retry after 1.5 minutes", &Said::Limited(90));
+        check(1, "", "rate limit, retry in 250 ms", &Said::Limited(1));
+        let why = "the agent ended with exit code 2: no such model";
+        check(2, "half", "\nno such model\n\n", &Said::Failed(why.to_owned()));
+        check(2, "", "no such model\n", &Said::Failed(why.to_owned()));
+        check(
+            1,
+            "",
+            "1429 tokens",
+            &Said::Failed("the agent ended with exit code 1: 1429 tokens".to_owned()),
+        );
+    }
+}
