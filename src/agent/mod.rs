@@ -3,3 +3,5 @@
 pub mod daemon;
 pub mod editor;
 pub mod shell;
+mod tree;
+pub mod worker;

@@ -34,8 +34,36 @@ pub(crate) const EVENT: [&str; 15] = [
     "steps_total",
 ];
 
+/// The fields of all events of a run together, and of what it comes to; none has all of them.
+pub(crate) const RUN: [&str; 24] = [
+    "event",
+    "step",
+    "title",
+    "attempt",
+    "of",
+    "why",
+    "log",
+    "text",
+    "command",
+    "outcome",
+    "status",
+    "exit_code",
+    "seconds",
+    "cost",
+    "notes",
+    "closed",
+    "total",
+    "plan",
+    "end",
+    "attempts",
+    "next",
+    "prompt",
+    "environment",
+    "untrusted",
+];
+
 /// Objects of a stream, which need not have every field that was asked for.
-const STREAMED: [&str; 2] = ["event", "ready"];
+const STREAMED: [&str; 4] = ["event", "ready", "run-event", "run"];
 
 /// The fields of what `watch --detach` and `--stop` answer.
 pub(crate) const DAEMON: [&str; 6] = ["state", "pid", "release", "since", "plans", "steps"];

@@ -60,7 +60,7 @@ pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 7] = [
         ],
     ),
     ("Know", &[("decide", false), ("insight", false), ("script", false), ("template", false)]),
-    ("Agents", &[("trust", false)]),
+    ("Agents", &[("run", true), ("trust", false)]),
     ("Serve", &[("watch", false)]),
     ("Set up", &[("doctor", false), ("sql", false), ("completions", false), ("man", false), ("help", false)]),
 ];
