@@ -21,6 +21,7 @@ mod races;
 #[path = "../support/random.rs"]
 mod random;
 mod readme;
+mod run;
 mod searching;
 mod support;
 mod tidy;
