@@ -1,6 +1,6 @@
 //! The end of an attempt in the step's file: what is found there, and what is written.
 
-use crate::engine::claim::Begun;
+use crate::engine::claim::{Begun, Task};
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::leases::Leases;
@@ -115,7 +115,12 @@ fn update(context: &Context, begun: &Begun, step: &Step, verdict: &Verdict, fact
         step.attempts.iter().any(is_it)
     };
     match verdict {
-        Verdict::Close => update.attempts.extend((!has("completed")).then(|| attempt("completed", None))),
+        Verdict::Close => {
+            // What only had to be verified has its worker's attempt.
+            let last = step.attempts.last().and_then(|it| it.outcome.as_deref());
+            let is_told = has("completed") || begun.task == Task::Verify && last == Some("completed");
+            update.attempts.extend((!is_told).then(|| attempt("completed", None)));
+        }
         Verdict::Attempt(outcome) => {
             update.attempts.push(attempt(outcome.word(), notes(begun, facts)));
             let is_last = *outcome != Outcome::Interrupted
