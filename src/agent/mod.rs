@@ -2,6 +2,7 @@
 
 pub mod daemon;
 pub mod editor;
+mod left;
 pub mod shell;
 mod tree;
 pub mod worker;

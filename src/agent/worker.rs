@@ -26,7 +26,7 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
 };
 
-use crate::agent::tree;
+use crate::agent::{left, tree};
 use crate::disk::{Process, ProcessState, RealDisk};
 use crate::engine::agents::{AgentCommand, PromptBy};
 use crate::engine::run::{Ended, How, Job, Told, Workers};
@@ -127,11 +127,15 @@ impl Workers for Processes {
         }
     }
 
-    fn end_group(&self, leader: &Process) {
-        if leader.state(&RealDisk) == ProcessState::Running
-            && let Some(group) = i32::try_from(leader.pid).ok().and_then(Pid::from_raw)
-        {
-            end_group(group, GRACE);
+    fn end_left(&self, claim: &str, leader: Option<&Process>) {
+        let group_of = |it: &Process| i32::try_from(it.pid).ok().and_then(Pid::from_raw);
+        let leader = leader.map(|it| (group_of(it), it.state(&RealDisk)));
+        match leader {
+            Some((Some(group), ProcessState::Running)) => end_group(group, GRACE),
+            // The first one is gone, its children may not be; or it was killed before it was noted.
+            Some((group @ Some(_), ProcessState::Gone)) => left::end(claim, group, GRACE),
+            None => left::end(claim, None, GRACE),
+            Some(_) => {}
         }
     }
 
@@ -293,7 +297,7 @@ impl Running {
 }
 
 /// Ends a group whose first process may have been waited for, and returns when it is gone.
-fn end_group(group: Pid, grace: Duration) {
+pub(super) fn end_group(group: Pid, grace: Duration) {
     kill_process_group(group, Signal::TERM).ok();
     let begun = Instant::now();
     let mut is_killed = false;

@@ -86,6 +86,8 @@ mod tests {
         std::fs::create_dir(top.path().join("plans")).unwrap();
         let state = top.path().join("state");
         let plans = PlansDir::open(Arc::new(RealDisk), &top.path().join("plans"), Some(&state)).unwrap();
+        // A run has claimed its step, so the lock has been taken.
+        drop(plans.lock(&mut || {}).unwrap());
         for word in ["a", "b"] {
             plans.run_log(".planwatch/logs/p-1-x.log").unwrap().write_all(word.as_bytes()).unwrap();
         }

@@ -9,7 +9,6 @@ use crate::engine::load;
 use crate::engine::resolve::{self, Target};
 use crate::engine::script;
 use crate::engine::trust::{self, Program, Subject};
-use crate::plan::id::PlanId;
 use crate::plan::model::Step;
 use crate::plan::records::Verify;
 use crate::plan::script as script_file;
@@ -114,16 +113,15 @@ pub fn wanting_trust(context: &Context) -> Result<Vec<Subject>, Error> {
     Ok(steps.filter_map(|it| subject(context, it)).collect())
 }
 
-/// The files of a plan's steps, or of one, for taking trust back.
-pub fn is_file_of(context: &Context, name: &str) -> Result<Box<dyn Fn(&std::path::Path) -> bool>, Error> {
+/// The files of a plan's steps, or of one, absolute: for taking trust back.
+pub fn files_of(context: &Context, name: &str) -> Result<Vec<PathBuf>, Error> {
     let target = resolve::target(context, name)?;
-    let plan: PlanId = target.plan().clone();
-    let plans = load::some(context, &plan)?;
-    let found = plans.get(&plan).ok_or_else(|| load::missing(context, &plan))?;
+    let plan = target.plan();
+    let plans = load::some(context, plan)?;
+    let found = plans.get(plan).ok_or_else(|| load::missing(context, plan))?;
     let steps: Vec<_> = match &target {
         Target::Step(named) => vec![resolve::one_step(context, found, named)?],
         Target::Plan(_) => found.steps.iter().collect(),
     };
-    let paths: Vec<_> = steps.iter().map(|it| context.plans.root().join(&it.path)).collect();
-    Ok(Box::new(move |path| paths.iter().any(|it| it == path)))
+    Ok(steps.iter().map(|it| context.plans.root().join(&it.path)).collect())
 }

@@ -12,6 +12,7 @@ use crate::engine::run::settle::{self, Facts};
 use crate::engine::run::{
     Ended, EndedStep, Event, Job, RunRequest, Surface, Told, Workers, directory, environment,
 };
+use crate::engine::shape::shown_path;
 use crate::engine::{leases, load, prompt, trust, verify};
 use crate::plan::model::Step;
 use crate::plan::words::StepStatus;
@@ -79,7 +80,7 @@ impl Attempt<'_> {
             attempt: begun.step.tries() + 1,
             of: max,
             why: &begun.why,
-            log: &begun.log,
+            log: &shown_path(&context.root_name(), &begun.log),
         });
         let job = Job {
             command: &self.request.agent.command,
@@ -246,7 +247,7 @@ impl Attempt<'_> {
             exit_code: facts.exit_code,
             seconds: at.map_or(0, |at| context.now.seconds_since(at)).max(0),
             cost: facts.cost,
-            log: begun.log.clone(),
+            log: shown_path(&context.root_name(), &begun.log),
             notes,
         };
         Made { verdict, step, told, cost: facts.cost }

@@ -117,7 +117,7 @@ impl Driver<'_> {
             let mut state = self.lock();
             state.active -= 1;
             match made {
-                Ok(made) => self.take(&mut state, &begun, made),
+                Ok(made) => self.take(&mut state, &begun, &made),
                 Err(error) => fail(&mut state, error),
             }
             if let (Some(what), None) = (confirmed, &state.halt) {
@@ -244,8 +244,10 @@ impl Driver<'_> {
     /// Ends what runs that were killed have left behind: their steps are about to be done again.
     fn end_orphans(&self, context: &Context) {
         let dead = Leases::of(context).runs().into_iter().filter(|(_, is_live)| !is_live);
-        let workers = dead.filter_map(|(it, _)| it.run?.worker);
-        workers.for_each(|it| self.workers.end_group(&it));
+        for (record, _) in dead {
+            let worker = record.run.as_ref().and_then(|it| it.worker.as_ref());
+            self.workers.end_left(&record.claim, worker);
+        }
     }
 
     /// Nothing can be begun: others may be at work, or it is over.
@@ -274,7 +276,7 @@ impl Driver<'_> {
     }
 
     /// Counts an attempt, and halts where it says so.
-    fn take(&self, state: &mut Progress, begun: &Begun, made: Made) {
+    fn take(&self, state: &mut Progress, begun: &Begun, made: &Made) {
         let id = &begun.step.id;
         if let Some(cost) = made.cost {
             state.cost = Some(state.cost.unwrap_or(0.0) + cost);
@@ -283,7 +285,7 @@ impl Driver<'_> {
             state.closed.insert(id.clone());
         }
         self.surface.tell(&Event::Ended(&made.told));
-        let why = self.halts(state, begun, &made);
+        let why = self.halts(state, begun, made);
         if let (Some((end, why)), None) = (why, &state.halt) {
             state.halt = Some(Halt { end, why, step: Some(id.clone()) });
         }

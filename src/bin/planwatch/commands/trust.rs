@@ -164,8 +164,8 @@ fn revoke(session: &Session, context: &Context, names: &[String]) -> Result<u8, 
         let agent = agents::wanting_trust(context).into_iter().find(|it| it.name == *name);
         let path = agent.map_or_else(|| script::file_of(context, name), |it| it.path);
         gone.extend(trust::revoke(context, &|it| it == path)?);
-        if let Ok(is_file) = verify::is_file_of(context, name) {
-            gone.extend(trust::revoke(context, &*is_file)?);
+        if let Ok(files) = verify::files_of(context, name) {
+            gone.extend(trust::revoke(context, &|it| files.iter().any(|file| file == it))?);
         }
     }
     if session.output.is_json() {
