@@ -22,6 +22,7 @@ mod races;
 mod random;
 mod readme;
 mod run;
+mod run_story;
 mod searching;
 mod support;
 mod tidy;

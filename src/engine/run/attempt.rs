@@ -112,9 +112,7 @@ impl Attempt<'_> {
     fn answer(&self, ended: &Ended) -> (String, Option<f64>) {
         let text = String::from_utf8_lossy(&ended.output);
         let agent = &self.request.agent;
-        let is_object = |line: &&str| line.trim_start().starts_with('{');
-        let objects = text.lines().rev().filter(is_object);
-        let object = objects.filter_map(|it| serde_json::from_str::<Value>(it).ok()).find(Value::is_object);
+        let object = last_object(&text);
         let cost = agent.cost.as_deref().zip(object.as_ref()).and_then(|(key, it)| it.get(key)?.as_f64());
         let words = agent.answer.zip(object.as_ref()).and_then(|(key, it)| it.get(key)?.as_str());
         let words = words.map_or_else(|| text.clone().into_owned(), str::to_owned);
@@ -254,6 +252,15 @@ impl Attempt<'_> {
     }
 }
 
+/// The last JSON object of a text that begins a line, on one line or over several.
+fn last_object(text: &str) -> Option<Value> {
+    let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1));
+    let starts: Vec<_> = starts.filter(|at| text[*at..].starts_with('{')).collect();
+    let read =
+        |at: &usize| serde_json::Deserializer::from_str(&text[*at..]).into_iter::<Value>().next()?.ok();
+    starts.iter().rev().find_map(read)
+}
+
 fn why_failed(command: &str, how: &How, code: Option<i32>, ended: &Ended) -> String {
     let why = match (how, code) {
         (How::TimedOut | How::Idle, _) => "took too long".to_owned(),
@@ -283,4 +290,23 @@ pub(super) fn plain(text: &str) -> String {
         }
     }
     plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_object_is_the_answer() {
+        let key = |text: &str| last_object(text).and_then(|it| it.get("a").and_then(Value::as_i64));
+        assert_eq!(key("{\"a\": 1}\n{\"a\": 2}\nbye\n"), Some(2));
+        assert_eq!(key("warning\n{\n  \"a\": 3,\n  \"b\": {\n  }\n}\n"), Some(3));
+        assert_eq!(key("{\"a\": 4}\n{ no json\n"), Some(4));
+        assert_eq!((key(""), key("{"), key("  {\"a\": 5}")), (None, None, None));
+    }
+
+    #[test]
+    fn what_moves_a_cursor_is_no_word() {
+        assert_eq!(plain("\u{1b}[1;31mred\u{1b}[0m\u{7} and\tplain\r\n"), "red and\tplain\n");
+    }
 }
