@@ -37,3 +37,37 @@ fn under(claim: &str) -> Vec<Pid> {
     };
     names.filter(has).filter_map(Pid::from_raw).collect()
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "the test starts what is to be ended")]
+
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    use std::process::{Child, Command};
+
+    use super::*;
+
+    fn worker(claim: &str) -> Child {
+        let mut command = Command::new("sleep");
+        command.arg("600").env("PLANWATCH_CLAIM", claim).process_group(0);
+        command.spawn().unwrap()
+    }
+
+    fn group(of: &Child) -> Option<Pid> {
+        Pid::from_raw(i32::try_from(of.id()).unwrap())
+    }
+
+    #[test]
+    fn only_what_works_under_the_claim_is_ended() {
+        let (mut mine, mut also, mut other) = (worker("h0000001"), worker("h0000001"), worker("h0000002"));
+        // Nobody has waited for them, so as zombies they stay in their groups.
+        end("h0000001", group(&mine), Duration::from_millis(1));
+        assert_eq!(mine.wait().unwrap().signal(), Some(15));
+        assert!(also.try_wait().unwrap().is_none());
+        end("h0000001", None, Duration::from_millis(1));
+        assert_eq!(also.wait().unwrap().signal(), Some(15));
+        assert!(other.try_wait().unwrap().is_none());
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+}

@@ -66,8 +66,7 @@ impl RunRequest {
     }
 
     pub(crate) fn timeout(&self) -> Duration {
-        let given = self.timeout.or(self.agent.timeout).unwrap_or(TIMEOUT);
-        self.agent.timeout.map_or(given, |it| if self.timeout.is_none() { it } else { given })
+        self.timeout.or(self.agent.timeout).unwrap_or(TIMEOUT)
     }
 
     pub(crate) fn idle(&self) -> Option<Duration> {

@@ -280,6 +280,16 @@ fn whoever_changes_what_verifies_a_step_halts_the_run() {
 }
 
 #[test]
+fn whoever_completes_by_force_what_wants_to_be_verified_halts_the_run() {
+    let place = place_with(&["verify: ['false']", "depends: [1]"]);
+    trust(&place, "p:1");
+    let force = "env -u PLANWATCH_CLAIM -u PLANWATCH_STEP PLANWATCH_BY=eve planwatch done p:1 --force";
+    let ran = run(&place, force, "");
+    assert_eq!((ran.code, status(&place, "2").as_str()), (1, "pending"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("`p:1` was completed by force"), "{}", ran.stdout);
+}
+
+#[test]
 fn a_save_of_an_older_text_neither_loses_the_step_nor_closes_it_unseen() {
     // The editor had the file open since before the claim.
     let place = place_with(&["verify: ['test -f made']"]);

@@ -35,7 +35,7 @@ pub(crate) const EVENT: [&str; 15] = [
 ];
 
 /// The fields of all events of a run together, and of what it comes to; none has all of them.
-pub(crate) const RUN: [&str; 24] = [
+pub(crate) const RUN: [&str; 31] = [
     "event",
     "step",
     "title",
@@ -60,6 +60,13 @@ pub(crate) const RUN: [&str; 24] = [
     "prompt",
     "environment",
     "untrusted",
+    "verify_only",
+    "directory",
+    "timeout",
+    "idle",
+    "max_attempts",
+    "checked",
+    "verify",
 ];
 
 /// Objects of a stream, which need not have every field that was asked for.

@@ -10,7 +10,7 @@ use crate::engine::confirm::quoted;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::leases::Leases;
-use crate::engine::run::attempt::{Attempt, Made};
+use crate::engine::run::attempt::{Attempt as Making, Made};
 use crate::engine::run::outcome::{Outcome, Verdict};
 use crate::engine::run::{End, Event, RunReport, RunRequest, Surface, Workers};
 use crate::engine::trust;
@@ -18,6 +18,7 @@ use crate::engine::{load, resolve, verify};
 use crate::plan::id::{PlanId, StepId, read_step_id};
 use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::plans::Plans;
+use crate::plan::records::Attempt;
 use crate::plan::rules::{self, Obstacle, State};
 use crate::plan::words::StepStatus;
 
@@ -106,7 +107,7 @@ impl Driver<'_> {
     /// Begins one step after the other; runs in each thread.
     fn work(&self) {
         while let Some(begun) = self.next() {
-            let attempt = Attempt {
+            let attempt = Making {
                 request: self.request,
                 surface: &Limits { driver: self },
                 workers: self.workers,
@@ -303,6 +304,9 @@ impl Driver<'_> {
         let halted = |why: String| Some((End::Halted, why));
         let is_failed = made.step.as_ref().is_some_and(|it| it.status.is(StepStatus::Failed));
         let outcome = match &made.verdict {
+            Verdict::AsItIs(StepStatus::Completed) if was_forced(begun, made) => {
+                return halted(format!("`{id}` was completed by force, and nothing has verified that"));
+            }
             Verdict::Close | Verdict::AsItIs(StepStatus::Completed | StepStatus::Skipped) => return None,
             Verdict::Lost | Verdict::Leave | Verdict::Verify => return None,
             Verdict::Attempt(Outcome::Interrupted) => return None,
@@ -400,6 +404,16 @@ const FULL: &str = "run-limit";
 
 fn full() -> Error {
     Error::Failed { code: FULL, message: "no further step is begun".to_owned(), hint: String::new() }
+}
+
+/// Whether somebody ended the run's claim as completed by force, past the commands that were to verify it.
+fn was_forced(begun: &Begun, made: &Made) -> bool {
+    let Some(step) = made.step.as_ref().filter(|it| !it.verify.is_empty()) else { return false };
+    let is_it = |it: &Attempt| {
+        let is_own = it.more.get("claim").is_some_and(|it| *it == begun.claim);
+        is_own && it.outcome.as_deref() == Some("forced")
+    };
+    step.attempts.iter().any(is_it)
 }
 
 fn fail(state: &mut Progress, error: Error) {
