@@ -12,8 +12,10 @@ use crate::args::work::DryRun;
   planwatch run auth --agent claude --dry-run
 
 Agents: claude, codex, gemini, aider, shell (with --command), and those of your own configuration.
-What a process says counts for nothing: the step's file decides. Exit codes: 0 complete, 1 halted, 5 a person has to
-confirm or to trust, 7 nothing is ready, 130 stopped.")]
+
+What a process says counts for nothing: the step's file decides.
+
+Exit codes: 0 complete, 1 halted, 5 a person has to confirm or to trust, 7 nothing is ready, 130 stopped.")]
 pub(crate) struct Run {
     /// Plan, or program
     pub(crate) plan: String,
