@@ -202,7 +202,7 @@ fn steps_that_a_worker_adds_are_done_in_their_place() {
 
 #[test]
 fn who_says_nothing_or_takes_too_long_is_ended_with_all_its_children() {
-    for limit in ["--idle 1s", "--timeout 1s"] {
+    for limit in ["--idle 3s", "--timeout 3s"] {
         let place = place_with(&[""]);
         let script = "sh -c 'trap \"\" TERM; echo $$ > stubborn; sleep 600 & wait; sleep 600' &\nsleep 600 & echo $! > child\necho $$ > leader\nwait";
         let ran = run(&place, script, &format!("{limit} --max-attempts 1"));
@@ -491,7 +491,7 @@ fn the_limits_of_a_run_end_it() {
         "{ran:?}"
     );
     assert!(ran.stdout.contains("the budget is spent: 1.20 US dollars"), "{}", ran.stdout);
-    let ran = run(&place, "sleep 600", "--max-time 1s");
+    let ran = run(&place, "sleep 600", "--max-time 3s");
     assert_eq!(
         (ran.code, outcomes(&place, "3").last().map(String::as_str)),
         (1, Some("timed out")),
@@ -515,7 +515,7 @@ fn work_of_others_is_left_alone() {
 #[test]
 fn an_agent_of_the_repository_wants_trust_and_the_users_own_wins() {
     let place = place_with(&["", ""]);
-    place.write("planwatch.toml", "[agents.theirs]\ncommand = \"sh ./agent.sh\"\ntimeout = \"1s\"\n[agents.mine]\ncommand = \"touch evil\"\n");
+    place.write("planwatch.toml", "[agents.theirs]\ncommand = \"sh ./agent.sh\"\ntimeout = \"50s\"\n[agents.mine]\ncommand = \"touch evil\"\n");
     agent(&place, "agent.sh", GOOD);
     let run_as = |name: &str, more: &str| {
         let mut words = vec!["run", "p", "--agent", name];
