@@ -3,4 +3,7 @@
 pub mod answer;
 pub mod daemon;
 pub mod editor;
+mod left;
 pub mod shell;
+mod tree;
+pub mod worker;

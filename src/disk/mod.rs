@@ -28,6 +28,7 @@ mod process;
 mod question;
 mod real;
 mod records;
+mod run_files;
 mod runtime;
 mod scan;
 mod sweep;

@@ -8,7 +8,7 @@ use crate::plan::words::{PlanStatus, StepStatus};
 
 /// Since when a ready or in-progress step of an active plan has been left alone, if for longer than `days`.
 pub(crate) fn stale(plans: &Plans, plan: &Plan, step: &Step, now: Time, days: u32) -> Option<Time> {
-    let is_candidate = step.status.is(StepStatus::InProgress) || rules::is_ready(plans, plan, step, now);
+    let is_candidate = step.standing().is(StepStatus::InProgress) || rules::is_ready(plans, plan, step, now);
     if plan.is_archived || !plan.status.is(PlanStatus::Active) || !is_candidate {
         return None;
     }
@@ -19,7 +19,7 @@ pub(crate) fn stale(plans: &Plans, plan: &Plan, step: &Step, now: Time, days: u3
 /// Since when a step is as it is: the one time that every list of `status` tells of it.
 pub(crate) fn since(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Option<Time> {
     let last = || step.last_activity().map(|(at, _)| at);
-    match step.status.known() {
+    match step.standing().known() {
         Some(StepStatus::Pending) => waiting_since(plans, plan, step),
         Some(StepStatus::Completed | StepStatus::Skipped) => step.closed_at(),
         _ if rules::is_lapsed(plans, step, now) => step.claim.as_ref().and_then(|it| it.at),

@@ -3,6 +3,7 @@
 //! What is next is asked before the lock; under it each candidate is decided on anew, on the files, and one that is gone
 //! gives way to the next. The order of the writes is told in `engine::leases`.
 
+mod for_run;
 mod queue;
 mod refusal;
 mod renew;
@@ -30,6 +31,7 @@ use crate::plan::rules::{self, State};
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
 
+pub(crate) use for_run::{Asked, Begun, RunAsk, Task, claim_for_run, task, wanted};
 pub(crate) use refusal::held;
 pub use renew::{RenewRequest, renew};
 
@@ -353,7 +355,7 @@ fn take(
         if !is_failed.get() {
             let (by, process) = (ask.by, ask.process.as_ref());
             let (at, lease) = (ask.context.now, ask.lease);
-            locked.prepare(&NewRecord { step, claim: &ask.id, by, at, lease, process })?;
+            locked.prepare(&NewRecord { step, claim: &ask.id, by, at, lease, process, run: None })?;
         }
         Ok(update)
     };

@@ -1,5 +1,6 @@
 //! `planwatch.toml`: everything in it is optional, and what is wrong in it is reported, not fatal.
 
+use crate::engine::agents::{AgentConfig, Agents, PromptBy};
 use crate::plan::model::Order;
 use crate::plan::problem::{Code, Problem};
 use crate::plan::time;
@@ -24,6 +25,8 @@ pub struct Config {
     pub order: Option<Order>,
     /// Own status words.
     pub words: Words,
+    /// Commands that work on steps, by their names.
+    pub agents: Agents,
 }
 
 /// Days after which a step is stale, if nothing else is said.
@@ -36,10 +39,14 @@ pub const LEASE: i64 = 30 * 60;
 pub const MAX_ATTEMPTS: u32 = 3;
 
 /// The keys that are read here.
-const KEYS: [&str; 7] = ["plans_dir", "by", "lease", "max_attempts", "stale_days", "order", "words"];
+const KEYS: [&str; 8] =
+    ["plans_dir", "by", "lease", "max_attempts", "stale_days", "order", "words", "agents"];
 
 /// Keys that belong to other parts of planwatch.
-const OTHERS: [&str; 4] = ["agents", "http", "commit", "types"];
+const OTHERS: [&str; 3] = ["http", "commit", "types"];
+
+/// The keys of an agent.
+const AGENT_KEYS: [&str; 5] = ["command", "prompt", "timeout", "idle", "cost"];
 
 impl Config {
     pub fn stale_days(&self) -> u32 {
@@ -72,6 +79,7 @@ impl Config {
             stale_days: reader.number("stale_days", "a number of days", "7"),
             order,
             words: reader.words(),
+            agents: reader.agents(),
         };
         reader.problems.sort();
         (config, reader.problems)
@@ -154,6 +162,50 @@ impl Reader<'_> {
             self.report(self.place("lease"), message, "write it as \"30m\"".to_owned());
         }
         lease
+    }
+
+    /// What cannot be read of an agent is told, and its default holds.
+    fn agents(&mut self) -> Agents {
+        let Some(value) = self.table.get("agents") else { return Agents::new() };
+        let Some(table) = value.as_table().cloned() else {
+            let hint = "write a line `[agents.NAME]`".to_owned();
+            self.report(self.place("agents"), "`agents` is not a table".to_owned(), hint);
+            return Agents::new();
+        };
+        table.iter().map(|(name, value)| (name.clone(), self.agent(name, value))).collect()
+    }
+
+    fn agent(&mut self, name: &str, value: &toml::Value) -> AgentConfig {
+        let at = self.place(&format!("agents.{name}"));
+        let Some(table) = value.as_table() else {
+            self.report(at, format!("`agents.{name}` is not a table"), "give it a `command`".to_owned());
+            return AgentConfig::default();
+        };
+        let mut agent = AgentConfig::default();
+        for (key, value) in table {
+            let text = value.as_str();
+            let span = || text.and_then(time::read_seconds);
+            let is_read = match (key.as_str(), text) {
+                ("command", Some(text)) => agent.command.replace(text.to_owned()).is_none(),
+                ("cost", Some(text)) => agent.cost.replace(text.to_owned()).is_none(),
+                ("prompt", Some("stdin")) => agent.prompt.replace(PromptBy::Stdin).is_none(),
+                ("prompt", Some("file")) => agent.prompt.replace(PromptBy::File).is_none(),
+                ("timeout", _) => span().map(|it| agent.timeout.replace(it)).is_some(),
+                ("idle", _) => span().map(|it| agent.idle.replace(it)).is_some(),
+                _ => false,
+            };
+            if is_read {
+                continue;
+            }
+            let (code, hint) = match key.as_str() {
+                "prompt" => (Code::WrongType, "write \"stdin\" or \"file\"".to_owned()),
+                "timeout" | "idle" => (Code::WrongType, "write it as \"30m\"".to_owned()),
+                known if AGENT_KEYS.contains(&known) => (Code::WrongType, "put it in quotes".to_owned()),
+                _ => (Code::UnknownKey, format!("known keys: {}", AGENT_KEYS.join(", "))),
+            };
+            self.report_as(code, at, format!("`{key}` of the agent `{name}` is not understood"), hint);
+        }
+        agent
     }
 
     fn order(&mut self, word: &str) -> Option<Order> {

@@ -56,7 +56,7 @@ fn text(plan: &Plan) -> String {
         writeln!(
             drawn,
             "{} {:>width$}  {}{arrow}",
-            mark(&step.status),
+            mark(&step.standing()),
             step.id.number.to_string(),
             step.title
         )
@@ -118,7 +118,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn class(step: &Step) -> &str {
-    step.status.known().map_or("pending", |it| crate::plan::words::Status::word(it))
+    step.standing().known().map_or("pending", |it| crate::plan::words::Status::word(it))
 }
 
 /// Plain names for all steps that are drawn.

@@ -40,7 +40,7 @@ use crate::plan::plans::Plans;
 use crate::plan::read;
 use crate::plan::time::Time;
 
-pub(crate) use locked::{Locked, NewRecord, Sharing, changed, forget, moved, reopened};
+pub(crate) use locked::{Locked, NewRecord, Sharing, changed, forget, moved, note_worker, reopened};
 
 /// The log of closed steps.
 const CLOSED: &str = "closed";
@@ -57,12 +57,26 @@ pub(crate) struct Record {
     /// How long a renewal holds, in seconds.
     pub(crate) lease: i64,
     pub(crate) process: Option<Process>,
+    /// None: no run made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) run: Option<RunRecord>,
     /// The boot of the machine in which it was made.
     boot: Option<String>,
     /// The step's file, relative to the plans directory.
     file: String,
     #[serde(flatten)]
     place: Place,
+}
+
+/// What a run notes of the claim that it made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RunRecord {
+    /// Relative to the plans directory.
+    pub(crate) log: String,
+    /// What the step changes; none: that is not known.
+    pub(crate) touches: Option<Vec<String>>,
+    /// The first process of the worker's group, once there is one.
+    pub(crate) worker: Option<Process>,
 }
 
 /// Where a claim was made.
@@ -208,7 +222,8 @@ impl<'a> Leases<'a> {
             holding = Holding::Closed { branch: record.place.branch.clone() };
         }
         let (claim, by) = (record.claim.clone(), record.by.clone());
-        claims.add(id, Held { claim, by, at: record.at, lapse, holding });
+        let log = record.run.as_ref().map(|it| it.log.clone());
+        claims.add(id, Held { claim, by, at: record.at, lapse, holding, log });
     }
 
     fn add_closed(
@@ -236,7 +251,7 @@ impl<'a> Leases<'a> {
         if is_there {
             let holding = Holding::Closed { branch };
             let Closed { claim, by, at, .. } = closed;
-            claims.add(id, Held { claim, by, at, lapse: None, holding });
+            claims.add(id, Held { claim, by, at, lapse: None, holding, log: None });
         }
     }
 
@@ -248,7 +263,7 @@ impl<'a> Leases<'a> {
         let is_here = place.worktree == self.place.worktree;
         let holding = if is_here { Holding::Here } else { self.elsewhere(&place) };
         let lapse = self.lapse(until, process.as_ref());
-        claims.add(id, Held { claim, by, at, lapse, holding });
+        claims.add(id, Held { claim, by, at, lapse, holding, log: None });
     }
 
     fn elsewhere(&self, place: &Place) -> Holding {
@@ -294,6 +309,17 @@ impl<'a> Leases<'a> {
         let all = [&self.shared, &self.own].into_iter().flatten().flat_map(Records::all);
         let records = all.filter_map(|(_, bytes)| serde_json::from_slice::<Record>(&bytes).ok());
         records.into_iter().find(|it| it.claim == claim && it.place.plans == self.place.plans)
+    }
+
+    /// The claims that runs have made in this working tree, each with whether its run is there.
+    pub(crate) fn runs(&self) -> Vec<(Record, bool)> {
+        let all = [&self.shared, &self.own].into_iter().flatten().flat_map(Records::all);
+        let named = all.filter(|(name, _)| name != CLOSED && !name.ends_with(".new"));
+        let records = named.filter_map(|(_, bytes)| serde_json::from_slice::<Record>(&bytes).ok());
+        let place = |it: &Place| (it.plans.clone(), it.worktree.clone());
+        let own = records.filter(|it| it.run.is_some() && place(&it.place) == place(&self.place));
+        let is_live = |it: &Record| self.lapse(it.until, it.process.as_ref()).is_none();
+        own.map(|it| (is_live(&it), it)).map(|(is_live, it)| (it, is_live)).collect()
     }
 
     fn has(&self, name: &str) -> bool {

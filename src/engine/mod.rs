@@ -4,6 +4,7 @@
 //! Reading verbs take all plans as they are now; writing verbs look only at the plan that they change.
 
 pub mod add;
+pub mod agents;
 pub mod archive;
 pub mod check;
 pub mod claim;
@@ -30,6 +31,7 @@ pub mod release;
 pub mod remove;
 pub mod renumber;
 pub mod replace;
+pub mod run;
 pub mod script;
 pub mod search;
 pub mod set;
@@ -41,6 +43,7 @@ pub mod template;
 pub mod trust;
 pub mod undo;
 pub mod update;
+pub mod verify;
 pub mod workspace;
 pub mod write;
 

@@ -4,14 +4,13 @@ use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::load;
 use crate::engine::step_file::StepUpdate;
-use crate::plan::change::NewNote;
+use crate::plan::change::{EndedClaim, NewNote};
 use crate::plan::claims::Holding;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::records::{Claim, NoteType};
 use crate::plan::time::Time;
-use crate::plan::words::StepStatus;
 
 /// Who makes an update.
 #[derive(Debug, Clone)]
@@ -50,7 +49,7 @@ pub(crate) enum Owner {
 
 /// Returns the claim in force: one under another status is void.
 fn claim_of(step: &Step) -> Option<&Claim> {
-    step.claim.as_deref().filter(|_| step.status.is(StepStatus::InProgress))
+    step.claim_in_force()
 }
 
 /// Checks the fence and the owner: an id passes only if it is the file's; without one the name has to be the same.
@@ -116,10 +115,12 @@ pub(crate) fn is_owner(step: &Step, who: &Who) -> bool {
     })
 }
 
-/// Returns the claim that an end of work ends, and how many seconds it took.
-pub(crate) fn ended_claim(step: &Step, now: Time) -> Option<(String, Option<i64>)> {
+/// Returns the claim that an end of work ends, how many seconds it took, and the log of its run.
+pub(crate) fn ended_claim(step: &Step, now: Time) -> Option<EndedClaim> {
     let claim = claim_of(step)?;
-    Some((claim.id.clone(), claim.at.map(|at| now.seconds_since(at))))
+    let seconds = claim.at.map(|at| now.seconds_since(at));
+    let log = step.run.as_ref().map(|it| it.log.clone());
+    Some(EndedClaim { id: claim.id.clone(), seconds, log, ..EndedClaim::default() })
 }
 
 /// Keeps a late result as a note, once for each claim, and refuses the update.

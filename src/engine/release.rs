@@ -97,7 +97,7 @@ fn decide(
     if owner == Owner::Late {
         return Ok(owner::late_result(context, step, who, "released", message));
     }
-    let from = step.status.known();
+    let from = step.standing().known();
     if !moves::may_be_released(from) && !who.force {
         let message = format!("`{}` is {}; there is nothing to give back", step.id, step.status.word());
         let hint = format!("`planwatch reopen {}` makes it pending again", step.id);

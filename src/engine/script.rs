@@ -221,7 +221,7 @@ fn resolved(context: &Context, script: Script) -> Resolved {
 }
 
 /// The file in the repository that a command begins with.
-fn program(context: &Context, command: &str, directory: &Path) -> Option<PathBuf> {
+pub(crate) fn program(context: &Context, command: &str, directory: &Path) -> Option<PathBuf> {
     let path = directory.join(script::program_path(command)?);
     let (parent, name) = (path.parent()?, path.file_name()?);
     let parent = context.plans.directory_below(&context.here.root, parent).ok()?;

@@ -65,6 +65,8 @@ pub struct StepShape {
     pub step_number: Value,
     pub title: String,
     pub status: String,
+    /// A run's worker called it completed, and the run died before that was verified.
+    pub unverified: bool,
     pub ready: bool,
     pub depends: Vec<String>,
     /// The steps that it still waits for, and `confirmation` where a person has to say yes.
@@ -161,7 +163,8 @@ impl Shaper<'_> {
             number: step.id.number.to_string(),
             step_number: step.id.number.to_json(),
             title: step.title.clone(),
-            status: step.status.word().to_owned(),
+            status: step.standing().word().to_owned(),
+            unverified: step.is_unverified(),
             ready: rules::is_ready(self.plans, plan, step, self.now),
             depends: step.depends.iter().map(ToString::to_string).collect(),
             waits_for: waits_for(self.plans, plan, step),

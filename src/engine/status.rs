@@ -27,6 +27,7 @@ pub enum Reason {
     Failed,
     Blocked,
     ToConfirm,
+    NotVerified,
     Lapsed,
     Faulty,
     Stale,
@@ -38,6 +39,7 @@ impl Reason {
             Self::Failed => "failed",
             Self::Blocked => "blocked",
             Self::ToConfirm => "to confirm",
+            Self::NotVerified => "not verified",
             Self::Lapsed => "lapsed",
             Self::Faulty => "faulty",
             Self::Stale => "stale",
@@ -133,8 +135,11 @@ pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
     let days = request.days.unwrap_or(context.config.stale_days());
     let active: Vec<_> = plans.live().filter(|it| it.status.is(PlanStatus::Active)).collect();
-    let working =
-        |it: &Step| it.status.is(StepStatus::InProgress) && !rules::is_lapsed(&plans, it, context.now);
+    let working = |it: &Step| {
+        it.standing().is(StepStatus::InProgress)
+            && !it.is_unverified()
+            && !rules::is_lapsed(&plans, it, context.now)
+    };
     let (n_errors, n_warnings) = count_problems(&plans, &beside);
     Ok(StatusReport {
         plans: plans.live().filter(|it| is_open(it)).map(|it| shaper.plan(it)).collect(),
@@ -184,7 +189,8 @@ fn reason(shaper: &Shaper<'_>, plan: &Plan, step: &Step, days: u32) -> Option<(R
     match step.status.known() {
         Some(StepStatus::Failed) => return Some((Reason::Failed, since())),
         Some(StepStatus::Blocked) => return Some((Reason::Blocked, since())),
-        Some(it) if it.is_closed() => return None,
+        _ if step.is_closed() => return None,
+        _ if step.is_unverified() => return Some((Reason::NotVerified, since())),
         _ => {}
     }
     if rules::is_lapsed(shaper.plans, step, shaper.now) {
@@ -213,7 +219,7 @@ fn finished(shaper: &Shaper<'_>, days: u32) -> Vec<Finished> {
     let is_recent = |at: &Time| shaper.now.seconds_since(*at) <= i64::from(days) * 86_400;
     let all = shaper.plans.live().flat_map(|plan| plan.steps.iter().map(move |it| (plan, it)));
     let mut found: Vec<_> = all
-        .filter(|(_, it)| it.status.is(StepStatus::Completed))
+        .filter(|(_, it)| it.standing().is(StepStatus::Completed))
         .filter_map(|(plan, it)| Some((it.closed_at().filter(is_recent)?, plan, it)))
         .collect();
     found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.2.id.cmp(&b.2.id)));

@@ -54,8 +54,7 @@ impl StepUpdate {
         let mut changes = Vec::new();
         changes.extend(self.status.filter(|it| !step.status.is(*it)).map(change::set_status));
         // A claim under any status but `in_progress` is void, and the next write takes it out.
-        let is_void = step.claim.is_some() && !step.status.is(StepStatus::InProgress);
-        changes.extend((self.removes_claim || is_void).then(|| change::remove("claim")));
+        changes.extend((self.removes_claim || step.has_void_claim()).then(|| change::remove("claim")));
         changes.extend(self.keys.iter().cloned());
         changes.extend(self.notes.iter().map(NewNote::change));
         changes.extend(self.attempts.iter().map(NewAttempt::change));
@@ -74,15 +73,19 @@ pub(crate) fn update(
     decide: &dyn Fn(&Plans, &Plan, &Step) -> Result<StepUpdate, Error>,
 ) -> Result<Changed, Error> {
     let done = update_under(context, writing, named, &|plans| Leases::of(context).tell(plans), decide)?;
-    if writing.is_dry_run() {
-        return Ok(done.changed);
+    if !writing.is_dry_run() {
+        note_claim(context, &done);
     }
+    Ok(done.changed)
+}
+
+/// Remembers what an update did to the step's claim.
+pub(crate) fn note_claim(context: &Context, done: &Done) {
     if done.ends_record {
-        leases::forget(context, &named.id);
+        leases::forget(context, &done.after.id);
     } else {
         leases::changed(context, &done.before, &done.after, done.renews);
     }
-    Ok(done.changed)
 }
 
 /// An update that was made.

@@ -121,15 +121,22 @@ fn decide_move(
         Some(error) if !who.force => return Err(error),
         refusal => refusal.is_some() || owner == Owner::Forced,
     };
-    let is_same = step.status.is(verb.target());
+    let is_same = step.status.is(verb.target()) && !step.is_unverified();
     let ends = owner::ended_claim(step, context.now).filter(|_| verb != Verb::Start || is_forced);
     let mut update =
         StepUpdate { status: Some(verb.target()), did: verb.outcome().to_owned(), ..StepUpdate::default() };
     // Who starts a claimed step by force takes it over, and has no claim of their own.
     update.removes_claim = step.claim.is_some() && (verb != Verb::Start || is_forced);
+    // Whether that is true its run has still to see.
+    let is_for_run =
+        verb == Verb::Done && !is_forced && step.run.is_some() && step.claim_in_force().is_some();
+    if is_for_run {
+        update.removes_claim = false;
+    }
     // Only a recorded `reopened` lets workers begin to count anew.
     let is_given_up = verb == Verb::Reopen && step.tries() >= context.config.max_attempts() as usize;
-    let wants_attempt = request.message.is_some() || ends.is_some() || is_forced || is_given_up && !is_same;
+    let is_ended = ends.is_some() && !(is_for_run && is_same);
+    let wants_attempt = request.message.is_some() || is_ended || is_forced || is_given_up && !is_same;
     update.renews = owner::is_owner(step, who);
     if wants_attempt {
         let outcome = if is_forced { "forced" } else { verb.outcome() };
@@ -174,7 +181,9 @@ pub(crate) fn refusal(
     verb: Verb,
 ) -> Option<Error> {
     let id = step.id.to_string();
-    let from = step.status.known();
+    // An end of work that its run has still to look at may be taken back.
+    let under_run = step.claim_in_force().and(Some(StepStatus::InProgress));
+    let from = under_run.or(step.status.known());
     if !moves::is_allowed(from, verb) {
         let message = format!("`{id}` is {}; `{}` does not go from there", step.status.word(), verb.word());
         let hint = match (from, verb) {
@@ -285,7 +294,7 @@ fn decide_attempt(
         let notes = status.map(|it| it.word().to_owned());
         attempts.push(NewAttempt { at, by, outcome: "forced".to_owned(), notes, claim: None });
     }
-    let removes_claim = step.claim.is_some() && (ends_claim || !step.status.is(StepStatus::InProgress));
+    let removes_claim = step.claim.is_some() && (ends_claim || step.has_void_claim());
     Ok(StepUpdate {
         status,
         attempts,

@@ -222,7 +222,7 @@ impl<'a> PlanRows<'a> {
             number.as_str().into(),
             Real(number.parse().unwrap_or_default()),
             step.title.as_str().into(),
-            step.status.word().into(),
+            step.standing().word().into(),
             claim.map(|it| it.id.as_str()).into(),
             claim.and_then(|it| it.by.as_deref()).into(),
             text(&claim_at),

@@ -13,8 +13,34 @@ pub struct NewAttempt {
     pub by: String,
     pub outcome: String,
     pub notes: Option<String>,
-    /// The claim that it ends, and how many seconds that took.
-    pub claim: Option<(String, Option<i64>)>,
+    /// The claim that it ends or belongs to.
+    pub claim: Option<EndedClaim>,
+}
+
+/// What an attempt says of the work that a claim stood for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EndedClaim {
+    pub id: String,
+    /// How long it took.
+    pub seconds: Option<i64>,
+    /// How the process of a run ended, as a shell tells it.
+    pub exit_code: Option<i32>,
+    /// What it did cost in US dollars, as its agent wrote it.
+    pub cost: Option<String>,
+    /// Where the output of a run went, relative to the plans directory.
+    pub log: Option<String>,
+}
+
+impl EndedClaim {
+    fn entries(&self) -> Vec<(String, NewValue)> {
+        let word = |key: &str, word: Option<String>| word.map(|it| (key.to_owned(), NewValue::Word(it)));
+        let mut entries = vec![("claim".to_owned(), NewValue::Text(self.id.clone()))];
+        entries.extend(word("seconds", self.seconds.map(|it| it.max(0).to_string())));
+        entries.extend(word("exit_code", self.exit_code.map(|it| it.to_string())));
+        entries.extend(word("cost", self.cost.clone()));
+        entries.extend(self.log.iter().map(|it| ("log".to_owned(), NewValue::Text(it.clone()))));
+        entries
+    }
 }
 
 impl NewAttempt {
@@ -28,10 +54,7 @@ impl NewAttempt {
         if let Some(notes) = &self.notes {
             item.push(("notes".to_owned(), NewValue::Text(notes.clone())));
         }
-        if let Some((claim, seconds)) = &self.claim {
-            item.push(("claim".to_owned(), NewValue::Text(claim.clone())));
-            item.extend(seconds.map(|it| ("seconds".to_owned(), NewValue::Word(it.max(0).to_string()))));
-        }
+        item.extend(self.claim.iter().flat_map(EndedClaim::entries));
         Change::Append { key: "attempts".to_owned(), item: NewValue::Map(item) }
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use crate::plan::id::StepId;
-use crate::plan::model::Step;
+use crate::plan::model::{Step, StepRun};
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
 
@@ -51,6 +51,8 @@ pub struct Held {
     pub at: Option<Time>,
     pub lapse: Option<Lapse>,
     pub holding: Holding,
+    /// The log of the run that made it; none where no run did.
+    pub log: Option<String>,
 }
 
 /// All claims that are recorded on this machine, by the step that they are for.
@@ -136,7 +138,7 @@ impl Claims {
         if step.is_closed() {
             return None;
         }
-        let own = step.claim.as_ref().filter(|_| step.status.is(StepStatus::InProgress));
+        let own = step.claim.as_ref().filter(|_| step.standing().is(StepStatus::InProgress));
         let is_own = |it: &Held| own.is_some_and(|own| own.id == it.claim);
         self.of(&step.id).iter().find(|it| it.lapse.is_none() && !is_own(it))
     }
@@ -144,6 +146,13 @@ impl Claims {
     /// Returns the claim that a working tree made which has been removed since; only its lease holds it.
     pub fn left_behind(&self, step: &Step) -> Option<&Held> {
         self.holder(step).filter(|it| matches!(it.holding, Holding::Elsewhere { is_gone: true, .. }))
+    }
+
+    /// Returns what is remembered of the run that made the claim in the step's file.
+    pub fn run(&self, step: &Step) -> Option<StepRun> {
+        let claim = step.claim.as_ref()?;
+        let record = self.of(&step.id).iter().find(|it| is_live(it) && it.claim == claim.id)?;
+        Some(StepRun { log: record.log.clone()?, is_live: record.lapse.is_none() })
     }
 
     /// Returns the claim made here that holds a step whose file lost it: by a checkout, an undo or by hand.

@@ -20,6 +20,7 @@ pub mod rules;
 pub mod script;
 pub mod step_number;
 pub mod time;
+pub mod touches;
 pub mod words;
 
 mod fields;

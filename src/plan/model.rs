@@ -115,6 +115,18 @@ pub struct Step {
     #[serde(skip)]
     pub body: String,
     pub problems: Vec<Problem>,
+    /// The run that made the claim in the file, as far as this machine remembers it; told by `Plans::with_claims`.
+    #[serde(skip)]
+    pub run: Option<StepRun>,
+}
+
+/// What this machine remembers of the run that claimed a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepRun {
+    /// Where its output goes, relative to the plans directory.
+    pub log: String,
+    /// The run's process is there, so the step is not closed before it says so.
+    pub is_live: bool,
 }
 
 impl Plan {
@@ -123,7 +135,8 @@ impl Plan {
     /// Nothing that a count, a rule or a time of another step or of the plan is made from: of attempts and notes the
     /// newest time stays, of the content hash that there is a file.
     pub fn lighten(&mut self) {
-        self.steps.iter_mut().filter(|it| it.is_closed()).for_each(Step::lighten);
+        let light = self.steps.iter_mut().filter(|it| Step::may_be_light(&it.status, it.claim.as_deref()));
+        light.for_each(Step::lighten);
     }
 
     /// Returns the steps with this number: more than one are a problem of theirs.
@@ -173,8 +186,48 @@ impl Step {
         (self.metadata, self.custom, self.body) = (Map::new(), Map::new(), String::new());
     }
 
+    /// Whether a step is closed beyond doubt, as its file alone says it: a claim may say otherwise.
+    pub(crate) fn may_be_light(status: &Stated<StepStatus>, claim: Option<&Claim>) -> bool {
+        claim.is_none() && status.known().is_some_and(StepStatus::is_closed)
+    }
+
     pub fn is_closed(&self) -> bool {
-        self.status.known().is_some_and(StepStatus::is_closed)
+        // Nearly every step has no claim, and there are many.
+        let is_said = self.status.known().is_some_and(StepStatus::is_closed);
+        is_said && (self.claim.is_none() || !self.is_under_run() && !self.is_unverified())
+    }
+
+    /// Returns the status that counts: what a run's worker called completed is in progress until the run has looked.
+    ///
+    /// A run that died leaves a step with `verify` commands so, which the file alone shows: it is completed, has a claim
+    /// and something to verify.
+    pub fn standing(&self) -> Stated<StepStatus> {
+        if self.claim.is_some() && (self.is_under_run() || self.is_unverified()) {
+            return Stated::Known(StepStatus::InProgress);
+        }
+        self.status.clone()
+    }
+
+    /// Returns whether its worker has completed it, and the run that lets it work has still to look.
+    fn is_under_run(&self) -> bool {
+        let is_live = self.run.as_ref().is_some_and(|it| it.is_live);
+        is_live && self.claim.is_some() && self.status.is(StepStatus::Completed)
+    }
+
+    /// Returns whether its worker called it completed under a run that died before its commands had verified that.
+    pub fn is_unverified(&self) -> bool {
+        let is_said = self.status.is(StepStatus::Completed) && self.claim.is_some();
+        is_said && !self.verify.is_empty() && !self.is_under_run()
+    }
+
+    /// Returns whether its claim says nothing any more, so that the next write takes the line out.
+    pub fn has_void_claim(&self) -> bool {
+        self.claim.is_some() && self.claim_in_force().is_none() && !self.is_unverified()
+    }
+
+    /// Returns the claim in force: one under a status that ends work is void, unless a live run has still to look.
+    pub fn claim_in_force(&self) -> Option<&Claim> {
+        self.claim.as_deref().filter(|_| self.status.is(StepStatus::InProgress) || self.is_under_run())
     }
 
     /// Returns whether the step has a file of its own.

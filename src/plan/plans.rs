@@ -65,6 +65,10 @@ impl Plans {
     pub fn with_claims(mut self, claims: Claims) -> Self {
         for step in self.plans.iter_mut().filter(|it| !it.is_archived).flat_map(|it| &mut it.steps) {
             step.problems.retain(|it| it.code != Code::TakenBack);
+            step.run = claims.run(step);
+            if step.claim_in_force().is_some() {
+                step.problems.retain(|it| it.code != Code::StaleClaim);
+            }
             let Some(held) = claims.taken_back(step) else { continue };
             let by = held.by.as_deref().unwrap_or("somebody");
             let message =

@@ -131,6 +131,7 @@ fn step_of(
         tasks_total,
         body: String::new(),
         problems: Vec::new(),
+        run: None,
     }
 }
 
@@ -277,7 +278,7 @@ fn report_id(id: &StepId, fields: &mut Fields<'_>) {
 
 fn report_claim(step: &Step, fields: &mut Fields<'_>) {
     let Some(value) = fields.get("claim").filter(|_| step.claim.is_some()) else { return };
-    if !step.status.is(StepStatus::InProgress) {
+    if step.has_void_claim() {
         let message = format!("the claim is void, because the status is `{}`", shorten(step.status.word()));
         fields.report(value, Code::StaleClaim, message, "the next write takes the line out");
         if let Some(it) = fields.problems.last_mut() {

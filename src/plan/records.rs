@@ -72,7 +72,7 @@ impl Attempt {
         match self.outcome.as_deref() {
             Some("expired" | "timed out" | "no outcome reported" | "verify failed") => has("claim"),
             Some("interrupted") => has("claim") && !has("exit_code"),
-            Some("failed") => has("claim") && has("exit_code"),
+            Some("failed") => has("claim") && (has("exit_code") || has("log")),
             _ => false,
         }
     }

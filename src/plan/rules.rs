@@ -43,6 +43,9 @@ impl Obstacle {
     }
 }
 
+/// What a step is called that a dead run's worker called completed.
+pub const NOT_VERIFIED: &str = "completed (not verified)";
+
 /// Returns whether the step's claim lets somebody else take it over.
 pub fn is_lapsed(plans: &Plans, step: &Step, now: Time) -> bool {
     plans.claims().lapse(step, now).is_some()
@@ -51,8 +54,9 @@ pub fn is_lapsed(plans: &Plans, step: &Step, now: Time) -> bool {
 /// Returns what keeps a step from being handed out; nothing: it is ready.
 pub fn obstacles(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Vec<Obstacle> {
     let mut found = Vec::new();
-    match step.status.known() {
+    match step.standing().known() {
         Some(StepStatus::Pending) => {}
+        _ if step.is_unverified() => found.push(Obstacle::Status(NOT_VERIFIED.to_owned())),
         Some(StepStatus::InProgress) if is_lapsed(plans, step, now) => {}
         Some(StepStatus::InProgress) => {
             found.push(Obstacle::Claimed { by: step.claim.as_ref().and_then(|it| it.by.clone()) });
@@ -179,7 +183,7 @@ pub fn progress(plans: &Plans, plan: &Plan, now: Time) -> Progress {
 }
 
 fn own_progress(plans: &Plans, plan: &Plan, now: Time) -> Progress {
-    let count = |status| plan.steps.iter().filter(|it| it.status.is(status)).count();
+    let count = |status| plan.steps.iter().filter(|it| it.standing().is(status)).count();
     Progress {
         total: plan.steps.len(),
         completed: count(StepStatus::Completed),
@@ -271,7 +275,10 @@ fn worked_on(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Option<Strin
         {
             held.by.as_deref()
         }
-        _ if step.status.is(StepStatus::InProgress) => step.claim.as_ref().and_then(|it| it.by.as_deref()),
+        _ if step.is_unverified() => return None,
+        _ if step.standing().is(StepStatus::InProgress) => {
+            step.claim.as_ref().and_then(|it| it.by.as_deref())
+        }
         _ => return None,
     };
     let number = &step.id.number;

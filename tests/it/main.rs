@@ -22,6 +22,8 @@ mod races;
 #[path = "../support/random.rs"]
 mod random;
 mod readme;
+mod run;
+mod run_story;
 mod searching;
 mod support;
 mod tidy;

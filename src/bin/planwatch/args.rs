@@ -4,6 +4,7 @@ pub(crate) mod bring;
 pub(crate) mod draft;
 pub(crate) mod know;
 pub(crate) mod look;
+pub(crate) mod run;
 pub(crate) mod setup;
 pub(crate) mod work;
 pub(crate) mod write;
@@ -160,6 +161,8 @@ pub(crate) enum Verb {
     Insight(know::Insight),
     /// Keep commands under a name, and run them
     Script(know::Script),
+    /// Let an agent work on a plan's steps, one process a step
+    Run(run::Run),
     /// Make a plan of a conversation, in several passes
     Draft(draft::Draft),
     /// Say which commands of this repository may run
@@ -252,6 +255,7 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
         "decide" => (&["decide"], know::Decide::augment_args),
         "insight" => (&["insight"], know::Insight::augment_args),
         "script" => (&["script"], know::Script::augment_args),
+        "run" => (&["run"], run::Run::augment_args),
         "draft" => (&["draft"], draft::Draft::augment_args),
         "trust" => (&["trust"], know::Trust::augment_args),
         "import" => (&["import"], bring::Import::augment_args),

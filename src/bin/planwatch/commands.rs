@@ -16,6 +16,7 @@ mod list;
 mod moves;
 mod new;
 mod next;
+mod run;
 mod script;
 mod search;
 mod set;
@@ -24,6 +25,7 @@ mod show;
 mod sql;
 mod status;
 mod template;
+mod trust;
 mod undo;
 mod watch;
 mod welcome;
@@ -114,8 +116,9 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Decide(args) => know::decide(session, args),
         Verb::Insight(args) => know::insight(session, args),
         Verb::Script(args) => script::run(session, args),
+        Verb::Run(args) => run::run(session, args),
         Verb::Draft(args) => draft::run(session, &args),
-        Verb::Trust(args) => script::trust(session, &args),
+        Verb::Trust(args) => trust::run(session, &args),
         Verb::Watch(args) => watch::run(session, &args),
         Verb::Doctor(args) => doctor::run(session, &args),
         Verb::Import(args) => import::run(session, args),

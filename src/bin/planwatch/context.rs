@@ -6,7 +6,6 @@
 
 mod git_user;
 
-use std::cell::Cell;
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,8 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use etcetera::BaseStrategy;
+use planwatch::disk::Process;
 use planwatch::disk::{Disk, PlansDir, RealDisk, read_file};
-use planwatch::engine::config::CONFIG_FILE;
+use planwatch::engine::agents::Agents;
+use planwatch::engine::config::{CONFIG_FILE, Config};
 use planwatch::engine::context::{Context, Freshness, Here, Neighbours, Notice, Reading, Witness};
 use planwatch::engine::error::Error;
 use planwatch::engine::workspace::{self, Workspace, WorkspaceRequest};
@@ -40,7 +41,7 @@ pub(crate) struct Session {
     reading: Reading,
     disk: Arc<dyn Disk>,
     /// What is said once of the surroundings was said.
-    is_told: Cell<bool>,
+    is_told: AtomicBool,
     /// That there is no index on disk is said once, however many looks go without one.
     is_memory_told: Arc<AtomicBool>,
 }
@@ -70,7 +71,7 @@ impl Session {
             plans,
             reading,
             disk: Arc::new(RealDisk),
-            is_told: Cell::new(false),
+            is_told: AtomicBool::new(false),
             is_memory_told: Arc::default(),
         })
     }
@@ -78,7 +79,7 @@ impl Session {
     /// Finds the plans directory and the configuration; what is wrong in the latter is told once.
     pub(crate) fn workspace(&self) -> Result<Workspace, Failure> {
         let found = self.find()?;
-        if !self.is_told.replace(true) {
+        if !self.is_told.swap(true, Ordering::Relaxed) {
             found.problems.iter().for_each(|it| self.output.warning(it));
             self.tell_surroundings(&found);
         }
@@ -181,6 +182,19 @@ impl Session {
         words
     }
 
+    /// The agents of the user's own configuration, and where that is; what is wrong in it is told.
+    pub(crate) fn own_agents(&self) -> (Agents, String) {
+        let Some(path) = etcetera::choose_base_strategy().ok().map(|it| it.config_dir()) else {
+            return (Agents::new(), String::new());
+        };
+        let path = path.join("planwatch").join(CONFIG_FILE);
+        let shown = path.display().to_string();
+        let Ok(bytes) = read_file(&*self.disk, &path) else { return (Agents::new(), shown) };
+        let (config, problems) = Config::read(&shown, &String::from_utf8_lossy(&bytes));
+        problems.iter().for_each(|it| self.output.warning(it));
+        (config.agents, shown)
+    }
+
     /// For the one who looks again and again: with the configuration as it is then, asking no other process.
     pub(crate) fn look_again(&self, plans: &Path) -> Result<Context, Error> {
         Ok(Context { freshness: Freshness::Unknown, ..self.look(&self.find()?, plans)? })
@@ -262,6 +276,20 @@ pub(crate) fn output_for(everywhere: &Everywhere) -> Output {
         _ => Loudness::Normal,
     };
     output(&Typed { form, colour: everywhere.color.choice() }, loudness)
+}
+
+/// What processes that work on steps find in their environment beside what this one has: `planwatch` itself.
+pub(crate) fn environment_of_processes() -> Vec<(OsString, OsString)> {
+    let own = env::current_exe().ok().and_then(|it| it.parent().map(Path::to_path_buf));
+    let path = env::var_os("PATH").unwrap_or_default();
+    // Behind whatever the user has, for who has none on the path.
+    let all = env::split_paths(&path).chain(own);
+    env::join_paths(all).map(|it| vec![(OsString::from("PATH"), it)]).unwrap_or_default()
+}
+
+/// This process, for claims that hold as long as it runs; none where processes cannot be seen.
+pub(crate) fn own_process() -> Option<Process> {
+    Process::find(&RealDisk, std::process::id())
 }
 
 /// The words that start the user's editor.

@@ -58,8 +58,43 @@ pub(crate) const DRAFT: [&str; 20] = [
     "checked",
 ];
 
+/// The fields of all events of a run together, and of what it comes to; none has all of them.
+pub(crate) const RUN: [&str; 31] = [
+    "event",
+    "step",
+    "title",
+    "attempt",
+    "of",
+    "why",
+    "log",
+    "text",
+    "command",
+    "outcome",
+    "status",
+    "exit_code",
+    "seconds",
+    "cost",
+    "notes",
+    "closed",
+    "total",
+    "plan",
+    "end",
+    "attempts",
+    "next",
+    "prompt",
+    "environment",
+    "untrusted",
+    "verify_only",
+    "directory",
+    "timeout",
+    "idle",
+    "max_attempts",
+    "checked",
+    "verify",
+];
+
 /// Objects of a stream, which need not have every field that was asked for.
-const STREAMED: [&str; 4] = ["event", "ready", "draft-event", "draft"];
+const STREAMED: [&str; 6] = ["event", "ready", "draft-event", "draft", "run-event", "run"];
 
 /// The fields of what `watch --detach` and `--stop` answer.
 pub(crate) const DAEMON: [&str; 6] = ["state", "pid", "release", "since", "plans", "steps"];

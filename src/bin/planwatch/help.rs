@@ -60,7 +60,7 @@ pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 7] = [
         ],
     ),
     ("Know", &[("decide", false), ("insight", false), ("script", false), ("template", false)]),
-    ("Agents", &[("draft", false), ("trust", false)]),
+    ("Agents", &[("run", true), ("draft", false), ("trust", false)]),
     ("Serve", &[("watch", false)]),
     (
         "Set up",

@@ -54,6 +54,9 @@ pub(crate) fn state(step: &StepShape) -> Cell {
     if step.status == "in_progress" && step.lapsed {
         return styled(BUSY, "◐ in_progress (lapsed)").or_short("◐ lapsed");
     }
+    if step.unverified {
+        return styled(BUSY, "◐ completed (not verified)").or_short("◐ not verified");
+    }
     let (word, style) = match step.status.as_str() {
         "pending" if step.ready => ("ready".to_owned(), READY),
         "?" => ("unreadable".to_owned(), BAD),
@@ -64,7 +67,11 @@ pub(crate) fn state(step: &StepShape) -> Cell {
 
 /// As [`state`], where there is little room.
 pub(crate) fn short_state(step: &StepShape) -> Cell {
-    if step.lapsed { styled(BUSY, format!("{} lapsed", mark(&step.status))) } else { state(step) }
+    match step {
+        it if it.lapsed => styled(BUSY, format!("{} lapsed", mark(&it.status))),
+        it if it.unverified => styled(BUSY, format!("{} not verified", mark(&it.status))),
+        it => state(it),
+    }
 }
 
 /// What to type for the step to do: one whose claim lapsed is somebody's until it is taken over.

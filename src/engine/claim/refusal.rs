@@ -34,6 +34,13 @@ pub(super) fn against(
         }
         Obstacle::PlanFaulty => first_error(&plan.problems),
         Obstacle::Faulty { .. } => first_error(&step.problems),
+        Obstacle::Status(word) if step.is_unverified() => {
+            let hint = format!(
+                "`planwatch run {}` verifies it; `planwatch done {id}` believes it, `planwatch reopen {id}` does not",
+                plan.id
+            );
+            Some(conflict(format!("`{id}` is {word}"), hint))
+        }
         Obstacle::Status(word) => {
             let hint = format!("`planwatch reopen {id}` makes it pending again");
             Some(conflict(format!("`{id}` is {word}; `claim` takes pending steps"), hint))

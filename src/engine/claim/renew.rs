@@ -8,7 +8,6 @@ use crate::engine::shape::{Shaper, value};
 use crate::engine::write::Mode;
 use crate::engine::{load, resolve};
 use crate::plan::id::{StepId, read_step_id};
-use crate::plan::words::StepStatus;
 
 #[derive(Debug, Clone, Default)]
 pub struct RenewRequest {
@@ -31,8 +30,7 @@ pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, E
     let (_writing, locked) = begin(context, "renew", request.mode, Sharing::Waived)?;
     let plans = locked.tell(load::around(context, &step, None).map_err(|_| gone())?);
     let (plan, step) = resolve::find_step(&plans, &step).map_err(|_| gone())?;
-    let claim =
-        step.claim.as_ref().filter(|it| it.id == request.claim && step.status.is(StepStatus::InProgress));
+    let claim = step.claim_in_force().filter(|it| it.id == request.claim);
     let claim = claim.ok_or_else(gone)?;
     if plans.claims().overtaken_by(step).is_some() {
         return Err(gone());
@@ -41,7 +39,7 @@ pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, E
     let renewed = locked.renew(&step.id, &claim.id, request.lease);
     if renewed.is_none() && request.mode == Mode::Write {
         let (by, at) = (claim.by.as_deref().unwrap_or(&context.by), context.now);
-        locked.adopt(&NewRecord { step, claim: &claim.id, by, at, lease, process: None })?;
+        locked.adopt(&NewRecord { step, claim: &claim.id, by, at, lease, process: None, run: None })?;
     }
     let root = context.root_name();
     let plans = locked.tell(plans.clone());

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::{CLOSED, Closed, Leases, Record, Unfinished, lines};
+use super::{CLOSED, Closed, Leases, Record, RunRecord, Unfinished, lines};
 use crate::disk::{self, LockedRecords, Process};
 use crate::engine::context::{Context, Notice};
 use crate::engine::error::Error;
@@ -75,6 +75,12 @@ impl<'a> Locked<'a> {
         self.leases.has_record(step)
     }
 
+    /// What other live runs of this working tree are at work on.
+    pub(crate) fn at_work(&self) -> Vec<RunRecord> {
+        let live = self.leases.runs().into_iter().filter(|(_, is_live)| *is_live);
+        live.filter_map(|(it, _)| it.run).collect()
+    }
+
     /// Writes the record of a claim that is about to be made; see the module's first lines.
     pub(crate) fn prepare(&self, new: &NewRecord<'_>) -> Result<(), Error> {
         let Some(records) = &self.records else { return Ok(()) };
@@ -86,6 +92,7 @@ impl<'a> Locked<'a> {
             until: new.at.plus_seconds(new.lease),
             lease: new.lease,
             process: new.process.cloned(),
+            run: new.run.cloned(),
             boot: disk::boot(self.leases.context.plans.disk()),
             file: new.step.path.clone(),
             place: self.leases.place.clone(),
@@ -284,6 +291,18 @@ pub(crate) struct NewRecord<'a> {
     pub(crate) at: Time,
     pub(crate) lease: i64,
     pub(crate) process: Option<&'a Process>,
+    pub(crate) run: Option<&'a RunRecord>,
+}
+
+/// Notes which process works on a run's step, so that whoever finds the run dead can end it.
+pub(crate) fn note_worker(context: &Context, step: &StepId, claim: &str, worker: &Process) {
+    let Ok(locked) = Locked::take(context, Sharing::Waived) else { return };
+    let key = locked.leases.key(step);
+    let found = locked.get(&key).filter(|it| it.claim == claim);
+    if let Some((records, mut record)) = locked.records.as_ref().zip(found) {
+        record.run = record.run.map(|it| RunRecord { worker: Some(worker.clone()), ..it });
+        records.put(&key, &bytes_of(&record)).ok();
+    }
 }
 
 /// Remembers what a change did to a step's claim, if anything is remembered of it.

@@ -4,14 +4,14 @@ use serde_json::{Map, Value};
 
 use super::{Input, Stored, take_text};
 use crate::plan::model::Step;
-use crate::plan::records::{Attempt, Note, NoteType};
+use crate::plan::records::{Attempt, Claim, Note, NoteType};
 use crate::plan::time::Time;
 use crate::plan::words::{Stated, StepStatus};
 
-/// The fields in their order; a forgotten one does not compile. The body is left behind.
+/// The fields in their order; a forgotten one does not compile. The body is left behind, and what only the machine knows of its claim.
 macro_rules! put_all {
     ($step:ident, $out:ident, $($field:ident),*) => {
-        let Step { $($field,)* body: _ } = $step;
+        let Step { $($field,)* body: _, run: _ } = $step;
         $($field.put($out);)*
     };
 }
@@ -57,7 +57,8 @@ impl Stored for Step {
         let etag = if bool::take(from)? { Some(take_text(from)?) } else { None };
         let (modified, title) = (Stored::take(from)?, Stored::take(from)?);
         let status: Stated<StepStatus> = Stored::take(from)?;
-        let is_light = from.is_light && status.known().is_some_and(StepStatus::is_closed);
+        let claim: Option<Box<Claim>> = Stored::take(from)?;
+        let is_light = from.is_light && Self::may_be_light(&status, claim.as_deref());
         let etag = etag.map(|it| if is_light { String::new() } else { it.to_owned() });
         // In the order in which they were put.
         Some(Self {
@@ -67,7 +68,7 @@ impl Stored for Step {
             modified,
             title,
             status,
-            claim: Stored::take(from)?,
+            claim,
             depends: Stored::take(from)?,
             depends_at: Stored::take(from)?,
             phase: Stored::take(from)?,
@@ -90,6 +91,7 @@ impl Stored for Step {
             tasks_total: Stored::take(from)?,
             problems: Stored::take(from)?,
             body: String::new(),
+            run: None,
         })
     }
 }

@@ -159,6 +159,7 @@ fn step() -> impl Strategy<Value = Step> {
             depends_at: Vec::new(),
             body,
             problems,
+            run: None,
         }
     })
 }

@@ -232,6 +232,7 @@ fn step(plan: &str, number: &str, title: &str, status: StepStatus) -> Step {
         depends_at: Vec::new(),
         body: String::new(),
         problems: Vec::new(),
+        run: None,
     }
 }
 

@@ -36,12 +36,13 @@ const KEYS: [&str; 18] = [
 ];
 
 /// What `list --json` says besides; a step keeps what it has of it.
-const SHOWN: [&str; 21] = [
+const SHOWN: [&str; 22] = [
     "id",
     "plan",
     "ready",
     "claim",
     "lapsed",
+    "unverified",
     "result",
     "attempts",
     "tasks_done",

@@ -172,13 +172,14 @@ pub(crate) struct ScriptRemove {
 #[command(after_help = "Examples:
   planwatch trust
   planwatch trust build
+  planwatch trust auth:2
   planwatch trust --list
   planwatch trust --revoke build
 
 What is trusted is remembered outside the repository, for exactly what would run.")]
 pub(crate) struct Trust {
-    /// Scripts to trust; without any, everything that wants trust here is listed
-    #[arg(value_name = "SCRIPT")]
+    /// Scripts, steps or plans whose commands to trust; without any, everything that wants trust here is listed
+    #[arg(value_name = "NAME")]
     pub(crate) scripts: Vec<String>,
     /// Do not ask, if this is the hash of what would run
     #[arg(long, value_name = "HASH", conflicts_with_all = ["list", "revoke"])]
@@ -186,7 +187,7 @@ pub(crate) struct Trust {
     /// List what is trusted on this machine
     #[arg(long, conflicts_with_all = ["scripts", "revoke"])]
     pub(crate) list: bool,
-    /// Trust the scripts no more; without a name, none of this repository
+    /// Trust them no more; without a name, nothing of this repository
     #[arg(long)]
     pub(crate) revoke: bool,
 }

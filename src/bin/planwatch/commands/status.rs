@@ -117,7 +117,7 @@ fn attention(it: &Attention, now: Time) -> Vec<Cell> {
     let style = match it.reason {
         Reason::Failed | Reason::Faulty => BAD,
         Reason::Blocked => STUCK,
-        Reason::ToConfirm | Reason::Lapsed => BUSY,
+        Reason::ToConfirm | Reason::NotVerified | Reason::Lapsed => BUSY,
         Reason::Stale => PLAIN,
     };
     let state = styled(style, format!("{} {}", mark(&it.step.status), it.reason.word()));

@@ -6,7 +6,7 @@ use planwatch::plan::time::Time;
 
 use crate::output::escaped;
 use crate::screens::text::{fitted, hanging};
-use crate::screens::{BAD, BOLD, DIM, GOOD, ago, own_title, to_type, typed};
+use crate::screens::{BAD, BOLD, BUSY, DIM, GOOD, ago, own_title, to_type, typed};
 use crate::table::{Cell, Table, Yields, cell, column, paint, styled};
 
 const NONE: &str = "There are no scripts.\n";
@@ -89,7 +89,29 @@ pub(crate) fn subject(subject: &Subject) -> String {
     )
 }
 
-pub(crate) fn wanting(found: &[Resolved], width: Option<usize>) -> String {
+/// Scripts, and what else runs only with trust, each with whether it has that.
+pub(crate) fn wanting(found: &[Resolved], others: &[(&Subject, bool)], width: Option<usize>) -> String {
+    if others.is_empty() {
+        return wanting_scripts(found, width);
+    }
+    let mut table = Table::new([
+        column("trust", Yields::Whole),
+        column("of", Yields::Name),
+        column("command", Yields::Text),
+    ]);
+    for (it, is_trusted) in others {
+        let trust = if *is_trusted { styled(GOOD, "trusted") } else { styled(BUSY, "not trusted") };
+        table.row([trust, cell(it.name.as_str()), cell(it.command.replace('\n', "; "))]);
+    }
+    let scripts = if found.is_empty() { String::new() } else { wanting_scripts(found, width) + "\n" };
+    let first = others.iter().find(|(_, is_trusted)| !is_trusted);
+    let hint =
+        first.map(|(it, _)| (format!("planwatch trust {}", typed(&it.name)), "to read it and let it run"));
+    let hint = hint.map_or_else(String::new, |it| format!("\n{}", fitted(&to_type(&[it]), width)));
+    format!("{scripts}{}{hint}", table.draw(width))
+}
+
+fn wanting_scripts(found: &[Resolved], width: Option<usize>) -> String {
     if found.is_empty() {
         return fitted(&format!("Nothing here wants trust. {NONE}{}", how_to_add()), width);
     }

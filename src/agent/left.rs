@@ -1,0 +1,73 @@
+//! What a run that was killed has left running, known by the claim in its environment.
+//!
+//! Read from `/proc`, which Linux alone has. A run can be killed after it has started a process and before it has noted which;
+//! the process carries the claim from its first moment on.
+
+use std::fs::File;
+use std::io::Read;
+use std::time::Duration;
+
+use rustix::process::{Pid, getpgid, getpgrp};
+
+use super::worker::end_group;
+
+/// No environment that is read is larger.
+const LIMIT: u64 = 4 << 20;
+
+/// Ends the groups of all processes that work under a claim, or of them only `group`; never this process's own.
+pub(super) fn end(claim: &str, group: Option<Pid>, grace: Duration) {
+    let own = getpgrp();
+    let mut groups: Vec<_> = under(claim).into_iter().filter_map(|it| getpgid(Some(it)).ok()).collect();
+    groups.retain(|it| *it != own && group.is_none_or(|group| group == *it));
+    groups.sort_by_key(|it| it.as_raw_nonzero());
+    groups.dedup();
+    groups.into_iter().for_each(|it| end_group(it, grace));
+}
+
+/// The processes of this user that have the claim in their environment.
+fn under(claim: &str) -> Vec<Pid> {
+    let entry = format!("PLANWATCH_CLAIM={claim}");
+    let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let names = all.flatten().filter_map(|it| it.file_name().to_str()?.parse::<i32>().ok());
+    let has = |pid: &i32| {
+        let mut environment = Vec::new();
+        let file = File::open(format!("/proc/{pid}/environ"));
+        let read = file.and_then(|it| it.take(LIMIT).read_to_end(&mut environment));
+        read.is_ok() && environment.split(|it| *it == 0).any(|it| it == entry.as_bytes())
+    };
+    names.filter(has).filter_map(Pid::from_raw).collect()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "the test starts what is to be ended")]
+
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    use std::process::{Child, Command};
+
+    use super::*;
+
+    fn worker(claim: &str) -> Child {
+        let mut command = Command::new("sleep");
+        command.arg("600").env("PLANWATCH_CLAIM", claim).process_group(0);
+        command.spawn().expect("sleep starts")
+    }
+
+    fn group(of: &Child) -> Option<Pid> {
+        i32::try_from(of.id()).ok().and_then(Pid::from_raw)
+    }
+
+    #[test]
+    fn only_what_works_under_the_claim_is_ended() {
+        let (mut mine, mut also, mut other) = (worker("h0000001"), worker("h0000001"), worker("h0000002"));
+        // Nobody has waited for them, so as zombies they stay in their groups.
+        end("h0000001", group(&mine), Duration::from_millis(1));
+        assert_eq!(mine.wait().unwrap().signal(), Some(15));
+        assert!(also.try_wait().unwrap().is_none());
+        end("h0000001", None, Duration::from_millis(1));
+        assert_eq!(also.wait().unwrap().signal(), Some(15));
+        assert!(other.try_wait().unwrap().is_none());
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+}

@@ -1,0 +1,86 @@
+//! What tells one state of a git working tree from another, without a part of it.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is the floor that the ban on starting processes points to"
+)]
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::UNIX_EPOCH;
+
+/// More untracked files than these are not looked at one by one.
+const MAX_UNTRACKED: usize = 10_000;
+
+/// Returns a hash of everything that git sees of the tree at `root` but what is in `without`; none where git does not
+/// answer.
+pub(super) fn fingerprint(root: &Path, without: &Path) -> Option<String> {
+    let mut but = b":(exclude,top,literal)".to_vec();
+    let relative = without.strip_prefix(root).ok()?;
+    but.extend(relative.as_os_str().as_bytes());
+    let paths = [OsStr::new("--"), OsStr::new("."), OsStr::from_bytes(&but)];
+    let status = ["status", "--porcelain=v2", "--branch", "-z", "--untracked-files=all"];
+    let status = git(root, &status, &paths)?;
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&status);
+    // Without a commit there is nothing to compare with, and everything is untracked or in the index.
+    let diff = ["diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv"];
+    hasher.update(&git(root, &diff, &paths).unwrap_or_default());
+    let untracked = status.split(|it| *it == 0).filter_map(|it| it.strip_prefix(b"? "));
+    for path in untracked.take(MAX_UNTRACKED) {
+        let Ok(stat) = root.join(OsStr::from_bytes(path)).symlink_metadata() else { continue };
+        let since =
+            stat.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+        hasher.update(path);
+        hasher.update(&stat.len().to_le_bytes());
+        hasher.update(&since.as_nanos().to_le_bytes());
+    }
+    Some(hasher.finalize().to_hex().to_string())
+}
+
+/// What git says, with everything off that would start or write something.
+fn git(root: &Path, words: &[&str], paths: &[&OsStr]) -> Option<Vec<u8>> {
+    let mut git = Command::new("git");
+    git.arg("--no-optional-locks").args(["-c", "core.fsmonitor=false"]).args(words).args(paths);
+    git.current_dir(root).stdin(Stdio::null()).stderr(Stdio::null());
+    let output = git.output().ok()?;
+    output.status.success().then_some(output.stdout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_lies_outside_of_the_plans_counts() {
+        let top = tempfile::tempdir().unwrap();
+        let root = top.path().canonicalize().unwrap();
+        let plans = root.join("plans");
+        std::fs::create_dir(&plans).unwrap();
+        assert_eq!(fingerprint(&root, &plans), None);
+        let run = |words: &[&str]| git(&root, words, &[]).unwrap();
+        run(&["init", "-q"]);
+        let empty = fingerprint(&root, &plans).unwrap();
+        std::fs::write(plans.join("plan.md"), "# A\n").unwrap();
+        assert_eq!(fingerprint(&root, &plans).unwrap(), empty);
+        std::fs::write(root.join("a"), "1").unwrap();
+        let untracked = fingerprint(&root, &plans).unwrap();
+        assert_ne!(untracked, empty);
+        std::fs::write(root.join("a"), "12").unwrap();
+        assert_ne!(fingerprint(&root, &plans).unwrap(), untracked);
+        run(&["add", "a"]);
+        let added = fingerprint(&root, &plans).unwrap();
+        run(&["-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-q", "-m", "a"]);
+        let committed = fingerprint(&root, &plans).unwrap();
+        assert_ne!(added, committed);
+        std::fs::write(root.join("a"), "34").unwrap();
+        let changed = fingerprint(&root, &plans).unwrap();
+        std::fs::write(root.join("a"), "56").unwrap();
+        let other = fingerprint(&root, &plans).unwrap();
+        assert!(changed != committed && other != changed);
+        std::fs::write(root.join("a"), "12").unwrap();
+        assert_eq!(fingerprint(&root, &plans).unwrap(), committed);
+    }
+}

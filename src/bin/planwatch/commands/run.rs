@@ -1,0 +1,123 @@
+//! `run`: what an agent does with a plan, as it happens.
+
+mod screen;
+mod signals;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use planwatch::agent::worker::Processes;
+use planwatch::engine::agents::{self, AgentRequest};
+use planwatch::engine::context::Context;
+use planwatch::engine::error::Error;
+use planwatch::engine::run::{self as engine, Event, Preview, RunReport, RunRequest, Surface};
+use planwatch::engine::trust::Subject;
+use planwatch::engine::write::Mode;
+use planwatch::plan::time;
+
+use crate::args::run::Run;
+use crate::commands::trust::{asked, may_ask};
+use crate::context::{self, Session};
+use crate::failure::Failure;
+use crate::fields;
+use screen::Screen;
+
+pub(crate) fn run(session: &Session, args: Run) -> Result<u8, Failure> {
+    session.output.check_fields(&fields::RUN)?;
+    let mode = args.dry_run.mode();
+    let context = session.context()?;
+    let request = request(session, &context, args)?;
+    if mode == Mode::DryRun {
+        return show(session, &engine::preview(&context, &request)?);
+    }
+    let processes = Processes::default();
+    let came = signals::stop_at(processes.stopper());
+    let plans = context.plans.root().to_path_buf();
+    let screen = Screen::new(&session.output, request.jobs > 1);
+    let surface = Terminal { session, plans: &plans, begun: Instant::now(), screen };
+    let report = engine::run(&request, &surface, &processes)?;
+    surface.screen.finish(&report)?;
+    Ok(code(&report, came.exit_code()))
+}
+
+/// A run that a signal ended says which one, as a shell would.
+fn code(report: &RunReport, signal: Option<u8>) -> u8 {
+    match (report.end, signal) {
+        (engine::End::Interrupted, Some(code)) => code,
+        (end, _) => end.exit_code(),
+    }
+}
+
+fn request(session: &Session, context: &Context, args: Run) -> Result<RunRequest, Failure> {
+    let (own, own_path) = session.own_agents();
+    let asked = AgentRequest { agent: args.agent, command: args.command, own, own_path };
+    let agent = agents::agent(context, &asked)?;
+    if args.budget.is_some() && agent.cost.is_none() {
+        let message = format!("the agent `{}` does not tell what it costs", agent.name);
+        return Err(Failure::usage(message, "--max-steps, --max-time and --max-attempts limit it"));
+    }
+    let at_least_one = |name: &str, given: Option<usize>| match given {
+        Some(0) => Err(Failure::usage(format!("`0` is no value of {name}"), "give a number from 1 on")),
+        given => Ok(given),
+    };
+    let max_attempts = at_least_one("--max-attempts", args.max_attempts.map(|it| it as usize))?;
+    Ok(RunRequest {
+        plan: args.plan,
+        agent,
+        by: args.by,
+        jobs: at_least_one("--jobs", args.jobs)?.unwrap_or(1).min(64),
+        max_steps: at_least_one("--max-steps", args.max_steps)?,
+        max_attempts: max_attempts.and_then(|it| u32::try_from(it).ok()),
+        timeout: span("--timeout", args.timeout)?,
+        idle: span("--idle", args.idle)?,
+        max_time: span("--max-time", args.max_time)?,
+        budget: args.budget,
+        trust_hashes: args.trust_hash,
+        environment: context::environment_of_processes(),
+        process: context::own_process(),
+    })
+}
+
+fn span(option: &str, given: Option<String>) -> Result<Option<Duration>, Failure> {
+    let read = |text: &String| time::read_seconds(text).and_then(|it| u64::try_from(it).ok());
+    let wrong = |text: &str| {
+        Failure::usage(format!("`{text}` is no value of {option}"), "as in 90s, 30m, 2h or 1d, at most 366d")
+    };
+    let seconds = given.map(|it| read(&it).ok_or_else(|| wrong(&it))).transpose()?;
+    Ok(seconds.map(Duration::from_secs))
+}
+
+/// The run's view of this process.
+struct Terminal<'a> {
+    session: &'a Session,
+    plans: &'a Path,
+    begun: Instant,
+    screen: Screen<'a>,
+}
+
+impl Surface for Terminal<'_> {
+    fn context(&self) -> Result<Context, Error> {
+        self.session.look_again(self.plans)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn tell(&self, event: &Event<'_>) {
+        self.screen.tell(event);
+    }
+
+    fn may_trust(&self, subject: &Subject) -> bool {
+        may_ask(self.session) && asked(subject, "Trust it?").unwrap_or(false)
+    }
+}
+
+fn show(session: &Session, preview: &Preview) -> Result<u8, Failure> {
+    if session.output.is_json() {
+        session.output.json("run-preview", preview.to_json())?;
+    } else {
+        session.output.text(&screen::preview(preview, session.output.width))?;
+    }
+    Ok(if preview.step.is_some() { 0 } else { 7 })
+}

@@ -1,0 +1,186 @@
+//! `trust`: whether what came with a repository may run here: scripts, what verifies steps, agents.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use planwatch::engine::context::Context;
+use planwatch::engine::error::Error;
+use planwatch::engine::trust::{self, Subject, Trusted};
+use planwatch::engine::{agents, script, verify};
+use serde_json::{Value, json};
+
+use crate::args::know::Trust;
+use crate::context::Session;
+use crate::failure::{self, Failure};
+use crate::output::escaped;
+use crate::screens::{BOLD, scripts};
+use crate::table::paint;
+
+/// Nobody is asked who cannot answer.
+pub(crate) fn may_ask(session: &Session) -> bool {
+    !session.output.is_json() && io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Shows exactly what would run, and waits for a yes.
+pub(crate) fn asked(subject: &Subject, question: &str) -> Result<bool, Failure> {
+    let mut stderr = io::stderr().lock();
+    let mut answer = String::new();
+    let said = write!(stderr, "{}{question} [y/N] ", scripts::subject(subject)).and_then(|()| stderr.flush());
+    said.and_then(|()| io::stdin().lock().read_line(&mut answer)).map_err(|error| {
+        Failure::failed("input", format!("nobody could be asked: {}", failure::system(&error)))
+    })?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+pub(crate) fn run(session: &Session, args: &Trust) -> Result<u8, Failure> {
+    let context = session.context()?;
+    if args.list {
+        return list_trusted(session, &context);
+    }
+    if args.revoke {
+        return revoke(session, &context, &args.scripts);
+    }
+    if args.scripts.is_empty() {
+        if args.trust_hash.is_some() {
+            return Err(Failure::usage(
+                "which script?",
+                "write it as planwatch trust SCRIPT --trust-hash HASH",
+            ));
+        }
+        return wanting(session, &context);
+    }
+    if args.trust_hash.is_some() && args.scripts.len() > 1 {
+        return Err(Failure::usage("one hash is that of one script", "name one script at a time"));
+    }
+    let mut done = Vec::new();
+    for name in &args.scripts {
+        let subjects = subjects(&context, name)?;
+        if args.trust_hash.is_some() && subjects.len() > 1 {
+            let hint = subjects.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(", ");
+            return Err(Failure::usage(
+                "one hash is that of one step",
+                format!("name one step at a time: {hint}"),
+            ));
+        }
+        for subject in &subjects {
+            trust_one(session, &context, subject, args.trust_hash.as_deref())?;
+            done.push(subject_json(subject, true));
+        }
+    }
+    if session.output.is_json() {
+        session.output.json("trust", json!({"trusted": done}))?;
+    }
+    Ok(0)
+}
+
+/// What somebody means: an agent of the repository, a script, or what verifies a step or a plan's steps.
+fn subjects(context: &Context, name: &str) -> Result<Vec<Subject>, Failure> {
+    if name.starts_with("agent:") {
+        let found = agents::wanting_trust(context).into_iter().find(|it| it.name == name);
+        let missing = || Error::NotFound { what: "agent", name: name.to_owned(), nearest: None };
+        return Ok(vec![found.ok_or_else(missing)?]);
+    }
+    match script::show(context, name) {
+        Ok(found) => {
+            script::refuse_faulty(context, &found)?;
+            Ok(vec![found.subject])
+        }
+        Err(not_found) => match verify::named(context, name) {
+            // What is neither is told as what most are.
+            Err(Error::NotFound { .. } | Error::WhichPlan { .. }) => Err(not_found.into()),
+            other => Ok(other?),
+        },
+    }
+}
+
+fn trust_one(
+    session: &Session,
+    context: &Context,
+    subject: &Subject,
+    given: Option<&str>,
+) -> Result<(), Failure> {
+    let name = paint(BOLD, &escaped(&subject.name));
+    if trust::is_trusted(context, subject) && given.is_none() {
+        return tell(session, &format!("{name} is trusted already\n"));
+    }
+    let is_agreed = given.is_some() || (may_ask(session) && asked(subject, "Trust it?")?);
+    if !is_agreed {
+        return Err(trust::refused(subject).into());
+    }
+    trust::trust(context, subject, Some(given.unwrap_or(&subject.hash)))?;
+    tell(session, &format!("trusted {name}: {}\n", escaped(&subject.command)))
+}
+
+fn tell(session: &Session, said: &str) -> Result<(), Failure> {
+    if !session.output.is_json() {
+        session.output.told(said)?;
+    }
+    Ok(())
+}
+
+fn subject_json(subject: &Subject, is_trusted: bool) -> Value {
+    json!({
+        "name": subject.name,
+        "path": subject.path.to_string_lossy(),
+        "command": subject.command,
+        "directory": subject.directory,
+        "hash": subject.hash,
+        "trusted": is_trusted,
+    })
+}
+
+/// Lists everything here that runs only with trust.
+fn wanting(session: &Session, context: &Context) -> Result<u8, Failure> {
+    let found = script::list(context, None)?;
+    let mut others = agents::wanting_trust(context);
+    others.extend(session.patiently(|| verify::wanting_trust(context))?);
+    if session.output.is_json() {
+        let scripts = found.iter().map(|it| subject_json(&it.subject, it.is_trusted));
+        let others = others.iter().map(|it| subject_json(it, trust::is_trusted(context, it)));
+        session.output.json("trust-list", json!({"items": scripts.chain(others).collect::<Vec<_>>()}))?;
+    } else {
+        let others: Vec<_> = others.iter().map(|it| (it, trust::is_trusted(context, it))).collect();
+        session.output.text(&scripts::wanting(&found, &others, session.output.width))?;
+    }
+    Ok(0)
+}
+
+fn list_trusted(session: &Session, context: &Context) -> Result<u8, Failure> {
+    let all = trust::list(context);
+    if session.output.is_json() {
+        let items: Vec<_> = all.iter().map(Trusted::to_json).collect();
+        session.output.json("trusted-list", json!({"trusted": items}))?;
+    } else {
+        session.output.text(&scripts::trusted(&all, context.now, session.output.width))?;
+    }
+    Ok(0)
+}
+
+fn revoke(session: &Session, context: &Context, names: &[String]) -> Result<u8, Failure> {
+    let mut gone = Vec::new();
+    if names.is_empty() {
+        gone = trust::revoke(context, &|path| path.starts_with(&context.here.root))?;
+    }
+    for name in names {
+        let agent = agents::wanting_trust(context).into_iter().find(|it| it.name == *name);
+        let path = agent.map_or_else(|| script::file_of(context, name), |it| it.path);
+        gone.extend(trust::revoke(context, &|it| it == path)?);
+        if let Ok(files) = verify::files_of(context, name) {
+            gone.extend(trust::revoke(context, &|it| files.iter().any(|file| file == it))?);
+        }
+    }
+    if session.output.is_json() {
+        let items: Vec<_> = gone.iter().map(Trusted::to_json).collect();
+        session.output.json("trust", json!({"revoked": items}))?;
+        return Ok(0);
+    }
+    let line = |it: &Trusted| {
+        format!("trusted no more: {} ({})\n", escaped(&it.command), escaped(&it.path.to_string_lossy()))
+    };
+    let said = if gone.is_empty() {
+        "Nothing of it was trusted.\n".to_owned()
+    } else {
+        gone.iter().map(line).collect()
+    };
+    session.output.told(&said)?;
+    Ok(0)
+}

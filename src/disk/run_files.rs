@@ -1,0 +1,104 @@
+//! What a run keeps of its processes, in `.planwatch/logs`: what they were told, and what they said.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::calls::FileKind;
+use super::error::DiskError;
+use super::moves::is;
+use super::names::RUNTIME;
+use super::plans_dir::PlansDir;
+
+/// So many files are kept; the oldest go first.
+const KEPT: usize = 2_000;
+
+/// How many more there may be before any goes.
+const SLACK: usize = 200;
+
+impl PlansDir {
+    /// Opens the log of a claim at its end; `relative` is below the plans directory, in `.planwatch/logs`.
+    pub fn run_log(&self, relative: &str) -> Result<File, DiskError> {
+        let path = self.run_file(relative)?;
+        self.open_own(&path, OpenOptions::new().append(true).create(true))
+    }
+
+    /// Writes what a claim's process is told, beside its log; returns where.
+    pub fn run_prompt(&self, log: &str, bytes: &[u8]) -> Result<PathBuf, DiskError> {
+        let name = format!("{}.prompt", log.strip_suffix(".log").unwrap_or(log));
+        let path = self.run_file(&name)?;
+        let mut file = self.open_own(&path, OpenOptions::new().write(true).create(true).truncate(true))?;
+        file.write_all(bytes).map_err(|error| DiskError::writing(&path, error))?;
+        Ok(path)
+    }
+
+    fn open_own(&self, path: &Path, how: &mut OpenOptions) -> Result<File, DiskError> {
+        let nofollow = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
+        let opened = how.mode(0o600).custom_flags(nofollow).open(path);
+        opened.map_err(|error| DiskError::writing(path, error))
+    }
+
+    /// The path of a file in `.planwatch/logs`, whose directory is there then.
+    fn run_file(&self, relative: &str) -> Result<PathBuf, DiskError> {
+        let path = self.root.join(relative);
+        let is_inside = path.parent() == Some(&self.root.join(RUNTIME).join("logs"));
+        let Some(dir) = path.parent().filter(|_| is_inside && self.runtime_dir().is_some()) else {
+            return Err(DiskError::BadPath { path });
+        };
+        match self.disk.make_dir(dir, 0o700) {
+            Ok(()) => {}
+            Err(error) if is(&error, Errno::EXIST) => self.sweep_logs(dir).unwrap_or_default(),
+            Err(error) => return Err(DiskError::writing(dir, error)),
+        }
+        Ok(path)
+    }
+
+    /// Takes the oldest files away where there are too many.
+    fn sweep_logs(&self, dir: &Path) -> io::Result<()> {
+        if self.disk.names(dir)?.len() <= KEPT + SLACK {
+            return Ok(());
+        }
+        let files = self.disk.list(dir)?.into_iter().filter_map(|(name, stat)| Some((stat.ok()?, name)));
+        let files = files.filter(|(it, _)| it.kind == FileKind::File);
+        let mut files: Vec<_> = files.map(|(stat, name)| (stat.mtime_ns, name)).collect();
+        files.sort();
+        let surplus = files.len().saturating_sub(KEPT);
+        files.into_iter().take(surplus).for_each(|(_, name)| drop(self.disk.remove(&dir.join(name))));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::disk::RealDisk;
+
+    #[test]
+    fn logs_grow_at_their_end_and_lie_in_one_place() {
+        let top = tempfile::tempdir().unwrap();
+        std::fs::create_dir(top.path().join("plans")).unwrap();
+        let state = top.path().join("state");
+        let plans = PlansDir::open(Arc::new(RealDisk), &top.path().join("plans"), Some(&state)).unwrap();
+        // A run has claimed its step, so the lock has been taken.
+        drop(plans.lock(&mut || {}).unwrap());
+        for word in ["a", "b"] {
+            plans.run_log(".planwatch/logs/p-1-x.log").unwrap().write_all(word.as_bytes()).unwrap();
+        }
+        let mut text = String::new();
+        File::open(plans.root().join(".planwatch/logs/p-1-x.log"))
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
+        assert_eq!(text, "ab");
+        assert!(plans.run_log("p/plan.md").is_err() && plans.run_log(".planwatch/logs/../lock").is_err());
+        let prompt = plans.run_prompt(".planwatch/logs/p-1-x.log", b"do it").unwrap();
+        assert!(prompt.ends_with(".planwatch/logs/p-1-x.prompt"));
+    }
+}
