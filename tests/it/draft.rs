@@ -340,3 +340,14 @@ fn an_answer_that_would_break_the_file_is_refused() {
     assert!(ran.code == 1 && ran.stderr.contains("would make the file faulty"), "{ran:?}");
     assert_eq!((place.text(PLAN), place.text("asked")), (file(1, true, "text"), "4\n".to_owned()));
 }
+
+#[test]
+fn an_agent_of_the_users_own_configuration_is_asked() {
+    let place = Place::new();
+    place.write("talk.md", "User: I want to sign in.\n");
+    let config = "[agents.mine]\ncommand = \"./ask.sh --quietly\"\n\n[agents.filed]\ncommand = \"x {prompt}\"\nprompt = \"file\"\n";
+    place.write("../home/config/planwatch/planwatch.toml", config);
+    let shown = place.run("draft sign-in --from talk.md --agent mine --dry-run --json=command").json();
+    assert_eq!(shown["command"], "./ask.sh --quietly");
+    assert_eq!(place.run("draft sign-in --from talk.md --agent filed --dry-run").code, 2);
+}

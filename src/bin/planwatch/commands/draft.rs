@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use planwatch::agent::answer::{self, Agent, AnswerCommand, PRESETS, Stopper};
+use planwatch::engine::agents::PromptBy;
 use planwatch::engine::draft::{self, Aim, DraftReport, DraftRequest, Event, Preview, Source, State};
 use planwatch::plan::time::read_seconds;
 use planwatch::plan::words::nearest;
@@ -23,7 +24,7 @@ use crate::table::paint;
 
 pub(crate) fn run(session: &Session, args: &Draft) -> Result<u8, Failure> {
     session.output.check_fields(&fields::DRAFT)?;
-    let who = Who::of(args)?;
+    let who = Who::of(session, args)?;
     let timeout = timeout(&args.timeout)?;
     let request = request(session, args, &who)?;
     if args.is_dry_run {
@@ -70,7 +71,7 @@ struct Who {
 }
 
 impl Who {
-    fn of(args: &Draft) -> Result<Self, Failure> {
+    fn of(session: &Session, args: &Draft) -> Result<Self, Failure> {
         if let Some(line) = &args.command {
             let (words, shown) = (AnswerCommand::of_shell(line), line.clone());
             return Ok(Self { words, shown, checked: None, limit: answer::CONVERSATION });
@@ -81,7 +82,13 @@ impl Who {
             let hint = format!("--agent {}, or --command 'a line for a shell'", all());
             return Err(Failure::usage("which agent?", hint));
         };
-        let found = PRESETS.iter().find(|it| it.name == name).ok_or_else(|| {
+        // A preset of this name edits files when it runs a step; asked for a text it does not.
+        let preset = PRESETS.iter().find(|it| it.name == name);
+        if let Some(shown) = preset.is_none().then(|| own_command(session, name)).flatten() {
+            let words = AnswerCommand::of_shell(&shown);
+            return Ok(Self { words, shown, checked: None, limit: answer::CONVERSATION });
+        }
+        let found = preset.ok_or_else(|| {
             let near = nearest(name, names()).map(|it| format!("did you mean `{it}`?"));
             let hint =
                 near.unwrap_or_else(|| format!("--agent {}, or --command 'a line for a shell'", all()));
@@ -91,6 +98,13 @@ impl Who {
         let shown = words.join(" ");
         Ok(Self { words, shown, checked: Some(found.checked), limit: found.conversation })
     }
+}
+
+/// An agent of the user's own configuration that reads its prompt from standard input, as every answering one does.
+fn own_command(session: &Session, name: &str) -> Option<String> {
+    let (own, _) = session.own_agents();
+    let found = own.get(name).filter(|it| it.prompt != Some(PromptBy::File))?;
+    found.command.clone()
 }
 
 fn timeout(typed: &str) -> Result<Duration, Failure> {
