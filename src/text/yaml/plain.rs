@@ -222,8 +222,13 @@ impl Reader<'_> {
     }
 
     fn plain_item(&mut self, from: usize) -> Option<NodeId> {
-        let rest = &self.bytes[from..self.end_of_line(from)];
-        let limit = from + rest.iter().position(|it| matches!(it, b',' | b']'))?;
+        // No further than the item: a line may hold a hundred thousand of them.
+        let rest = &self.bytes[from..];
+        let len = rest.iter().position(|it| matches!(it, b',' | b']' | b'\n'))?;
+        let limit = from + len;
+        if rest[len] == b'\n' {
+            return None;
+        }
         // In brackets more is an indicator, and a comment goes on to the end of the line.
         if self.yaml[from..limit].contains(['[', '{', '}', '#', '?', ':']) {
             return None;
@@ -258,8 +263,8 @@ impl Reader<'_> {
     /// A text in quotes on one line, without escapes.
     fn quoted(&mut self, lead: u32) -> Option<NodeId> {
         let (start, quote) = (self.at, self.bytes[self.at]);
-        let rest = &self.bytes[start + 1..self.end_of_line(start)];
-        let len = rest.iter().position(|it| *it == quote)?;
+        let rest = &self.bytes[start + 1..];
+        let len = rest.iter().position(|it| *it == quote || *it == b'\n').filter(|it| rest[*it] == quote)?;
         let is_double = quote == b'"';
         // Two single quotes are one of the text.
         if (is_double && rest[..len].contains(&b'\\')) || rest.get(len + 1) == Some(&quote) {
