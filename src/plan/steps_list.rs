@@ -74,11 +74,10 @@ pub(crate) fn with_step(
     title: &str,
     depends: &[StepId],
 ) -> Vec<u8> {
-    edited(plan, file, |body, lines| {
-        let is_named = lines.iter().any(|it| it.number == *number);
-        let new = edit::NewLine { plan, number, title, depends };
-        edit::insertion(body, lines, &new).filter(|_| !is_named).into_iter().collect()
-    })
+    let start = front_matter::split(file).body_start();
+    let body = String::from_utf8_lossy(&file[start..]);
+    let is_named = read(plan, &markdown::outline(&body)).iter().any(|it| it.number == *number);
+    if is_named { file.to_vec() } else { with_line(plan, file, number, title, depends) }
 }
 
 /// As [`with_step`], where a line that names the step already says this instead.

@@ -113,7 +113,7 @@ fn item(
         let near = near.map(|it| format!("; did you mean `{it}`?")).unwrap_or_default();
         return Err(wrong(nth, format!("`{key}` is no field of a step{near}")));
     }
-    let text = |keys: [&str; 2]| -> Result<Option<String>, NotSteps> {
+    let text = |keys: &[&str]| -> Result<Option<String>, NotSteps> {
         let Some((key, value)) = keys.iter().find_map(|it| Some((it, object.get(*it)?))) else {
             return Ok(None);
         };
@@ -123,13 +123,13 @@ fn item(
             _ => Err(wrong(nth, format!("`{key}` is no text"))),
         }
     };
-    let title = text(["title", "task"])?.unwrap_or_default();
+    let title = text(&["title", "task"])?.unwrap_or_default();
     let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
     if title.is_empty() {
         return Err(wrong(nth, "it has no title"));
     }
     let mut keys = Vec::new();
-    if let Some(word) = text(["status", "status"])? {
+    if let Some(word) = text(&["status"])? {
         let status: StepStatus =
             words.read(&word).ok_or_else(|| wrong(nth, format!("`{word}` is no status of a step")))?;
         keys.push(set_status(status));
@@ -142,7 +142,7 @@ fn item(
         Some(value) => return Err(wrong(nth, format!("`{value}` is no `confirm`"))),
     }
     for key in ["phase", "type", "assignee", "priority"] {
-        let Some(value) = text([key, key])? else { continue };
+        let Some(value) = text(&[key])? else { continue };
         let is_known = match key {
             "priority" => Priority::read(&value).is_some(),
             _ => true,
@@ -153,7 +153,7 @@ fn item(
         keys.push(Change::Set { key: key.to_owned(), value: NewValue::Text(value) });
     }
     keys.extend(lists(nth, object)?);
-    let body = text(["body", "description"])?.unwrap_or_default().replace("\r\n", "\n");
+    let body = text(&["body", "description"])?.unwrap_or_default().replace("\r\n", "\n");
     Ok(StepItem {
         text: without_heading(&body, &title).trim_matches('\n').to_owned(),
         title,
