@@ -51,6 +51,10 @@ impl Listing {
         }
     }
 
+    pub(super) fn border(&self) -> i64 {
+        self.border
+    }
+
     pub(super) fn keep(&self, connection: &Connection) -> Result<(), IndexError> {
         let bytes =
             [&self.border.to_le_bytes()[..], &[u8::from(self.is_broken)], self.last.as_bytes()].concat();
@@ -71,7 +75,7 @@ pub(super) fn search(
     if query.kind.is_some() || query.scope != Scope::Live || query.limit > MANY {
         return Ok(None);
     }
-    let of = Often { connection, wanted, border: Listing::read(connection)?.border };
+    let of = Often { connection, wanted, border: Listing::read(connection)?.border() };
     let texts = of.matches("search", MANY + 1)?;
     if texts.len() <= MANY {
         return Ok(None);

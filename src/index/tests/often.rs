@@ -1,6 +1,6 @@
 //! Words that stand in very many documents.
 
-use crate::index::often::MANY;
+use crate::index::often::{Listing, MANY};
 use crate::index::search::Document;
 use crate::index::{FullText, Key, Match, Place, Query, Scope, Seen, Texts};
 
@@ -74,6 +74,22 @@ fn of_many_matches_those_with_the_words_in_their_title_go_first() {
     // So many have it in the title that these are as they are listed.
     let found = places(ask(&mut index, "many", 3));
     assert_eq!(found, [0, 2, 4].map(|it| ("plan-0000".to_owned(), Some(it))));
+}
+
+#[test]
+fn what_is_put_in_as_it_is_listed_has_its_first_matches_first() {
+    let border = |batches: Vec<Vec<Texts>>| {
+        let index = filled(batches, &[]);
+        Listing::read(&index.store.connection).expect("it is sound").border()
+    };
+    let live = || (0..N).map(texts).filter(|it| !it.key.is_archived);
+    let n = i64::try_from(live().count() * 11).expect("it is small");
+    assert_eq!(border(vec![live().collect()]), n + 1);
+    // Whatever comes out of its turn stands behind the border, with all that comes later.
+    let (first, rest): (Vec<_>, Vec<_>) = live().partition(|it| it.key.name.as_str() < "plan-0010");
+    let n_first = i64::try_from(first.len() * 11).expect("it is small");
+    let late = Texts { key: Key { is_archived: false, name: "a".to_owned() }, ..texts(3) };
+    assert_eq!(border(vec![first, vec![late], rest]), n_first + 1);
 }
 
 #[test]
