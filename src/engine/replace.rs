@@ -57,7 +57,7 @@ pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeRepo
         writing.batch("replace", made.ops)?;
     }
     if request.mode == Mode::Write {
-        wanted.gone.iter().for_each(|it| leases::forget(context, &it.id));
+        wanted.keep_records();
     }
     let mut report = ChangeReport::new("replace", request.mode);
     report.changes = changes;
@@ -233,6 +233,16 @@ impl<'a> Wanted<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The record of a claim goes along with a step that moves, and goes with one that goes.
+    fn keep_records(&self) {
+        for Gone { id, .. } in &self.gone {
+            match self.plan.find(id).and_then(|it| self.item_of(it)) {
+                Some(item) => leases::moved(self.context, id, &self.id(item), &self.path(item)),
+                None => leases::forget(self.context, id),
+            }
+        }
     }
 
     /// All plans as they are then, and what happened to each step.

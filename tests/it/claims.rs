@@ -390,3 +390,16 @@ fn what_an_undo_opened_again_can_be_claimed_again() {
     repository.run(HERE, "undo").ok();
     assert_eq!(repository.claims(HERE).0, "p:1");
 }
+
+#[test]
+fn a_claim_goes_along_with_a_step_that_a_list_moves() {
+    let place = place_with(3);
+    let (step, claim) = told(&place.run("claim p:3 --json").ok()).expect("it is handed out");
+    assert_eq!(step, "p:3");
+    place.write("list.md", "- Step 3\n- Step 1\n- Step 2\n");
+    assert_eq!(place.run("replace p --file list.md").code, 0);
+    // Its lease is the one that it had: without its record it would hold for a day.
+    assert_eq!(place.run("claim p:0 --by bob").code, 4);
+    assert_eq!(at(&place, LATER, "claim p:0 --by bob --dry-run").code, 0);
+    assert_eq!(place.run(&format!("done p:0 --claim {claim}")).code, 0);
+}
