@@ -402,4 +402,9 @@ fn a_claim_goes_along_with_a_step_that_a_list_moves() {
     assert_eq!(place.run("claim p:0 --by bob").code, 4);
     assert_eq!(at(&place, LATER, "claim p:0 --by bob --dry-run").code, 0);
     assert_eq!(place.run(&format!("done p:0 --claim {claim}")).code, 0);
+    assert_eq!(place.run("claim p:2 --by bob").code, 0);
+    place.write("list.md", "- Step 2\n- Step 1\n");
+    assert_eq!(place.run("replace p --file list.md").code, 4, "it is bob's");
+    assert_eq!(place.run("replace p --file list.md --force").code, 0);
+    assert!(place.text("plans/p/step-0.5.md").contains("notes: moved from 2 to 0.5"));
 }

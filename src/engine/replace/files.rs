@@ -172,6 +172,10 @@ impl Making<'_> {
         changes.extend(self.notes(item, &step.notes));
         let is_renamed = number.is_some() && step.title != *title;
         changes.extend(is_renamed.then(|| set_text("title", title)));
+        if id != step.id {
+            let notes = format!("moved from {} to {}", step.id.number, id.number);
+            changes.extend(self.forced(step, notes)?);
+        }
         let has_id = id != step.id && repoint::has_key(before, "id");
         changes.extend(has_id.then(|| set_text("id", &id.to_string())));
         let mut file = write::edit(&step.path, before, &changes, STEP_KEYS)?;
@@ -254,14 +258,18 @@ impl Making<'_> {
 
     /// The file that is kept says that it was taken away from somebody's work.
     fn marked(&self, step: &Step, before: &[u8]) -> Result<Vec<u8>, Error> {
+        let forced = self.forced(step, "replaced".to_owned())?;
+        write::edit(&step.path, before, forced.as_slice(), STEP_KEYS)
+    }
+
+    /// What force has to leave in the file of a step that somebody else works on.
+    fn forced(&self, step: &Step, notes: String) -> Result<Option<Change>, Error> {
         let Wanted { context, plans, by, .. } = self.wanted;
         let who = Who::of(context, &step.id, *by, None, self.is_forced);
-        if remove::refuse_worked_on(plans, step, &who)? != Owner::Forced {
-            return Ok(before.to_vec());
-        }
-        let (at, outcome, notes) = (context.now, "forced".to_owned(), Some("replaced".to_owned()));
+        let owner = remove::refuse_worked_on(plans, step, &who)?;
+        let (at, outcome, notes) = (context.now, "forced".to_owned(), Some(notes));
         let attempt = NewAttempt { at, by: who.by, outcome, notes, claim: None };
-        write::edit(&step.path, before, &[attempt.change()], STEP_KEYS)
+        Ok((owner == Owner::Forced).then(|| attempt.change()))
     }
 
     fn as_read(&self, plan: &Plan, item: usize, path: &str, bytes: Vec<u8>) -> Step {
