@@ -12,11 +12,12 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 
 use crate::engine::context::Neighbours;
-use crate::index::{Generation, Key};
+use crate::index::Generation;
 use crate::plan::id::PlanId;
 use crate::serve::changes::Event;
+use crate::serve::contexts;
 use crate::serve::place::{self, Homes};
-use crate::serve::wire::{self, Answer, Around, Ask, Status};
+use crate::serve::wire::{self, Answer, Ask, Status};
 
 /// Beyond this a command looks at the files itself.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -56,11 +57,7 @@ pub fn neighbours(root: &Path, homes: &Homes, plan: &PlanId) -> Option<Neighbour
     let Answer::Around { around: Some(around) } = Client::connect(root, homes)?.ask(ask)? else {
         return None;
     };
-    let Around { spellings, odd, waiting } = around;
-    let keys = |of: Vec<(bool, String)>| {
-        of.into_iter().map(|(is_archived, name)| Key { is_archived, name }).collect()
-    };
-    Some(Neighbours { spellings: keys(spellings), odd: keys(odd), waiting: keys(waiting) })
+    Some(contexts::neighbours(around))
 }
 
 impl Client {

@@ -1,6 +1,7 @@
 //! The one thread that decides: what events point to is indexed at once, told when it has settled, and asked about.
 
 mod cookies;
+mod hints;
 mod indexing;
 mod neighbours;
 mod own;
@@ -23,6 +24,7 @@ use crate::plan::id::PlanId;
 use crate::plan::time::Time;
 use crate::serve::door::Asked;
 use crate::serve::eyes::{Eyes, sign};
+use crate::serve::feed::Feed;
 use crate::serve::known::KnownPlan;
 use crate::serve::look::{Look, Sign};
 use crate::serve::place::Homes;
@@ -30,6 +32,7 @@ use crate::serve::watch::{End, Inbox, Listener, Message};
 use crate::serve::wire::{Answer, Ask, Status};
 
 use cookies::Waiting;
+use hints::Hints;
 use neighbours::Around;
 use own::{Deleting, Own};
 use telling::Untold;
@@ -48,6 +51,8 @@ pub(super) struct Daemon<'a> {
     listener: &'a mut dyn Listener,
     sender: Sender<Message>,
     receiver: Receiver<Message>,
+    /// Where changes are told beside the listener.
+    feed: Option<Feed>,
     /// Lock and socket; none where nothing may be kept in `.planwatch`.
     own: Option<Own>,
     /// None where the system has no events at all.
@@ -65,6 +70,7 @@ pub(super) struct Daemon<'a> {
     sure: Option<Generation>,
     dirty: Dirty,
     untold: BTreeMap<PlanId, Untold>,
+    hints: Hints,
     waiting: Vec<Waiting>,
     n_cookies: u64,
     followers: Vec<Asked>,
@@ -129,7 +135,7 @@ impl<'a> Daemon<'a> {
     ) -> Result<Option<Self>, Error> {
         let now = context()?;
         let Ok(own) = Own::take(&now.plans)? else { return Ok(None) };
-        let Inbox { sender, receiver } = inbox;
+        let Inbox { sender, receiver, feed } = inbox;
         let mut own_log = OwnLog::default();
         let mut daemon = Self {
             context,
@@ -137,6 +143,7 @@ impl<'a> Daemon<'a> {
             listener,
             sender,
             receiver,
+            feed,
             own,
             eyes: None,
             identity: now.plans.identity(),
@@ -148,6 +155,7 @@ impl<'a> Daemon<'a> {
             sure: None,
             dirty: Dirty::default(),
             untold: BTreeMap::new(),
+            hints: Hints::default(),
             waiting: Vec::new(),
             n_cookies: 0,
             followers: Vec::new(),
@@ -226,6 +234,7 @@ impl<'a> Daemon<'a> {
             Some(at) => self.receiver.recv_timeout(at.saturating_duration_since(Instant::now())),
         };
         let mut end = self.take_all(first.ok());
+        self.tell_hints();
         if end.is_continue() && self.polling.as_ref().is_some_and(|it| it.next <= Instant::now()) {
             end = self.look_at_everything();
         }
@@ -254,6 +263,7 @@ impl<'a> Daemon<'a> {
             .chain(waiting)
             .chain(self.polling.as_ref().map(|it| it.next))
             .chain(self.dirty.due())
+            .chain(self.hints.due())
             .chain(self.deleting.as_ref().map(Deleting::due))
             .min()
     }
@@ -282,6 +292,7 @@ impl<'a> Daemon<'a> {
                     look.map_or(Flow::Continue(()), |it| self.look(&now, it, sign))?;
                 }
                 self.look_for_blindness();
+                self.tell_hints();
                 Flow::Continue(())
             }
         }
@@ -294,9 +305,13 @@ impl<'a> Daemon<'a> {
                     around.fall_behind(std::slice::from_ref(&name));
                 }
                 self.note(PlanId::new(name.clone()));
+                self.hint(Some(PlanId::new(name.clone())));
                 self.dirty.add(name, sign);
             }
-            Look::Everything => self.dirty.is_everything = true,
+            Look::Everything => {
+                self.hint(None);
+                self.dirty.is_everything = true;
+            }
             Look::Cookie(name) => self.cookie_came(&name),
             Look::Own => self.mend_soon(now),
             Look::Gone => return Flow::Break(End::Gone),

@@ -2,12 +2,14 @@
 
 pub mod changes;
 pub mod client;
+pub mod contexts;
 mod daemon;
 mod door;
 #[cfg(target_os = "linux")]
 mod eyes;
 #[cfg(any(test, not(target_os = "linux")))]
 mod eyes_elsewhere;
+pub mod feed;
 mod known;
 mod look;
 mod place;

@@ -12,6 +12,7 @@ use crate::serve::changes::Event;
 use crate::serve::daemon::Daemon;
 use crate::serve::door::Asked;
 use crate::serve::eyes::Raw;
+use crate::serve::feed::Feed;
 use crate::serve::place::Homes;
 use crate::serve::wire::Status;
 
@@ -64,6 +65,8 @@ pub(super) enum Message {
 pub struct Inbox {
     pub(super) sender: Sender<Message>,
     pub(super) receiver: Receiver<Message>,
+    /// Where changes are told beside the listener.
+    pub(super) feed: Option<Feed>,
 }
 
 /// Ends the watching, from any thread.
@@ -80,11 +83,17 @@ impl Stopper {
 impl Default for Inbox {
     fn default() -> Self {
         let (sender, receiver) = mpsc::channel();
-        Self { sender, receiver }
+        Self { sender, receiver, feed: None }
     }
 }
 
 impl Inbox {
+    /// Also tells a feed.
+    #[must_use]
+    pub fn with_feed(self, feed: Feed) -> Self {
+        Self { feed: Some(feed), ..self }
+    }
+
     pub fn stopper(&self) -> Stopper {
         Stopper(self.sender.clone())
     }

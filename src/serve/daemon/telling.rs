@@ -1,5 +1,6 @@
 //! Tells what changed once it has settled: a save is seen whole, and what looks half-written gets a second look.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Daemon, Flow};
@@ -7,6 +8,7 @@ use crate::engine::error::Error;
 use crate::engine::load;
 use crate::plan::id::PlanId;
 use crate::serve::changes::{Sight, Teller};
+use crate::serve::feed::Told;
 use crate::serve::watch::End;
 use crate::serve::wire::Answer;
 
@@ -76,6 +78,9 @@ impl Daemon<'_> {
                 self.credited.extend(own.iter().filter(|it| it.path.starts_with(id.as_str())).cloned());
             }
             for event in &told.events {
+                if let Some(feed) = &self.feed {
+                    feed.publish(Told::Event(Arc::new(event.clone())));
+                }
                 let json = event.to_json();
                 self.followers.retain(|it| it.reply.try_send(Answer::Event { event: json.clone() }).is_ok());
                 if self.listener.event(event).is_break() {

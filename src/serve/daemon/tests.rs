@@ -11,7 +11,9 @@ use crate::engine::context::{Freshness, Here, Reading};
 use crate::engine::load;
 use crate::index::{Change, Index, Place};
 use crate::serve::changes::Event;
+use crate::serve::contexts::{self, Contexts};
 use crate::serve::eyes::Raw;
+use crate::serve::feed::Told;
 
 /// Far longer than anything takes.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -70,7 +72,8 @@ fn with_rig(test: impl FnOnce(&mut Rig<'_>)) -> Heard {
     let look = || context(&home);
     let mut heard = Heard::default();
     let ((sender, seen), (through, receiver)) = (mpsc::channel(), mpsc::channel());
-    let daemon = Daemon::begin(&look, &homes, Inbox { sender, receiver }, &mut heard).unwrap().unwrap();
+    let daemon =
+        Daemon::begin(&look, &homes, Inbox { sender, receiver, feed: None }, &mut heard).unwrap().unwrap();
     let mut rig = Rig { daemon, home: &home, seen, through };
     // The trial of the start, of which the daemon is to hear.
     rig.let_through_cookie();
@@ -461,5 +464,54 @@ fn what_lies_around_a_plan_follows_the_files() {
         rig.daemon.dirty.is_everything = true;
         rig.check_around("a", &["A", "a", "_archive/a"], &[], &[]);
         rig.check_around("b", &[], &[], &["A"]);
+    });
+}
+
+#[test]
+fn a_feed_is_told_of_a_change_before_it_has_settled_and_after() {
+    with_rig(|rig| {
+        let feed = Feed::beginning(rig.daemon.since);
+        let mut told = feed.subscribe();
+        rig.daemon.feed = Some(feed);
+        rig.write("a/step-1.md", "done");
+        rig.let_through_all();
+        assert!(
+            matches!(told.try_recv(), Ok((_, Told::Changed { plan: Some(plan) })) if plan.as_str() == "a")
+        );
+        rig.settle();
+        let later = std::iter::from_fn(|| told.try_recv().ok());
+        let events: Vec<_> = later.filter(|(_, it)| matches!(it, Told::Event(_))).collect();
+        assert_eq!(events.len(), 2, "the step and its plan: {events:?}");
+    });
+}
+
+#[test]
+fn a_request_in_the_daemons_own_process_asks_without_a_socket() {
+    with_rig(|rig| {
+        let home = rig.home.to_path_buf();
+        let outer: Contexts = Arc::new(move || {
+            let here = Here { step: Some("a:1".to_owned()), ..Here::default() };
+            Ok(Context { here, ..context(&home)? })
+        });
+        let (sender, receiver) = mpsc::channel();
+        let contexts = contexts::within(outer, &Inbox { sender, receiver, feed: None });
+        // Nobody answers there, so nobody knows.
+        let now = contexts().unwrap();
+        assert_eq!(now.here.step, None);
+        let Freshness::KnownBy(nobody) = now.freshness else { panic!("somebody is asked") };
+        assert!(nobody.commit().is_none());
+        let (sender, receiver) = (rig.through.clone(), mpsc::channel().1);
+        let home = rig.home.to_path_buf();
+        let contexts =
+            contexts::within(Arc::new(move || context(&home)), &Inbox { sender, receiver, feed: None });
+        let Freshness::KnownBy(witness) = contexts().unwrap().freshness else { panic!("somebody is asked") };
+        rig.write("a/step-1.md", "done");
+        let asking = std::thread::spawn(move || witness.commit());
+        while !asking.is_finished() {
+            assert!(rig.daemon.turn().unwrap().is_continue());
+            rig.let_through_all();
+        }
+        assert_eq!(asking.join().unwrap(), rig.daemon.sure);
+        assert_eq!(rig.indexed("a").as_deref(), Some("completed"));
     });
 }

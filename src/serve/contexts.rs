@@ -1,0 +1,70 @@
+//! The surroundings of each request of a surface that runs long.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, sync_channel};
+use std::time::Duration;
+
+use crate::engine::context::{Context, Freshness, Here, Neighbours, Witness};
+use crate::engine::error::Error;
+use crate::index::{Generation, Key};
+use crate::plan::id::PlanId;
+use crate::serve::door::Asked;
+use crate::serve::watch::{Inbox, Message};
+use crate::serve::wire::{Answer, Around, Ask};
+
+/// Makes the surroundings of one request; asked anew for each, because time passes and the configuration may change.
+pub type Contexts = Arc<dyn Fn() -> Result<Context, Error> + Send + Sync>;
+
+/// Beyond this the files themselves are looked at.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The surroundings of requests that a daemon's own process answers: it asks the deciding thread without a socket, and
+/// what the process found in its environment is nobody's plan, step or claim.
+pub fn within(contexts: Contexts, inbox: &Inbox) -> Contexts {
+    let sender = inbox.sender.clone();
+    Arc::new(move || {
+        let context = contexts()?;
+        let freshness = Freshness::KnownBy(Box::new(Deciding { sender: sender.clone() }));
+        let here = Here { plan: None, step: None, claim: None, ..context.here };
+        Ok(Context { freshness, here, ..context })
+    })
+}
+
+/// The deciding thread of this process. It may not have begun yet, or have ended: then nobody knows.
+struct Deciding {
+    sender: Sender<Message>,
+}
+
+impl Deciding {
+    fn ask(&self, ask: Ask) -> Option<Answer> {
+        let (reply, answers) = sync_channel(1);
+        let (_sending, is_sent) = sync_channel(0);
+        self.sender.send(Message::Asked(Asked { ask, reply, is_sent })).ok()?;
+        answers.recv_timeout(PATIENCE).ok()
+    }
+}
+
+impl Witness for Deciding {
+    fn commit(&self) -> Option<Generation> {
+        match self.ask(Ask::Sync)? {
+            Answer::Sync { fresh: true, generation } => generation?.parse().ok(),
+            _ => None,
+        }
+    }
+
+    fn neighbours(&self, plan: &PlanId) -> Option<Neighbours> {
+        match self.ask(Ask::Around(plan.as_str().to_owned()))? {
+            Answer::Around { around } => around.map(neighbours),
+            _ => None,
+        }
+    }
+}
+
+/// What lies around a plan, as the engine is told it.
+pub(super) fn neighbours(around: Around) -> Neighbours {
+    let Around { spellings, odd, waiting } = around;
+    let keys = |of: Vec<(bool, String)>| {
+        of.into_iter().map(|(is_archived, name)| Key { is_archived, name }).collect()
+    };
+    Neighbours { spellings: keys(spellings), odd: keys(odd), waiting: keys(waiting) }
+}
