@@ -14,13 +14,14 @@ use rustix::io::Errno;
 
 use super::calls::{DiskFile, FileKind, Open};
 use super::error::DiskError;
-use super::moves::is;
+use super::moves::{Safe, is, read_own, write_new};
 use super::names::{RUNTIME, checked};
 use super::plans_dir::PlansDir;
 
 const COOKIES: &str = "cookies";
 const LOCK: &str = "daemon.lock";
 const LOG: &str = "daemon.log";
+const TOKEN: &str = "token";
 
 /// A log that grew beyond this begins again.
 const LOG_LIMIT: u64 = 1 << 20;
@@ -107,6 +108,23 @@ impl PlansDir {
             file.set_len(0)?;
         }
         Ok((path, file))
+    }
+
+    /// Puts the daemon's token where its user alone reads it, in the place of a dead daemon's.
+    pub fn put_token(&self, token: &str) -> Result<(), DiskError> {
+        let path = self.own(TOKEN);
+        self.disk.remove(&path).ok();
+        write_new(&*self.disk, &path, 0o600, format!("{token}\n").as_bytes(), Safe::No)
+            .map_err(|error| DiskError::writing(&path, error))
+    }
+
+    /// Takes the token away if it still is this one.
+    pub fn remove_token(&self, token: &str) {
+        let path = self.own(TOKEN);
+        let found = read_own(&*self.disk, &path, 1 << 10).ok().flatten();
+        if found.is_some_and(|it| it.trim_ascii() == token.as_bytes()) {
+            self.disk.remove(&path).ok();
+        }
     }
 
     /// Returns what tells this directory from another one that is put in its place.

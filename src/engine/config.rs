@@ -1,5 +1,8 @@
 //! `planwatch.toml`: everything in it is optional, and what is wrong in it is reported, not fatal.
 
+use std::net::SocketAddr;
+
+use crate::engine::address::read_address;
 use crate::engine::agents::{AgentConfig, Agents, PromptBy};
 use crate::plan::model::Order;
 use crate::plan::problem::{Code, Problem};
@@ -27,6 +30,8 @@ pub struct Config {
     pub words: Words,
     /// Commands that work on steps, by their names.
     pub agents: Agents,
+    /// Where HTTP listens if the command line says nothing; on this machine's own addresses alone.
+    pub http_address: Option<SocketAddr>,
 }
 
 /// Days after which a step is stale, if nothing else is said.
@@ -39,11 +44,11 @@ pub const LEASE: i64 = 30 * 60;
 pub const MAX_ATTEMPTS: u32 = 3;
 
 /// The keys that are read here.
-const KEYS: [&str; 8] =
-    ["plans_dir", "by", "lease", "max_attempts", "stale_days", "order", "words", "agents"];
+const KEYS: [&str; 9] =
+    ["plans_dir", "by", "lease", "max_attempts", "stale_days", "order", "words", "agents", "http"];
 
 /// Keys that belong to other parts of planwatch.
-const OTHERS: [&str; 3] = ["http", "commit", "types"];
+const OTHERS: [&str; 2] = ["commit", "types"];
 
 /// The keys of an agent.
 const AGENT_KEYS: [&str; 5] = ["command", "prompt", "timeout", "idle", "cost"];
@@ -80,6 +85,7 @@ impl Config {
             order,
             words: reader.words(),
             agents: reader.agents(),
+            http_address: reader.http_address(),
         };
         reader.problems.sort();
         (config, reader.problems)
@@ -208,6 +214,32 @@ impl Reader<'_> {
         agent
     }
 
+    /// A file that came with a repository opens nothing to other machines.
+    fn http_address(&mut self) -> Option<SocketAddr> {
+        let table = self.table.get("http")?.as_table().cloned();
+        let Some(table) = table else {
+            let hint = "write a line `[http]`".to_owned();
+            self.report(self.place("http"), "`http` is not a table".to_owned(), hint);
+            return None;
+        };
+        for key in table.keys().filter(|it| *it != "address") {
+            let (message, hint) = (format!("the key `{key}` of `http` is not known"), "known key: address");
+            self.report_as(Code::UnknownKey, self.place(key), message, hint.to_owned());
+        }
+        let address = table.get("address")?;
+        let read = address.as_str().filter(|it| !it.is_empty()).and_then(read_address);
+        let (message, hint) = match read {
+            Some(read) if read.ip().is_loopback() => return Some(read),
+            Some(_) => (
+                "an address that other machines reach is not taken from here",
+                "type it: planwatch watch --http ADDRESS",
+            ),
+            None => ("`address` is no address", "write it as \"127.0.0.1:4001\""),
+        };
+        self.report(self.place("address"), message.to_owned(), hint.to_owned());
+        None
+    }
+
     fn order(&mut self, word: &str) -> Option<Order> {
         match word {
             "dependencies" => Some(Order::Dependencies),
@@ -274,6 +306,18 @@ mod tests {
             (Some("ann"), 3, Some(Order::Sequential))
         );
         assert_eq!(config.words.read("In Review"), Some(StepStatus::InProgress));
+    }
+
+    #[test]
+    fn http_listens_on_this_machine_alone() {
+        let read = |address: &str| Config::read("planwatch.toml", &format!("[http]\naddress = {address}\n"));
+        assert_eq!(read("\"localhost:7\"").0.http_address, Some(([127, 0, 0, 1], 7).into()));
+        for refused in ["\"0.0.0.0:7\"", "\"example.org:7\"", "7", "\"\""] {
+            let (config, problems) = read(refused);
+            assert_eq!((config.http_address, problems.len(), problems[0].line), (None, 1, 2), "{refused}");
+        }
+        let (_, problems) = Config::read("planwatch.toml", "[http]\nadress = \"1\"\n");
+        assert_eq!(problems[0].code, Code::UnknownKey);
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct DaemonFact {
     pub release: String,
     /// Why it has no events to go by.
     pub polling: Option<String>,
+    /// Where it answers over HTTP.
+    pub http: Option<String>,
 }
 
 /// How something stands.
@@ -206,11 +208,12 @@ fn index(context: &Context) -> Check {
 
 fn daemon(request: &DoctorRequest) -> Check {
     let name = "watching process";
-    let Some(DaemonFact { pid, since, release, polling }) = &request.daemon else {
+    let Some(DaemonFact { pid, since, release, polling, http }) = &request.daemon else {
         return check(name, State::Ok, "none", "`planwatch watch --detach` starts one; it is not needed");
     };
     let own = env!("CARGO_PKG_VERSION");
-    let value = format!("{pid}, since {since}");
+    let http = http.as_ref().map(|it| format!(", answers on {it}")).unwrap_or_default();
+    let value = format!("{pid}, since {since}{http}");
     match polling {
         Some(why) => check(name, State::Note, value, format!("it looks every two seconds: {why}")),
         None if release != own => check(

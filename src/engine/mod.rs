@@ -4,6 +4,7 @@
 //! Reading verbs take all plans as they are now; writing verbs look only at the plan that they change.
 
 pub mod add;
+pub mod address;
 pub mod agents;
 pub mod archive;
 pub mod check;

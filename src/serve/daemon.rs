@@ -53,6 +53,8 @@ pub(super) struct Daemon<'a> {
     receiver: Receiver<Message>,
     /// Where changes are told beside the listener.
     feed: Option<Feed>,
+    /// Where this process answers over HTTP.
+    http: Option<String>,
     /// Lock and socket; none where nothing may be kept in `.planwatch`.
     own: Option<Own>,
     /// None where the system has no events at all.
@@ -135,7 +137,7 @@ impl<'a> Daemon<'a> {
     ) -> Result<Option<Self>, Error> {
         let now = context()?;
         let Ok(own) = Own::take(&now.plans)? else { return Ok(None) };
-        let Inbox { sender, receiver, feed } = inbox;
+        let Inbox { sender, receiver, feed, http } = inbox;
         let mut own_log = OwnLog::default();
         let mut daemon = Self {
             context,
@@ -144,6 +146,7 @@ impl<'a> Daemon<'a> {
             sender,
             receiver,
             feed,
+            http,
             own,
             eyes: None,
             identity: now.plans.identity(),
@@ -376,10 +379,12 @@ impl<'a> Daemon<'a> {
             steps: self.known.values().map(|it| it.steps.len()).sum(),
             polling: self.polling.as_ref().map(|it| it.why.clone()),
             followers: self.followers.len(),
+            http: self.http.clone(),
         }
     }
 
     fn leave(&mut self, why: &str) {
+        self.listener.ending();
         for follower in self.followers.drain(..) {
             follower.close(Some(Answer::End { why: why.to_owned() }));
         }

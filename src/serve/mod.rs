@@ -10,6 +10,7 @@ mod eyes;
 #[cfg(any(test, not(target_os = "linux")))]
 mod eyes_elsewhere;
 pub mod feed;
+pub mod http;
 mod known;
 mod look;
 mod place;

@@ -23,6 +23,10 @@ pub trait Listener {
     fn event(&mut self, event: &Event) -> ControlFlow<()>;
     /// From here on everything is looked at every two seconds, or with none not any more.
     fn polling(&mut self, why: Option<&str>);
+    /// Called while nobody else can take over yet.
+    fn ending(&mut self) {}
+    /// Somebody deleted what the process keeps in `.planwatch`, and it is there again.
+    fn mended(&mut self) {}
 }
 
 /// How watching ended.
@@ -67,6 +71,8 @@ pub struct Inbox {
     pub(super) receiver: Receiver<Message>,
     /// Where changes are told beside the listener.
     pub(super) feed: Option<Feed>,
+    /// Where the same process answers over HTTP, as a URL.
+    pub(super) http: Option<String>,
 }
 
 /// Ends the watching, from any thread.
@@ -83,7 +89,7 @@ impl Stopper {
 impl Default for Inbox {
     fn default() -> Self {
         let (sender, receiver) = mpsc::channel();
-        Self { sender, receiver, feed: None }
+        Self { sender, receiver, feed: None, http: None }
     }
 }
 
@@ -92,6 +98,12 @@ impl Inbox {
     #[must_use]
     pub fn with_feed(self, feed: Feed) -> Self {
         Self { feed: Some(feed), ..self }
+    }
+
+    /// Says where the same process answers over HTTP, for whoever asks how it is.
+    #[must_use]
+    pub fn with_http(self, url: String) -> Self {
+        Self { http: Some(url), ..self }
     }
 
     pub fn stopper(&self) -> Stopper {

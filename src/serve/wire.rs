@@ -52,6 +52,9 @@ pub struct Status {
     pub polling: Option<String>,
     /// How many follow its events.
     pub followers: usize,
+    /// Where it answers over HTTP, if it does.
+    #[serde(default)]
+    pub http: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -153,6 +156,7 @@ mod tests {
             steps: 2,
             polling: None,
             followers: 0,
+            http: Some("http://127.0.0.1:4001".into()),
         };
         let answers = [
             Answer::Sync { fresh: true, generation: Some("7.aa".into()) },

@@ -24,8 +24,10 @@ use planwatch::engine::workspace::{self, Workspace, WorkspaceRequest};
 use planwatch::index::Generation;
 use planwatch::plan::id::PlanId;
 use planwatch::plan::time::Time;
+use planwatch::serve::contexts::Contexts;
 use planwatch::serve::{Homes, client};
 use planwatch::text::line_index::line_text;
+use tracing_subscriber::EnvFilter;
 
 use crate::args::Everywhere;
 use crate::failure::{self, Failure};
@@ -173,11 +175,39 @@ impl Session {
         &self.directory
     }
 
+    /// As [`Self::look_again`] for surfaces that run long, each request with surroundings of its own.
+    pub(crate) fn contexts(&self, plans: &Path) -> Contexts {
+        let own = Self {
+            output: self.output.clone(),
+            directory: self.directory.clone(),
+            plans: self.plans.clone(),
+            reading: self.reading,
+            disk: Arc::clone(&self.disk),
+            is_told: AtomicBool::new(true),
+            is_memory_told: Arc::clone(&self.is_memory_told),
+        };
+        let plans = plans.to_path_buf();
+        Arc::new(move || own.look(&own.find()?, &plans))
+    }
+
+    /// Prints a line for each request, if that is asked for by `-v` or `PLANWATCH_LOG`; else nothing.
+    pub(crate) fn log_requests(&self) {
+        let is_verbose = self.output.loudness == Loudness::Verbose;
+        let asked = text("PLANWATCH_LOG").or_else(|| is_verbose.then(|| "planwatch=info".to_owned()));
+        let Some(filter) = asked.and_then(|it| EnvFilter::try_new(it).ok()) else { return };
+        let log = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_ansi(false);
+        // Another one would be there already only if this were called twice.
+        log.with_writer(std::io::stderr).try_init().ok();
+    }
+
     /// The words that start this program once more, to watch the same plans without a terminal.
     pub(crate) fn words_to_detach(&self, root: &Path) -> Vec<OsString> {
         let mut words = vec![OsString::from("--plans"), root.into(), "watch".into(), "--detached".into()];
         if self.reading == Reading::Files {
             words.push("--no-index".into());
+        }
+        if self.output.loudness == Loudness::Verbose {
+            words.push("--verbose".into());
         }
         words
     }

@@ -97,7 +97,7 @@ pub(crate) const RUN: [&str; 31] = [
 const STREAMED: [&str; 6] = ["event", "ready", "draft-event", "draft", "run-event", "run"];
 
 /// The fields of what `watch --detach` and `--stop` answer.
-pub(crate) const DAEMON: [&str; 6] = ["state", "pid", "release", "since", "plans", "steps"];
+pub(crate) const DAEMON: [&str; 7] = ["state", "pid", "release", "since", "plans", "steps", "http"];
 
 /// The fields of each thing that `doctor` looks at.
 pub(crate) const CHECK: [&str; 4] = ["name", "state", "value", "hint"];

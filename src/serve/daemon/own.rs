@@ -128,6 +128,7 @@ impl Daemon<'_> {
                 Err(_) => {}
             }
             self.open_door(now);
+            self.listener.mended();
         }
         if let Some(eyes) = &mut self.eyes {
             eyes.cover_own();

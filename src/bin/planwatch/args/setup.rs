@@ -10,6 +10,7 @@ use clap_complete::Shell;
   planwatch watch
   planwatch watch --json | jq -r .id
   planwatch watch --detach
+  planwatch watch --detach --http
   planwatch watch --stop
 
 One process watches a plans directory; another `watch` follows its events.")]
@@ -20,6 +21,12 @@ pub(crate) struct Watch {
     /// End the process that watches
     #[arg(long)]
     pub(crate) stop: bool,
+    /// Also answer over HTTP, on 127.0.0.1:4001 or at ADDR
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "", conflicts_with = "stop")]
+    pub(crate) http: Option<String>,
+    /// Let every process of this machine ask over HTTP
+    #[arg(long, requires = "http")]
+    pub(crate) no_token: bool,
     /// Be the process that `--detach` starts
     #[arg(long, hide = true, conflicts_with_all = ["detach", "stop"])]
     pub(crate) detached: bool,

@@ -43,8 +43,8 @@ pub(crate) fn run(session: &Session, args: &Doctor) -> Result<u8, Failure> {
 }
 
 fn fact(status: Status) -> DaemonFact {
-    let Status { pid, since, release, polling, .. } = status;
-    DaemonFact { pid, since, release, polling }
+    let Status { pid, since, release, polling, http, .. } = status;
+    DaemonFact { pid, since, release, polling, http }
 }
 
 fn line(check: &Check, width: Option<usize>) -> String {

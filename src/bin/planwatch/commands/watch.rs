@@ -1,6 +1,7 @@
 //! `watch`: a line for each change, until somebody stops it or nobody reads it any more; alone or without a terminal.
 
 mod detached;
+mod http;
 mod signals;
 
 use std::ops::ControlFlow;
@@ -11,8 +12,10 @@ use planwatch::engine::error::Error;
 use planwatch::serve::Status;
 use planwatch::serve::changes::{Event, Of, Source, What};
 use planwatch::serve::client::{self, Client};
-use planwatch::serve::watch::{self, End, Inbox, Listener};
+use planwatch::serve::http::Serving;
+use planwatch::serve::watch::{self, End, Listener};
 
+use http::Http;
 use serde_json::json;
 
 use crate::args::setup::Watch;
@@ -32,24 +35,31 @@ pub(crate) fn run(session: &Session, args: &Watch) -> Result<u8, Failure> {
     let plans = session.workspace()?.plans_dir.ok_or(Error::NoPlansDir)?;
     match () {
         () if args.stop => detached::stop(session, &plans),
-        () if args.detach => detached::start(session, &plans),
-        () if args.detached => detached::run(session, &plans),
-        () => attached(session, &plans),
+        () if args.detach => detached::start(session, &plans, args),
+        () if args.detached => detached::run(session, &plans, args),
+        () => attached(session, &plans, args),
     }
 }
 
-fn attached(session: &Session, plans: &Path) -> Result<u8, Failure> {
-    let mut teller = Teller { output: &session.output, failure: None };
-    if let Some(client) = Client::connect(session.look_again(plans)?.plans.root(), &context::homes()) {
+fn attached(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure> {
+    let address = http::address(session, args)?;
+    let mut teller = Teller { output: &session.output, failure: None, http: Http::default() };
+    if let Some(mut client) = Client::connect(session.look_again(plans)?.plans.root(), &context::homes()) {
+        http::check_running(address, client.status().as_ref())?;
         return follow(client, teller);
     }
-    let inbox = Inbox::default();
+    let (inbox, http) = http::prepare(session, plans, args, address)?;
+    teller.http = http;
     let signals = signals::stop_at(inbox.stopper());
-    let end = watch::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut teller)?;
+    let end = watch::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut teller);
+    teller.http.end();
+    let end = end?;
     if end == End::Another {
         let root = session.look_again(plans)?.plans.root().to_path_buf();
         let client = within(START, || Client::connect(&root, &context::homes()));
-        return client.map_or_else(|| Err(no_answer()), |it| follow(it, teller));
+        let Some(mut client) = client else { return Err(no_answer()) };
+        http::check_running(address, client.status().as_ref())?;
+        return follow(client, teller);
     }
     match teller.failure {
         Some(failure) => Err(failure),
@@ -109,12 +119,19 @@ fn follow(client: Client, teller: Teller<'_>) -> Result<u8, Failure> {
 /// Who watches what.
 fn who(status: &Status) -> String {
     let Status { pid, plans, steps, since, .. } = status;
-    format!("process {pid} watches {} with {} since {since}", count(*plans, "plan"), count(*steps, "step"))
+    let (plans, steps) = (count(*plans, "plan"), count(*steps, "step"));
+    format!("process {pid} watches {plans} with {steps} since {since}{}", answers_on(status))
+}
+
+/// Where HTTP is answered, as the end of a sentence.
+fn answers_on(status: &Status) -> String {
+    status.http.as_ref().map(|it| format!(", and answers on {it}")).unwrap_or_default()
 }
 
 struct Teller<'a> {
     output: &'a Output,
     failure: Option<Failure>,
+    http: Http,
 }
 
 impl Teller<'_> {
@@ -132,15 +149,21 @@ impl Teller<'_> {
 
 impl Listener for Teller<'_> {
     fn ready(&mut self, status: &Status) -> ControlFlow<()> {
+        if let Err(error) = self.http.start() {
+            self.failure = Some(error.into());
+            return ControlFlow::Break(());
+        }
         if self.output.is_json() {
-            let total = json!({"plans_total": status.plans, "steps_total": status.steps});
+            let (plans, steps) = (status.plans, status.steps);
+            let total = json!({"plans_total": plans, "steps_total": steps, "http": status.http});
             let told = self.output.json("ready", total);
             return self.go_on(told);
         }
         self.output.aside_line(&format!(
-            "watching {} with {}; Ctrl-C ends it",
+            "watching {} with {}{}; Ctrl-C ends it",
             count(status.plans, "plan"),
-            count(status.steps, "step")
+            count(status.steps, "step"),
+            answers_on(status)
         ));
         ControlFlow::Continue(())
     }
@@ -156,6 +179,14 @@ impl Listener for Teller<'_> {
 
     fn polling(&mut self, why: Option<&str>) {
         self.output.aside_line(&polling(why));
+    }
+
+    fn ending(&mut self) {
+        self.http.serving().into_iter().for_each(Serving::close);
+    }
+
+    fn mended(&mut self) {
+        self.http.serving().into_iter().for_each(Serving::put_token);
     }
 }
 

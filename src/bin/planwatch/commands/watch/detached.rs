@@ -4,24 +4,30 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use planwatch::agent::daemon::{self, Started};
+use planwatch::engine::error::Error;
 use planwatch::serve::Status;
 use planwatch::serve::changes::Event;
 use planwatch::serve::client::Client;
-use planwatch::serve::watch::{self, End, Inbox, Listener};
+use planwatch::serve::http::Serving;
+use planwatch::serve::watch::{self, End, Listener};
 use serde_json::json;
 
-use super::{START, ended, no_answer, polling, signals, who, within};
+use super::http::{self, Http};
+use super::{START, answers_on, ended, no_answer, polling, signals, who, within};
+use crate::args::setup::Watch;
 use crate::context::{self, Session};
 use crate::failure::{self, Failure};
 use crate::output::Output;
 use crate::screens::count;
 
 /// Starts a process that watches, unless one does, and returns when it sees every change.
-pub(super) fn start(session: &Session, plans: &Path) -> Result<u8, Failure> {
+pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure> {
+    let address = http::address(session, args)?;
     let context = session.look_again(plans)?;
     let root = context.plans.root();
     let connect = || Client::connect(root, &context::homes()).and_then(|mut it| it.status());
     if let Some(status) = connect() {
+        http::check_running(address, Some(&status))?;
         return told(session, "running", &status, &who(&status));
     }
     if context.plans.made_runtime_dir().is_none() {
@@ -30,18 +36,25 @@ pub(super) fn start(session: &Session, plans: &Path) -> Result<u8, Failure> {
     }
     let (log_path, log) = context.plans.daemon_log().map_err(|error| cannot(&error))?;
     let program = std::env::current_exe().map_err(|error| cannot(&error))?;
-    match daemon::start(&program, &session.words_to_detach(root), log).map_err(|error| cannot(&error))? {
+    let mut words = session.words_to_detach(root);
+    words.extend(address.map(|it| format!("--http={it}").into()));
+    words.extend(args.no_token.then(|| "--no-token".into()));
+    match daemon::start(&program, &words, log).map_err(|error| cannot(&error))? {
         Started::Ready(line) => {
             let status: Status = serde_json::from_str(&line).map_err(|error| cannot(&error))?;
             let log = shown(session, &log_path);
             let Status { pid, plans, steps, .. } = status;
             let (plans, steps) = (count(plans, "plan"), count(steps, "step"));
-            let said = format!("process {pid} watches {plans} with {steps}; its log is {log}");
+            let on = answers_on(&status);
+            let said = format!("process {pid} watches {plans} with {steps}{on}; its log is {log}");
             told(session, "started", &status, &said)
         }
         // Somebody else was quicker, and is about to answer.
         Started::Failed(Some(4)) => match within(START, connect) {
-            Some(status) => told(session, "running", &status, &who(&status)),
+            Some(status) => {
+                http::check_running(address, Some(&status))?;
+                told(session, "running", &status, &who(&status))
+            }
             None => Err(no_answer()),
         },
         Started::Failed(_) => {
@@ -66,9 +79,10 @@ pub(super) fn stop(session: &Session, plans: &Path) -> Result<u8, Failure> {
 
 fn told(session: &Session, state: &str, status: &Status, said: &str) -> Result<u8, Failure> {
     if session.output.is_json() {
-        let Status { pid, release, since, plans, steps, .. } = status;
+        let Status { pid, release, since, plans, steps, http, .. } = status;
         let report = json!({
             "state": state, "pid": pid, "release": release, "since": since, "plans": plans, "steps": steps,
+            "http": http,
         });
         session.output.json("daemon", report)?;
     } else {
@@ -90,13 +104,17 @@ fn cannot(error: &dyn std::error::Error) -> Failure {
 }
 
 /// The process itself: says its status once, then nothing but what its log is for.
-pub(super) fn run(session: &Session, plans: &Path) -> Result<u8, Failure> {
+pub(super) fn run(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure> {
     daemon::leave_terminal();
-    let inbox = Inbox::default();
+    let (inbox, http) = http::prepare(session, plans, args, http::address(session, args)?)?;
     let signals = signals::stop_at(inbox.stopper());
-    let mut log = Log { session, plans };
-    let end = watch::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut log)?;
-    match end {
+    let mut log = Log { session, plans, http, failure: None };
+    let end = watch::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut log);
+    log.http.end();
+    if let Some(error) = log.failure.take() {
+        return Err(error.into());
+    }
+    match end? {
         End::Another => Err(no_answer()),
         end => {
             log.line(&format!("ended: {}", end.why()));
@@ -108,6 +126,8 @@ pub(super) fn run(session: &Session, plans: &Path) -> Result<u8, Failure> {
 struct Log<'a> {
     session: &'a Session,
     plans: &'a Path,
+    http: Http,
+    failure: Option<Error>,
 }
 
 impl Log<'_> {
@@ -120,6 +140,10 @@ impl Log<'_> {
 
 impl Listener for Log<'_> {
     fn ready(&mut self, status: &Status) -> ControlFlow<()> {
+        if let Err(error) = self.http.start() {
+            self.failure = Some(error);
+            return ControlFlow::Break(());
+        }
         self.line(&who(status));
         let line = serde_json::to_string(status).unwrap_or_default();
         let said = self.session.output.bytes(format!("{line}\n").as_bytes());
@@ -136,5 +160,13 @@ impl Listener for Log<'_> {
 
     fn polling(&mut self, why: Option<&str>) {
         self.line(&polling(why));
+    }
+
+    fn ending(&mut self) {
+        self.http.serving().into_iter().for_each(Serving::close);
+    }
+
+    fn mended(&mut self) {
+        self.http.serving().into_iter().for_each(Serving::put_token);
     }
 }

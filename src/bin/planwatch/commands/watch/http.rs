@@ -1,0 +1,95 @@
+//! `watch --http`: the same process answers over HTTP.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use planwatch::engine::address::{DEFAULT, read_address};
+use planwatch::engine::error::Error;
+use planwatch::serve::Status;
+use planwatch::serve::contexts;
+use planwatch::serve::feed::Feed;
+use planwatch::serve::http::{self, Bound, Serving, Settings};
+use planwatch::serve::watch::Inbox;
+
+use crate::args::setup::Watch;
+use crate::context::{self, Session};
+use crate::failure::{self, Failure};
+
+/// HTTP beside the watching: first an address, from the start of the watching on a server.
+#[derive(Default)]
+pub(super) struct Http {
+    bound: Option<(Bound, Settings)>,
+    serving: Option<Serving>,
+}
+
+/// The address that is asked for, if HTTP is.
+pub(super) fn address(session: &Session, args: &Watch) -> Result<Option<SocketAddr>, Failure> {
+    let Some(typed) = &args.http else { return Ok(None) };
+    let address = if typed.is_empty() {
+        session.workspace()?.config.http_address.unwrap_or(DEFAULT)
+    } else {
+        let hint = "write it as 127.0.0.1:4001, or only the port";
+        read_address(typed).ok_or_else(|| Failure::usage(format!("`{typed}` is no address"), hint))?
+    };
+    if args.no_token && !address.ip().is_loopback() {
+        let message = format!("other machines reach {address}, so the token is needed");
+        return Err(Failure::usage(message, "leave --no-token out, or listen on 127.0.0.1"));
+    }
+    Ok(Some(address))
+}
+
+/// Refuses where another process watches that answers nobody over HTTP, and HTTP is asked for.
+pub(super) fn check_running(address: Option<SocketAddr>, status: Option<&Status>) -> Result<(), Failure> {
+    let Some(status) = status.filter(|it| address.is_some() && it.http.is_none()) else { return Ok(()) };
+    let message = format!("process {} watches these plans, and does not answer over HTTP", status.pid);
+    let hint = "end it first: planwatch watch --stop";
+    Err(Failure::failed("locked", message).with_hint(hint).with_exit(4))
+}
+
+/// The inbox of a watching, and HTTP beside it if that is asked for.
+pub(super) fn prepare(
+    session: &Session,
+    plans: &Path,
+    args: &Watch,
+    address: Option<SocketAddr>,
+) -> Result<(Inbox, Http), Failure> {
+    let Some(address) = address else { return Ok((Inbox::default(), Http::default())) };
+    let bound = http::bind(address).map_err(|error| {
+        let why = failure::system(&error);
+        let failure = Failure::failed("address-in-use", format!("HTTP cannot listen on {address}: {why}"));
+        failure.with_hint("name another one, as in --http 4002")
+    })?;
+    let feed = Feed::beginning(context::now());
+    let inbox = Inbox::default().with_feed(feed.clone()).with_http(format!("http://{}", bound.address()));
+    let contexts = contexts::within(session.contexts(plans), &inbox);
+    if !bound.address().ip().is_loopback() {
+        session.output.aside_line(&format!(
+            "other machines reach {}: every request needs the token, and nothing is encrypted",
+            bound.address()
+        ));
+    }
+    session.log_requests();
+    let settings = Settings { contexts, feed, needs_token: !args.no_token };
+    Ok((inbox, Http { bound: Some((bound, settings)), serving: None }))
+}
+
+impl Http {
+    /// Begins to answer.
+    pub(super) fn start(&mut self) -> Result<(), Error> {
+        if let Some((bound, settings)) = self.bound.take() {
+            self.serving = Some(bound.serve(settings)?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn serving(&self) -> Option<&Serving> {
+        self.serving.as_ref()
+    }
+
+    /// Waits for the requests that are being answered.
+    pub(super) fn end(&mut self) {
+        if let Some(serving) = self.serving.take() {
+            serving.end();
+        }
+    }
+}

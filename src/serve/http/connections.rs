@@ -1,0 +1,197 @@
+//! Who may keep a connection: a bounded number, so that nobody who talks slowly keeps others out.
+//!
+//! When there is no more room, one goes: first of those that never said a whole head, then of those that were answered
+//! or are sending a body, the one that has been so for longest. Nobody goes for whom the engine works, and no stream of
+//! events.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::task::AbortHandle;
+
+/// The most connections at once.
+pub(super) const MOST: usize = 64;
+
+tokio::task_local! {
+    /// The connection whose request is being answered.
+    pub(super) static CONNECTION: Arc<Connection>;
+}
+
+/// What a connection is doing, from the one that can be spared most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Doing {
+    /// It never said a whole head.
+    Nothing,
+    /// Its body is being read, or it was answered and may ask again.
+    Talking,
+    /// The engine works for it, or it follows the events.
+    Working,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    /// This end's address.
+    pub(super) local: SocketAddr,
+    state: Mutex<State>,
+    clock: Arc<AtomicU64>,
+}
+
+#[derive(Debug)]
+struct State {
+    doing: Doing,
+    /// Grows with each change of any connection: the smallest has been so for longest.
+    since: u64,
+    abort: Option<AbortHandle>,
+}
+
+/// All that are open.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Connections {
+    open: Arc<Mutex<BTreeMap<u64, Arc<Connection>>>>,
+    clock: Arc<AtomicU64>,
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is in it is whole between any two statements.
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Connection {
+    pub(super) fn set(&self, doing: Doing) {
+        let since = self.clock.fetch_add(1, Ordering::Relaxed);
+        let mut state = lock(&self.state);
+        (state.doing, state.since) = (doing, since);
+    }
+
+    fn doing(&self) -> (Doing, u64) {
+        let state = lock(&self.state);
+        (state.doing, state.since)
+    }
+
+    fn end(&self) {
+        if let Some(abort) = &lock(&self.state).abort {
+            abort.abort();
+        }
+    }
+}
+
+impl Connections {
+    /// Lets one more in, in the place of another one if need be; none if nobody can be spared.
+    pub(super) fn enter(&self, local: SocketAddr) -> Option<(u64, Arc<Connection>)> {
+        let mut open = lock(&self.open);
+        if open.len() >= MOST {
+            let (id, (doing, _)) =
+                open.iter().map(|(id, it)| (*id, it.doing())).min_by_key(|(_, doing)| *doing)?;
+            if doing == Doing::Working {
+                return None;
+            }
+            if let Some(gone) = open.remove(&id) {
+                gone.end();
+            }
+        }
+        let id = self.clock.fetch_add(1, Ordering::Relaxed);
+        let state = Mutex::new(State { doing: Doing::Nothing, since: id, abort: None });
+        let connection = Arc::new(Connection { local, state, clock: Arc::clone(&self.clock) });
+        open.insert(id, Arc::clone(&connection));
+        Some((id, connection))
+    }
+
+    /// Says how a connection that has entered can be ended.
+    pub(super) fn note(&self, id: u64, abort: AbortHandle) {
+        if let Some(it) = lock(&self.open).get(&id) {
+            lock(&it.state).abort = Some(abort);
+        }
+    }
+
+    pub(super) fn leave(&self, id: u64) {
+        lock(&self.open).remove(&id);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        lock(&self.open).is_empty()
+    }
+
+    /// Ends those that never said a whole head.
+    pub(super) fn end_silent(&self) {
+        lock(&self.open).retain(|_, it| {
+            let is_silent = it.doing().0 == Doing::Nothing;
+            if is_silent {
+                it.end();
+            }
+            !is_silent
+        });
+    }
+}
+
+/// Keeps the present request's connection from being spared until it is dropped.
+#[derive(Debug)]
+pub(super) struct Busy(Option<Arc<Connection>>);
+
+/// Marks the present request's connection as one that is worked for.
+pub(super) fn busy() -> Busy {
+    let connection = CONNECTION.try_with(Arc::clone).ok();
+    if let Some(it) = &connection {
+        it.set(Doing::Working);
+    }
+    Busy(connection)
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        if let Some(it) = &self.0 {
+            it.set(Doing::Talking);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full() -> (Connections, Vec<(u64, Arc<Connection>)>) {
+        let connections = Connections::default();
+        let all = (0..MOST).map(|_| enter(&connections).unwrap()).collect();
+        (connections, all)
+    }
+
+    fn enter(connections: &Connections) -> Option<(u64, Arc<Connection>)> {
+        connections.enter(([127, 0, 0, 1], 1).into())
+    }
+
+    fn is_open(connections: &Connections, id: u64) -> bool {
+        lock(&connections.open).contains_key(&id)
+    }
+
+    #[test]
+    fn the_one_that_said_nothing_for_longest_goes() {
+        let (connections, all) = full();
+        all[0].1.set(Doing::Working);
+        all[1].1.set(Doing::Talking);
+        assert!(enter(&connections).is_some());
+        assert!(!is_open(&connections, all[2].0));
+        assert!([0, 1, 3].iter().all(|it| is_open(&connections, all[*it].0)));
+    }
+
+    #[test]
+    fn of_those_that_were_answered_the_one_that_is_idle_for_longest_goes() {
+        let (connections, all) = full();
+        all.iter().rev().for_each(|(_, it)| it.set(Doing::Talking));
+        all[MOST - 1].1.set(Doing::Talking);
+        assert!(enter(&connections).is_some());
+        assert!(!is_open(&connections, all[MOST - 2].0));
+        assert!(is_open(&connections, all[MOST - 1].0));
+    }
+
+    #[test]
+    fn nobody_goes_for_whom_the_engine_works() {
+        let (connections, all) = full();
+        all.iter().for_each(|(_, it)| it.set(Doing::Working));
+        assert!(enter(&connections).is_none());
+        connections.leave(all[7].0);
+        assert!(enter(&connections).is_some());
+        assert!(enter(&connections).is_some(), "the newest is the only one that can be spared");
+    }
+}

@@ -1,0 +1,305 @@
+//! Who may ask at all: decided on the head of a request, before its body is read.
+//!
+//! A page in the user's browser can send requests to this address, with a name of its own that leads here (DNS
+//! rebinding), from a form or an image (no preflight), or with the browser's cookie. So the name that was asked for,
+//! where the request comes from and the token are looked at on every route, reading ones too: one of them claims.
+
+use std::borrow::Cow;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::body::HttpBody;
+use axum::extract::{Request, State};
+use axum::http::header::{
+    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, LOCATION, ORIGIN, SET_COOKIE,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::serve::http::app::App;
+use crate::serve::http::connections::Connection;
+use crate::serve::http::problem::Problem;
+use crate::serve::http::token::Token;
+
+/// The largest body.
+pub(super) const BODY_LIMIT: u64 = 1 << 20;
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Lets a request through, or refuses it; `?token=` is taken for the browser's cookie and sent away.
+pub(super) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
+    match check(&app, &request) {
+        Ok(Pass::Through) => next.run(request).await,
+        Ok(Pass::Redirect { to, cookie }) => {
+            let headers = [(LOCATION, to), (SET_COOKIE, cookie)];
+            (StatusCode::SEE_OTHER, headers).into_response()
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+enum Pass {
+    Through,
+    Redirect { to: HeaderValue, cookie: HeaderValue },
+}
+
+fn check(app: &App, request: &Request) -> Result<Pass, Problem> {
+    let local = request.extensions().get::<Arc<Connection>>().map_or(app.address(), |it| it.local);
+    let host = host(request, local)?;
+    origin(request.headers(), &host)?;
+    fetch_site(request.headers())?;
+    let pass = token(app.token(), request, app.address().port())?;
+    path(request.uri())?;
+    body(request)?;
+    Ok(pass)
+}
+
+/// The name that was asked for is one of this machine's own, with this port.
+fn host(request: &Request, local: SocketAddr) -> Result<String, Problem> {
+    let refused = || {
+        let detail = "the host that was asked for is not this daemon's";
+        let hint = format!("ask for http://127.0.0.1:{}", local.port());
+        Problem::new(StatusCode::FORBIDDEN, "host-refused", detail).hint(hint)
+    };
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else { return Err(refused()) };
+    let host = host.to_str().ok().filter(|it| is_own(it, local)).ok_or_else(refused)?;
+    // A whole address in the request's first line wins over the header.
+    let is_same = request.uri().authority().is_none_or(|it| it.as_str().eq_ignore_ascii_case(host));
+    if is_same { Ok(host.to_ascii_lowercase()) } else { Err(refused()) }
+}
+
+fn is_own(host: &str, local: SocketAddr) -> bool {
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) if !port.ends_with(']') => (name, port),
+        _ => (host, "80"),
+    };
+    if port != local.port().to_string() {
+        return false;
+    }
+    let own = match local.ip().to_canonical() {
+        IpAddr::V4(it) => it.to_string(),
+        IpAddr::V6(it) => format!("[{it}]"),
+    };
+    ["localhost", "127.0.0.1", "[::1]", &own].iter().any(|it| it.eq_ignore_ascii_case(name))
+}
+
+/// A page that asks is one of this daemon's own, under the name that it asks for.
+fn origin(headers: &HeaderMap, host: &str) -> Result<(), Problem> {
+    let own = format!("http://{host}");
+    let is_own = |it: &HeaderValue| it.as_bytes().eq_ignore_ascii_case(own.as_bytes());
+    let mut origins = headers.get_all(ORIGIN).iter();
+    match (origins.next(), origins.next()) {
+        (None, _) => Ok(()),
+        (Some(origin), None) if is_own(origin) => Ok(()),
+        _ => {
+            let detail = "pages of other origins may not ask here";
+            Err(Problem::new(StatusCode::FORBIDDEN, "origin-refused", detail))
+        }
+    }
+}
+
+/// What browsers say of where a request comes from; other clients say nothing.
+fn fetch_site(headers: &HeaderMap) -> Result<(), Problem> {
+    let is_fine = |it: &HeaderValue| it == "none" || it == "same-origin";
+    if headers.get_all(SEC_FETCH_SITE).iter().all(is_fine) {
+        return Ok(());
+    }
+    let detail = "pages of other sites may not ask here, also not by a link or an image";
+    Err(Problem::new(StatusCode::FORBIDDEN, "cross-site-refused", detail))
+}
+
+/// Whether a browser only prepares for what somebody may look at later.
+pub(super) fn is_prefetch(headers: &HeaderMap) -> bool {
+    let names = ["purpose", "sec-purpose", "x-purpose", "x-moz"];
+    let says = |it: &HeaderValue| it.to_str().is_ok_and(|it| it.to_ascii_lowercase().contains("pre"));
+    names.iter().any(|name| headers.get_all(*name).iter().any(says))
+}
+
+fn token(expected: Option<&Token>, request: &Request, port: u16) -> Result<Pass, Problem> {
+    let Some(expected) = expected else { return Ok(Pass::Through) };
+    let headers = request.headers();
+    if headers.contains_key(AUTHORIZATION) {
+        let mut given = headers.get_all(AUTHORIZATION).iter();
+        let (first, second) = (given.next(), given.next());
+        let is_right = first.and_then(bearer).is_some_and(|it| expected.is(it)) && second.is_none();
+        return if is_right { Ok(Pass::Through) } else { Err(Problem::no_token()) };
+    }
+    let query = request.uri().query().unwrap_or_default();
+    if let Some(given) = query.split('&').find_map(|it| it.strip_prefix("token=")) {
+        let is_right = request.method() == Method::GET && expected.is(given.as_bytes());
+        return if is_right { redirect(request.uri(), expected, port) } else { Err(Problem::no_token()) };
+    }
+    let name = cookie_name(port);
+    let cookies = headers.get_all(COOKIE).iter().filter_map(|it| it.to_str().ok());
+    let mut cookies = cookies.flat_map(|it| it.split(';')).filter_map(|it| it.trim().split_once('='));
+    let is_right = cookies.any(|(key, value)| key == name && expected.is(value.as_bytes()));
+    if is_right { Ok(Pass::Through) } else { Err(Problem::no_token()) }
+}
+
+fn bearer(header: &HeaderValue) -> Option<&[u8]> {
+    let (scheme, given) = header.as_bytes().split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| given.trim_ascii())
+}
+
+/// Cookies know no ports, so two daemons of one user have two names.
+fn cookie_name(port: u16) -> String {
+    format!("planwatch-{port}")
+}
+
+/// Puts the token where only the browser sees it, and takes it out of the address.
+fn redirect(uri: &Uri, token: &Token, port: u16) -> Result<Pass, Problem> {
+    path(uri)?;
+    let query = uri.query().unwrap_or_default().split('&').filter(|it| !it.starts_with("token="));
+    let query = query.collect::<Vec<_>>().join("&");
+    let to = if query.is_empty() { uri.path().to_owned() } else { format!("{}?{query}", uri.path()) };
+    let cookie = format!("{}={}; Path=/; HttpOnly; SameSite=Strict", cookie_name(port), token.as_str());
+    let header = |it: String| HeaderValue::from_str(&it).map_err(|_| Problem::internal());
+    Ok(Pass::Redirect { to: header(to)?, cookie: header(cookie)? })
+}
+
+/// A name in a path is a name: it holds nothing that a file system or a terminal would take for something else.
+fn path(uri: &Uri) -> Result<(), Problem> {
+    let refused = |why: &str| {
+        let detail = format!("a name in the path {why}");
+        Err(Problem::new(StatusCode::BAD_REQUEST, "name-invalid", detail))
+    };
+    let Some(inside) = uri.path().strip_prefix('/') else { return refused("does not begin with /") };
+    let n_segments = inside.split('/').count();
+    for (at, segment) in inside.split('/').enumerate() {
+        let Some(name) = decoded(segment) else { return refused("is not percent-encoded UTF-8") };
+        match &*name {
+            "" if at + 1 < n_segments => return refused("is empty"),
+            "." | ".." => return refused("leads elsewhere"),
+            it if it.contains(['/', '\\']) => return refused("holds a slash"),
+            it if it.chars().any(char::is_control) => return refused("holds a control character"),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Undoes the percent-encoding; none if it is none, or not of UTF-8.
+pub(super) fn decoded(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains('%') {
+        return Some(Cow::Borrowed(text));
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        if *first != b'%' {
+            bytes.push(*first);
+            rest = tail;
+            continue;
+        }
+        let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
+        if !digits.bytes().all(|it| it.is_ascii_hexdigit()) {
+            return None;
+        }
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        rest = &tail[2..];
+    }
+    String::from_utf8(bytes).ok().map(Cow::Owned)
+}
+
+/// A body is JSON, which no form and no image can send, and not too large.
+fn body(request: &Request) -> Result<(), Problem> {
+    let has_body = !request.body().is_end_stream();
+    let writes = matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);
+    let media_type = request.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
+    let essence = media_type.split(';').next().unwrap_or_default().trim();
+    if (writes || has_body) && !essence.eq_ignore_ascii_case("application/json") {
+        return Err(Problem::of_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+    }
+    let length = request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|it| it > BODY_LIMIT) {
+        return Err(Problem::of_status(StatusCode::PAYLOAD_TOO_LARGE));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_own_by_name_and_port() {
+        let local: SocketAddr = ([127, 0, 0, 1], 4001).into();
+        for host in ["localhost:4001", "LocalHost:4001", "127.0.0.1:4001", "[::1]:4001"] {
+            assert!(is_own(host, local), "{host}");
+        }
+        let others = [
+            "",
+            "localhost",
+            "localhost:80",
+            "localhost.:4001",
+            "127.0.0.1:40010",
+            "0.0.0.0:4001",
+            "evil.example:4001",
+            "localhost:4001.evil.example",
+            "127.0.0.1.nip.io:4001",
+            "[::1]",
+            "::1:4001",
+            "user@localhost:4001",
+            "localhost:04001",
+            "127.1:4001",
+            "[::ffff:127.0.0.1]:4001",
+        ];
+        for host in others {
+            assert!(!is_own(host, local), "{host}");
+        }
+        assert!(is_own("localhost", ([127, 0, 0, 1], 80).into()));
+        assert!(is_own("192.168.7.7:4001", ([192, 168, 7, 7], 4001).into()));
+        assert!(is_own("[fe80::7]:4001", "[fe80::7]:4001".parse().unwrap()));
+    }
+
+    #[test]
+    fn paths_hold_names() {
+        for fine in [
+            "/",
+            "/api/plans",
+            "/api/plans/",
+            "/api/plans/caf%C3%A9",
+            "/api/steps/a:2.5",
+            "/a..b/...",
+            "/a%20b",
+        ] {
+            assert!(path(&fine.parse().unwrap()).is_ok(), "{fine}");
+        }
+        let refused = [
+            "/api/plans/..",
+            "/api/plans/%2e%2e",
+            "/api/plans/.%2E/x",
+            "/api/./plans",
+            "/api//plans",
+            "//evil.example/x",
+            "/api/plans/a%2fb",
+            "/api/plans/a%2Fb",
+            "/api/plans/a%5Cb",
+            "/api/plans/a\\b",
+            "/api/plans/%00",
+            "/api/plans/a%0a",
+            "/api/plans/%7f",
+            "/api/plans/%C2%85",
+            "/api/plans/%ff",
+            "/api/plans/%",
+            "/api/plans/%2",
+            "/api/plans/%zz",
+            "/a/%+1",
+        ];
+        for bad in refused {
+            let Ok(uri) = bad.parse() else { continue };
+            assert!(path(&uri).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_bearer_is_read_in_any_spelling_of_its_scheme() {
+        let of = |text: &str| bearer(&HeaderValue::from_str(text).unwrap()).map(<[u8]>::to_vec);
+        assert_eq!(of("Bearer abc"), Some(b"abc".to_vec()));
+        assert_eq!(of("bearer  abc "), Some(b"abc".to_vec()));
+        assert_eq!(of("Basic abc"), None);
+        assert_eq!(of("Bearer"), None);
+    }
+}

@@ -1,0 +1,177 @@
+//! What every refusal looks like: RFC 9457's `application/problem+json`, with the code that the command line has.
+
+use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::engine::error::Error;
+
+/// Its media type.
+pub(super) const MEDIA_TYPE: &str = "application/problem+json";
+
+/// A refusal. The path that was asked for is put in when the answer goes out.
+#[derive(Debug, Clone)]
+pub(super) struct Problem {
+    pub(super) status: StatusCode,
+    pub(super) code: &'static str,
+    pub(super) detail: String,
+    pub(super) hint: Option<String>,
+    /// Facts for machines, beside the sentence.
+    pub(super) details: Map<String, Value>,
+    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// How a problem is written, for the document of the routes and for the answer alike.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = Problem)]
+pub(super) struct ProblemShape {
+    /// `urn:planwatch:<code>`.
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    /// The status in words.
+    pub(super) title: String,
+    /// The HTTP status.
+    #[schema(minimum = 400, maximum = 599)]
+    pub(super) status: u16,
+    /// What is wrong here, in one sentence.
+    pub(super) detail: String,
+    /// The path that was asked for.
+    pub(super) instance: String,
+    /// The word that every surface of planwatch has for it.
+    pub(super) code: String,
+    /// What to do about it.
+    pub(super) hint: Option<String>,
+    /// Facts for machines; which there are depends on the code.
+    #[schema(value_type = Object)]
+    pub(super) details: Map<String, Value>,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        let (detail, details) = (detail.into(), Map::new());
+        Self { status, code, detail, hint: None, details, headers: Vec::new() }
+    }
+
+    #[must_use]
+    pub(super) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    #[must_use]
+    pub(super) fn fact(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(name.to_owned(), value.into());
+        self
+    }
+
+    #[must_use]
+    pub(super) fn header(mut self, name: HeaderName, value: &'static str) -> Self {
+        self.headers.push((name, HeaderValue::from_static(value)));
+        self
+    }
+
+    /// Says when to ask again, in seconds.
+    #[must_use]
+    pub(super) fn retry_after(mut self, seconds: u64) -> Self {
+        self.headers.push((RETRY_AFTER, HeaderValue::from(seconds)));
+        self
+    }
+
+    /// Something broke that the request is not to blame for; it is not told what.
+    pub(super) fn internal() -> Self {
+        let detail = "something went wrong inside planwatch; its log may say more";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
+    }
+
+    pub(super) fn no_token() -> Self {
+        let detail = "every request needs the token of this daemon";
+        Self::new(StatusCode::UNAUTHORIZED, "token-needed", detail)
+            .hint("send `Authorization: Bearer TOKEN`; it stands in .planwatch/token of the plans directory")
+            .header(WWW_AUTHENTICATE, "Bearer realm=\"planwatch\"")
+    }
+
+    /// What is said of an answer that some library made, by its status alone.
+    pub(super) fn of_status(status: StatusCode) -> Self {
+        let (code, detail) = match status {
+            StatusCode::NOT_FOUND => ("no-such-route", "there is nothing at this path"),
+            StatusCode::METHOD_NOT_ALLOWED => ("method-not-allowed", "this path does not know this method"),
+            StatusCode::NOT_ACCEPTABLE => {
+                ("not-acceptable", "no form of the answer is acceptable to the asker")
+            }
+            StatusCode::PAYLOAD_TOO_LARGE => ("body-too-large", "the body is larger than 1 MiB"),
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+                ("media-type", "a body is sent as `Content-Type: application/json`")
+            }
+            StatusCode::REQUEST_TIMEOUT => ("time-limit", "the request took too long to come"),
+            it if it.is_server_error() => return Self::internal(),
+            _ => ("bad-request", "the request is not understood"),
+        };
+        Self::new(status, code, detail)
+    }
+
+    /// Writes it as the answer to a request for this path.
+    pub(super) fn answer(self, path: &str) -> Response {
+        let shape = ProblemShape {
+            kind: format!("urn:planwatch:{}", self.code),
+            title: self.status.canonical_reason().unwrap_or("Refused").to_owned(),
+            status: self.status.as_u16(),
+            detail: self.detail,
+            instance: path.to_owned(),
+            code: self.code.to_owned(),
+            hint: self.hint,
+            details: self.details,
+        };
+        // Maps with text keys can always be written.
+        let body = serde_json::to_vec(&shape).unwrap_or_default();
+        let mut response = (self.status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+        headers.extend(self.headers);
+        response
+    }
+}
+
+/// The one table from what the engine refuses to a status.
+pub(super) fn status_of(error: &Error) -> StatusCode {
+    match error {
+        Error::NoPlansDir => StatusCode::SERVICE_UNAVAILABLE,
+        Error::PersonNeeded { .. } | Error::NotTrusted { .. } => StatusCode::FORBIDDEN,
+        _ => match (error.code(), error.exit_code()) {
+            ("file-full" | "no-room" | "sql-refused" | "sql-error", _) => StatusCode::UNPROCESSABLE_ENTITY,
+            (_, 2) => StatusCode::BAD_REQUEST,
+            (_, 3) => StatusCode::NOT_FOUND,
+            (_, 4 | 5) => StatusCode::CONFLICT,
+            (_, 6) => StatusCode::UNPROCESSABLE_ENTITY,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        },
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        let status = status_of(&error);
+        let details = match error.details() {
+            Value::Object(map) => map,
+            _ => Map::new(),
+        };
+        let mut problem = Self::new(status, error.code(), error.to_string());
+        problem.hint = error.hint();
+        problem.details = details;
+        if problem.code == "locked" { problem.retry_after(1) } else { problem }
+    }
+}
+
+impl IntoResponse for Problem {
+    /// Carries itself to where the path is known and the body is written.
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// A route that is there, but not for this method.
+pub(super) fn not_allowed(allowed: &'static str, why: &str) -> Problem {
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", why).header(ALLOW, allowed)
+}

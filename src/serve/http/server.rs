@@ -1,0 +1,241 @@
+//! The server itself: one thread that waits for the network, and its end in good order.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::Response;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::sync::watch;
+use tower::ServiceBuilder;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::limit::RequestBodyLimitLayer;
+
+use crate::disk::PlansDir;
+use crate::engine::error::Error;
+use crate::serve::contexts::Contexts;
+use crate::serve::feed::Feed;
+use crate::serve::http::app::App;
+use crate::serve::http::connections::{CONNECTION, Connection, Connections, Doing};
+use crate::serve::http::finish::finish;
+use crate::serve::http::guard::BODY_LIMIT;
+use crate::serve::http::patient::Patient;
+use crate::serve::http::problem::Problem;
+use crate::serve::http::token::Token;
+use crate::serve::http::{api, guard};
+
+/// How long a head may take to come, and a connection may be idle.
+const HEAD_LIMIT: Duration = Duration::from_secs(5);
+
+/// The largest head, in bytes.
+const HEAD_SIZE: usize = 16 << 10;
+
+/// How long an end waits for requests that are being answered.
+const LAST_WORD: Duration = Duration::from_secs(10);
+
+/// How many requests the engine works on at once; the others wait for their turn.
+const WORKERS: usize = 8;
+
+/// How long a thread of the engine's stays when there is nothing to do.
+const REST: Duration = Duration::from_secs(2);
+
+/// An address that nobody else can have from here on; nobody is answered yet.
+#[derive(Debug)]
+pub struct Bound {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+/// How to serve.
+#[derive(Clone)]
+pub struct Settings {
+    pub contexts: Contexts,
+    pub feed: Feed,
+    /// False: whoever reaches the loopback address may ask. Elsewhere the token is always needed.
+    pub needs_token: bool,
+}
+
+/// A server that runs until it is told to end.
+#[derive(Debug)]
+pub struct Serving {
+    thread: Option<JoinHandle<()>>,
+    is_ending: watch::Sender<bool>,
+    token: Option<(PlansDir, Token)>,
+}
+
+/// Takes an address; port 0 is any free one.
+pub fn bind(address: SocketAddr) -> io::Result<Bound> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    Ok(Bound { listener, address })
+}
+
+impl Bound {
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Begins to answer; the token is new, and stands in `.planwatch/token` from here on.
+    pub fn serve(self, settings: Settings) -> Result<Serving, Error> {
+        let token = if settings.needs_token || !self.address.ip().is_loopback() {
+            let plans = (settings.contexts)()?.plans;
+            let token = Token::new(&plans)?;
+            plans.put_token(token.as_str())?;
+            Some((plans, token))
+        } else {
+            None
+        };
+        let (is_ending, ending) = watch::channel(false);
+        let secret = token.as_ref().map(|(_, it)| it.clone());
+        let app = App::new(settings.contexts, settings.feed, secret, self.address, ending.clone());
+        let begun = runtime().and_then(|runtime| {
+            std::thread::Builder::new().name("http".to_owned()).spawn(move || {
+                runtime.block_on(take(self.listener, &app, ending));
+                // What still runs after the last word ends by itself, or with the process.
+                runtime.shutdown_background();
+            })
+        });
+        let thread = begun.map_err(|error| {
+            let message = format!("HTTP cannot be served: {error}");
+            Error::Failed { code: "io-error", message, hint: String::new() }
+        })?;
+        Ok(Serving { thread: Some(thread), is_ending, token })
+    }
+}
+
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(WORKERS)
+        .thread_keep_alive(REST)
+        .build()
+}
+
+impl Serving {
+    /// Takes nobody new from here on, and takes the token away.
+    pub fn close(&self) {
+        if let Some((plans, token)) = &self.token {
+            plans.remove_token(token.as_str());
+        }
+        self.is_ending.send_replace(true);
+    }
+
+    /// Puts the token where it belongs again, after somebody deleted it.
+    pub fn put_token(&self) {
+        if let Some((plans, token)) = &self.token {
+            plans.put_token(token.as_str()).ok();
+        }
+    }
+
+    /// Ends, and waits until those are answered for whom something is being done; at most ten seconds.
+    pub fn end(mut self) {
+        self.close();
+        if let Some(thread) = self.thread.take() {
+            // It never panics, and if it did there would be nothing left to end.
+            thread.join().ok();
+        }
+    }
+}
+
+/// Everything that a request goes through, outermost first.
+fn router(app: &App) -> Router {
+    let layers = ServiceBuilder::new()
+        .layer(from_fn(finish))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn_with_state(app.clone(), guard::guard))
+        .layer(RequestBodyLimitLayer::new(usize::try_from(BODY_LIMIT).unwrap_or(usize::MAX)))
+        .layer(DefaultBodyLimit::disable());
+    let (routes, _document) = api();
+    routes.with_state(app.clone()).layer(layers)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is the form that the layer wants")]
+fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
+    axum::response::IntoResponse::into_response(Problem::internal())
+}
+
+async fn take(listener: TcpListener, app: &App, mut ending: watch::Receiver<bool>) {
+    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+    let (router, connections) = (router(app), Connections::default());
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = ending.wait_for(|it| *it) => break,
+        };
+        match accepted {
+            Ok((stream, _)) => enter(stream, &router, &connections, &ending),
+            // There are no more descriptors, or the peer is gone already.
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+    drop(listener);
+    connections.end_silent();
+    let begun = Instant::now();
+    while !connections.is_empty() && begun.elapsed() < LAST_WORD {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn enter(
+    stream: tokio::net::TcpStream,
+    router: &Router,
+    connections: &Connections,
+    ending: &watch::Receiver<bool>,
+) {
+    // Answers are small, and nobody waits for more of them to come together.
+    stream.set_nodelay(true).ok();
+    let Ok(local) = stream.local_addr() else { return };
+    let Some((id, connection)) = connections.enter(local) else { return };
+    let (router, all, ending) = (router.clone(), connections.clone(), ending.clone());
+    let task = tokio::spawn(CONNECTION.scope(Arc::clone(&connection), async move {
+        let _leaving = Leaving { id, all };
+        speak(stream, router, connection, ending).await;
+    }));
+    connections.note(id, task.abort_handle());
+}
+
+/// Takes a connection out of the list when it ends, however it ends.
+struct Leaving {
+    id: u64,
+    all: Connections,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.all.leave(self.id);
+    }
+}
+
+/// Answers the requests of one connection, one after the other.
+async fn speak(
+    stream: tokio::net::TcpStream,
+    router: Router,
+    connection: Arc<Connection>,
+    mut ending: watch::Receiver<bool>,
+) {
+    let service = tower::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        connection.set(Doing::Talking);
+        request.extensions_mut().insert(Arc::clone(&connection));
+        tower::ServiceExt::oneshot(router.clone(), request)
+    });
+    let speaking = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_LIMIT)
+        .max_header_size(HEAD_SIZE)
+        .serve_connection(TokioIo::new(Patient::new(stream)), TowerToHyperService::new(service));
+    tokio::pin!(speaking);
+    // A peer that breaks off or talks nonsense is its own problem.
+    tokio::select! {
+        _ = speaking.as_mut() => return,
+        _ = ending.wait_for(|it| *it) => speaking.as_mut().graceful_shutdown(),
+    }
+    speaking.await.ok();
+}
