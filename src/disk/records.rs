@@ -57,6 +57,12 @@ impl PlansDir {
         Some(Records::new(&self.disk, dir))
     }
 
+    /// Answers that may have to be given again; none where the state of this directory cannot be trusted.
+    pub fn answers(&self) -> Option<Records> {
+        let dir = self.made_runtime_dir()?.join("answers");
+        Some(Records::new(&self.disk, dir))
+    }
+
     /// Fills bytes that nobody can foretell.
     pub fn random(&self, bytes: &mut [u8]) -> Result<(), DiskError> {
         self.disk.random(bytes).map_err(|error| DiskError::reading(&self.root, error))

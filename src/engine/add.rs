@@ -2,6 +2,7 @@
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::expected;
 use crate::engine::plan_status;
 use crate::engine::shape::{Shaper, value};
 use crate::engine::write::{self, ChangeReport, Changed, Mode, Writing};
@@ -33,6 +34,8 @@ pub struct AddRequest {
     /// The step's text.
     pub body: Option<String>,
     pub by: Option<String>,
+    /// What the text's own front matter says stays, but for the id.
+    pub keeps_own: bool,
     pub mode: Mode,
 }
 
@@ -50,6 +53,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     let plan = plans.get(&plan_id).ok_or_else(|| load::missing(context, &plan_id))?;
     write::check_live(plan)?;
     write::check_writable(context, &plan.problems)?;
+    expected::check_plan(context, &plans, plan)?;
     let number = number(plan, request)?;
     let id = StepId { plan: plan.id.clone(), number };
     let depends = dependencies(context, plan, &request.depends)?;
@@ -63,6 +67,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
         metadata: request.metadata.clone(),
         created_by: maker(context, request.by.as_deref()),
         body: request.body.clone(),
+        keeps_own: request.keeps_own,
     };
     let bytes = step_file::new_file(&new, &id, context).map_err(|it| it.below(&context.root_name()))?;
     let bytes = in_line_endings_of(plan, bytes);

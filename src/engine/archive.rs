@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::disk::FileOp;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::expected;
 use crate::engine::resolve::{self, Side, Target};
 use crate::engine::shape::{Shaper, value};
 use crate::engine::update;
@@ -56,7 +57,9 @@ fn put_away(
     owner::refuse_live_claims(context, &id)?;
     let from = directory_of(&plan);
     let to = Path::new(ARCHIVE).join(&from);
-    let hints = left_behind(&load::all(context)?, &plan);
+    let plans = load::all(context)?;
+    expected::check_plan(context, &plans, &plan)?;
+    let hints = left_behind(&plans, &plan);
     carry(context, (writing, "archive"), &plan, &from, &to)?;
     if !writing.is_dry_run() {
         plan.steps.iter().for_each(|it| leases::forget(context, &it.id));

@@ -70,6 +70,7 @@ mod tests {
             reading: Reading::Files,
             here: Here::default(),
             freshness: Freshness::Unknown,
+            expected: None,
             tell: Box::new(|_| {}),
         };
         let report = status::status(&context, &StatusRequest::default()).unwrap();

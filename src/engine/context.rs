@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::disk::PlansDir;
 use crate::engine::config::Config;
+use crate::engine::expected::Expected;
 use crate::index::{Generation, Key};
 use crate::plan::id::PlanId;
 use crate::plan::time::Time;
@@ -19,6 +20,8 @@ pub struct Context {
     pub reading: Reading,
     pub freshness: Freshness,
     pub here: Here,
+    /// The condition on which a change is made; none: on none.
+    pub expected: Option<Expected>,
     /// Told at once what happens beside the answer.
     pub tell: Box<dyn Fn(Notice) + Send + Sync>,
 }

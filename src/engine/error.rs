@@ -29,6 +29,9 @@ pub enum Error {
     NoSuchPhase { name: String, plan: String, nearest: Option<String>, known: Vec<String> },
     #[error("{message}")]
     Conflict { code: &'static str, message: String, hint: String },
+    /// The change was to be made only on what the asker last saw, and that is no longer so.
+    #[error("`{id}` is not what it was expected to be")]
+    NotExpected { id: String, etag: Option<String>, now: Box<Value> },
     #[error("`{id}` waits for {}", open.join(", "))]
     DependenciesOpen { id: String, open: Vec<String> },
     #[error("`{id}` waits for a person's confirmation")]
@@ -106,6 +109,7 @@ impl Error {
             Self::NoPlansDir => "no-plans-directory",
             Self::Usage { .. } => "usage",
             Self::WhichPlan { .. } => "which-plan",
+            Self::NotExpected { .. } => "file-changed",
             Self::DependenciesOpen { .. } => "dependencies-open",
             Self::ConfirmationNeeded { .. } | Self::PersonNeeded { .. } => "confirmation-needed",
             Self::Claimed { .. } | Self::Held { .. } | Self::ClaimedWithin { .. } => "claimed",
@@ -145,6 +149,7 @@ impl Error {
                 let named: Vec<_> = known.iter().map(|it| format!("`{it}`")).collect();
                 format!("the phases to confirm are {}", few(&named, MOST_NAMED))
             }
+            Self::NotExpected { .. } => "look at what it is now, and decide again".to_owned(),
             Self::DependenciesOpen { open, .. } => {
                 let first = open.first()?;
                 let name = first.split(' ').next()?;
@@ -206,6 +211,7 @@ impl Error {
             Self::NoSuchPhase { name, plan, nearest, known } => {
                 json!({"name": name, "plan": plan, "nearest": nearest, "phases": known})
             }
+            Self::NotExpected { id, etag, now } => json!({"id": id, "etag": etag, "now": now}),
             Self::DependenciesOpen { id, open } => json!({"id": id, "open": open}),
             Self::ConfirmationNeeded { id, phase } => json!({"id": id, "phase": phase}),
             Self::PersonNeeded { command } => json!({"command": command}),
@@ -237,6 +243,7 @@ impl Error {
                 3
             }
             Self::Conflict { .. }
+            | Self::NotExpected { .. }
             | Self::DependenciesOpen { .. }
             | Self::Claimed { .. }
             | Self::Held { .. }

@@ -2,6 +2,7 @@
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::expected;
 use crate::engine::load;
 use crate::engine::shape::{Shaper, shown_path, value};
 use crate::engine::write::{self, Changed, Writing};
@@ -56,10 +57,12 @@ pub(crate) fn update(
     let was_written = if plan.etag.is_some() {
         writing.change(&plan.path, &mut |bytes| {
             let now = read_again(context, plan, bytes);
+            expected::check_plan(context, &plans, &now)?;
             write::check_writable(context, &now.problems)?;
             edit(&now, bytes)
         })?
     } else {
+        expected::check_plan(context, &plans, plan)?;
         let file = edit(plan, &missing_file(plan, context)?)?;
         writing.create(&plan.path, &file)?;
         true

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::disk::FileOp;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::expected;
 use crate::engine::owner::{self, Owner, Who};
 use crate::engine::repoint::{self, Gone};
 use crate::engine::resolve::{self, NamedStep, Target};
@@ -65,6 +66,7 @@ fn remove_step(
     let own = load::one_plan(context, &id.plan)?.ok_or_else(|| load::missing(context, &id.plan))?;
     write::check_live(&own)?;
     let step = resolve::one_step(context, &own, named)?;
+    expected::check_step(context, &plans, &own, step)?;
     let who = Who::of(context, id, request.by.as_deref(), request.claim.as_deref(), request.force);
     let owner = refuse_worked_on(&plans, step, &who)?;
     if owner == Owner::Late {
@@ -155,6 +157,7 @@ fn remove_plan(
 ) -> Result<(Changed, Vec<String>), Error> {
     let plan = load::one_plan(context, id)?.ok_or_else(|| load::missing(context, id))?;
     write::check_live(&plan)?;
+    expected::check_plan(context, &Plans::new(vec![plan.clone()]), &plan)?;
     if !request.is_confirmed && request.mode == Mode::Write {
         let message = match plan.steps.len() {
             0 => format!("`{id}` has no steps; say --yes to remove it"),

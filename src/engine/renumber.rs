@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::disk::FileOp;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::expected;
 use crate::engine::owner::{self, Owner, Who};
 use crate::engine::repoint::{self, Gone, Repointed};
 use crate::engine::shape::{Shaper, value};
@@ -45,6 +46,7 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
         return Err(Error::usage("a step cannot go behind itself", "name another step"));
     }
     write::check_live(&own)?;
+    expected::check_step(context, &plans, &own, step)?;
     write::check_writable(context, &step.problems)?;
     write::check_writable(context, &own.problems)?;
     let no_room = |_| Error::Failed {

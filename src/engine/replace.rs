@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::expected;
 use crate::engine::owner::{Owner, Who};
 use crate::engine::repoint::{self, Gone};
 use crate::engine::shape::{Shaper, value};
@@ -44,6 +45,7 @@ pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeRepo
     let plan = load::one_plan(context, &id)?.ok_or_else(|| load::missing(context, &id))?;
     write::check_live(&plan)?;
     write::check_writable(context, &plan.problems)?;
+    expected::check_plan(context, &plans, &plan)?;
     refuse_doubled(&plan)?;
     let (items, has_more) = step_items::read(&plan, &request.list, &context.config.words)
         .map_err(|it| unreadable(request, &it.to_string()))?;

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::disk::FileOp;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::expected;
 use crate::engine::owner::{Owner, Who};
 use crate::engine::repoint::{self, Gone};
 use crate::engine::shape::{Shaper, value};
@@ -49,6 +50,7 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     let plan = load::one_plan(context, &id)?.ok_or_else(|| load::missing(context, &id))?;
     write::check_live(&plan)?;
     write::check_writable(context, &plan.problems)?;
+    expected::check_plan(context, &plans, &plan)?;
     let steps = chosen(context, &plan, &request.steps)?;
     let forced = check_free(context, &plans, &steps, request)?;
     let depends = depends_of_all(&steps);

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::expected;
 use crate::engine::leases::{self, Leases};
 use crate::engine::load::{self, Own};
 use crate::engine::resolve::{self, NamedStep};
@@ -17,6 +18,7 @@ use crate::plan::problem::{Code, Problem};
 use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::words::StepStatus;
 use crate::text::header_edit::Change;
+use crate::text::{front_matter, yaml};
 
 /// What is to become of a step.
 #[derive(Debug, Default)]
@@ -116,9 +118,11 @@ pub(crate) fn update_under(
         writing.change(&step.path, &mut |bytes| {
             let plans = as_it_is(context, &plans, step, bytes)?;
             let (plan, now) = resolve::same_file(&plans, step)?;
+            expected::check_step(context, &plans, plan, now)?;
             outcome.edit(now, decide(&plans, plan, now)?, bytes)
         })?
     } else {
+        expected::check_step(context, &plans, plan, step)?;
         let file = missing_file(step, context);
         let file = outcome.edit(step, decide(&plans, plan, step)?, &file)?;
         writing.create(&step.path, &file)?;
@@ -221,9 +225,20 @@ pub(crate) fn missing_file(step: &Step, context: &Context) -> Vec<u8> {
     new_file(&new, &step.id, context).unwrap_or_default()
 }
 
+/// The keys that a text's own front matter has; none if it cannot be read, which whoever edits it will say.
+pub(crate) fn own_keys(file: &[u8]) -> Vec<String> {
+    let yaml = front_matter::split(file).yaml().and_then(|it| std::str::from_utf8(it).ok());
+    let Some(tree) = yaml.and_then(|it| yaml::parse(it).ok()) else { return Vec::new() };
+    tree.root().entries().filter_map(|(key, _)| key.text().map(|it| it.to_owned())).collect()
+}
+
 /// The bytes of a new step's file.
 pub(crate) fn new_file(new: &NewStep, id: &StepId, context: &Context) -> Result<Vec<u8>, Error> {
     let (body, says_title) = new.body();
-    let changes = new.changes(id, says_title, context.now);
+    let mut changes = new.changes(id, says_title, context.now);
+    if new.keeps_own {
+        let own = own_keys(body.as_bytes());
+        changes.retain(|it| it.key() == "id" || !own.iter().any(|key| key == it.key()));
+    }
     write::edit(&format!("{}/step-{}.md", id.plan, id.number), body.as_bytes(), &changes, STEP_KEYS)
 }

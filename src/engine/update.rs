@@ -100,7 +100,7 @@ fn move_step(
     Ok((changed, hint.into_inner()))
 }
 
-fn decide_move(
+pub(crate) fn decide_move(
     context: &Context,
     plans: &Plans,
     plan: &Plan,
@@ -261,7 +261,7 @@ pub fn attempt(context: &Context, request: &AttemptRequest) -> Result<ChangeRepo
     })
 }
 
-fn decide_attempt(
+pub(crate) fn decide_attempt(
     context: &Context,
     (plans, plan, step): (&Plans, &Plan, &Step),
     request: &AttemptRequest,

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::disk::{ChangeError, FileOp, Locked, Outcome, PlansDir};
 use crate::engine::context::{Context, Notice};
 use crate::engine::error::Error;
+use crate::engine::expected;
 use crate::engine::shape::shown_path;
 use crate::plan::model::Plan;
 use crate::plan::problem::Problem;
@@ -141,7 +142,9 @@ impl<'a> Writing<'a> {
             Some(locked) => {
                 let mut kept = |bytes: &[u8]| {
                     before = bytes.to_vec();
-                    edit(bytes)
+                    let after = edit(bytes)?;
+                    expected::check_looked_at(self.context)?;
+                    Ok(after)
                 };
                 let written = locked.change(Path::new(path), &mut kept).map_err(|it| match it {
                     ChangeError::Disk(error) => Error::Disk(error),
@@ -157,6 +160,7 @@ impl<'a> Writing<'a> {
 
     /// Makes a file that does not exist.
     pub(crate) fn create(&mut self, path: &str, bytes: &[u8]) -> Result<(), Error> {
+        expected::check_looked_at(self.context)?;
         if let Some(locked) = &mut self.locked {
             locked.create(Path::new(path), bytes)?;
         }
@@ -166,6 +170,7 @@ impl<'a> Writing<'a> {
 
     /// Makes a directory that appears with all its files at once.
     pub(crate) fn create_directory(&mut self, path: &str, files: &[(String, Vec<u8>)]) -> Result<(), Error> {
+        expected::check_looked_at(self.context)?;
         if let Some(locked) = &mut self.locked {
             locked.create_dir_with(Path::new(path), files)?;
         }
@@ -177,6 +182,7 @@ impl<'a> Writing<'a> {
 
     /// Changes several files as one: after a crash all of it is finished, or none of it is there.
     pub(crate) fn batch(&mut self, verb: &str, ops: Vec<FileOp>) -> Result<(), Error> {
+        expected::check_looked_at(self.context)?;
         for op in &ops {
             self.diff.push_str(&describe(&self.context.root_name(), op));
         }

@@ -209,6 +209,8 @@ pub struct NewStep {
     pub created_by: Option<String>,
     /// The text that was given; none: the heading alone.
     pub body: Option<String>,
+    /// What the text's own front matter says stays, but for the id.
+    pub keeps_own: bool,
 }
 
 impl NewStep {

@@ -6,9 +6,12 @@
 
 mod app;
 mod connections;
+mod etag;
+mod events;
 mod extract;
 mod finish;
 mod guard;
+mod once;
 mod patient;
 mod problem;
 mod seed;
@@ -35,5 +38,6 @@ struct Api;
 
 /// All routes, and the document that is made from them.
 fn api() -> (Router<App>, Document) {
-    OpenApiRouter::with_openapi(Api::openapi()).merge(seed::router()).split_for_parts()
+    let routes = OpenApiRouter::with_openapi(Api::openapi());
+    routes.merge(seed::router()).merge(events::router()).split_for_parts()
 }

@@ -134,6 +134,7 @@ impl Tree {
             reading,
             here: Here { directory: root, ..Here::default() },
             freshness: Freshness::Unknown,
+            expected: None,
             tell: Box::new(move |notice| told.lock().expect("nobody panicked").push(notice)),
         }
     }

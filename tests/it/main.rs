@@ -12,6 +12,7 @@ mod export_import;
 #[path = "../support/front_matter_gen.rs"]
 mod front_matter_gen;
 mod frontmatter_cases;
+mod http;
 mod import_words;
 mod index_laws;
 mod knowledge;

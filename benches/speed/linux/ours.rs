@@ -117,6 +117,7 @@ pub(crate) fn context(plans: &Path, state: &Path, by: &str, asks: Asks) -> Conte
         reading: Reading::Index,
         freshness,
         here: Here::default(),
+        expected: None,
         tell: Box::new(|_| {}),
     }
 }

@@ -252,6 +252,7 @@ impl Session {
                 step: text("PLANWATCH_STEP"),
                 claim: text("PLANWATCH_CLAIM"),
             },
+            expected: None,
             tell: Box::new(move |notice| {
                 let is_memory = matches!(notice, Notice::IndexInMemory { .. });
                 if !is_memory || !is_told.swap(true, Ordering::Relaxed) {

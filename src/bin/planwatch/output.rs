@@ -147,7 +147,8 @@ impl Output {
         }
     }
 
-    fn note(&self, code: &str, message: &str) {
+    /// Says something beside the answer, however quiet it is.
+    pub(crate) fn note(&self, code: &str, message: &str) {
         if self.is_json() {
             self.aside(&format!("{}\n", printable(&json!({"notice": {"code": code, "message": message}}))));
         } else {

@@ -32,6 +32,7 @@ fn context(machine: &Machine, by: &str, seconds: i64) -> Context {
         reading: Reading::Files,
         here: Here::default(),
         freshness: Freshness::Unknown,
+        expected: None,
         tell: Box::new(|_| {}),
     }
 }

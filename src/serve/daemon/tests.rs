@@ -28,6 +28,7 @@ fn context(home: &Path) -> Result<Context, Error> {
         reading: Reading::Index,
         freshness: Freshness::Unknown,
         here: Here::default(),
+        expected: None,
         tell: Box::new(|_| {}),
     })
 }

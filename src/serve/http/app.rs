@@ -12,6 +12,8 @@ use crate::engine::error::Error;
 use crate::serve::contexts::Contexts;
 use crate::serve::feed::Feed;
 use crate::serve::http::connections;
+use crate::serve::http::etag::IfMatch;
+use crate::serve::http::once::InFlight;
 use crate::serve::http::problem::Problem;
 use crate::serve::http::token::Token;
 
@@ -32,6 +34,7 @@ struct Inner {
     token: Option<Token>,
     address: SocketAddr,
     streams: Arc<Semaphore>,
+    in_flight: InFlight,
     /// Becomes true when the server ends.
     is_ending: watch::Receiver<bool>,
 }
@@ -45,7 +48,15 @@ impl App {
         is_ending: watch::Receiver<bool>,
     ) -> Self {
         let streams = Arc::new(Semaphore::new(MOST_STREAMS));
-        Self(Arc::new(Inner { contexts, feed, token, address, streams, is_ending }))
+        Self(Arc::new(Inner {
+            contexts,
+            feed,
+            token,
+            address,
+            streams,
+            in_flight: InFlight::default(),
+            is_ending,
+        }))
     }
 
     pub(super) fn contexts(&self) -> &Contexts {
@@ -68,6 +79,10 @@ impl App {
         &self.0.streams
     }
 
+    pub(super) fn in_flight(&self) -> &InFlight {
+        &self.0.in_flight
+    }
+
     pub(super) fn is_ending(&self) -> watch::Receiver<bool> {
         self.0.is_ending.clone()
     }
@@ -82,14 +97,31 @@ impl App {
         self.ask_or(move |context| work(context).map_err(Problem::from)).await
     }
 
+    /// As [`Self::ask`], where a change is made only if the file is what the asker last saw.
+    pub(super) async fn ask_if<T: Send + 'static>(
+        &self,
+        condition: IfMatch,
+        work: impl FnOnce(&Context) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let expected = condition.expected();
+        self.run(move |context| work(&Context { expected, ..context }).map_err(Problem::from)).await
+    }
+
     /// As [`Self::ask`], for work that knows more ways to refuse than the engine.
     pub(super) async fn ask_or<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Context) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
+        self.run(move |context| work(&context)).await
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(Context) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
         let _busy = connections::busy();
         let contexts = Arc::clone(self.contexts());
-        let done = tokio::task::spawn_blocking(move || work(&contexts()?)).await;
+        let done = tokio::task::spawn_blocking(move || work(contexts()?)).await;
         // It panicked: the process's own message says where.
         done.unwrap_or_else(|_| Err(Problem::internal()))
     }

@@ -136,6 +136,7 @@ impl Problem {
 pub(super) fn status_of(error: &Error) -> StatusCode {
     match error {
         Error::NoPlansDir => StatusCode::SERVICE_UNAVAILABLE,
+        Error::NotExpected { .. } => StatusCode::PRECONDITION_FAILED,
         Error::PersonNeeded { .. } | Error::NotTrusted { .. } => StatusCode::FORBIDDEN,
         _ => match (error.code(), error.exit_code()) {
             ("file-full" | "no-room" | "sql-refused" | "sql-error", _) => StatusCode::UNPROCESSABLE_ENTITY,

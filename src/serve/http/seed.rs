@@ -1,12 +1,102 @@
-//! The routes that plain curl-and-jq scripts know, in exactly their shapes.
+//! The routes that plain curl-and-jq scripts know, in exactly their shapes: arrays without pages, canonical words.
 
 mod plans;
+mod steps;
 
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::engine::shape::{PlanShape, StepShape};
+use crate::plan::time::Time;
 use crate::serve::http::app::App;
+use crate::serve::http::etag::tagged;
+use crate::serve::http::extract::Json;
 
 pub(super) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(plans::list))
+    OpenApiRouter::new()
+        .routes(routes!(plans::list, plans::create))
+        .routes(routes!(plans::show))
+        .routes(routes!(plans::next_step))
+        .routes(routes!(steps::list, steps::add))
+        .routes(routes!(steps::show, steps::update))
+}
+
+/// A plan as scripts know it, and all that every other surface tells of it.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = SeedPlan)]
+struct SeedPlan {
+    #[serde(flatten)]
+    #[schema(value_type = Object)]
+    plan: PlanShape,
+    /// When it was made.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    inserted_at: Option<Time>,
+}
+
+/// A plan with the text of its `plan.md`, without the front matter.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = SeedPlanWithBody)]
+struct SeedPlanWithBody {
+    #[serde(flatten)]
+    plan: SeedPlan,
+    body: String,
+}
+
+/// A step as scripts know it, and all that every other surface tells of it.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = SeedStep)]
+struct SeedStep {
+    #[serde(flatten)]
+    #[schema(value_type = Object)]
+    step: StepShape,
+    /// The text of the step's file, without the front matter.
+    description: String,
+    /// When it was made.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    inserted_at: Option<Time>,
+}
+
+impl SeedPlan {
+    fn of(plan: PlanShape) -> Self {
+        let inserted_at = plan.created_at;
+        Self { plan, inserted_at }
+    }
+}
+
+impl SeedPlanWithBody {
+    fn answer((plan, body): (PlanShape, String)) -> Response {
+        let etag = plan.etag.clone();
+        tagged(etag.as_deref(), Json(Self { plan: SeedPlan::of(plan), body }))
+    }
+}
+
+impl SeedStep {
+    fn of((step, description): (StepShape, String)) -> Self {
+        let inserted_at = step.created_at;
+        Self { step, description, inserted_at }
+    }
+
+    fn answer(step: (StepShape, String)) -> Response {
+        let etag = step.0.etag.clone();
+        tagged(etag.as_deref(), Json(Self::of(step)))
+    }
+}
+
+/// Something new has an address from here on; what was there already has had one.
+fn made(is_new: bool, at: &str, answer: Response) -> Response {
+    if !is_new {
+        return answer;
+    }
+    let mut answer = answer;
+    *answer.status_mut() = StatusCode::CREATED;
+    // A name that no header can hold has no address that one could tell.
+    if let Ok(at) = at.parse() {
+        answer.headers_mut().insert(LOCATION, at);
+    }
+    answer.into_response()
 }

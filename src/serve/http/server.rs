@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::Response;
@@ -26,6 +27,7 @@ use crate::serve::http::app::App;
 use crate::serve::http::connections::{CONNECTION, Connection, Connections, Doing};
 use crate::serve::http::finish::finish;
 use crate::serve::http::guard::BODY_LIMIT;
+use crate::serve::http::once::once;
 use crate::serve::http::patient::Patient;
 use crate::serve::http::problem::Problem;
 use crate::serve::http::token::Token;
@@ -152,7 +154,9 @@ fn router(app: &App) -> Router {
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(app.clone(), guard::guard))
         .layer(RequestBodyLimitLayer::new(usize::try_from(BODY_LIMIT).unwrap_or(usize::MAX)))
-        .layer(DefaultBodyLimit::disable());
+        .map_request(|it: hyper::Request<_>| it.map(Body::new))
+        .layer(DefaultBodyLimit::disable())
+        .layer(from_fn_with_state(app.clone(), once));
     let (routes, _document) = api();
     routes.with_state(app.clone()).layer(layers)
 }

@@ -28,6 +28,7 @@ pub(crate) fn run(session: &Session, args: Add) -> Result<u8, Failure> {
         metadata: args.metadata,
         body,
         by: args.by.by,
+        keeps_own: false,
         mode: args.dry_run.mode(),
     };
     change::print(session, &add::add(&context, &request)?)

@@ -7,11 +7,12 @@ use planwatch::engine::list::{self, ListReport, ListRequest};
 use planwatch::engine::shape::StepShape;
 use planwatch::engine::status::{self, Attention, Finished, Reason, Standing, StatusReport, StatusRequest};
 use planwatch::plan::time::Time;
+use planwatch::serve::client::Client;
 
 use crate::args::look::Status;
 use crate::commands::list::{after_all, none_open};
 use crate::commands::welcome;
-use crate::context::Session;
+use crate::context::{self, Session};
 use crate::failure::Failure;
 use crate::output::escaped;
 use crate::screens::text::fitted;
@@ -34,7 +35,11 @@ pub(crate) fn run(session: &Session, args: &Status) -> Result<u8, Failure> {
         output.text(&markdown(&report))?;
     } else {
         let closed = if report.plans.is_empty() { n_plans(&context)? } else { 0 };
-        output.text(&screen(&report, closed, context.now, output.width))?;
+        let mut screen = screen(&report, closed, context.now, output.width);
+        let client = Client::connect(context.plans.root(), &context::homes());
+        let http = client.and_then(|mut it| it.status()).and_then(|it| it.http);
+        screen.extend(http.map(|it| format!("\n{}\n", paint(DIM, &format!("answers on {it}")))));
+        output.text(&screen)?;
     }
     Ok(0)
 }

@@ -1,34 +1,22 @@
-//! Plans: all of them, one, a new one.
+//! Plans: all of them, one, a new one, and its next step, which is claimed by asking for it.
 
 use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
+use super::{SeedPlan, SeedPlanWithBody, made};
+use crate::engine::claim::{self, ClaimReport, ClaimRequest};
 use crate::engine::list::{self, ListReport, ListRequest};
 use crate::engine::shape::PlanShape;
-use crate::plan::time::Time;
+use crate::engine::texts::{self, PlanText};
 use crate::serve::http::app::App;
-use crate::serve::http::extract::{Json, Params};
-use crate::serve::http::problem::{Problem, ProblemShape};
-
-/// A plan as scripts know it, and all that every other surface tells of it.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(as = SeedPlan)]
-pub(super) struct SeedPlan {
-    #[serde(flatten)]
-    #[schema(value_type = Object)]
-    plan: PlanShape,
-    /// When it was made.
-    #[schema(value_type = Option<String>, format = DateTime)]
-    inserted_at: Option<Time>,
-}
-
-impl From<PlanShape> for SeedPlan {
-    fn from(plan: PlanShape) -> Self {
-        let inserted_at = plan.created_at;
-        Self { plan, inserted_at }
-    }
-}
+use crate::serve::http::etag::tagged;
+use crate::serve::http::extract::{Body, Json, Params, PlanName};
+use crate::serve::http::guard::is_prefetch;
+use crate::serve::http::problem::{Problem, ProblemShape, not_allowed};
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -52,7 +40,123 @@ pub(super) async fn list(
         let ListReport::Plans { plans, .. } = list::list(context, &request)? else { return Ok(Vec::new()) };
         let is_asked =
             |it: &PlanShape| params.title.as_ref().is_none_or(|title| it.id == *title || it.title == *title);
-        Ok(plans.into_iter().filter(|it| !it.archived && is_asked(it)).map(SeedPlan::from).collect())
+        Ok(plans.into_iter().filter(|it| !it.archived && is_asked(it)).map(SeedPlan::of).collect())
     });
     Ok(Json(plans.await?))
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewPlan {
+    /// The id is made from it.
+    title: String,
+    /// The text of `plan.md`, with or without front matter.
+    #[serde(default)]
+    body: String,
+}
+
+/// Makes a plan; the same text again changes nothing.
+#[utoipa::path(post, path = "/api/plans", tag = "plans", operation_id = "createPlan", request_body = NewPlan, responses(
+    (status = 201, description = "It was made", body = SeedPlan),
+    (status = 200, description = "It is there already, with the same text", body = SeedPlan),
+    (status = 409, description = "It is there, with another text", body = ProblemShape, content_type = "application/problem+json"),
+    (status = "4XX", description = "Refused", body = ProblemShape, content_type = "application/problem+json"),
+))]
+pub(super) async fn create(
+    State(app): State<App>,
+    Body(NewPlan { title, body }): Body<NewPlan>,
+) -> Result<Response, Problem> {
+    let put = app.ask(move |context| texts::put_plan(context, &PlanText { title, body })).await?;
+    let at = format!("/api/plans/{}", put.now.id);
+    let etag = put.now.etag.clone();
+    let answer = tagged(etag.as_deref(), Json(SeedPlan::of(put.now)));
+    Ok(made(put.is_new, &at, answer))
+}
+
+/// One plan with its text.
+#[utoipa::path(get, path = "/api/plans/{id}", tag = "plans", operation_id = "getPlan", responses(
+    (status = 200, description = "The plan", body = SeedPlanWithBody, headers(("ETag" = String, description = "Of `plan.md`"))),
+    (status = 404, description = "There is none", body = ProblemShape, content_type = "application/problem+json"),
+    (status = "4XX", description = "Refused", body = ProblemShape, content_type = "application/problem+json"),
+), params(("id" = String, Path, description = "The plan's id")))]
+pub(super) async fn show(State(app): State<App>, plan: PlanName) -> Result<Response, Problem> {
+    let plan = plan.reference();
+    Ok(SeedPlanWithBody::answer(app.ask(move |context| texts::plan(context, &plan)).await?))
+}
+
+/// What the next step of a plan is.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = NextStep)]
+pub(super) enum NextStep {
+    /// It is the asker's from here on.
+    Next {
+        /// `next`.
+        status: &'static str,
+        step_id: String,
+        #[schema(value_type = f64)]
+        step_number: Value,
+        /// The text of its file.
+        description: String,
+        title: String,
+        /// The claim, which an update may name.
+        #[schema(value_type = Object)]
+        claim: Value,
+    },
+    /// All steps are closed.
+    Complete {
+        /// `complete`.
+        status: &'static str,
+    },
+}
+
+/// Hands out the next step and claims it; HEAD is refused, and so is what a browser asks for beforehand.
+#[utoipa::path(get, path = "/api/plans/{id}/next-step", tag = "plans", operation_id = "claimNextStep", responses(
+    (status = 200, description = "The step, which is claimed now, or that all are closed", body = NextStep),
+    (status = 409, description = "Nothing is ready; `details` says why", body = ProblemShape, content_type = "application/problem+json"),
+    (status = "4XX", description = "Refused", body = ProblemShape, content_type = "application/problem+json"),
+), params(("id" = String, Path, description = "The plan's id")))]
+pub(super) async fn next_step(
+    State(app): State<App>,
+    method: Method,
+    headers: HeaderMap,
+    plan: PlanName,
+) -> Result<Response, Problem> {
+    if method != Method::GET {
+        return Err(not_allowed("GET", "asking for the next step claims it, and HEAD must not"));
+    }
+    if is_prefetch(&headers) {
+        let detail = "asking for the next step claims it, which nobody does beforehand";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "prefetch-refused", detail));
+    }
+    let target = Some(plan.reference());
+    let answer = app.ask_or(move |context| {
+        let report = claim::claim(context, &ClaimRequest { target, ..ClaimRequest::default() })?;
+        match (&report.step, report.state) {
+            (Some(step), _) => {
+                let id = step["id"].as_str().unwrap_or_default().to_owned();
+                let reference = id.rsplit_once(':').map(|(plan, number)| format!("{plan}/step-{number}"));
+                let description = texts::step_text(context, &reference.unwrap_or_default())?;
+                Ok(NextStep::Next {
+                    status: "next",
+                    step_id: id,
+                    step_number: step["step_number"].clone(),
+                    description,
+                    title: step["title"].as_str().unwrap_or_default().to_owned(),
+                    claim: report.to_json()["claim"].take(),
+                })
+            }
+            (None, "complete") => Ok(NextStep::Complete { status: "complete" }),
+            (None, _) => Err(nothing_ready(&report)),
+        }
+    });
+    Ok(Json(answer.await?).into_response())
+}
+
+/// Says why nothing was handed out, and when to ask again where time alone may change that.
+pub(in crate::serve::http) fn nothing_ready(report: &ClaimReport) -> Problem {
+    let problem = Problem::new(StatusCode::CONFLICT, "nothing-ready", report.why.clone());
+    let problem =
+        problem.fact("state", report.state).fact("why", report.why.clone()).fact("plan", json!(report.plan));
+    if report.state == "waiting" { problem.retry_after(10) } else { problem }
 }

@@ -63,10 +63,8 @@ pub(super) fn prepare(
     let inbox = Inbox::default().with_feed(feed.clone()).with_http(format!("http://{}", bound.address()));
     let contexts = contexts::within(session.contexts(plans), &inbox);
     if !bound.address().ip().is_loopback() {
-        session.output.aside_line(&format!(
-            "other machines reach {}: every request needs the token, and nothing is encrypted",
-            bound.address()
-        ));
+        let message = "every request needs the token, and nothing is encrypted";
+        session.output.note("reachable", &format!("other machines reach {}: {message}", bound.address()));
     }
     session.log_requests();
     let settings = Settings { contexts, feed, needs_token: !args.no_token };

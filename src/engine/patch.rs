@@ -1,0 +1,141 @@
+//! One update of a step, as scripts send it: a status, a result, some metadata, all in one write.
+
+use serde_json::{Map, Value};
+
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::engine::list;
+use crate::engine::owner::{self, Who};
+use crate::engine::resolve;
+use crate::engine::step_file::{self, StepUpdate};
+use crate::engine::update::{self, AttemptRequest, MoveRequest};
+use crate::engine::write::{ChangeReport, Mode};
+use crate::plan::model::{Plan, Step};
+use crate::plan::moves::Verb;
+use crate::plan::plans::Plans;
+use crate::plan::words::StepStatus;
+use crate::text::header_edit::{Change, NewValue};
+use crate::text::{front_matter, line_index, yaml};
+
+#[derive(Debug, Clone, Default)]
+pub struct PatchRequest {
+    pub id: String,
+    pub status: Option<String>,
+    /// Becomes the notes of an attempt.
+    pub result: Option<String>,
+    /// Keys that are set; null takes a key out, and what is not named stays.
+    pub metadata: Option<Map<String, Value>>,
+    pub by: Option<String>,
+    /// The claim that this update belongs to.
+    pub claim: Option<String>,
+    pub mode: Mode,
+}
+
+/// The outcome of an attempt that only tells a result.
+const RESULT: &str = "result";
+
+/// Makes the update; what the file has already is not written again.
+pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, Error> {
+    let wanted = request.status.as_deref();
+    let wanted = wanted.map(|it| list::read_word::<StepStatus>(&context.config.words, it)).transpose()?;
+    update::each(context, "update", std::slice::from_ref(&request.id), request.mode, |writing, id| {
+        let named = resolve::step(context, id)?;
+        let who = Who::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), false);
+        step_file::update(context, writing, &named, &|plans, plan, step| {
+            let mut update = status_or_result(context, (plans, plan, step), request, wanted, &who)?;
+            if update.refusal.is_none()
+                && let Some(metadata) = &request.metadata
+            {
+                update.keys.extend(merged(context, step, metadata)?);
+            }
+            Ok(update)
+        })
+    })
+}
+
+fn status_or_result(
+    context: &Context,
+    (plans, plan, step): (&Plans, &Plan, &Step),
+    request: &PatchRequest,
+    wanted: Option<StepStatus>,
+    who: &Who,
+) -> Result<StepUpdate, Error> {
+    let (ids, mode) = (Vec::new(), request.mode);
+    let (by, claim, force) = (request.by.clone(), request.claim.clone(), false);
+    match (wanted, &request.result) {
+        (Some(status), message) => {
+            let (verb, message) = (Verb::giving(status), message.clone());
+            let request = MoveRequest { verb, ids, message, by, claim, force, mode };
+            update::decide_move(context, plans, plan, step, &request, who)
+        }
+        (None, Some(result)) => {
+            let (outcome, notes) = (RESULT.to_owned(), Some(result.clone()));
+            let request = AttemptRequest { outcome, notes, keep_status: true, ..AttemptRequest::default() };
+            update::decide_attempt(context, (plans, plan, step), &request, (context.now, None), who)
+        }
+        (None, None) => {
+            let renews = owner::is_owner(step, who);
+            Ok(StepUpdate { renews, did: "updated".to_owned(), ..StepUpdate::default() })
+        }
+    }
+}
+
+/// The metadata with what is to be changed in it; nothing if that is what it is.
+fn merged(context: &Context, step: &Step, patch: &Map<String, Value>) -> Result<Option<Change>, Error> {
+    let mut metadata = step.metadata.clone();
+    for (key, new) in patch {
+        if new.is_null() {
+            metadata.shift_remove(key);
+        } else {
+            metadata.insert(key.clone(), new.clone());
+        }
+    }
+    if metadata == step.metadata {
+        return Ok(None);
+    }
+    if step.has_file() {
+        let bytes = context.plans.read(std::path::Path::new(&step.path))?.bytes;
+        refuse_comments(&step.path, &bytes)?;
+    }
+    let key = "metadata".to_owned();
+    Ok(Some(if metadata.is_empty() {
+        Change::Remove { key }
+    } else {
+        Change::Set { key, value: new_value(&Value::Object(metadata)) }
+    }))
+}
+
+/// The mapping is written anew, which would lose what stands beside its lines.
+fn refuse_comments(path: &str, bytes: &[u8]) -> Result<(), Error> {
+    let split = front_matter::split(bytes);
+    let Some(text) = split.yaml().and_then(|it| std::str::from_utf8(it).ok()) else { return Ok(()) };
+    let Ok(tree) = yaml::parse(text) else { return Ok(()) };
+    let Some((key, value)) = tree.root().find_entry("metadata") else { return Ok(()) };
+    let end = value.outer_span().end;
+    let line_end = text[end..].find('\n').map_or(text.len(), |it| end + it);
+    if !text[key.span().start..line_end].contains('#') {
+        return Ok(());
+    }
+    let begin = text.as_ptr() as usize - bytes.as_ptr() as usize;
+    let place = line_index::place(bytes, begin + key.span().start);
+    Err(Error::Edit {
+        code: "layout",
+        path: path.to_owned(),
+        line: place.line,
+        column: place.column,
+        reason: "there are comments in `metadata`, which would be lost".to_owned(),
+        by_hand: "change it in an editor".to_owned(),
+    })
+}
+
+fn new_value(of: &Value) -> NewValue {
+    match of {
+        Value::String(text) => NewValue::Text(text.clone()),
+        Value::Array(items) if !items.is_empty() => NewValue::List(items.iter().map(new_value).collect()),
+        Value::Object(map) if !map.is_empty() => {
+            NewValue::Map(map.iter().map(|(key, it)| (key.clone(), new_value(it))).collect())
+        }
+        // Numbers, true, false, null, [] and {} are in YAML what they are in JSON.
+        other => NewValue::Word(other.to_string()),
+    }
+}

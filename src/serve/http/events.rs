@@ -1,0 +1,131 @@
+//! `GET /api/events`: what is told of changes, as server-sent events, from where the viewer left off.
+//!
+//! A viewer that does not read is not waited for: what it misses is told as a `reset`, upon which it looks at everything
+//! again. Nothing wakes while nobody follows.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::response::{IntoResponse, Response};
+use hyper::body::Frame;
+use serde_json::{Value, json};
+use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc, watch};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::engine::shape::envelope;
+use crate::serve::feed::{Following, Since, Told};
+use crate::serve::http::app::App;
+use crate::serve::http::connections::{self, Busy};
+use crate::serve::http::problem::{Problem, ProblemShape};
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// How often a quiet stream says that it is alive, so that whoever is gone is noticed.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// How many events wait for a viewer who does not read, beside those that the feed remembers.
+const WAITING: usize = 64;
+
+pub(super) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(events))
+}
+
+/// Changes as they happen: `ready`, then `changed` at once and `event` when it has settled, or `reset`.
+#[utoipa::path(get, path = "/api/events", tag = "events", operation_id = "followEvents", responses(
+    (status = 200, description = "Server-sent events without an end", body = String, content_type = "text/event-stream"),
+    (status = 503, description = "Too many viewers follow", body = ProblemShape, content_type = "application/problem+json"),
+    (status = "4XX", description = "Refused", body = ProblemShape, content_type = "application/problem+json"),
+), params(("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was seen")))]
+pub(super) async fn events(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
+    let Ok(permit) = app.streams().clone().try_acquire_owned() else {
+        let detail = "too many viewers follow the events already";
+        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-streams", detail);
+        return Err(problem.hint("close some, or ask again later").retry_after(5));
+    };
+    let last = headers.get(LAST_EVENT_ID).map(|it| it.to_str().ok().and_then(|it| it.trim().parse().ok()));
+    // What is no number was never told here.
+    let following = app.feed().follow(last.map(|it| it.unwrap_or(0)));
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let telling = Telling { sender, is_ending: app.is_ending(), _permit: permit, _busy: connections::busy() };
+    tokio::spawn(telling.run(following));
+    let headers = [(CONTENT_TYPE, "text/event-stream"), (HeaderName::from_static("x-accel-buffering"), "no")];
+    Ok((headers, Body::new(Stream(receiver))).into_response())
+}
+
+/// One viewer's share.
+struct Telling {
+    sender: mpsc::Sender<Bytes>,
+    is_ending: watch::Receiver<bool>,
+    _permit: OwnedSemaphorePermit,
+    _busy: Busy,
+}
+
+impl Telling {
+    async fn run(mut self, following: Following) {
+        let Following { since, last, mut receiver } = following;
+        let (mut last, mut missed) = (last, Vec::new());
+        match since {
+            Since::TooFar => missed.push(reset(last)),
+            Since::Events(told) => missed.extend(told.iter().map(|(id, it)| line(*id, it))),
+        }
+        let ready = format!("retry: 1000\n{}", written(None, "ready", &envelope("ready", json!({}))));
+        for part in std::iter::once(Bytes::from(ready)).chain(missed) {
+            if self.sender.send(part).await.is_err() {
+                return;
+            }
+        }
+        loop {
+            let part = tokio::select! {
+                told = receiver.recv() => match told {
+                    Ok((id, told)) => { last = id; line(id, &told) }
+                    Err(broadcast::error::RecvError::Lagged(n)) => { last += n; reset(last) }
+                    Err(broadcast::error::RecvError::Closed) => return,
+                },
+                () = tokio::time::sleep(KEEP_ALIVE) => Bytes::from_static(b": alive\n\n"),
+                () = self.sender.closed() => return,
+                _ = self.is_ending.wait_for(|it| *it) => return,
+            };
+            let is_ending = self.is_ending.wait_for(|it| *it);
+            tokio::select! {
+                sent = self.sender.send(part) => if sent.is_err() { return },
+                _ = is_ending => return,
+            }
+        }
+    }
+}
+
+fn line(id: u64, told: &Told) -> Bytes {
+    written(Some(id), told.kind(), &told.to_json()).into()
+}
+
+/// Says that everything has to be looked at again.
+fn reset(id: u64) -> Bytes {
+    written(Some(id), "reset", &envelope("reset", json!({}))).into()
+}
+
+fn written(id: Option<u64>, kind: &str, data: &Value) -> String {
+    let id = id.map(|it| format!("id: {it}\n")).unwrap_or_default();
+    // JSON has no line ends outside of its texts, where they are escaped.
+    format!("{id}event: {kind}\ndata: {data}\n\n")
+}
+
+/// A body that goes on until its other end is dropped.
+struct Stream(mpsc::Receiver<Bytes>);
+
+impl hyper::body::Body for Stream {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        self.0.poll_recv(context).map(|it| it.map(|it| Ok(Frame::data(it))))
+    }
+}

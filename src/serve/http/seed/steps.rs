@@ -1,0 +1,118 @@
+//! Steps: those of a plan, one, a new one, and an update of one.
+
+use axum::extract::State;
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::{SeedStep, made};
+use crate::engine::patch::{self, PatchRequest};
+use crate::engine::texts::{self, StepText};
+use crate::serve::http::app::App;
+use crate::serve::http::etag::IfMatch;
+use crate::serve::http::extract::{Body, Json, Number, PlanName, StepName};
+use crate::serve::http::problem::{Problem, ProblemShape};
+
+/// The steps of a plan, in their order.
+#[utoipa::path(get, path = "/api/plans/{id}/steps", tag = "steps", operation_id = "listSteps", responses(
+    (status = 200, description = "The steps", body = Vec<SeedStep>),
+    (status = 404, description = "There is no such plan", body = ProblemShape, content_type = "application/problem+json"),
+    (status = "4XX", description = "Refused", body = ProblemShape, content_type = "application/problem+json"),
+), params(("id" = String, Path, description = "The plan's id")))]
+pub(super) async fn list(State(app): State<App>, plan: PlanName) -> Result<Json<Vec<SeedStep>>, Problem> {
+    let steps = app.ask(move |context| texts::steps(context, &plan.reference())).await?;
+    Ok(Json(steps.into_iter().map(SeedStep::of).collect()))
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewStep {
+    /// The text of the step's file; its first heading or line is the title.
+    description: String,
+    /// At exactly this number; without one behind the last step.
+    #[schema(value_type = Option<f64>)]
+    step_number: Option<Number>,
+    /// Behind this step.
+    #[schema(value_type = Option<f64>)]
+    after_step: Option<Number>,
+    /// `user` or `agent`, or a name.
+    created_by: Option<String>,
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Map<String, Value>>,
+}
+
+/// Adds a step; the same text at the same number again changes nothing.
+#[utoipa::path(post, path = "/api/plans/{id}/steps", tag = "steps", operation_id = "addStep", request_body = NewStep, responses(
+    (status = 201, description = "It was added", body = SeedStep),
+    (status = 200, description = "It is there already, with the same text", body = SeedStep),
+    (status = 409, description = "The number has another text", body = ProblemShape, content_type = "application/problem+json"),
+    (status = "4XX", description = "Refused", body = ProblemShape, content_type = "application/problem+json"),
+), params(("id" = String, Path, description = "The plan's id")))]
+pub(super) async fn add(
+    State(app): State<App>,
+    plan: PlanName,
+    if_match: IfMatch,
+    Body(new): Body<NewStep>,
+) -> Result<Response, Problem> {
+    let request = StepText {
+        plan: plan.reference(),
+        text: new.description,
+        at: new.step_number.map(|it| it.0),
+        after: new.after_step.map(|it| it.0),
+        created_by: new.created_by,
+        metadata: new.metadata,
+    };
+    let put = app.ask_if(if_match, move |context| texts::put_step(context, &request)).await?;
+    let at = format!("/api/steps/{}", put.now.0.id);
+    Ok(made(put.is_new, &at, SeedStep::answer(put.now)))
+}
+
+/// One step with its text.
+#[utoipa::path(get, path = "/api/steps/{id}", tag = "steps", operation_id = "getStep", responses(
+    (status = 200, description = "The step", body = SeedStep, headers(("ETag" = String, description = "Of the step's file"))),
+    (status = 404, description = "There is none", body = ProblemShape, content_type = "application/problem+json"),
+    (status = "4XX", description = "Refused", body = ProblemShape, content_type = "application/problem+json"),
+), params(("id" = String, Path, description = "The step's id, `<plan>:<number>`")))]
+pub(super) async fn show(State(app): State<App>, step: StepName) -> Result<Response, Problem> {
+    let step = app.ask(move |context| texts::step(context, &step.reference())).await?;
+    Ok(SeedStep::answer(step))
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StepUpdate {
+    /// A status; what it may follow is what the command line allows.
+    status: Option<String>,
+    /// Recorded as an attempt.
+    result: Option<String>,
+    /// Keys to set; null takes one out, and what is not named stays.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Map<String, Value>>,
+    /// Who says so, if it is not who the daemon runs for.
+    by: Option<String>,
+    /// The claim that this belongs to.
+    claim: Option<String>,
+}
+
+/// Updates a step, all in one write.
+#[utoipa::path(patch, path = "/api/steps/{id}", tag = "steps", operation_id = "updateStep", request_body = StepUpdate, responses(
+    (status = 200, description = "The step as it is now", body = SeedStep),
+    (status = 412, description = "It is not what `If-Match` says", body = ProblemShape, content_type = "application/problem+json"),
+    (status = "4XX", description = "Refused", body = ProblemShape, content_type = "application/problem+json"),
+), params(("id" = String, Path, description = "The step's id, `<plan>:<number>`"), ("If-Match" = Option<String>, Header, description = "The etag that it has to have")))]
+pub(super) async fn update(
+    State(app): State<App>,
+    step: StepName,
+    if_match: IfMatch,
+    Body(update): Body<StepUpdate>,
+) -> Result<Response, Problem> {
+    let id = step.reference();
+    let StepUpdate { status, result, metadata, by, claim } = update;
+    let request = PatchRequest { id, status, result, metadata, by, claim, ..PatchRequest::default() };
+    let now = app.ask_if(if_match, move |context| {
+        patch::patch(context, &request)?;
+        texts::step(context, &request.id)
+    });
+    Ok(SeedStep::answer(now.await?))
+}

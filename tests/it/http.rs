@@ -1,0 +1,119 @@
+//! HTTP as a client sees it: a process of its own on a free port, asked over TCP.
+#![expect(clippy::disallowed_methods, reason = "tests edit files as editors do, and start programs")]
+
+mod client;
+mod events;
+mod limits;
+mod refused;
+mod scripts;
+mod steps;
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::support::Place;
+
+use client::Server;
+
+const TOKEN: &str = "plans/.planwatch/token";
+
+#[test]
+fn the_token_is_new_each_time_and_goes_with_the_process() {
+    let place = Place::with_examples();
+    let server = Server::start(&place);
+    let mode = place.file(TOKEN).metadata().expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let token = place.text(TOKEN).trim().to_owned();
+    assert_eq!((token.len(), token.bytes().all(|it| it.is_ascii_hexdigit())), (64, true));
+    let headers = format!("Authorization: Bearer {token}\r\n");
+    assert_eq!(server.ask("GET", "/api/plans", &headers, "").status, 200);
+    assert_eq!(server.ask("GET", "/api/plans", "", "").problem(), (401, "token-needed".to_owned()));
+    server.stop(&place);
+    assert!(!place.file(TOKEN).exists());
+    let again = Server::start(&place);
+    assert_ne!(place.text(TOKEN).trim(), token);
+    assert_eq!(again.ask("GET", "/api/plans", &headers, "").status, 401);
+}
+
+#[test]
+fn a_browser_gives_the_token_once_and_has_a_cookie_from_then_on() {
+    let place = Place::with_examples();
+    let server = Server::start(&place);
+    let token = place.text(TOKEN).trim().to_owned();
+    let first = server.ask("GET", &format!("/api/plans?title=x&token={token}"), "", "");
+    assert_eq!((first.status, first.header("location")), (303, Some("/api/plans?title=x")));
+    let cookie = first.header("set-cookie").expect("there is one");
+    assert!(cookie.contains("; HttpOnly; SameSite=Strict"), "{cookie}");
+    let pair = cookie.split(';').next().unwrap_or_default();
+    let answer = server.ask("GET", "/api/plans", &format!("Cookie: a=b; {pair}\r\n"), "");
+    assert_eq!(answer.status, 200);
+    let other = format!("Cookie: {pair}0\r\n");
+    assert_eq!(server.ask("GET", "/api/plans", &other, "").status, 401);
+    let head =
+        server.ask("POST", &format!("/api/plans?token={token}"), "Content-Type: application/json\r\n", "{}");
+    assert_eq!(head.status, 401, "only who looks is given a cookie");
+}
+
+#[test]
+fn whoever_looks_learns_where_it_is_answered() {
+    let place = Place::with_examples();
+    let server = Server::start(&place);
+    let url = format!("http://{}", server.address);
+    let doctor = place.run("doctor --json").json();
+    let checks = doctor["checks"].as_array().expect("a list");
+    let daemon = checks.iter().find(|it| it["name"] == "watching process").expect("it is looked at");
+    assert!(daemon["value"].as_str().is_some_and(|it| it.contains(&url)), "{daemon}");
+    assert!(place.run("status").stdout.contains(&url));
+    let running = place.run("watch --detach --http --json").json();
+    assert_eq!((&running["state"], &running["http"]), (&"running".into(), &url.into()));
+}
+
+#[test]
+fn a_process_without_http_is_not_taken_for_one_with() {
+    let place = Place::with_examples();
+    assert_eq!(place.run("watch --detach").code, 0);
+    let refused = place.run("watch --detach --http");
+    assert_eq!(refused.code, 4, "{refused:?}");
+    assert!(refused.stderr.contains("planwatch watch --stop"), "{refused:?}");
+    assert_eq!(place.run("watch --http 0").code, 4);
+    assert_eq!(place.run("watch --stop").code, 0);
+    let begun = place.run("watch --detach --http 0 --json").json();
+    assert!(begun["http"].as_str().is_some_and(|it| it.starts_with("http://127.0.0.1:")), "{begun}");
+    assert!(place.file(TOKEN).exists());
+    assert_eq!(place.run("watch --stop").code, 0);
+    assert!(!place.file(TOKEN).exists());
+}
+
+#[test]
+fn other_machines_are_let_in_only_with_the_token_and_only_by_hand() {
+    let place = Place::with_examples();
+    let refused = place.run("watch --http 0.0.0.0:0 --no-token");
+    assert_eq!(refused.code, 2, "{refused:?}");
+    let server = Server::start_with(&place, &["--http", "0.0.0.0:0"], "");
+    server.stop(&place);
+    assert!(server.said().contains("every request needs the token"), "{}", server.said());
+    place.write("planwatch.toml", "[http]\naddress = \"0.0.0.0:0\"\n");
+    assert!(place.run("check").stdout.contains("other machines"));
+    place.write("planwatch.toml", "[http]\naddress = \"localhost:0\"\n");
+    let server = Server::start_with(&place, &["--http"], "");
+    assert!(server.address.ip().is_loopback() && server.address.port() != 4001);
+    let taken = Place::with_examples();
+    let second = taken.run(&format!("watch --http {}", server.address));
+    assert!(second.code == 1 && second.stderr.contains("address-in-use"), "{second:?}");
+}
+
+#[test]
+fn requests_are_logged_only_if_asked_and_never_the_token() {
+    let place = Place::with_examples();
+    let server = Server::start_with(&place, &["--http", "0"], "planwatch=info");
+    let token = place.text(TOKEN).trim().to_owned();
+    server.ask("GET", &format!("/api/plans?token={token}"), "", "");
+    server.ask("GET", "/api/plans/trip", &format!("Authorization: Bearer {token}\r\n"), "");
+    server.stop(&place);
+    let log = server.said();
+    assert!(log.contains("path=\"/api/plans/trip\" status=404"), "{log}");
+    assert!(log.contains("path=\"/api/plans\" status=303") && !log.contains(&token), "{log}");
+    let server = Server::start(&place);
+    server.ask("GET", "/api/plans", "", "");
+    server.stop(&place);
+    assert_eq!(server.said(), "");
+}

@@ -1,0 +1,106 @@
+//! Scripts that somebody else wrote against these routes run unchanged, with a stand-in for the agent.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use crate::support::{Place, Ran, root, tree};
+
+use super::client::Server;
+
+/// Does what an agent is told to: says what became of the step. `fail` and `more` in the step's text ask for that.
+const AGENT: &str = r##"#!/bin/bash
+set -eu
+[ "$1" = -p ]
+id=$(grep -o "step_id='[^']*'" <<<"$2" | head -1 | cut -d"'" -f2)
+send() { curl -sf -X "$1" "$POPSTASH_API/$2" -H 'Content-Type: application/json' -d "$3" >/dev/null; }
+if grep -q 'please fail' <<<"$2"; then
+  send PATCH "steps/$id" '{"status":"failed","result":"it cannot be done"}'
+  exit
+fi
+if grep -q 'please add' <<<"$2"; then
+  send POST "plans/${id%:*}/steps" "{\"description\":\"# Found on the way\\n\",\"after_step\":${id##*:},\"created_by\":\"agent\"}"
+fi
+send PATCH "steps/$id" '{"status":"completed","result":"it is done","metadata":{"by":"stand-in"}}'
+"##;
+
+fn script(place: &Place, server: &Server, name: &str, arguments: &[&str]) -> Ran {
+    let mut command = Command::new("bash");
+    command.arg(root().join("tests/seed").join(name)).args(arguments);
+    place.close_environment(&mut command);
+    let path = format!("{}:/usr/bin:/bin", place.file("tools").display());
+    command.env("PATH", path).env("POPSTASH_API", format!("http://localhost:{}/api", server.address.port()));
+    Ran::of(command.output().expect("bash starts"))
+}
+
+fn with_agent(place: &Place) {
+    place.write("tools/claude", AGENT);
+    let may_run = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(place.file("tools/claude"), may_run).expect("it is there");
+}
+
+#[test]
+fn the_scripts_execute_a_plan_step_by_step() {
+    let place = Place::new();
+    with_agent(&place);
+    place.write("plans/feature-auth/plan.md", "# Feature: User Authentication\n\n## Steps\n- step-0: Schema\n- step-1: Migrations (depends: step-0)\n- step-2: Tests\n");
+    place.write("plans/feature-auth/step-0.md", "# Step 0: Schema\n\nplease add a step\n");
+    place.write("plans/feature-auth/step-1.md", "# Step 1: Migrations\n\n\"Quotes\" and $dollars\n");
+    place.write("plans/feature-auth/step-2.md", "# Step 2: Tests\n\nplease fail\n");
+    let server = Server::open(&place);
+    let before = tree(&place.file("plans"));
+    let looked = script(&place, &server, "ps-plans.sh", &[]);
+    assert_eq!(looked.code, 0, "{looked:?}");
+    assert!(looked.stdout.contains("feature-auth/  [in_progress] 0/3 steps"), "{looked:?}");
+    assert_eq!(tree(&place.file("plans")), before, "looking changes nothing");
+    let ran = script(&place, &server, "ps-execute.sh", &["feature-auth"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    for said in [
+        "Plan created: feature-auth",
+        "Added step 2",
+        "Executing step 0...",
+        "Executing step 0.5...",
+        "Step 1 complete",
+        "Step 2 failed.",
+    ] {
+        assert!(ran.stdout.contains(said), "{said}: {}", ran.stdout);
+    }
+    let step = place.text("plans/feature-auth/step-0.md");
+    assert!(step.contains("status: completed") && step.contains("notes: it is done"), "{step}");
+    assert!(step.contains("by: stand-in"), "{step}");
+    let looked = script(&place, &server, "ps-plans.sh", &[]);
+    assert!(looked.stdout.contains("[has failures] 3/4 steps  (id: feature-auth)"), "{looked:?}");
+    // Somebody mends the step, and it goes on.
+    place.write("plans/feature-auth/step-2.md", "# Step 2: Tests\n");
+    let ran = script(&place, &server, "ps-execute.sh", &["--resume", "feature-auth"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stdout.contains("All steps complete!"), "{ran:?}");
+    let looked = script(&place, &server, "ps-plans.sh", &[]);
+    assert!(looked.stdout.contains("feature-auth/  [completed] 4/4 steps"), "{looked:?}");
+    assert_eq!(place.run("check").code, 0);
+}
+
+#[test]
+fn a_plan_is_sent_twice_without_a_change() {
+    let place = Place::new();
+    with_agent(&place);
+    place.write("plans/small/plan.md", "# Small\n");
+    place.write("plans/small/step-1.md", "# One\n");
+    let server = Server::open(&place);
+    assert_eq!(script(&place, &server, "ps-execute.sh", &["small"]).code, 0);
+    let before = tree(&place.file("plans"));
+    let again = script(&place, &server, "ps-execute.sh", &["small"]);
+    assert_eq!(again.code, 0, "{again:?}");
+    assert_eq!(tree(&place.file("plans")), before);
+}
+
+#[test]
+fn a_step_that_waits_for_somebody_stops_the_script() {
+    let place = Place::new();
+    with_agent(&place);
+    place.write("plans/small/plan.md", "# Small\n");
+    place.write("plans/small/step-1.md", "---\nconfirm: true\n---\n# One\n");
+    let server = Server::open(&place);
+    let ran = script(&place, &server, "ps-execute.sh", &["small"]);
+    assert_eq!(ran.code, 22, "curl says that the server refused: {ran:?}");
+    assert!(!ran.stdout.contains("Executing"), "{ran:?}");
+}

@@ -1,0 +1,237 @@
+//! Plans and steps over HTTP: their shapes, etags, and requests that are sent twice.
+
+use serde_json::{Value, json};
+
+use crate::support::{Place, tree};
+
+use super::client::Server;
+
+const STEP: &str = "plans/fence-repair/step-4.md";
+
+#[test]
+fn plans_and_steps_have_the_shapes_that_scripts_know() {
+    let place = Place::with_examples();
+    assert_eq!(place.run("archive docs-onboarding").code, 0);
+    let server = Server::open(&place);
+    let plans = server.json("GET", "/api/plans", &Value::Null);
+    let ids: Vec<_> = plans.as_array().expect("an array").iter().map(|it| it["id"].clone()).collect();
+    assert!(ids.contains(&json!("fence-repair")) && !ids.contains(&json!("docs-onboarding")), "{ids:?}");
+    assert_eq!(server.json("GET", "/api/plans/docs-onboarding", &Value::Null)["archived"], true);
+    let one = server.json("GET", "/api/plans?title=fence-repair", &Value::Null);
+    let title = one[0]["title"].as_str().expect("a title").replace(' ', "%20");
+    assert_eq!(server.json("GET", &format!("/api/plans?title={title}"), &Value::Null), one);
+    assert_eq!(server.json("GET", "/api/plans?title=fence", &Value::Null), json!([]));
+    assert!(one[0]["inserted_at"].is_string() && one[0]["status"] == "active", "{one}");
+    let steps = server.json("GET", "/api/plans/fence-repair/steps", &Value::Null);
+    let steps = steps.as_array().expect("an array");
+    let fourth = steps.iter().find(|it| it["id"] == "fence-repair:4").expect("it is there");
+    assert_eq!((&fourth["step_number"], &fourth["status"]), (&json!(4), &json!("pending")));
+    let text = place.text(STEP);
+    let body = text.splitn(3, "---\n").nth(2).expect("a body");
+    assert_eq!(fourth["description"], body);
+    assert_eq!(server.json("GET", "/api/steps/fence-repair:4", &Value::Null), *fourth);
+}
+
+#[test]
+fn a_plan_of_a_text_is_made_once() {
+    let place = Place::new();
+    place.write("plans/old/plan.md", "---\nstatus: active\n---\n# Old\n");
+    let server = Server::open(&place);
+    let new = json!({"title": "New Thing", "body": "# Its heading\n\nText"});
+    let made = server.json_with("POST", "/api/plans", "", &new);
+    assert_eq!((made.status, made.header("location")), (201, Some("/api/plans/new-thing")));
+    assert_eq!((&made.json()["id"], &made.json()["title"]), (&json!("new-thing"), &json!("Its heading")));
+    let file = place.text("plans/new-thing/plan.md");
+    assert!(file.ends_with("---\n# Its heading\n\nText\n") && !file.contains("title:"), "{file}");
+    let before = tree(&place.file("plans"));
+    for same in ["# Its heading\n\nText", "# Its heading\n\nText\n\n", &file] {
+        let body = json!({"title": "New Thing", "body": same});
+        assert_eq!(server.json_with("POST", "/api/plans", "", &body).status, 200, "{same}");
+    }
+    let other = json!({"title": "New Thing", "body": "# Another"});
+    assert_eq!(server.json_with("POST", "/api/plans", "", &other).problem(), (409, "plan-exists".to_owned()));
+    let by_id = json!({"title": "old", "body": "# Old"});
+    assert_eq!(server.json_with("POST", "/api/plans", "", &by_id).status, 200);
+    assert_eq!(tree(&place.file("plans")), before);
+    let plain = json!({"title": "Plain", "body": "---\nstatus: draft\nowner: ann\n---\nno heading"});
+    assert_eq!(server.json_with("POST", "/api/plans", "", &plain).json()["status"], "draft");
+    let file = place.text("plans/plain/plan.md");
+    assert!(
+        file.contains("title: Plain\n") && file.contains("owner: ann\n") && file.ends_with("\nno heading\n"),
+        "{file}"
+    );
+    let broken = json!({"title": "Broken", "body": "---\nstatus: [\n---\n# X"});
+    assert_eq!(server.json_with("POST", "/api/plans", "", &broken).status, 422);
+    assert!(!place.file("plans/broken").exists());
+}
+
+#[test]
+fn a_step_of_a_text_is_added_once() {
+    let place = Place::new();
+    place.write("plans/p/plan.md", "# P\n\n## Steps\n- step-1: First\n- step-2: Second\n");
+    place.write("plans/p/step-1.md", "---\nstatus: completed\n---\n# First\n\nText\n");
+    let server = Server::open(&place);
+    let add = |body: Value| server.json_with("POST", "/api/plans/p/steps", "", &body);
+    assert_eq!(add(json!({"description": "# First\n\nText", "step_number": 1})).status, 200);
+    assert_eq!(
+        add(json!({"description": "# Other", "step_number": 1})).problem(),
+        (409, "step-exists".to_owned())
+    );
+    let second = add(json!({"description": "# Second\n\nMore", "step_number": 2, "created_by": "user"}));
+    assert_eq!(
+        (second.status, &second.json()["title"]),
+        (201, &json!("Second")),
+        "it stood in the list alone"
+    );
+    let between = add(
+        json!({"description": "plain first line\nand more", "after_step": 1, "metadata": {"a": 1, "b": "x: y"}}),
+    );
+    let between = between.json();
+    assert_eq!((&between["id"], &between["step_number"]), (&json!("p:1.5"), &json!(1.5)));
+    assert_eq!(
+        (&between["title"], &between["metadata"]),
+        (&json!("plain first line"), &json!({"a": 1, "b": "x: y"}))
+    );
+    assert_eq!(between["description"], "plain first line\nand more\n");
+    let last = add(json!({"description": "---\ntype: test\nstatus: blocked\n---\n# Last"}));
+    assert_eq!((&last.json()["id"], &last.json()["status"]), (&json!("p:3"), &json!("blocked")));
+    assert_eq!(add(json!({"description": "# X", "step_number": "two"})).status, 400);
+    assert_eq!(add(json!({"description": "  "})).status, 400);
+    assert_eq!(place.run("check").code, 0);
+}
+
+#[test]
+fn an_update_is_one_write_and_keeps_what_it_does_not_name() {
+    let place = Place::new();
+    place.write("plans/p/plan.md", "# P\n");
+    place
+        .write("plans/p/step-1.md", "---\nstatus: pending # mine\nmetadata:\n  a: 1\n  b: two\n---\n# One\n");
+    place.write("plans/p/step-2.md", "---\nmetadata:\n  a: 1 # why\n---\n# Two\n");
+    let server = Server::open(&place);
+    let patch = |id: &str, body: Value| server.json_with("PATCH", &format!("/api/steps/{id}"), "", &body);
+    let now = patch(
+        "p:1",
+        json!({"status": "done", "result": "well", "metadata": {"b": "three", "c": [1, {"d": null}], "a": null}}),
+    );
+    let now = now.json();
+    assert_eq!((&now["status"], &now["result"]), (&json!("completed"), &json!("well")));
+    assert_eq!(now["metadata"], json!({"b": "three", "c": [1, {"d": null}]}));
+    assert_eq!(
+        (&now["attempts"][0]["outcome"], &now["attempts"][0]["by"]),
+        (&json!("completed"), &json!("ann"))
+    );
+    assert!(place.text("plans/p/step-1.md").contains("status: completed # mine\n"));
+    assert_eq!(place.run("undo").code, 0);
+    assert!(
+        place
+            .text("plans/p/step-1.md")
+            .contains("status: pending # mine\nmetadata:\n  a: 1\n  b: two\n---\n")
+    );
+    let told = patch("p:1", json!({"result": "so far", "by": "bob"})).json();
+    assert_eq!((&told["status"], &told["result"]), (&json!("pending"), &json!("so far")));
+    assert_eq!(told["attempts"][0]["by"], "bob");
+    let before = tree(&place.file("plans"));
+    assert_eq!(patch("p:1", json!({})).status, 200);
+    assert_eq!(patch("p:1", json!({"metadata": {"a": 1}})).status, 200);
+    assert_eq!(
+        patch("p:2", json!({"metadata": {"a": 2}})).problem(),
+        (422, "layout".to_owned()),
+        "a comment would go"
+    );
+    assert_eq!(tree(&place.file("plans")), before);
+}
+
+#[test]
+fn a_change_on_a_condition_is_made_on_that_file_alone() {
+    let place = Place::with_examples();
+    let server = Server::open(&place);
+    let seen = server.ask("GET", "/api/steps/fence-repair:4", "", "");
+    let etag = seen.header("etag").expect("there is one").to_owned();
+    assert_eq!(etag, format!("\"{}\"", seen.json()["etag"].as_str().expect("there is one")));
+    place.write(STEP, place.text(STEP) + "More.\n");
+    let before = tree(&place.file("plans"));
+    let on = |etag: &str| {
+        let header = format!("If-Match: {etag}\r\n");
+        server.json_with("PATCH", "/api/steps/fence-repair:4", &header, &json!({"status": "blocked"}))
+    };
+    let refused = on(&etag);
+    assert_eq!(refused.problem(), (412, "file-changed".to_owned()));
+    let details = &refused.json()["details"];
+    assert_eq!((&details["id"], &details["now"]["status"]), (&json!("fence-repair:4"), &json!("pending")));
+    assert_eq!(details["now"]["etag"], details["etag"]);
+    assert_eq!(tree(&place.file("plans")), before);
+    let now = format!("\"x\", \"{}\"", details["etag"].as_str().expect("a text"));
+    assert_eq!(on(&now).status, 200);
+    assert_eq!(on("*").status, 200);
+    let plan = server.ask("GET", "/api/plans/fence-repair", "", "");
+    let old = format!("If-Match: {}\r\n", plan.header("etag").expect("there is one"));
+    let add = |header: &str| {
+        server.json_with(
+            "POST",
+            "/api/plans/fence-repair/steps",
+            header,
+            &json!({"description": "# One more"}),
+        )
+    };
+    let with_list = plan.json()["body"].as_str().is_some_and(|it| it.contains("step-1"));
+    assert_eq!(add(&old).status, 201);
+    // The line in the Steps list made another file of it.
+    assert_eq!(add(&old).status, if with_list { 412 } else { 201 });
+}
+
+#[test]
+fn the_same_key_gets_the_same_claim_also_after_a_restart() {
+    let place = Place::with_examples();
+    let server = Server::open(&place);
+    let key = "Idempotency-Key: worker-7-1\r\n";
+    let next =
+        |server: &Server, headers: &str| server.ask("GET", "/api/plans/fence-repair/next-step", headers, "");
+    let first = next(&server, key);
+    assert_eq!((first.status, first.header("idempotent-replayed")), (200, None));
+    assert!(first.json()["claim"]["id"].is_string(), "{first:?}");
+    let again = next(&server, key);
+    assert_eq!((&again.body, again.header("idempotent-replayed")), (&first.body, Some("true")));
+    server.stop(&place);
+    let server = Server::open(&place);
+    assert_eq!(next(&server, key).body, first.body);
+    let other = server.json_with("POST", "/api/plans", key, &json!({"title": "x"}));
+    assert_eq!(other.problem(), (422, "idempotency-key-reused".to_owned()));
+    let before = tree(&place.file("plans"));
+    let refused = || server.json_with("POST", "/api/plans", "Idempotency-Key: k\r\n", &json!({"title": ""}));
+    assert_eq!((refused().status, refused().status), (400, 400), "a refusal is no answer to keep");
+    assert_eq!(tree(&place.file("plans")), before);
+    let steps = server.json("GET", "/api/plans/fence-repair/steps", &Value::Null);
+    let taken = steps.as_array().expect("an array").iter().filter(|it| it["claim"].is_object()).count();
+    let claimed_before = Place::with_examples().run("list fence-repair --json").json();
+    let claimed_before = claimed_before["steps"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|it| it["claim"].is_object())
+        .count();
+    assert_eq!(taken, claimed_before + 1);
+}
+
+#[test]
+fn nothing_that_is_ready_is_a_refusal_with_a_reason() {
+    let place = Place::new();
+    place.write("plans/p/plan.md", "# P\n");
+    place.write("plans/p/step-1.md", "# One\n");
+    let server = Server::open(&place);
+    let next = || server.ask("GET", "/api/plans/p/next-step", "", "");
+    let first = next().json();
+    assert_eq!(
+        (&first["status"], &first["step_id"], &first["step_number"]),
+        (&json!("next"), &json!("p:1"), &json!(1))
+    );
+    assert_eq!(first["description"], "# One\n");
+    let waiting = next();
+    assert_eq!(waiting.problem(), (409, "nothing-ready".to_owned()));
+    assert!(
+        waiting.header("retry-after").is_some() && waiting.json()["details"]["state"] == "waiting",
+        "{waiting:?}"
+    );
+    let claim = first["claim"]["id"].clone();
+    server.json("PATCH", "/api/steps/p:1", &json!({"status": "completed", "claim": claim}));
+    assert_eq!(next().json(), json!({"status": "complete"}));
+}
