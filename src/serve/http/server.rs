@@ -161,7 +161,6 @@ fn router(app: &App) -> Router {
     routes.with_state(app.clone()).layer(layers)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is the form that the layer wants")]
 fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     axum::response::IntoResponse::into_response(Problem::internal())
 }
