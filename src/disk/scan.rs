@@ -80,6 +80,20 @@ impl PlansDir {
         self.scan_entry(dir.relative.clone(), dir.stat, Depth::Nested, scan);
     }
 
+    /// Lists one of them where nothing lies in it but files; else it takes [`Self::scan_dir`]. In no order.
+    ///
+    /// What is usual costs only its calls so.
+    pub fn plain_files(&self, dir: &PlanDir) -> Option<Vec<(OsString, Stat)>> {
+        if dir.stat.kind != FileKind::Dir {
+            return None;
+        }
+        let listed = self.disk.list(&self.root.join(&dir.relative)).ok()?;
+        let file = |(name, stat): (OsString, io::Result<Stat>)| {
+            stat.ok().filter(|it| it.kind == FileKind::File).map(|stat| (name, stat))
+        };
+        listed.into_iter().map(file).collect()
+    }
+
     /// Lists one plan's directory, its files and one level of nested directories.
     pub fn scan_plan(&self, plan_dir: &Path) -> Scan {
         let mut scan = Scan::default();

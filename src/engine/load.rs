@@ -90,6 +90,13 @@ enum Meaning {
     Nested(String),
 }
 
+impl Meaning {
+    /// Whether a plan is made of what is in the file.
+    fn is_of_plan(&self) -> bool {
+        matches!(self, Self::Plan | Self::Step(_))
+    }
+}
+
 /// What the names of a scan say of plans, sorted by path; a plan file that cannot be looked at is there all the same.
 fn found_in(context: &Context, scan: &mut disk::Scan) -> Vec<Found> {
     let mut all: Vec<_> = scan.entries.drain(..).filter_map(found).collect();
@@ -118,15 +125,16 @@ fn found_trouble(context: &Context, trouble: &disk::Trouble) -> Option<Found> {
 fn found(entry: ScanEntry) -> Option<Found> {
     let path = entry.relative.into_os_string().into_string().ok()?;
     let meaning = meaning_of(behind_plan(&path)?, &path)?;
-    let stat = entry.stat;
-    let stamp = match meaning {
-        Meaning::Plan | Meaning::Step(_) => {
-            Stamp::new(stat.len, stat.mtime_ns, stat.ctime_ns, stat.ino, stat.dev)
-        }
+    let stamp = stamp_of(&meaning, &entry.stat);
+    Some(Found { path, meaning, stamp, kind: entry.stat.kind, trouble: None })
+}
+
+fn stamp_of(meaning: &Meaning, stat: &disk::Stat) -> Stamp {
+    match meaning.is_of_plan() {
+        true => Stamp::new(stat.len, stat.mtime_ns, stat.ctime_ns, stat.ino, stat.dev),
         // Only the name counts, whatever is in it.
-        Meaning::NearMiss | Meaning::Nested(_) => Stamp::new(0, 0, 0, 0, 0),
-    };
-    Some(Found { path, meaning, stamp, kind: stat.kind, trouble: None })
+        false => Stamp::new(0, 0, 0, 0, 0),
+    }
 }
 
 fn meaning_of(rest: &str, path: &str) -> Option<Meaning> {

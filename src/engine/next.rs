@@ -90,10 +90,9 @@ pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Erro
 
 /// The most urgent candidate of several plans, or why none has one.
 fn among(shaper: &Shaper<'_>, asked: &[&Plan], found: &[Next<'_>]) -> NextReport {
-    let candidates: Vec<_> = found
-        .iter()
-        .filter_map(|it| Some(Candidate { step: shaper.step(it.plan, it.step?), why: it.why.clone() }))
-        .collect();
+    let candidate =
+        |it: &Next<'_>| Some(Candidate { step: shaper.step(it.plan, it.step?), why: it.why.clone() });
+    let candidates: Vec<_> = load::map(found, candidate).into_iter().flatten().collect();
     let (state, why) = match candidates.first() {
         Some(first) => {
             let parts = [Some(first.why.clone()), rules::why_first(shaper.plans, found)];

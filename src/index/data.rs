@@ -3,13 +3,11 @@
 //! Not by serde, whose forms of these types are made for people: they drop parts of a second and may lose the last
 //! bit of a float, and then an answer from the index would differ from one out of the files. Knows nothing of SQLite.
 
-mod step;
-
 use serde_json::{Map, Number, Value};
 
 use crate::index::freshness::Stamp;
 use crate::plan::id::{PlanId, StepId};
-use crate::plan::model::{Order, Plan, PlanKind};
+use crate::plan::model::{Order, Plan, PlanKind, Step};
 use crate::plan::problem::{Code, Problem};
 use crate::plan::records::{Attempt, Claim, Confirmation, Note, NoteType, Priority, Verify};
 use crate::plan::step_number::StepNumber;
@@ -24,17 +22,9 @@ pub(super) fn encode(plan: &Plan) -> Vec<u8> {
     out
 }
 
-/// How much of a plan is taken back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Detail {
-    Whole,
-    /// As [`Plan::lighten`] leaves it.
-    Light,
-}
-
 /// Reads what [`encode`] made; none for any other bytes.
-pub(super) fn decode(bytes: &[u8], detail: Detail) -> Option<Plan> {
-    let mut input = Input { is_light: detail == Detail::Light, ..Input::new(bytes) };
+pub(super) fn decode(bytes: &[u8]) -> Option<Plan> {
+    let mut input = Input::new(bytes);
     let plan = Plan::take(&mut input)?;
     input.is_empty().then_some(plan)
 }
@@ -44,8 +34,6 @@ pub(super) struct Input<'a> {
     rest: &'a [u8],
     /// Lists and mappings around the present value.
     depth: usize,
-    /// Of closed steps only what others need of them is made.
-    is_light: bool,
 }
 
 /// More than a front matter may nest, and little enough for any stack.
@@ -53,7 +41,7 @@ const MAX_DEPTH: usize = 200;
 
 impl<'a> Input<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes, depth: 0, is_light: false }
+        Self { rest: bytes, depth: 0 }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -90,23 +78,19 @@ impl<'a> Input<'a> {
 pub(super) trait Stored: Sized {
     fn put(&self, out: &mut Vec<u8>);
     fn take(from: &mut Input<'_>) -> Option<Self>;
-
-    /// Goes past a value.
-    fn skip(from: &mut Input<'_>) -> Option<()> {
-        Self::take(from).map(drop)
-    }
 }
 
-/// Structs field by field, in this order; a forgotten field does not compile. The body is left behind.
+/// Structs field by field, in this order; a forgotten field does not compile. The body is left behind, and what only
+/// the machine knows of a claim.
 macro_rules! stored {
-    ($($type:ident { $($field:ident),* $(; $left:ident)? })*) => {$(
+    ($($type:ident { $($field:ident),* $(; $($left:ident),*)? })*) => {$(
         impl Stored for $type {
             fn put(&self, out: &mut Vec<u8>) {
                 $(self.$field.put(out);)*
             }
 
             fn take(from: &mut Input<'_>) -> Option<Self> {
-                Some(Self { $($field: Stored::take(from)?,)* $($left: String::new())? })
+                Some(Self { $($field: Stored::take(from)?,)* $($($left: Default::default()),*)? })
             }
         }
     )*};
@@ -116,7 +100,12 @@ stored! {
     Plan {
         id, is_archived, path, etag, modified, status, title, description, kind, program, program_at, category, priority, tags,
         files, goals, success_criteria, order, confirm_phases, confirmations, draft, created_at, metadata, notes,
-        custom, steps, problems; body
+        custom, steps, problems, waits_inside; body
+    }
+    Step {
+        id, path, etag, modified, title, status, claim, depends, depends_at, phase, kind, assignee, priority, tags,
+        created_at, created_by, needs_confirmation, confirmed, verify, touches, result, notes, attempts, metadata, custom,
+        tasks_done, tasks_total, problems; body, run
     }
     StepId { plan, number }
     Place { line, column }
@@ -315,11 +304,6 @@ impl Stored for String {
     fn take(from: &mut Input<'_>) -> Option<Self> {
         take_text(from).map(str::to_owned)
     }
-
-    fn skip(from: &mut Input<'_>) -> Option<()> {
-        let len = from.len()?;
-        from.bytes(len).map(drop)
-    }
 }
 
 impl<T: Stored> Stored for Option<T> {
@@ -332,10 +316,6 @@ impl<T: Stored> Stored for Option<T> {
 
     fn take(from: &mut Input<'_>) -> Option<Self> {
         if bool::take(from)? { T::take(from).map(Some) } else { Some(None) }
-    }
-
-    fn skip(from: &mut Input<'_>) -> Option<()> {
-        if bool::take(from)? { T::skip(from) } else { Some(()) }
     }
 }
 
@@ -367,11 +347,6 @@ impl<T: Stored> Stored for Vec<T> {
             }
             Some(all)
         })
-    }
-
-    fn skip(from: &mut Input<'_>) -> Option<()> {
-        let len = from.len()?;
-        from.deeper(|from| (0..len).try_for_each(|_| T::skip(from)))
     }
 }
 
@@ -452,30 +427,21 @@ mod tests {
         #[test]
         fn a_plan_is_taken_back_as_it_was_put(plan in arbitrary::plan()) {
             let bytes = encode(&plan);
-            prop_assert_eq!(decode(&bytes, Detail::Whole), Some(arbitrary::without_bodies(plan)));
-        }
-
-        #[test]
-        fn what_is_left_out_is_what_a_light_plan_has_not(plan in arbitrary::plan()) {
-            let light = decode(&encode(&plan), Detail::Light);
-            let mut expected = arbitrary::without_bodies(plan);
-            expected.lighten();
-            prop_assert_eq!(light, Some(expected));
+            prop_assert_eq!(decode(&bytes), Some(arbitrary::without_bodies(plan)));
         }
 
         #[test]
         fn a_cut_or_longer_one_is_none(plan in arbitrary::plan(), at in any::<prop::sample::Index>()) {
             let mut bytes = encode(&plan);
-            prop_assert_eq!(decode(&bytes[..at.index(bytes.len())], Detail::Whole), None);
+            prop_assert_eq!(decode(&bytes[..at.index(bytes.len())]), None);
             bytes.push(0);
-            prop_assert_eq!(decode(&bytes, Detail::Whole), None);
+            prop_assert_eq!(decode(&bytes), None);
         }
 
         #[test]
         fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            let plan = decode(&bytes, Detail::Whole);
-            decode(&bytes, Detail::Light);
-            prop_assert!(plan.is_none_or(|it| decode(&encode(&it), Detail::Whole) == Some(it)));
+            let plan = decode(&bytes);
+            prop_assert!(plan.is_none_or(|it| decode(&encode(&it)) == Some(it)));
         }
     }
 }

@@ -35,7 +35,6 @@ mod tests;
 
 use std::path::Path;
 
-pub use data::Detail;
 pub use error::IndexError;
 pub use freshness::{FileRow, Stamp};
 pub use full_text::{FullText, Seen, TextsLook};
@@ -44,7 +43,7 @@ pub use knowledge::Knowledge;
 pub use row::{Change, Head, Key, Packed, stamps};
 pub use schema::VERSION;
 pub use search::{Document, Kind, MATCH_END, MATCH_START, Match, Query, Scope, Texts, Unsearched, snippets};
-pub use snapshot::Snapshot;
+pub use snapshot::{Lights, Snapshot};
 pub use sql::{Table, sql};
 
 use crate::plan::id::PlanId;

@@ -1,10 +1,10 @@
 //! A plan directory as rows of the index, which prove themselves.
 //!
 //! SQLite itself finds little of what a failing disk does to a file: overwritten bytes inside a row are another row to
-//! it. So each head ends in a hash of itself, of its key, and of the hash of the plan's data. A row that passes speaks
+//! it. So each head ends in a hash of itself, of its key, and of the hashes of the plan's data. A row that passes speaks
 //! of the files whose stamps it holds, even if it is an old one. Against a forger the hashes prove nothing.
 
-use crate::index::data::{self, Detail, Input, Stored};
+use crate::index::data::{self, Input, Stored};
 use crate::index::error::IndexError;
 use crate::index::freshness::{FileRow, Stamp};
 use crate::plan::model::Plan;
@@ -24,18 +24,22 @@ pub(super) type Version = [u8; 16];
 pub struct Head {
     pub key: Key,
     pub steps: u32,
-    /// Reader, doubt, version, stamps, hashes, and the proof.
+    /// Reader, doubt, versions, stamps, hashes, and the proof.
     pub(super) bytes: Vec<u8>,
     pub(super) version: Version,
+    /// Of the light form.
+    light: Version,
     /// The number of the row in its table; 0 for one that is not there yet.
     pub(super) id: i64,
 }
 
-/// Both rows of a plan, packed in whatever thread read it.
+/// The rows of a plan, packed in whatever thread read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
     pub head: Head,
     pub(super) data: Vec<u8>,
+    /// What [`Plan::lightened`] leaves of it.
+    pub(super) light: Vec<u8>,
 }
 
 /// What is to be changed.
@@ -47,28 +51,34 @@ pub enum Change {
     Remove(Key),
 }
 
-/// How a head begins: the reader (the words and the like that files are read by), whether a file could change without
-/// its stamp moving, the version, and behind them the stamps.
-type Beginning<'a> = (u64, bool, Version, Input<'a>);
+/// How a head begins, and behind that the stamps.
+struct Beginning<'a> {
+    /// The words and the like that files are read by.
+    reader: u64,
+    /// A file could change without its stamp moving.
+    in_doubt: bool,
+    version: Version,
+    light: Version,
+    rest: Input<'a>,
+}
 
 impl Packed {
     /// Packs a plan that was read, unjudged, with these files in the order of their names.
     pub fn new(key: Key, reader: u64, files: &[FileRow], plan: &Plan) -> Self {
-        let data = data::encode(plan);
-        let version = half(&blake3::hash(&data));
-        Self {
-            head: Head::new(key, u32::try_from(plan.steps.len()).unwrap_or(u32::MAX), reader, files, version),
-            data,
-        }
+        let (data, light) = (data::encode(plan), data::encode(&plan.lightened()));
+        let versions = [&data, &light].map(|it| half(&blake3::hash(it)));
+        let steps = u32::try_from(plan.steps.len()).unwrap_or(u32::MAX);
+        Self { head: Head::new(key, steps, reader, files, versions), data, light }
     }
 }
 
 impl Head {
-    fn new(key: Key, steps: u32, reader: u64, files: &[FileRow], version: Version) -> Self {
-        let mut bytes = Vec::with_capacity(64 + 96 * files.len());
+    fn new(key: Key, steps: u32, reader: u64, files: &[FileRow], [version, light]: [Version; 2]) -> Self {
+        let mut bytes = Vec::with_capacity(80 + 96 * files.len());
         reader.put(&mut bytes);
         files.iter().any(FileRow::is_in_doubt).put(&mut bytes);
         version.put(&mut bytes);
+        light.put(&mut bytes);
         let stamps = stamps(files.iter().map(|it| (it.name.as_str(), it.stamp)));
         stamps.len().put(&mut bytes);
         bytes.extend(stamps);
@@ -79,7 +89,7 @@ impl Head {
         }
         let proof = proof(&key, steps, &bytes);
         bytes.extend(proof);
-        Self { key, steps, bytes, version, id: 0 }
+        Self { key, steps, bytes, version, light, id: 0 }
     }
 
     /// Takes a row as it stands in the table, if it is what was put there.
@@ -89,26 +99,26 @@ impl Head {
         if bytes[at..] != proof(&key, steps, &bytes[..at]) {
             return Err(damaged());
         }
-        let mut head = Self { key, steps, bytes: bytes.to_vec(), version: [0; 16], id };
-        head.version = head.beginning().ok_or_else(damaged)?.2;
-        Ok(head)
+        let Beginning { version, light, .. } = beginning(bytes).ok_or_else(damaged)?;
+        Ok(Self { key, steps, bytes: bytes.to_vec(), version, light, id })
     }
 
     /// The same plan with other stamps of its files.
     pub fn restamped(&self, reader: u64, files: &[FileRow]) -> Self {
-        Self { id: self.id, ..Self::new(self.key.clone(), self.steps, reader, files, self.version) }
+        let versions = [self.version, self.light];
+        Self { id: self.id, ..Self::new(self.key.clone(), self.steps, reader, files, versions) }
     }
 
     /// Returns whether the plan is as it would be read now, so far as stamps tell; `stamps` by [`stamps`].
     pub fn speaks_of(&self, reader: u64, stamps: &[u8]) -> bool {
-        let Some((own_reader, in_doubt, _, mut rest)) = self.beginning() else { return false };
-        let is_sure = own_reader == reader && !in_doubt;
-        is_sure && rest.len().and_then(|it| rest.bytes(it)) == Some(stamps)
+        let Some(mut own) = beginning(&self.bytes) else { return false };
+        let is_sure = own.reader == reader && !own.in_doubt;
+        is_sure && own.rest.len().and_then(|it| own.rest.bytes(it)) == Some(stamps)
     }
 
     /// What the files were read by.
     pub fn reader(&self) -> u64 {
-        self.beginning().map_or(0, |it| it.0)
+        beginning(&self.bytes).map_or(0, |it| it.reader)
     }
 
     /// Returns whether both rows hold the same plan, whatever their files' stamps.
@@ -119,22 +129,33 @@ impl Head {
     /// Returns the files that the plan was read from, in the order of their names.
     pub fn files(&self) -> Result<Vec<FileRow>, IndexError> {
         let damaged = || IndexError::damaged("a row's files cannot be read");
-        let (_, _, _, input) = self.beginning().ok_or_else(damaged)?;
-        read_files(input).ok_or_else(damaged)
-    }
-
-    fn beginning(&self) -> Option<Beginning<'_>> {
-        let mut input = Input::new(self.bytes.get(..self.bytes.len().checked_sub(16)?)?);
-        Some((u64::take(&mut input)?, bool::take(&mut input)?, Version::take(&mut input)?, input))
+        let own = beginning(&self.bytes).ok_or_else(damaged)?;
+        read_files(own.rest).ok_or_else(damaged)
     }
 
     /// Reads the plan out of its data, which must be what was put beside this head.
-    pub fn plan(&self, data: &[u8], detail: Detail) -> Result<Plan, IndexError> {
-        if half(&blake3::hash(data)) != self.version {
-            return Err(IndexError::damaged("a plan's data are not those that were written"));
-        }
-        data::decode(data, detail).ok_or_else(|| IndexError::damaged("a plan's data cannot be read"))
+    pub fn plan(&self, data: &[u8]) -> Result<Plan, IndexError> {
+        proved(data, self.version)
     }
+
+    /// Reads the plan as [`Plan::lightened`] left it out of the data of that.
+    pub fn light_plan(&self, light: &[u8]) -> Result<Plan, IndexError> {
+        proved(light, self.light)
+    }
+}
+
+fn proved(data: &[u8], version: Version) -> Result<Plan, IndexError> {
+    if half(&blake3::hash(data)) != version {
+        return Err(IndexError::damaged("a plan's data are not those that were written"));
+    }
+    data::decode(data).ok_or_else(|| IndexError::damaged("a plan's data cannot be read"))
+}
+
+fn beginning(bytes: &[u8]) -> Option<Beginning<'_>> {
+    let mut rest = Input::new(bytes.get(..bytes.len().checked_sub(16)?)?);
+    let (reader, in_doubt) = (Stored::take(&mut rest)?, Stored::take(&mut rest)?);
+    let (version, light) = (Stored::take(&mut rest)?, Stored::take(&mut rest)?);
+    Some(Beginning { reader, in_doubt, version, light, rest })
 }
 
 /// Writes names and stamps in a form in which equal bytes are equal files.

@@ -8,7 +8,7 @@ use crate::index::error::IndexError;
 use crate::index::sums;
 
 /// Raised with every change of `schema.sql` or `texts.sql`.
-pub const VERSION: i32 = 4;
+pub const VERSION: i32 = 5;
 
 /// "plan", so that `file` and a curious SQLite shell can tell the file from others.
 const APPLICATION: i32 = 0x706c_616e;

@@ -1,7 +1,7 @@
 -- The tables of the index. They are planwatch's own and change from release to release; what users may rely on are
 -- the views of `planwatch sql` (docs/index.md), which are made in memory from these rows.
 --
--- Every row of `plan` proves itself, and its row in `plan_data` with it: a row that is missing is read again from the
+-- Every row of `plan` proves itself, and its rows in `plan_data` and `plan_light` with it: a row that is missing is read again from the
 -- files, so that no sum over a whole table is needed.
 
 CREATE TABLE meta (
@@ -9,7 +9,7 @@ CREATE TABLE meta (
     value BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- A plan's directory: the stamps and hashes of its files, and the proof of both rows (row.rs).
+-- A plan's directory: the stamps and hashes of its files, and the proof of all its rows (row.rs).
 CREATE TABLE plan (
     id INTEGER PRIMARY KEY,
     archived INTEGER NOT NULL,
@@ -24,4 +24,10 @@ CREATE UNIQUE INDEX plan_name ON plan (archived, name);
 CREATE TABLE plan_data (
     id INTEGER PRIMARY KEY,
     data BLOB NOT NULL
+) STRICT;
+
+-- What of the plan questions about all plans are answered from, in one pass over the table (light.rs).
+CREATE TABLE plan_light (
+    id INTEGER PRIMARY KEY,
+    light BLOB NOT NULL
 ) STRICT;

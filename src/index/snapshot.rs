@@ -2,7 +2,6 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use crate::index::data::Detail;
 use crate::index::error::IndexError;
 use crate::index::generation::{self, Generation, Origin};
 use crate::index::row::{Head, Key};
@@ -24,12 +23,27 @@ pub struct Snapshot<'a> {
 
 const HEADS: &str = "SELECT id, archived, name, steps, head FROM plan";
 
+/// The data of light plans, one after the other in the order of the heads that they were asked for.
+#[derive(Debug, Default)]
+pub struct Lights {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Lights {
+    /// Returns the data of the head at this place, from which [`Head::light_plan`] makes its plan in any thread.
+    pub fn of(&self, nth: usize) -> &[u8] {
+        let from = nth.checked_sub(1).map_or(0, |it| self.ends[it]);
+        &self.bytes[from..self.ends[nth]]
+    }
+}
+
 impl<'a> Snapshot<'a> {
     pub(super) fn new(store: &'a Store) -> Result<Self, IndexError> {
         Ok(Self { transaction: store.connection.unchecked_transaction()?, store })
     }
 
-    /// Returns what is known of every plan directory, in no order.
+    /// Returns what is known of every plan directory, in an order of the index's own.
     pub fn heads(&self) -> Result<Vec<Head>, IndexError> {
         self.noted(heads(&self.transaction))
     }
@@ -47,6 +61,11 @@ impl<'a> Snapshot<'a> {
     /// Returns the data of a plan, from which [`Head::plan`] makes it in any thread.
     pub fn data(&self, head: &Head) -> Result<Vec<u8>, IndexError> {
         self.noted(data(&self.transaction, head))
+    }
+
+    /// Returns the light plans of all heads, as [`Self::heads`] gave them.
+    pub fn lights(&self, heads: &[Head]) -> Result<Lights, IndexError> {
+        self.noted(lights(&self.transaction, heads))
     }
 
     /// As an answer of this snapshot's that was made of its data elsewhere.
@@ -98,13 +117,31 @@ impl<'a> Snapshot<'a> {
 }
 
 pub(super) fn heads(connection: &Connection) -> Result<Vec<Head>, IndexError> {
-    let mut statement = connection.prepare_cached(HEADS)?;
+    let mut statement = connection.prepare_cached(&format!("{HEADS} ORDER BY id"))?;
     let mut rows = statement.query([])?;
     let mut heads = Vec::new();
     while let Some(row) = rows.next()? {
         heads.push(head(row)?);
     }
     Ok(heads)
+}
+
+/// In one pass: to seek each row would cost as much as to read it.
+fn lights(connection: &Connection, heads: &[Head]) -> Result<Lights, IndexError> {
+    let mut statement = connection.prepare_cached("SELECT id, light FROM plan_light ORDER BY id")?;
+    let mut rows = statement.query([])?;
+    let mut lights = Lights::default();
+    for head in heads {
+        loop {
+            let row = rows.next()?.ok_or_else(|| IndexError::damaged("a plan has no light form"))?;
+            if row.get::<_, i64>(0)? == head.id {
+                lights.bytes.extend(row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?);
+                lights.ends.push(lights.bytes.len());
+                break;
+            }
+        }
+    }
+    Ok(lights)
 }
 
 fn heads_named(connection: &Connection, name: &str) -> Result<Vec<Head>, IndexError> {
@@ -128,7 +165,7 @@ fn head(row: &Row<'_>) -> Result<Head, IndexError> {
 }
 
 fn plan(connection: &Connection, head: &Head) -> Result<Plan, IndexError> {
-    with_data(connection, head, |it| head.plan(it, Detail::Whole))
+    with_data(connection, head, |it| head.plan(it))
 }
 
 fn data(connection: &Connection, head: &Head) -> Result<Vec<u8>, IndexError> {

@@ -21,13 +21,15 @@ pub(super) fn write(
 }
 
 fn put(connection: &Connection, packed: &Packed) -> Result<(), IndexError> {
-    let Packed { head: Head { key, steps, bytes, .. }, data } = packed;
+    let Packed { head: Head { key, steps, bytes, .. }, data, light } = packed;
     let put = "INSERT INTO plan (archived, name, steps, head) VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (archived, name) DO UPDATE SET steps = ?3, head = ?4 RETURNING id";
     let mut put = connection.prepare_cached(put)?;
     let id: i64 = put.query_row(params![key.is_archived, key.name, steps, bytes], |row| row.get(0))?;
     let mut put = connection.prepare_cached("INSERT OR REPLACE INTO plan_data VALUES (?1, ?2)")?;
     put.execute(params![id, data])?;
+    let mut put = connection.prepare_cached("INSERT OR REPLACE INTO plan_light VALUES (?1, ?2)")?;
+    put.execute(params![id, light])?;
     Ok(())
 }
 
@@ -48,8 +50,11 @@ fn restamp(connection: &Connection, head: &Head) -> Result<(), IndexError> {
 }
 
 fn remove(connection: &Connection, key: &Key) -> Result<(), IndexError> {
-    let data = "DELETE FROM plan_data WHERE id = (SELECT id FROM plan WHERE archived = ?1 AND name = ?2)";
-    connection.prepare_cached(data)?.execute(params![key.is_archived, key.name])?;
+    for table in ["plan_data", "plan_light"] {
+        let of = "(SELECT id FROM plan WHERE archived = ?1 AND name = ?2)";
+        let mut data = connection.prepare_cached(&format!("DELETE FROM {table} WHERE id = {of}"))?;
+        data.execute(params![key.is_archived, key.name])?;
+    }
     let plan = "DELETE FROM plan WHERE archived = ?1 AND name = ?2";
     connection.prepare_cached(plan)?.execute(params![key.is_archived, key.name])?;
     Ok(())

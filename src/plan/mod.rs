@@ -24,6 +24,7 @@ pub mod touches;
 pub mod words;
 
 mod fields;
+mod light;
 mod read_step;
 pub(crate) mod references;
 mod source;

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::problem::{Problem, Severity};
 use crate::plan::records::{Attempt, Claim, Confirmation, Note, Priority, Verify};
+use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Stated, StepStatus, Words};
 use crate::text::line_index::Place;
@@ -53,6 +54,9 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// What is wrong with `plan.md` and the directory, not with the steps.
     pub problems: Vec<Problem>,
+    /// Each dependency of a step is an earlier step of the same plan; found by [`Plan::lighten`], false before.
+    #[serde(skip)]
+    pub waits_inside: bool,
 }
 
 /// A single plan, or one whose children are plans.
@@ -130,19 +134,21 @@ pub struct StepRun {
 }
 
 impl Plan {
-    /// Drops what of closed steps only an answer about them shows.
-    ///
-    /// Nothing that a count, a rule or a time of another step or of the plan is made from: of attempts and notes the
-    /// newest time stays, of the content hash that there is a file.
-    pub fn lighten(&mut self) {
-        let light = self.steps.iter_mut().filter(|it| Step::may_be_light(&it.status, it.claim.as_deref()));
-        light.for_each(Step::lighten);
-    }
-
     /// Returns the steps with this number: more than one are a problem of theirs.
     pub fn find(&self, id: &StepId) -> Option<&Step> {
-        let at = self.steps.partition_point(|it| it.id.number < id.number);
-        self.steps.get(at).filter(|it| it.id.number == id.number)
+        self.place_of(&id.number).map(|at| &self.steps[at])
+    }
+
+    /// Returns the place of the first step with this number.
+    pub(super) fn place_of(&self, number: &StepNumber) -> Option<usize> {
+        let is_first = |at: usize| at == 0 || self.steps[at - 1].id.number != *number;
+        // Most plans have the steps 1, 2, 3 and so on.
+        let usual = number.before_point().checked_sub(1).and_then(|it| usize::try_from(it).ok());
+        let usual = usual.filter(|it| self.steps.get(*it).is_some_and(|step| step.id.number == *number));
+        usual.filter(|it| is_first(*it)).or_else(|| {
+            let at = self.steps.partition_point(|it| it.id.number < *number);
+            self.steps.get(at).filter(|it| it.id.number == *number).map(|_| at)
+        })
     }
 
     /// Returns whether another file has the step's number too.
@@ -174,23 +180,6 @@ pub enum StatusSource {
 }
 
 impl Step {
-    fn lighten(&mut self) {
-        let attempted = self.attempts.iter().filter_map(|it| it.at).max();
-        let noted = self.notes.iter().filter_map(|it| it.at).max();
-        self.attempts =
-            attempted.map(|at| Attempt { at: Some(at), ..Attempt::default() }).into_iter().collect();
-        self.notes = noted.map(|at| Note { at: Some(at), ..Note::default() }).into_iter().collect();
-        self.etag = self.etag.as_ref().map(|_| String::new());
-        (self.kind, self.assignee, self.touches, self.result) = (None, None, None, None);
-        (self.tags, self.verify, self.created_by) = (Vec::new(), Vec::new(), String::new());
-        (self.metadata, self.custom, self.body) = (Map::new(), Map::new(), String::new());
-    }
-
-    /// Whether a step is closed beyond doubt, as its file alone says it: a claim may say otherwise.
-    pub(crate) fn may_be_light(status: &Stated<StepStatus>, claim: Option<&Claim>) -> bool {
-        claim.is_none() && status.known().is_some_and(StepStatus::is_closed)
-    }
-
     pub fn is_closed(&self) -> bool {
         // Nearly every step has no claim, and there are many.
         let is_said = self.status.known().is_some_and(StepStatus::is_closed);

@@ -238,26 +238,41 @@ struct Graph<'a> {
 }
 
 /// Numbers the steps of all plans in their order, and finds the one that an id means.
-struct Finder<'a> {
+pub(super) struct Finder<'a> {
     plans: &'a Plans,
     /// The number of each plan's first step.
     firsts: Vec<usize>,
 }
 
 impl<'a> Finder<'a> {
-    fn of(plans: &'a Plans) -> Self {
+    pub(super) fn of(plans: &'a Plans) -> Self {
         let count = |n: &mut usize, plan: &Plan| Some(std::mem::replace(n, *n + plan.steps.len()));
         Self { plans, firsts: plans.plans.iter().scan(0, count).collect() }
     }
 
+    /// The plans with the places that their own ids lead to.
+    pub(super) fn live(&self) -> impl Iterator<Item = (&'a Plan, Option<usize>)> {
+        self.plans.live().map(|it| (it, self.plans.place(&it.id)))
+    }
+
+    /// How many numbers there are.
+    pub(super) fn len(&self) -> usize {
+        let last = self.plans.plans.last().map_or(0, |it| it.steps.len());
+        self.firsts.last().map_or(0, |first| first + last)
+    }
+
+    /// Finds the first step of this id.
+    pub(super) fn find(&self, id: &StepId) -> Option<usize> {
+        let at = self.plans.place(&id.plan)?;
+        self.plans.plans[at].place_of(&id.number).map(|nth| self.firsts[at] + nth)
+    }
+
     /// Finds what a step of `plan` names; `own` is the place that this plan's own id leads to, because most
     /// dependencies stay inside of their plan.
-    fn node(&self, plan: &Plan, own: Option<usize>, id: &StepId) -> Option<usize> {
+    pub(super) fn node(&self, plan: &Plan, own: Option<usize>, id: &StepId) -> Option<usize> {
         let is_own = id.plan.as_str() == plan.id.as_str();
         let at = if is_own { own } else { self.plans.place(&id.plan) }?;
-        let steps = &self.plans.plans[at].steps;
-        let nth = steps.partition_point(|it| it.id.number < id.number);
-        (steps.get(nth)?.id.number == id.number).then_some(self.firsts[at] + nth)
+        self.plans.plans[at].place_of(&id.number).map(|nth| self.firsts[at] + nth)
     }
 }
 
@@ -268,10 +283,16 @@ impl<'a> Graph<'a> {
         let mut graph = Self { steps, places, edges, missing };
         for (at, plan) in plans.plans.iter().enumerate() {
             let own = plans.place(&plan.id);
+            // Nothing of it is missing and nothing waits for itself through it: its steps need no edges.
+            let is_sound = plan.waits_inside && own == Some(at);
             for (nth, step) in plan.steps.iter().enumerate() {
                 graph.steps.push(step);
                 graph.places.push((at, nth));
                 let node = graph.edges.len();
+                if is_sound {
+                    graph.edges.push(Vec::new());
+                    continue;
+                }
                 let mut edges = Vec::with_capacity(step.depends.len());
                 for (n, id) in step.depends.iter().enumerate() {
                     match finder.node(plan, own, id) {
@@ -292,7 +313,7 @@ impl<'a> Graph<'a> {
         let (mut order, mut low, mut on_stack) = (vec![usize::MAX; n], vec![0; n], vec![false; n]);
         let (mut stack, mut cycles, mut count) = (Vec::new(), Vec::new(), 0);
         for root in 0..n {
-            if order[root] != usize::MAX {
+            if order[root] != usize::MAX || self.edges[root].is_empty() {
                 continue;
             }
             let mut work = vec![(root, 0)];

@@ -315,6 +315,7 @@ fn plan_of(id: &PlanId, fields: &mut Fields<'_>, outline: &Outline, words: &Word
         body: String::new(),
         steps: Vec::new(),
         problems: Vec::new(),
+        waits_inside: false,
     }
 }
 

@@ -1,11 +1,11 @@
 //! Which steps are ready, which one is next, and why: pure functions over plans in memory.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{BinaryHeap, HashSet};
 
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Order, Plan, PlanKind, Step};
-use crate::plan::plans::Plans;
+use crate::plan::plans::{Finder, Plans};
 use crate::plan::records::{Confirmation, Priority};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Stated, StepStatus};
@@ -92,8 +92,21 @@ pub fn is_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> bool {
         Some(StepStatus::InProgress) => is_lapsed(plans, step, now),
         _ => false,
     };
-    // Most steps are closed, and need no more than this look.
-    is_open && obstacles(plans, plan, step, now).is_empty()
+    // Most steps are closed or wait for others, and need no more than this look.
+    is_open && !waits(plans, plan, step) && obstacles(plans, plan, step, now).is_empty()
+}
+
+/// Whether there are [`open_dependencies`].
+fn waits(plans: &Plans, plan: &Plan, step: &Step) -> bool {
+    let is_closed = |id: &StepId| dependency(plans, plan, id).is_some_and(Step::is_closed);
+    !step.depends.iter().all(is_closed) || before(plan, step).is_some_and(|it| !it.is_closed())
+}
+
+/// The step that has to be closed first because the plan is sequential.
+fn before<'a>(plan: &'a Plan, step: &Step) -> Option<&'a Step> {
+    (plan.order == Order::Sequential)
+        .then(|| plan.steps.iter().rfind(|it| it.id.number < step.id.number))
+        .flatten()
 }
 
 /// Returns the dependencies that are not closed; in a sequential plan the step before counts as one.
@@ -106,19 +119,14 @@ pub fn open_dependencies(plans: &Plans, plan: &Plan, step: &Step) -> Vec<Obstacl
             Obstacle::Dependency { step: id.clone(), status }
         })
         .collect();
-    if plan.order == Order::Sequential {
-        let before = plan.steps.iter().rfind(|it| it.id.number < step.id.number);
-        found.extend(before.filter(|it| !it.is_closed()).map(|it| Obstacle::Before { step: it.id.clone() }));
-    }
+    let before = before(plan, step).filter(|it| !it.is_closed());
+    found.extend(before.map(|it| Obstacle::Before { step: it.id.clone() }));
     found
 }
 
 /// Returns the steps that there are of those that a step depends on; in a sequential plan the one before is one.
 pub fn dependencies<'a>(plans: &'a Plans, plan: &'a Plan, step: &'a Step) -> impl Iterator<Item = &'a Step> {
-    let before = (plan.order == Order::Sequential)
-        .then(|| plan.steps.iter().rfind(|it| it.id.number < step.id.number))
-        .flatten();
-    step.depends.iter().filter_map(move |it| dependency(plans, plan, it)).chain(before)
+    step.depends.iter().filter_map(move |it| dependency(plans, plan, it)).chain(before(plan, step))
 }
 
 /// A step's own plan is the one it is read from, also where a live plan hides an archived one of its name.
@@ -183,16 +191,20 @@ pub fn progress(plans: &Plans, plan: &Plan, now: Time) -> Progress {
 }
 
 fn own_progress(plans: &Plans, plan: &Plan, now: Time) -> Progress {
-    let count = |status| plan.steps.iter().filter(|it| it.standing().is(status)).count();
-    Progress {
-        total: plan.steps.len(),
-        completed: count(StepStatus::Completed),
-        skipped: count(StepStatus::Skipped),
-        failed: count(StepStatus::Failed),
-        blocked: count(StepStatus::Blocked),
-        in_progress: count(StepStatus::InProgress),
-        ready: plan.steps.iter().filter(|it| is_ready(plans, plan, it, now)).count(),
+    let (mut sum, mut others) = (Progress { total: plan.steps.len(), ..Progress::default() }, 0);
+    for step in &plan.steps {
+        let count = match step.standing().known() {
+            Some(StepStatus::Completed) => &mut sum.completed,
+            Some(StepStatus::Skipped) => &mut sum.skipped,
+            Some(StepStatus::Failed) => &mut sum.failed,
+            Some(StepStatus::Blocked) => &mut sum.blocked,
+            Some(StepStatus::InProgress) => &mut sum.in_progress,
+            Some(StepStatus::Pending) | None => &mut others,
+        };
+        *count += 1;
+        sum.ready += usize::from(is_ready(plans, plan, step, now));
     }
+    sum
 }
 
 /// What `next` finds.
@@ -443,27 +455,45 @@ fn rank(plan: &Plan, step: Option<&Step>, waiting: &Waiting<'_>) -> Rank {
     (Reverse(priority), Reverse(n_waiting), age, plan.id.clone())
 }
 
-/// Which open steps wait for a step, directly or through others.
+/// Which open steps wait for a step, directly or through others: steps as numbers, because there are many.
 struct Waiting<'a> {
-    dependants: HashMap<&'a StepId, Vec<&'a StepId>>,
+    finder: Finder<'a>,
+    /// Where the steps that wait for each begin in `dependants`, and behind the last of them their end.
+    firsts: Vec<usize>,
+    dependants: Vec<usize>,
 }
 
 impl<'a> Waiting<'a> {
     fn of(plans: &'a Plans) -> Self {
-        let mut dependants: HashMap<_, Vec<_>> = HashMap::new();
-        for step in plans.live().flat_map(|it| &it.steps).filter(|it| !it.is_closed()) {
-            for id in &step.depends {
-                dependants.entry(id).or_default().push(&step.id);
+        let finder = Finder::of(plans);
+        let mut pairs = Vec::new();
+        for (plan, own) in finder.live() {
+            for step in plan.steps.iter().filter(|it| !it.depends.is_empty() && !it.is_closed()) {
+                let Some(waiting) = finder.node(plan, own, &step.id) else { continue };
+                let on = step.depends.iter().filter_map(|it| finder.node(plan, own, it));
+                pairs.extend(on.map(|on| (on, waiting)));
             }
         }
-        Self { dependants }
+        let mut firsts = vec![0; finder.len() + 1];
+        for (on, _) in &pairs {
+            firsts[on + 1] += 1;
+        }
+        for at in 1..firsts.len() {
+            firsts[at] += firsts[at - 1];
+        }
+        let (mut free, mut dependants) = (firsts.clone(), vec![0; pairs.len()]);
+        for (on, waiting) in pairs {
+            dependants[free[on]] = waiting;
+            free[on] += 1;
+        }
+        Self { finder, firsts, dependants }
     }
 
     fn count(&self, step: &StepId) -> usize {
-        let (mut seen, mut work) = (HashSet::new(), vec![step]);
-        while let Some(id) = work.pop() {
-            let new = self.dependants.get(id).into_iter().flatten().filter(|it| seen.insert(**it));
-            work.extend(new.collect::<Vec<_>>());
+        let (mut seen, mut work) = (HashSet::new(), Vec::from_iter(self.finder.find(step)));
+        while let Some(on) = work.pop() {
+            let waiting = &self.dependants[self.firsts[on]..self.firsts[on + 1]];
+            work.extend(waiting.iter().filter(|it| seen.insert(**it)));
         }
         seen.len()
     }

@@ -66,6 +66,11 @@ impl StepNumber {
         Ok(Self { whole, fraction: self.fraction.clone() })
     }
 
+    /// The digits before the point.
+    pub(super) fn before_point(&self) -> u32 {
+        self.whole
+    }
+
     pub fn is_whole(&self) -> bool {
         self.fraction.is_empty()
     }

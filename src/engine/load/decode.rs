@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
-use crate::index::{Detail, Head, IndexError};
+use crate::index::{Head, IndexError};
 use crate::plan::model::Plan;
 
 /// So few are made before a thread would have started.
@@ -17,7 +17,7 @@ type Job<'a> = (&'a Head, Vec<u8>);
 
 /// Where data are handed in.
 pub(super) enum Decoding<'scope, 'a> {
-    Here(Vec<Plan>, Detail),
+    Here(Vec<Plan>),
     InThreads {
         jobs: SyncSender<Job<'a>>,
         threads: Vec<ScopedJoinHandle<'scope, Result<Vec<Plan>, IndexError>>>,
@@ -29,16 +29,16 @@ struct Jobs<'a>(Mutex<Receiver<Job<'a>>>);
 
 impl<'scope, 'a: 'scope> Decoding<'scope, 'a> {
     /// Where about so many plans are going to be made.
-    pub(super) fn of(n: usize, detail: Detail, scope: &'scope Scope<'scope, '_>) -> Self {
+    pub(super) fn of(n: usize, scope: &'scope Scope<'scope, '_>) -> Self {
         if n <= FEW {
-            return Self::Here(Vec::new(), detail);
+            return Self::Here(Vec::new());
         }
         let (jobs, taken) = sync_channel(WAITING);
         let taken = std::sync::Arc::new(Jobs(Mutex::new(taken)));
         let n_threads = thread::available_parallelism().map_or(2, |it| it.get().clamp(1, 4));
         let run = |_| {
             let taken = std::sync::Arc::clone(&taken);
-            scope.spawn(move || taken.all().map(|(head, data)| head.plan(&data, detail)).collect())
+            scope.spawn(move || taken.all().map(|(head, data)| head.plan(&data)).collect())
         };
         let threads = (0..n_threads).map(run).collect();
         Self::InThreads { jobs, threads }
@@ -46,7 +46,7 @@ impl<'scope, 'a: 'scope> Decoding<'scope, 'a> {
 
     pub(super) fn put(&mut self, head: &'a Head, data: Vec<u8>) -> Result<(), IndexError> {
         match self {
-            Self::Here(plans, detail) => plans.push(head.plan(&data, *detail)?),
+            Self::Here(plans) => plans.push(head.plan(&data)?),
             // Threads end early only over damage, which they tell in the end.
             Self::InThreads { jobs, .. } => drop(jobs.send((head, data))),
         }
@@ -56,7 +56,7 @@ impl<'scope, 'a: 'scope> Decoding<'scope, 'a> {
     /// Waits for all plans, in no order.
     pub(super) fn finish(self) -> Result<Vec<Plan>, IndexError> {
         let (jobs, threads) = match self {
-            Self::Here(plans, _) => return Ok(plans),
+            Self::Here(plans) => return Ok(plans),
             Self::InThreads { jobs, threads } => (jobs, threads),
         };
         drop(jobs);

@@ -1,12 +1,13 @@
 //! One plan directory at a time: what lies in it, whether a row of the index speaks of it, and what is read of it.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::{Found, Meaning, found_in, take};
-use crate::disk::{PlanDir, Scan, Trouble};
+use super::{Found, Meaning, found_in, meaning_of, stamp_of, take};
+use crate::disk::{FileKind, PlanDir, Scan, Stat, Trouble};
 use crate::engine::context::{Context, Reading};
-use crate::index::{FileRow, Head, Key, Packed, stamps};
+use crate::index::{FileRow, Head, Key, Packed, Stamp, stamps};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::plan::read::{self, Bodies, PlanSources};
@@ -14,8 +15,14 @@ use crate::plan::read::{self, Bodies, PlanSources};
 /// What a walk found in a plan's directory: at least one file of a plan.
 pub(super) struct Walked {
     pub(super) key: Key,
-    /// Sorted by path.
-    found: Vec<Found>,
+    listed: Listed,
+}
+
+/// What lies in it, sorted by path.
+enum Listed {
+    /// Nothing but files, each by its name.
+    Files(Vec<(String, Meaning, Stamp)>),
+    Found(Vec<Found>),
 }
 
 /// How a directory stands to its row.
@@ -68,6 +75,13 @@ fn key(directory: &Path) -> Option<Key> {
 
 /// Looks into a directory; none if there is no plan in it.
 pub(super) fn walk(context: &Context, dir: &PlanDir) -> (Option<Walked>, Vec<Trouble>) {
+    if let Some(files) = context.plans.plain_files(dir) {
+        let mut files: Vec<_> = files.into_iter().filter_map(|(name, stat)| plain(name, &stat)).collect();
+        files.sort_unstable_by(|(a, ..), (b, ..)| a.cmp(b));
+        let is_plan = files.iter().any(|(_, it, _)| it.is_of_plan());
+        let key = key(&dir.relative).filter(|_| is_plan);
+        return (key.map(|key| Walked { key, listed: Listed::Files(files) }), Vec::new());
+    }
     let mut scan = Scan::default();
     context.plans.scan_dir(dir, &mut scan);
     let walked = key(&dir.relative).and_then(|key| walked(context, key, &mut scan));
@@ -82,23 +96,55 @@ pub(super) fn walk_named(context: &Context, key: &Key) -> Option<Walked> {
 
 fn walked(context: &Context, key: Key, scan: &mut Scan) -> Option<Walked> {
     let found = found_in(context, scan);
-    let is_plan = found.iter().any(|it| matches!(it.meaning, Meaning::Plan | Meaning::Step(_)));
-    is_plan.then_some(Walked { key, found })
+    let is_plan = found.iter().any(|it| it.meaning.is_of_plan());
+    is_plan.then_some(Walked { key, listed: Listed::Found(found) })
+}
+
+/// A file directly in a plan's directory; none if it has nothing to do with a plan.
+fn plain(name: OsString, stat: &Stat) -> Option<(String, Meaning, Stamp)> {
+    let name = name.into_string().ok()?;
+    let meaning = meaning_of(&name, &name)?;
+    let stamp = stamp_of(&meaning, stat);
+    Some((name, meaning, stamp))
+}
+
+impl Walked {
+    /// The stamps as a row has them.
+    fn stamps(&self) -> Vec<u8> {
+        match &self.listed {
+            Listed::Files(files) => stamps(files.iter().map(|(name, _, stamp)| (name.as_str(), *stamp))),
+            Listed::Found(found) => {
+                let names = directory(&self.key).len() + 1;
+                stamps(found.iter().map(|it| (&it.path[names..], it.stamp)))
+            }
+        }
+    }
+
+    fn into_found(self) -> Vec<Found> {
+        let directory = directory(&self.key);
+        let found = |(name, meaning, stamp)| {
+            let path = format!("{directory}/{name}");
+            Found { path, meaning, stamp, kind: FileKind::File, trouble: None }
+        };
+        match self.listed {
+            Listed::Files(files) => files.into_iter().map(found).collect(),
+            Listed::Found(found) => found,
+        }
+    }
 }
 
 /// Compares a directory with its row, and reads it where they differ or the stamps leave a doubt.
-pub(super) fn look(how: How<'_>, walked: &Walked, head: Option<&Head>) -> Looked {
-    let names = directory(&walked.key).len() + 1;
-    let found = || walked.found.iter().map(|it| (&it.path[names..], it.stamp));
-    if head.is_some_and(|it| it.speaks_of(how.reader, &stamps(found()))) {
+pub(super) fn look(how: How<'_>, walked: Walked, head: Option<&Head>) -> Looked {
+    if head.is_some_and(|it| it.speaks_of(how.reader, &walked.stamps())) {
         return Looked::Same;
     }
+    let key = walked.key.clone();
     let (sources, files) = read_sources(how, walked);
     if let Some(head) = head.filter(|it| it.reader() == how.reader && is_same_content(it, &files)) {
         return restamped(head, head.restamped(how.reader, &files));
     }
-    let plan = plan_of(how.context, &walked.key, &sources, Bodies::Drop);
-    let packed = Packed::new(walked.key.clone(), how.reader, &files, &plan);
+    let plan = plan_of(how.context, &key, &sources, Bodies::Drop);
+    let packed = Packed::new(key, how.reader, &files, &plan);
     match head {
         Some(head) if head.is_of_the_same_plan(&packed.head) => {
             restamped(head, head.restamped(how.reader, &files))
@@ -114,7 +160,7 @@ fn restamped(head: &Head, new: Head) -> Looked {
 /// Reads a plan with its texts, and packs it as [`look`] does.
 pub(super) fn read_whole(how: How<'_>, key: &Key) -> Option<(Packed, Plan)> {
     let walked = walk_named(how.context, key)?;
-    let (sources, files) = read_sources(how, &walked);
+    let (sources, files) = read_sources(how, walked);
     let plan = plan_of(how.context, key, &sources, Bodies::Keep);
     Some((Packed::new(key.clone(), how.reader, &files, &plan), plan))
 }
@@ -123,18 +169,18 @@ pub(super) fn read_whole(how: How<'_>, key: &Key) -> Option<(Packed, Plan)> {
 pub(super) fn read_plan(context: &Context, key: &Key, bodies: Bodies) -> Option<Plan> {
     let walked = walk_named(context, key)?;
     let mut sources = PlanSources::default();
-    for it in &walked.found {
-        take(context, it, &mut sources);
+    for it in walked.into_found() {
+        take(context, &it, &mut sources);
     }
     Some(plan_of(context, key, &sources, bodies))
 }
 
-fn read_sources(how: How<'_>, walked: &Walked) -> (PlanSources, Vec<FileRow>) {
+fn read_sources(how: How<'_>, walked: Walked) -> (PlanSources, Vec<FileRow>) {
     let names = directory(&walked.key).len() + 1;
     let read_at = how.read_at();
     let mut sources = PlanSources::default();
-    let files = walked.found.iter().map(|it| {
-        let hash = take(how.context, it, &mut sources);
+    let files = walked.into_found().into_iter().map(|it| {
+        let hash = take(how.context, &it, &mut sources);
         FileRow::new(&it.path[names..], it.stamp, hash, read_at)
     });
     let files = files.collect();

@@ -12,7 +12,7 @@ use super::etag;
 use super::files::{How, read_whole};
 use super::text::Trouble;
 use crate::engine::context::Context;
-use crate::index::{Detail, FullText, Head, IndexError, Origin, Seen, Snapshot, Texts, Unsearched};
+use crate::index::{FullText, Head, IndexError, Origin, Seen, Snapshot, Texts, Unsearched};
 use crate::plan::model::Plan;
 use crate::plan::read::body;
 
@@ -130,7 +130,7 @@ fn write(
 /// Adds the bodies to what the index holds of a plan; where a file is not what it was, all of them are read as the plan
 /// is now. None if there is no plan any more.
 fn texts_of(how: How<'_>, head: &Head, data: &[u8]) -> Result<Option<Texts>, IndexError> {
-    let mut plan = head.plan(data, Detail::Whole)?;
+    let mut plan = head.plan(data)?;
     if add_bodies(how.context, &mut plan).is_some() {
         return Ok(Some(Texts::of_head(head, &plan)));
     }

@@ -13,6 +13,24 @@ const SHARE: usize = 8;
 /// How many shares may wait to be consumed; it bounds the memory.
 const WAITING: usize = 8;
 
+/// From so many items on, threads that make plans of them need much memory.
+const MANY: usize = 512;
+
+/// What such a thread gets room for at once, and what has to be given back before that: more than one of them.
+const ROOM: usize = 30 << 20;
+
+/// Lets this thread have memory for many small things at once.
+///
+/// glibc gives each thread an arena that grows by a page at a time, with a system call for each, for which all threads
+/// of the process wait. One large piece that is given back at once makes the arena that large. It must be no larger
+/// than the largest piece that was ever given back by itself, or it would not come out of the arena, and would not be
+/// kept. Nobody touches it, so it is no memory yet; other allocators do nothing with it.
+fn make_room() {
+    for room in [ROOM + (1 << 20), ROOM] {
+        drop(std::hint::black_box(Vec::<u8>::with_capacity(room)));
+    }
+}
+
 /// Works on each item in several threads and returns the results in the order of the items.
 pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     if items.len() <= FEW * FEW {
@@ -43,6 +61,9 @@ pub(super) fn each<T: Sync, R: Send, O>(
     let n_threads = thread::available_parallelism().map_or(2, |it| it.get().clamp(2, 8));
     let next = AtomicUsize::new(0);
     let run = |results: mpsc::SyncSender<Vec<R>>| {
+        if items.len() >= MANY {
+            make_room();
+        }
         while let Some(rest) = items.get(next.fetch_add(SHARE, Ordering::Relaxed)..) {
             let share: Vec<_> = rest.iter().take(SHARE).map(&work).collect();
             if share.is_empty() || results.send(share).is_err() {

@@ -5,15 +5,15 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::OnceLock;
-use std::thread;
+use std::thread::{self, Scope};
 
 use super::decode::Decoding;
 use super::files::{How, Looked, Walked, directory, look, walk, walk_named};
 use super::{parallel, scan_problems};
-use crate::disk::{PlanDir, Trouble};
+use crate::disk::{PlanDir, Scan, Trouble};
 use crate::engine::context::{Context, Freshness, Notice, Reading};
 use crate::index::{
-    Change, Detail, FileRow, Generation, Head, Index, IndexError, Key, Opened, Place, Snapshot,
+    Change, FileRow, Generation, Head, Index, IndexError, Key, Lights, Opened, Packed, Place, Snapshot,
 };
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
@@ -27,15 +27,9 @@ const FEW: usize = 8;
 pub(crate) enum Wanted {
     Nothing,
     Plans,
-    /// As [`Plan::lighten`] leaves them, which is less to make and to hold.
+    /// As [`Plan::lighten`] leaves them, which is less to read, to make and to hold.
     LightPlans,
     PlansAndFiles,
-}
-
-impl Wanted {
-    fn detail(self) -> Detail {
-        if self == Self::LightPlans { Detail::Light } else { Detail::Whole }
-    }
 }
 
 /// What was found.
@@ -119,12 +113,23 @@ fn known(context: &Context, index: &mut Index, commit: Generation, wanted: Wante
     if !heads.iter().all(|it| it.reader() == reader) {
         return None;
     }
+    let lights = lights_of(&snapshot, &heads, wanted).ok()?;
     thread::scope(|scope| {
-        let kept = Kept { snapshot: &snapshot, decoding: Decoding::of(heads.len(), wanted.detail(), scope) };
-        let mut gathered = Gathered::new(wanted, &heads, Some(kept));
-        for (at, head) in heads.iter().enumerate() {
-            gathered.take((Some((head.key.clone(), Some(at), Looked::Same)), Vec::new())).ok()?;
-        }
+        let mut gathered =
+            Gathered::new(wanted, &heads, Some(Kept::of(&snapshot, heads.len(), wanted, scope)));
+        let places: Vec<_> = (0..heads.len()).collect();
+        let same = |at: &usize| {
+            let light = lights.as_ref().map(|it| heads[*at].light_plan(it.of(*at)));
+            let found = Seen { key: heads[*at].key.clone(), at: Some(*at), looked: Looked::Same, light };
+            (Some(found), Vec::new())
+        };
+        let mut take = |all: &mut dyn Iterator<Item = InDirectory>| {
+            for it in all {
+                gathered.take(it)?;
+            }
+            Ok::<_, IndexError>(())
+        };
+        parallel::each(&places, same, &mut take).ok()?;
         gathered.finish(context, Vec::new()).ok()
     })
 }
@@ -254,16 +259,46 @@ struct Found {
     is_kept: bool,
 }
 
-/// A plan's directory, with the place of its head among those of the index, or none.
-type Seen = (Option<(Key, Option<usize>, Looked)>, Vec<Trouble>);
+/// A plan's directory, or none where no plan is in it, and what could not be looked at there.
+type InDirectory = (Option<Seen>, Vec<Trouble>);
+
+/// What was seen of a plan's directory.
+struct Seen {
+    key: Key,
+    /// The place of its head among those of the index.
+    at: Option<usize>,
+    looked: Looked,
+    /// The light plan of the index where that is wanted and still says what the files do.
+    light: Option<Result<Plan, IndexError>>,
+}
+
+/// Where is looked.
+enum Where<'a> {
+    /// In every directory that may be a plan; and what is beside them.
+    All(Vec<PlanDir>, Scan),
+    Named(&'a [Key]),
+}
+
+impl<'a> Where<'a> {
+    fn of(context: &Context, asked: &'a Asked) -> Self {
+        match &asked.only {
+            Some(keys) => Self::Named(keys),
+            None => {
+                let (dirs, beside) = context.plans.plan_dirs();
+                Self::All(dirs, beside)
+            }
+        }
+    }
+}
 
 fn attempt(context: &Context, index: Option<&mut Index>, asked: &Asked) -> Result<Found, IndexError> {
     let clock = OnceLock::new();
     let how = How::new(context, &clock);
     let Some(index) = index else {
         let mut gathered = Gathered::new(asked.wanted, &[], None);
-        let trouble = looks(how, asked, &[], |seen| {
-            for it in seen {
+        let looking = Looking { how, wanted: asked.wanted, heads: &[], lights: None };
+        let trouble = looking.at(Where::of(context, asked), |all| {
+            for it in all {
                 gathered.take(it)?;
             }
             Ok(())
@@ -271,26 +306,29 @@ fn attempt(context: &Context, index: Option<&mut Index>, asked: &Asked) -> Resul
         return Ok(Found { fresh: gathered.finish(context, trouble)?, is_kept: false });
     };
     let snapshot = index.snapshot()?;
-    let heads = match &asked.only {
-        None => snapshot.heads()?,
-        Some(keys) => heads_of(&snapshot, keys)?,
-    };
+    // The look at the index begins before that at the disk, so that no row is newer than the list of directories.
+    snapshot.generation()?;
+    let (rows, place) = thread::scope(|scope| {
+        let place = scope.spawn(|| Where::of(context, asked));
+        let rows = rows(&snapshot, asked);
+        (rows, place.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    let (heads, lights) = rows?;
     if heads.is_empty() {
         drop(snapshot);
-        return first(how, index, asked);
+        return first(how, index, asked, place);
     }
     let mut changes = Vec::new();
     let fresh = thread::scope(|scope| {
-        let kept =
-            Kept { snapshot: &snapshot, decoding: Decoding::of(heads.len(), asked.wanted.detail(), scope) };
+        let kept = Kept::of(&snapshot, heads.len(), asked.wanted, scope);
         let mut gathered = Gathered::new(asked.wanted, &heads, Some(kept));
-        let gather = |seen: &mut dyn Iterator<Item = Seen>| {
-            for it in seen {
+        let looking = Looking { how, wanted: asked.wanted, heads: &heads, lights: lights.as_ref() };
+        let trouble = looking.at(place, |all| {
+            for it in all {
                 changes.extend(gathered.take(it)?);
             }
             Ok(())
-        };
-        let trouble = looks(how, asked, &heads, gather)?;
+        })?;
         changes.extend(gathered.gone().map(Change::Remove));
         gathered.finish(context, trouble)
     })?;
@@ -302,6 +340,20 @@ fn attempt(context: &Context, index: Option<&mut Index>, asked: &Asked) -> Resul
     Ok(Found { fresh, is_kept })
 }
 
+/// What the index knows of the directories that are asked for.
+fn rows(snapshot: &Snapshot<'_>, asked: &Asked) -> Result<(Vec<Head>, Option<Lights>), IndexError> {
+    let heads = match &asked.only {
+        None => snapshot.heads()?,
+        Some(keys) => heads_of(snapshot, keys)?,
+    };
+    let lights = lights_of(snapshot, &heads, asked.wanted)?;
+    Ok((heads, lights))
+}
+
+fn lights_of(snapshot: &Snapshot<'_>, heads: &[Head], wanted: Wanted) -> Result<Option<Lights>, IndexError> {
+    (wanted == Wanted::LightPlans).then(|| snapshot.lights(heads)).transpose()
+}
+
 fn heads_of(snapshot: &Snapshot<'_>, keys: &[Key]) -> Result<Vec<Head>, IndexError> {
     let mut heads = Vec::new();
     for key in keys.iter().filter(|it| !it.is_archived) {
@@ -311,11 +363,12 @@ fn heads_of(snapshot: &Snapshot<'_>, keys: &[Key]) -> Result<Vec<Head>, IndexErr
 }
 
 /// Fills an index that knows nothing, while the files are read, so that only a few plans wait in memory.
-fn first(how: How<'_>, index: &mut Index, asked: &Asked) -> Result<Found, IndexError> {
+fn first(how: How<'_>, index: &mut Index, asked: &Asked, place: Where<'_>) -> Result<Found, IndexError> {
     let mut gathered = Gathered::new(asked.wanted, &[], None);
     let mut written = Ok(());
-    let trouble = looks(how, asked, &[], |seen| {
-        let mut changes = seen.filter_map(|it| gathered.take(it).ok().flatten());
+    let looking = Looking { how, wanted: asked.wanted, heads: &[], lights: None };
+    let trouble = looking.at(place, |all| {
+        let mut changes = all.filter_map(|it| gathered.take(it).ok().flatten());
         written = index.write(&mut changes);
         // What could not be written is an answer all the same.
         changes.for_each(drop);
@@ -336,35 +389,63 @@ fn is_written(context: &Context, written: Result<(), IndexError>) -> Result<bool
     }
 }
 
-/// Looks into all directories that are asked for, in several threads, and returns what troubles there were.
-fn looks(
-    how: How<'_>,
-    asked: &Asked,
-    heads: &[Head],
-    consume: impl FnOnce(&mut dyn Iterator<Item = Seen>) -> Result<(), IndexError>,
-) -> Result<Vec<Trouble>, IndexError> {
-    let places: HashMap<_, _> = heads.iter().enumerate().map(|(at, it)| (&it.key, at)).collect();
-    let compared = |walked: Walked| {
-        let at = places.get(&walked.key).copied();
-        let looked = look(how, &walked, at.map(|it| &heads[it]));
-        (walked.key, at, looked)
-    };
-    if let Some(keys) = &asked.only {
-        let named = |key: &Key| (walk_named(how.context, key).map(compared), Vec::new());
-        return parallel::each(keys, named, consume).map(|()| Vec::new());
+/// How directories are looked into.
+#[derive(Clone, Copy)]
+struct Looking<'a> {
+    how: How<'a>,
+    wanted: Wanted,
+    heads: &'a [Head],
+    lights: Option<&'a Lights>,
+}
+
+impl Looking<'_> {
+    /// Looks into directories in several threads, and returns what troubles there were beside them.
+    fn at(
+        self,
+        place: Where<'_>,
+        consume: impl FnOnce(&mut dyn Iterator<Item = InDirectory>) -> Result<(), IndexError>,
+    ) -> Result<Vec<Trouble>, IndexError> {
+        let places: HashMap<_, _> = self.heads.iter().enumerate().map(|(at, it)| (&it.key, at)).collect();
+        let seen = |walked: Walked| self.seen(places.get(&walked.key).copied(), walked);
+        let context = self.how.context;
+        match place {
+            Where::Named(keys) => {
+                let named = |key: &Key| (walk_named(context, key).map(seen), Vec::new());
+                parallel::each(keys, named, consume).map(|()| Vec::new())
+            }
+            Where::All(dirs, beside) => {
+                let all = |dir: &PlanDir| {
+                    let (walked, trouble) = walk(context, dir);
+                    (walked.map(seen), trouble)
+                };
+                parallel::each(&dirs, all, consume).map(|()| beside.trouble)
+            }
+        }
     }
-    let (dirs, beside) = how.context.plans.plan_dirs();
-    let all = |dir: &PlanDir| {
-        let (walked, trouble) = walk(how.context, dir);
-        (walked.map(compared), trouble)
-    };
-    parallel::each(&dirs, all, consume).map(|()| beside.trouble)
+
+    fn seen(&self, at: Option<usize>, walked: Walked) -> Seen {
+        let head = at.map(|it| &self.heads[it]);
+        let key = walked.key.clone();
+        let mut looked = look(self.how, walked, head);
+        let light = match (&mut looked, at, self.lights) {
+            (Looked::Read(read), ..) => {
+                if self.wanted == Wanted::LightPlans {
+                    read.1.lighten();
+                }
+                None
+            }
+            (_, Some(at), Some(lights)) => Some(self.heads[at].light_plan(lights.of(at))),
+            _ => None,
+        };
+        Seen { key, at, looked, light }
+    }
 }
 
 /// Where plans come from that are as they were.
 struct Kept<'scope, 'a> {
     snapshot: &'a Snapshot<'a>,
-    decoding: Decoding<'scope, 'a>,
+    /// None where light plans come with what is seen, or no plans at all.
+    decoding: Option<Decoding<'scope, 'a>>,
 }
 
 /// What comes of the directories, one after the other.
@@ -379,9 +460,16 @@ struct Gathered<'scope, 'a> {
 }
 
 impl<'scope, 'a: 'scope> Kept<'scope, 'a> {
+    /// Of about so many plans.
+    fn of(snapshot: &'a Snapshot<'a>, n: usize, wanted: Wanted, scope: &'scope Scope<'scope, '_>) -> Self {
+        let is_whole = matches!(wanted, Wanted::Plans | Wanted::PlansAndFiles);
+        Self { snapshot, decoding: is_whole.then(|| Decoding::of(n, scope)) }
+    }
+
     fn put(&mut self, head: &'a Head) -> Result<(), IndexError> {
+        let Some(decoding) = &mut self.decoding else { return Ok(()) };
         let data = self.snapshot.data(head)?;
-        self.snapshot.judged(self.decoding.put(head, data))
+        self.snapshot.judged(decoding.put(head, data))
     }
 }
 
@@ -392,22 +480,26 @@ impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
     }
 
     /// Takes in what was seen of a directory, and returns what is to be changed in the index.
-    fn take(&mut self, (seen, trouble): Seen) -> Result<Option<Change>, IndexError> {
+    fn take(&mut self, (seen, trouble): InDirectory) -> Result<Option<Change>, IndexError> {
         self.trouble.extend(trouble);
-        let Some((key, at, looked)) = seen else { return Ok(None) };
+        let Some(Seen { key, at, looked, light }) = seen else { return Ok(None) };
         let old = at.map(|it| &self.heads[it]);
         self.fresh.n_plans += 1;
         if let Some(at) = at {
             self.is_there[at] = true;
         }
-        let (head, plan, change) = match looked {
-            Looked::Same => (old.cloned(), None, None),
-            Looked::Restamped(head) => (Some(head.clone()), None, Some(Change::Restamp(head))),
+        let (plan, change) = match looked {
+            Looked::Same => (None, None),
+            Looked::Restamped(head) => (None, Some(Change::Restamp(head))),
             Looked::Read(read) => {
                 let (packed, plan) = *read;
                 self.fresh.changed.insert(PlanId::new(key.name.clone()));
-                (Some(packed.head.clone()), Some(plan), Some(Change::Put(packed)))
+                (Some(plan), Some(Change::Put(packed)))
             }
+        };
+        let head = match &change {
+            Some(Change::Restamp(head) | Change::Put(Packed { head, .. })) => Some(head),
+            _ => old,
         };
         let Some(head) = head else { return Ok(change) };
         self.fresh.n_steps += head.steps as usize;
@@ -415,17 +507,14 @@ impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
             let path = |it: FileRow| (format!("{}/{}", directory(&key), it.name), it);
             self.fresh.files.extend(head.files()?.into_iter().map(path));
         }
-        if self.wanted != Wanted::Nothing {
-            match (plan, &mut self.kept, old) {
-                (Some(mut plan), ..) => {
-                    if self.wanted.detail() == Detail::Light {
-                        plan.lighten();
-                    }
-                    self.fresh.plans.push(plan);
-                }
-                (None, Some(kept), Some(old)) => kept.put(old)?,
-                (None, ..) => {}
-            }
+        if self.wanted == Wanted::Nothing {
+            return Ok(change);
+        }
+        match (plan, light, &mut self.kept, old) {
+            (Some(plan), ..) => self.fresh.plans.push(plan),
+            (None, Some(light), Some(kept), _) => self.fresh.plans.push(kept.snapshot.judged(light)?),
+            (None, _, Some(kept), Some(old)) => kept.put(old)?,
+            (None, ..) => {}
         }
         Ok(change)
     }
@@ -440,7 +529,8 @@ impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
 
     fn finish(mut self, context: &Context, beside: Vec<Trouble>) -> Result<Fresh, IndexError> {
         if let Some(Kept { snapshot, decoding }) = self.kept {
-            self.fresh.plans.append(&mut snapshot.judged(decoding.finish())?);
+            let made = decoding.map_or(Ok(Vec::new()), Decoding::finish);
+            self.fresh.plans.append(&mut snapshot.judged(made)?);
         }
         self.trouble.extend(beside);
         self.trouble.sort_by(|a, b| a.relative.cmp(&b.relative));

@@ -210,6 +210,7 @@ pub(in crate::index) fn plan() -> impl Strategy<Value = Plan> {
             body,
             steps,
             problems,
+            waits_inside: false,
         }
     })
 }

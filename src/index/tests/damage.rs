@@ -13,6 +13,7 @@ use super::arbitrary;
 use crate::index::{Change, FileRow, Head, Index, IndexError, Key, Opened, Packed, Place, Stamp};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
+use crate::plan::plans::Plans;
 
 /// A few plans, always the same, each with this word in its title and body.
 pub(super) fn plans(word: &str) -> Vec<Plan> {
@@ -64,14 +65,18 @@ fn file(dir: &Path) -> PathBuf {
 struct Answers {
     files: Vec<Vec<FileRow>>,
     plans: Vec<Plan>,
+    light: Vec<Plan>,
 }
 
 fn ask(index: &Index) -> Result<Answers, IndexError> {
     let seen = index.look()?;
     let mut heads = seen.heads()?;
+    let lights = seen.lights(&heads)?;
+    let light = heads.iter().enumerate().map(|(at, head)| seen.judged(head.light_plan(lights.of(at))));
+    let light = Plans::new(light.collect::<Result<_, _>>()?).into_vec();
     heads.sort_by(|a, b| a.key.cmp(&b.key));
     let files = heads.iter().map(Head::files).collect::<Result<_, _>>()?;
-    Ok(Answers { files, plans: seen.load()? })
+    Ok(Answers { files, plans: seen.load()?, light })
 }
 
 fn sound(index: &Index) -> Answers {
@@ -108,6 +113,7 @@ fn check_mended(mut index: Index, dir: &Path) {
 fn check_true(answers: &Answers, expected: &Answers, round: impl std::fmt::Debug) {
     let is_put = |it: &Plan| expected.plans.contains(it);
     assert!(answers.plans.iter().all(is_put), "{round:?}: {answers:?}");
+    assert!(answers.light.iter().all(|it| expected.light.contains(it)), "{round:?}: {answers:?}");
     assert!(answers.files.iter().all(|it| expected.files.contains(it)), "{round:?}: {answers:?}");
 }
 
@@ -257,6 +263,8 @@ fn rows_that_nobody_wrote_are_found() {
     check_found("UPDATE plan SET head = x'00' WHERE name = 'plan-3'");
     check_found("UPDATE plan_data SET data = (SELECT max(data) FROM plan_data) WHERE id = 3");
     check_found("DELETE FROM plan_data WHERE id = 3");
+    check_found("UPDATE plan_light SET light = (SELECT max(light) FROM plan_light) WHERE id = 3");
+    check_found("DELETE FROM plan_light WHERE id = 3");
 }
 
 #[test]

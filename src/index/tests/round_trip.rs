@@ -52,6 +52,11 @@ proptest! {
             let found = seen.load_plan(&plan.id).expect("it is sound");
             prop_assert_eq!(found.map(|it| it.id), Some(plan.id.clone()));
         }
+        let heads = seen.heads().expect("it is sound");
+        let lights = seen.lights(&heads).expect("it is sound");
+        let light = heads.iter().enumerate().map(|(at, it)| it.light_plan(lights.of(at)).expect("it is sound"));
+        let lightened = plans.iter().map(Plan::lightened).collect::<Vec<_>>();
+        prop_assert_eq!(Plans::new(light.collect()).into_vec(), lightened);
         let n_steps = plans.iter().map(|it| it.steps.len()).sum::<usize>();
         prop_assert_eq!(seen.count().expect("it is sound"), (plans.len(), n_steps));
         prop_assert_eq!(seen.load().expect("it is sound"), plans);

@@ -198,6 +198,7 @@ fn plan(name: &str, title: &str, status: PlanStatus) -> Plan {
         body: String::new(),
         steps: Vec::new(),
         problems: Vec::new(),
+        waits_inside: false,
     }
 }
 

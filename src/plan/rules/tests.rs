@@ -1,3 +1,7 @@
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
 use super::*;
 use crate::plan::claims::{Claims, Held, Holding, Lapse};
 use crate::plan::id::read_step_id;
@@ -265,4 +269,62 @@ fn only_the_tries_of_workers_count_and_only_since_the_last_reopening() {
     // Ctrl-C.
     check(&[tried("interrupted", exit)], 0);
     check(&[tried("expired", claim), tried("reopened", "by: ann"), tried("expired", claim)], 1);
+}
+
+/// Plans that depend on each other in every way, made of a few names, numbers and words.
+fn any_plans() -> impl Strategy<Value = Vec<Plan>> {
+    let status = select(&["pending", "pending", "completed", "in_progress", "failed", "skipped", "nope"][..]);
+    let depend = select(&["1", "2", "3", "2.5", "9", "a:1", "b:2", "b:3", "c:1"][..]);
+    let more = select(&["", "confirm: required", "phase: x", "priority: high", "claim: g1234567 by ann"][..]);
+    let step = (select(&["1", "2", "2.5", "3"][..]), status, vec(depend, 0..3), more, any::<bool>());
+    let heads =
+        ["status: active", "status: active\norder: sequential", "confirm_phases: [x]", "status: draft"];
+    let plan = (select(&["a", "b", "c"][..]), any::<bool>(), select(heads.to_vec()), vec(step, 0..5));
+    vec(plan, 1..5).prop_map(|plans| {
+        let mut made = Vec::new();
+        for (id, is_archived, head, steps) in plans {
+            let step = |(number, status, depends, more, is_noted): &(&str, &str, Vec<&str>, &str, bool)| {
+                let noted = if *is_noted { "notes:\n  - {at: 2026-11-20, text: x}\n" } else { "" };
+                let depends = depends.join(", ");
+                let text =
+                    format!("---\nstatus: {status}\ndepends: [{depends}]\n{noted}{more}\n---\n# Title\n");
+                (number.parse().expect("a number"), source(format!("{id}/step-{number}.md"), &text))
+            };
+            let sources = PlanSources {
+                plan: Some(source(format!("{id}/plan.md"), &format!("---\n{head}\n---\n"))),
+                steps: steps.iter().map(step).collect(),
+                ..PlanSources::default()
+            };
+            let id = PlanId::new(id);
+            let plan = read::read_plan(&id, is_archived, &sources, &Words::default(), Bodies::Drop);
+            let is_same = |it: &Plan| it.id == id && it.is_archived == is_archived;
+            if !made.iter().any(is_same) {
+                made.push(plan);
+            }
+        }
+        made
+    })
+}
+
+/// All that questions about all plans are answered with.
+fn answers(plans: &Plans) -> impl PartialEq + std::fmt::Debug + use<> {
+    let of = |it: &Plan| {
+        let codes: Vec<_> = it.steps.iter().flat_map(|it| &it.problems).map(|it| it.code).collect();
+        let times: Vec<_> = it.steps.iter().map(Step::last_activity).collect();
+        let Next { state, why, step, .. } = next(plans, it, now());
+        (progress(plans, it, now()), state, why, step.cloned(), codes, times, it.shown_status())
+    };
+    let candidates = candidates(plans, now());
+    let why_first = why_first(plans, &candidates);
+    let candidates: Vec<_> = candidates.iter().map(|it| (it.step.cloned(), it.why.clone())).collect();
+    (plans.iter().map(of).collect::<Vec<_>>(), candidates, why_first)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+    #[test]
+    fn light_plans_answer_as_whole_ones(plans in any_plans()) {
+        let light = plans.iter().map(Plan::lightened).collect();
+        prop_assert_eq!(answers(&Plans::judged(light)), answers(&Plans::judged(plans)));
+    }
 }

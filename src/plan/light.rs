@@ -1,0 +1,134 @@
+//! What questions about all plans need of each: enough for every count, rule and time, and whole where a step may be
+//! handed out.
+
+use crate::plan::id::StepId;
+use crate::plan::model::{Order, Plan, Step};
+use crate::plan::records::{Attempt, Note};
+use crate::plan::words::{PlanStatus, StepStatus};
+
+impl Plan {
+    /// Drops what of its steps only an answer about them shows, and the texts.
+    ///
+    /// A step that the plan's files alone do not keep from being ready stays whole, and so does one with a claim. Of the
+    /// others stays what counts, rules and times of the plan and of other steps are made from: of attempts and notes the
+    /// newest time, of the content hash that there is a file. Problems between files are found all the same; their places
+    /// are not.
+    pub fn lighten(&mut self) {
+        let is_whole: Vec<_> = self.steps.iter().map(|it| self.is_kept_whole(it)).collect();
+        let is_gated = self.is_gated();
+        self.waits_inside = self.is_waiting_inside();
+        for (step, _) in self.steps.iter_mut().zip(is_whole).filter(|(_, is_whole)| !is_whole) {
+            *step = step.lightened(is_gated);
+        }
+        self.body = String::new();
+    }
+
+    /// The plan as [`Plan::lighten`] leaves it.
+    #[must_use]
+    pub fn lightened(&self) -> Self {
+        let is_gated = self.is_gated();
+        let light = |it: &Step| if self.is_kept_whole(it) { it.clone() } else { it.lightened(is_gated) };
+        Self {
+            steps: self.steps.iter().map(light).collect(),
+            body: String::new(),
+            id: self.id.clone(),
+            is_archived: self.is_archived,
+            path: self.path.clone(),
+            etag: self.etag.clone(),
+            modified: self.modified,
+            status: self.status.clone(),
+            title: self.title.clone(),
+            description: self.description.clone(),
+            kind: self.kind,
+            program: self.program.clone(),
+            program_at: self.program_at,
+            category: self.category.clone(),
+            priority: self.priority,
+            tags: self.tags.clone(),
+            files: self.files.clone(),
+            goals: self.goals.clone(),
+            success_criteria: self.success_criteria.clone(),
+            order: self.order,
+            confirm_phases: self.confirm_phases.clone(),
+            confirmations: self.confirmations.clone(),
+            draft: self.draft.clone(),
+            created_at: self.created_at,
+            metadata: self.metadata.clone(),
+            notes: self.notes.clone(),
+            custom: self.custom.clone(),
+            problems: self.problems.clone(),
+            waits_inside: self.is_waiting_inside(),
+        }
+    }
+
+    fn is_waiting_inside(&self) -> bool {
+        let is_before = |at: usize, id: &StepId| {
+            id.plan == self.id && self.place_of(&id.number).is_some_and(|place| place < at)
+        };
+        self.steps.iter().enumerate().all(|(at, step)| step.depends.iter().all(|it| is_before(at, it)))
+    }
+
+    /// Whether a phase of a step can matter to anybody but who looks at it.
+    fn is_gated(&self) -> bool {
+        !self.confirm_phases.is_empty() || !self.confirmations.is_empty()
+    }
+
+    /// What other plans, the machine's records and the time say only ever adds to what is in the way, but for a claim:
+    /// whose step is ready when it has lapsed.
+    fn is_kept_whole(&self, step: &Step) -> bool {
+        step.claim.is_some() || (step.status.is(StepStatus::Pending) && self.may_hand_out(step))
+    }
+
+    fn may_hand_out(&self, step: &Step) -> bool {
+        let is_closed = |it: &Step| it.status.known().is_some_and(StepStatus::is_closed);
+        let mut own = step.depends.iter().filter(|it| it.plan == self.id);
+        let before = || self.steps.iter().rfind(|it| it.id.number < step.id.number);
+        step.has_file()
+            && !self.is_archived
+            && self.status.is(PlanStatus::Active)
+            && own.all(|it| self.find(it).is_some_and(is_closed))
+            && (self.order != Order::Sequential || before().is_none_or(is_closed))
+    }
+}
+
+impl Step {
+    fn lightened(&self, is_gated: bool) -> Self {
+        let attempted = self.attempts.iter().filter_map(|it| it.at).max();
+        let noted = self.notes.iter().filter_map(|it| it.at).max();
+        Self {
+            id: self.id.clone(),
+            path: self.path.clone(),
+            etag: self.etag.as_ref().map(|_| String::new()),
+            modified: self.modified,
+            title: String::new(),
+            status: self.status.clone(),
+            claim: None,
+            depends: self.depends.clone(),
+            depends_at: Vec::new(),
+            phase: self.phase.clone().filter(|_| is_gated),
+            kind: None,
+            assignee: None,
+            priority: None,
+            tags: Vec::new(),
+            created_at: None,
+            created_by: String::new(),
+            needs_confirmation: self.needs_confirmation,
+            confirmed: self.confirmed.clone(),
+            verify: Vec::new(),
+            touches: None,
+            result: None,
+            notes: noted.map(|at| Note { at: Some(at), ..Note::default() }).into_iter().collect(),
+            attempts: attempted
+                .map(|at| Attempt { at: Some(at), ..Attempt::default() })
+                .into_iter()
+                .collect(),
+            metadata: serde_json::Map::new(),
+            custom: serde_json::Map::new(),
+            tasks_done: 0,
+            tasks_total: 0,
+            body: String::new(),
+            problems: self.problems.clone(),
+            run: None,
+        }
+    }
+}
