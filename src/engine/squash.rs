@@ -75,7 +75,7 @@ fn chosen<'a>(context: &Context, plan: &'a Plan, texts: &[String]) -> Result<Vec
         let number = add::own_number(plan, text)?;
         let step = plan.find(&StepId { plan: plan.id.clone(), number }).ok_or_else(|| Error::NoSuchStep {
             name: text.clone(),
-            steps: plan.steps.iter().take(20).map(|it| it.id.number.to_string()).collect(),
+            steps: plan.steps.iter().map(|it| it.id.number.to_string()).collect(),
         })?;
         write::check_writable(context, &step.problems)?;
         if plan.is_doubled(step) {

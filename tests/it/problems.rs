@@ -288,3 +288,19 @@ fn warnings_of_contents(seen: &Seen) {
         &["plans/_prompts/step.pmt:3:1: prompt-invalid", "plans/_prompts/stp.pmt:1:1: prompt-invalid"],
     );
 }
+
+#[test]
+fn a_step_that_is_missing_is_told_with_how_many_there_are() {
+    let place = Place::new();
+    for n in 1..=60 {
+        place.write(&format!("plans/p/step-{n}.md"), "# Step\n");
+    }
+    let told = |verb: &str| {
+        let failed = place.run(verb);
+        let told: serde_json::Value = serde_json::from_str(&failed.stderr).expect("it is JSON");
+        (failed.code, told["error"]["details"].clone())
+    };
+    let (code, shown) = told("show p:99 --json");
+    assert_eq!((code, told("squash p 2 99 --title T --json").1["more"].clone()), (3, shown["more"].clone()));
+    assert!(shown["more"].as_u64().is_some_and(|it| it > 0), "{shown}");
+}
