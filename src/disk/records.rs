@@ -112,6 +112,19 @@ impl Records {
         read_own(&*self.disk, &self.dir.join(name), LIMIT).ok().flatten()
     }
 
+    /// Returns why no record can be written; nothing is left but the lock's own file where the directory is there.
+    pub fn is_writable(&self) -> io::Result<()> {
+        match self.disk.lock(&self.dir.join(LOCK), Duration::ZERO) {
+            Err(error) if is(&error, Errno::NOENT) => {
+                make_dirs(&*self.disk, &self.dir, 0o777)?;
+                // Whoever has just begun to use it keeps it, or makes it again.
+                self.disk.remove_dir(&self.dir).ok();
+                Ok(())
+            }
+            other => other.map(drop),
+        }
+    }
+
     /// Takes the lock; `None` when it is not to be had in half a minute.
     pub fn lock(&self) -> io::Result<Option<LockedRecords>> {
         let path = self.dir.join(LOCK);

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::disk::{Kept, RealDisk, read_file, watch_limit};
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::leases::{Leases, NotShared};
 use crate::engine::load::{self, IndexState};
 use crate::engine::shape::shown_path;
 
@@ -92,6 +93,7 @@ pub fn examine(context: &Context, request: &DoctorRequest) -> Result<DoctorRepor
         watches(context),
         kept(context),
         worktrees(request),
+        claims(context),
     ];
     Ok(DoctorReport { checks })
 }
@@ -266,6 +268,26 @@ fn worktrees(request: &DoctorRequest) -> Check {
     let Some(repository) = &request.repository else { return ok(name, "no repository") };
     let n = common_directory(repository).map_or(0, |it| n_entries(&it.join("worktrees"))) + 1;
     ok(name, n.to_string())
+}
+
+fn claims(context: &Context) -> Check {
+    let name = "claims";
+    match Leases::of(context).not_shared() {
+        None => ok(name, "every working tree of a repository sees them"),
+        Some(NotShared { path, why, is_missed }) => {
+            let value = format!("claims-not-shared: {path} cannot be written: {why}");
+            match is_missed {
+                true => {
+                    let hint =
+                        "`claim` refuses, as the other working trees would not see it; make it writable";
+                    check(name, State::Problem, value, hint)
+                }
+                false => {
+                    check(name, State::Note, value, "another working tree would not see claims made here")
+                }
+            }
+        }
+    }
 }
 
 /// `.git` itself, or in a linked worktree what its file leads to.

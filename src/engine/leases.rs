@@ -25,6 +25,7 @@
 //! once more on another branch.
 
 mod locked;
+mod sharing;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -39,6 +40,8 @@ use crate::plan::id::{StepId, read_step_id};
 use crate::plan::plans::Plans;
 use crate::plan::read;
 use crate::plan::time::Time;
+
+pub(crate) use sharing::NotShared;
 
 pub(crate) use locked::{Locked, NewRecord, Sharing, changed, forget, moved, note_worker, reopened};
 

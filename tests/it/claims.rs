@@ -275,8 +275,17 @@ fn claims_that_cannot_be_shared_are_refused_where_there_is_somebody_to_share_wit
     let refused = repository.run(OTHER, "claim p --json");
     assert_eq!(refused.code, 4);
     assert!(refused.stderr.contains("claims-not-shared"), "{}", refused.stderr);
+    let doctor = |directory| {
+        let told = repository.run(directory, "doctor --json").json();
+        let checks = told["checks"].as_array().expect("a list").clone();
+        checks.into_iter().find(|it| it["name"] == "claims").expect("it is looked at")
+    };
+    let told = doctor(OTHER);
+    assert_eq!(told["state"], "problem");
+    assert!(told["value"].as_str().expect("a text").starts_with("claims-not-shared: "), "{told}");
     assert_eq!(repository.run(OTHER, "claim p:1 --force").code, 0);
     repository.git(HERE, "worktree remove --force ../other");
+    assert_eq!(doctor(HERE)["state"], "note");
     let alone = repository.run(HERE, "claim p");
     assert_eq!(alone.code, 0);
     assert!(alone.stderr.contains("will not see claims"), "{}", alone.stderr);

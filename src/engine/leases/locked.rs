@@ -349,7 +349,7 @@ pub(crate) fn reopened(context: &Context, step: &StepId) {
 }
 
 /// What the system said, without its number.
-fn said(error: &std::io::Error) -> String {
+pub(super) fn said(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error ").next().unwrap_or_default().to_owned()
 }

@@ -1,0 +1,22 @@
+//! Whether claims made here are seen by the repository's other working trees.
+
+use super::Leases;
+use super::locked::said;
+
+/// Records that cannot be written where all working trees see them.
+pub(crate) struct NotShared {
+    pub(crate) path: String,
+    pub(crate) why: String,
+    /// There is another working tree that should see them.
+    pub(crate) is_missed: bool,
+}
+
+impl Leases<'_> {
+    /// Tries the shared records; none if they can be written, or if there is no repository.
+    pub(crate) fn not_shared(&self) -> Option<NotShared> {
+        let (shared, worktree) = self.shared.as_ref().zip(self.worktree.as_ref())?;
+        let why = said(&shared.is_writable().err()?);
+        let is_missed = self.context.plans.count_worktrees(worktree) > 1;
+        Some(NotShared { path: shared.dir().display().to_string(), why, is_missed })
+    }
+}
