@@ -113,8 +113,13 @@ fn shared_directory(all: &[Found]) -> usize {
     if all.iter().all(|it| it.path.starts_with(directory)) { directory.len() } else { 0 }
 }
 
+/// A plan's directory that may not be listed has a `plan.md` that cannot be read: it is there, whatever is in it.
 fn found_trouble(context: &Context, trouble: &disk::Trouble) -> Option<Found> {
-    let path = trouble.relative.to_str()?.to_owned();
+    let mut path = trouble.relative.to_str()?.to_owned();
+    let name = path.strip_prefix("_archive/").unwrap_or(&path);
+    if PlanId::is_plan_name(name) && matches!(trouble.error, DiskError::Unreadable { .. }) {
+        path.push_str("/plan.md");
+    }
     let meaning = meaning_of(behind_plan(&path)?, &path)?;
     let stamp = Stamp::new(0, 0, 0, 0, 0);
     let trouble =
@@ -323,3 +328,6 @@ fn scan_problems(context: &Context, trouble: Vec<disk::Trouble>) -> Vec<Problem>
     };
     trouble.into_iter().filter(|it| !is_told(it)).map(problem).collect()
 }
+
+#[cfg(test)]
+mod tests;
