@@ -306,3 +306,6 @@ fn depth(relative: &str) -> usize {
 fn deepest(relative: &str) -> usize {
     if relative.starts_with('_') { 3 } else { 2 }
 }
+
+#[cfg(test)]
+mod tests;
