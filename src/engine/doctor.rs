@@ -19,21 +19,27 @@ pub struct DoctorRequest {
     pub config: Option<(PathBuf, usize)>,
     /// The root of the repository around the plans.
     pub repository: Option<PathBuf>,
-    pub daemon: Option<DaemonFact>,
+    pub daemon: DaemonFact,
     /// Make the index anew first.
     pub reindex: bool,
 }
 
 /// The process that watches the plans.
-#[derive(Debug, Clone)]
-pub struct DaemonFact {
-    pub pid: u32,
-    pub since: String,
-    pub release: String,
-    /// Why it has no events to go by.
-    pub polling: Option<String>,
-    /// Where it answers over HTTP.
-    pub http: Option<String>,
+#[derive(Debug, Clone, Default)]
+pub enum DaemonFact {
+    #[default]
+    None,
+    /// It holds the watch and does not answer.
+    Silent { pid: Option<u32> },
+    Running {
+        pid: u32,
+        since: String,
+        release: String,
+        /// Why it has no events to go by.
+        polling: Option<String>,
+        /// Where it answers over HTTP.
+        http: Option<String>,
+    },
 }
 
 /// How something stands.
@@ -210,8 +216,20 @@ fn index(context: &Context) -> Check {
 
 fn daemon(request: &DoctorRequest) -> Check {
     let name = "watching process";
-    let Some(DaemonFact { pid, since, release, polling, http }) = &request.daemon else {
-        return check(name, State::Ok, "none", "`planwatch watch --detach` starts one; it is not needed");
+    let (pid, since, release, polling, http) = match &request.daemon {
+        DaemonFact::None => {
+            return check(name, State::Ok, "none", "`planwatch watch --detach` starts one; it is not needed");
+        }
+        DaemonFact::Silent { pid } => {
+            let value = pid.map_or_else(|| "one".to_owned(), |it| it.to_string());
+            let pid = pid.map_or_else(|| "PID".to_owned(), |it| it.to_string());
+            let hint = format!(
+                "every question waits a second for it; `kill -CONT {pid}` lets it go on if it was stopped, \
+                 `kill -KILL {pid}` ends it"
+            );
+            return check(name, State::Problem, format!("{value}, which does not answer"), hint);
+        }
+        DaemonFact::Running { pid, since, release, polling, http } => (pid, since, release, polling, http),
     };
     let own = env!("CARGO_PKG_VERSION");
     let http = http.as_ref().map(|it| format!(", answers on {it}")).unwrap_or_default();

@@ -3,7 +3,7 @@
 //! Nothing here waits long or fails loudly: without a daemon, or with one that does not answer, every command goes its
 //! own way.
 
-use std::io::{self, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -43,6 +43,33 @@ pub enum End {
     BrokenOff,
 }
 
+/// Who watches a plans directory.
+#[derive(Debug)]
+pub enum Holder {
+    Nobody,
+    /// A process that takes connections and says nothing: it was stopped (`SIGSTOP`), or hangs.
+    Silent {
+        /// None where the system does not tell.
+        pid: Option<u32>,
+    },
+    Answering(Client, Status),
+}
+
+/// Asks who watches; whoever does not answer in a second is silent.
+pub fn holder(root: &Path, homes: &Homes) -> Holder {
+    match Client::connected(root, homes) {
+        Ok(mut client) => match client.status() {
+            Some(status) => Holder::Answering(client, status),
+            // One that ended meanwhile closes the connection.
+            None if client.is_closed() => Holder::Nobody,
+            None => Holder::Silent { pid: place::peer(&client.stream) },
+        },
+        // As many as may wait do so already.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Holder::Silent { pid: None },
+        Err(_) => Holder::Nobody,
+    }
+}
+
 /// Returns the commit of the index that holds every change that was finished before this was asked, if a daemon knows.
 pub fn fresh(root: &Path, homes: &Homes) -> Option<Generation> {
     match Client::connect(root, homes)?.ask(Ask::Sync)? {
@@ -63,16 +90,29 @@ pub fn neighbours(root: &Path, homes: &Homes, plan: &PlanId) -> Option<Neighbour
 impl Client {
     /// Connects; none if nobody answers there.
     pub fn connect(root: &Path, homes: &Homes) -> Option<Self> {
+        Self::connected(root, homes).ok()
+    }
+
+    fn connected(root: &Path, homes: &Homes) -> io::Result<Self> {
         let path = place::socket(root, homes);
-        let dir = path.parent()?;
+        let dir = path.parent().ok_or(io::ErrorKind::NotFound)?;
         if !dir.ends_with(".planwatch") {
-            place::check(dir).ok()?;
+            place::check(dir)?;
         }
-        let stream = connect(&path).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).ok()?;
-        stream.set_write_timeout(Some(PATIENCE)).ok()?;
-        let answers = BufReader::new(stream.try_clone().ok()?);
-        place::is_same_user(&stream).then_some(Self { stream, answers })
+        let stream = connect(&path)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let answers = BufReader::new(stream.try_clone()?);
+        let is_ours = place::is_same_user(&stream);
+        is_ours.then_some(Self { stream, answers }).ok_or_else(|| io::ErrorKind::PermissionDenied.into())
+    }
+
+    /// Whether the other end has gone; one that says nothing has not.
+    fn is_closed(&mut self) -> bool {
+        let waits =
+            |error: io::Error| matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
+        self.stream.set_nonblocking(true).is_err()
+            || self.answers.fill_buf().map_or_else(|error| !waits(error), <[u8]>::is_empty)
     }
 
     fn ask(&mut self, ask: Ask) -> Option<Answer> {

@@ -56,6 +56,18 @@ pub(super) fn is_same_user(stream: impl AsFd) -> bool {
     peer.is_ok_and(|it| it.uid == rustix::process::getuid())
 }
 
+/// Returns the process at the other end of a connection, where the system tells.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn peer(stream: impl AsFd) -> Option<u32> {
+    let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
+    u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(super) fn peer(_stream: impl AsFd) -> Option<u32> {
+    None
+}
+
 /// Elsewhere the socket's own mode keeps others out.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(super) fn is_same_user(_stream: impl AsFd) -> bool {

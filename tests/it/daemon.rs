@@ -215,6 +215,29 @@ fn a_process_that_does_not_answer_is_done_without() {
     watched.check_answers();
 }
 
+/// Whoever was stopped holds the watch, and is no reason to wait for ever, to start another one, or to say nobody is there.
+#[test]
+fn a_process_that_was_stopped_is_told_of_by_every_verb_that_asks_for_it() {
+    let watched = Watched::start(Place::with_examples());
+    watched.signal("STOP");
+    let pid = watched.pid.to_string();
+    assert_eq!(watched.doctor(), format!("{pid}, which does not answer"));
+    let doctor = watched.place.run("doctor");
+    assert_eq!(doctor.code, 6, "{}", doctor.stdout);
+    assert!(doctor.stdout.contains(&format!("kill -CONT {pid}")), "{}", doctor.stdout);
+    for verb in ["watch", "watch --detach", "watch --stop"] {
+        let told = watched.place.run(verb);
+        assert_eq!((told.code, told.stdout.as_str()), (4, ""), "{verb}: {}", told.stderr);
+        for part in ["error[locked]", &format!("process {pid} holds the watch"), &format!("kill -CONT {pid}")]
+        {
+            assert!(told.stderr.contains(part), "{verb}: {}", told.stderr);
+        }
+    }
+    watched.signal("CONT");
+    assert_eq!(watched.place.run("watch --stop").code, 0);
+    watched.wait();
+}
+
 #[test]
 fn a_storm_of_new_directories_is_found_whole() {
     let watched = Watched::start(Place::with_examples());

@@ -17,6 +17,7 @@ fn context(machine: &Machine) -> Context {
         reading: Reading::Files,
         here: Here::default(),
         freshness: Freshness::Unknown,
+        expected: None,
         tell: Box::new(|_| {}),
     }
 }

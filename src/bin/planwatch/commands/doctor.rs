@@ -3,7 +3,7 @@
 use planwatch::engine::doctor::{self, Check, DaemonFact, DoctorRequest, State};
 use planwatch::engine::error::Error;
 use planwatch::serve::Status;
-use planwatch::serve::client::Client;
+use planwatch::serve::client::{self, Holder};
 
 use crate::args::setup::Doctor;
 use crate::context::{self, Session};
@@ -19,11 +19,11 @@ pub(crate) fn run(session: &Session, args: &Doctor) -> Result<u8, Failure> {
     let workspace = session.workspace_to_check()?;
     let plans = workspace.plans_dir.clone().ok_or(Error::NoPlansDir)?;
     let context = session.context_in(&workspace, &plans)?;
-    let client = Client::connect(context.plans.root(), &context::homes());
+    let holder = client::holder(context.plans.root(), &context::homes());
     let request = DoctorRequest {
         config: session.config_file(&workspace).map(|it| (it, workspace.problems.len())),
         repository: workspace.repository.clone(),
-        daemon: client.and_then(|mut it| it.status()).map(fact),
+        daemon: fact(holder),
         reindex: args.reindex,
     };
     let report = session.patiently(|| doctor::examine(&context, &request))?;
@@ -42,9 +42,14 @@ pub(crate) fn run(session: &Session, args: &Doctor) -> Result<u8, Failure> {
     Ok(report.exit_code())
 }
 
-fn fact(status: Status) -> DaemonFact {
-    let Status { pid, since, release, polling, http, .. } = status;
-    DaemonFact { pid, since, release, polling, http }
+fn fact(holder: Holder) -> DaemonFact {
+    match holder {
+        Holder::Nobody => DaemonFact::None,
+        Holder::Silent { pid } => DaemonFact::Silent { pid },
+        Holder::Answering(_, Status { pid, since, release, polling, http, .. }) => {
+            DaemonFact::Running { pid, since, release, polling, http }
+        }
+    }
 }
 
 fn line(check: &Check, width: Option<usize>) -> String {

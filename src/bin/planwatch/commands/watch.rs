@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use planwatch::engine::error::Error;
 use planwatch::serve::Status;
 use planwatch::serve::changes::{Event, Of, Source, What};
-use planwatch::serve::client::{self, Client};
+use planwatch::serve::client::{self, Client, Holder};
 use planwatch::serve::http::Serving;
 use planwatch::serve::watch::{self, End, Listener};
 
@@ -29,6 +29,9 @@ use crate::table::paint;
 /// How long another process that has just taken the lock may need until it answers.
 const START: Duration = Duration::from_secs(10);
 
+/// How long one that watches already may be busy before it counts as one that does not answer.
+const SILENCE: Duration = Duration::from_secs(3);
+
 pub(crate) fn run(session: &Session, args: &Watch) -> Result<u8, Failure> {
     let known: &[&str] = if args.detach || args.stop { &fields::DAEMON } else { &fields::EVENT };
     session.output.check_fields(known)?;
@@ -44,8 +47,8 @@ pub(crate) fn run(session: &Session, args: &Watch) -> Result<u8, Failure> {
 fn attached(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure> {
     let address = http::address(session, args)?;
     let mut teller = Teller { output: &session.output, failure: None, http: Http::default() };
-    if let Some(mut client) = Client::connect(session.look_again(plans)?.plans.root(), &context::homes()) {
-        http::check_running(address, client.status().as_ref())?;
+    if let Some((client, status)) = answering(session.look_again(plans)?.plans.root())? {
+        http::check_running(address, Some(&status))?;
         return follow(client, teller);
     }
     let (inbox, http) = http::prepare(session, plans, args, address)?;
@@ -56,9 +59,8 @@ fn attached(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure
     let end = end?;
     if end == End::Another {
         let root = session.look_again(plans)?.plans.root().to_path_buf();
-        let client = within(START, || Client::connect(&root, &context::homes()));
-        let Some(mut client) = client else { return Err(no_answer()) };
-        http::check_running(address, client.status().as_ref())?;
+        let (client, status) = just_begun(&root)?;
+        http::check_running(address, Some(&status))?;
         return follow(client, teller);
     }
     match teller.failure {
@@ -78,8 +80,50 @@ fn ended(end: &End, signalled: u8) -> Result<u8, Failure> {
     }
 }
 
-fn no_answer() -> Failure {
-    Failure::failed("locked", "another process watches these plans, and does not answer").with_exit(4)
+/// Another process has the watch, and says nothing.
+fn no_answer(pid: Option<u32>) -> Failure {
+    let (who, kill) = match pid {
+        Some(pid) => (
+            format!("process {pid}"),
+            format!(
+                "`kill -CONT {pid}` lets it go on if it was stopped, `kill {pid}` ends it, `kill -KILL {pid}` too if that does not help"
+            ),
+        ),
+        None => (
+            "another process".to_owned(),
+            "find it (`ps -C planwatch`), let it go on with `kill -CONT` or end it".to_owned(),
+        ),
+    };
+    let message = format!("{who} holds the watch on these plans, and does not answer");
+    Failure::failed("locked", message).with_hint(kill).with_exit(4)
+}
+
+/// Returns who watches and answers; none if nobody watches. One that is busy is given a moment.
+fn answering(root: &Path) -> Result<Option<(Client, Status)>, Failure> {
+    let mut silent = None;
+    let found = within(SILENCE, || match client::holder(root, &context::homes()) {
+        Holder::Nobody => Some(None),
+        Holder::Silent { pid } => {
+            silent = pid;
+            None
+        }
+        Holder::Answering(client, status) => Some(Some((client, status))),
+    });
+    found.ok_or_else(|| no_answer(silent))
+}
+
+/// Returns who has just taken the lock, once it answers.
+fn just_begun(root: &Path) -> Result<(Client, Status), Failure> {
+    let mut silent = None;
+    let found = within(START, || match client::holder(root, &context::homes()) {
+        Holder::Answering(client, status) => Some((client, status)),
+        Holder::Silent { pid } => {
+            silent = pid;
+            None
+        }
+        Holder::Nobody => None,
+    });
+    found.ok_or_else(|| no_answer(silent))
 }
 
 fn within<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {

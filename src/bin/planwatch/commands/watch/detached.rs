@@ -7,13 +7,12 @@ use planwatch::agent::daemon::{self, Started};
 use planwatch::engine::error::Error;
 use planwatch::serve::Status;
 use planwatch::serve::changes::Event;
-use planwatch::serve::client::Client;
 use planwatch::serve::http::Serving;
 use planwatch::serve::watch::{self, End, Listener};
 use serde_json::json;
 
 use super::http::{self, Http};
-use super::{START, answers_on, ended, no_answer, polling, signals, who, within};
+use super::{answering, answers_on, ended, just_begun, no_answer, polling, signals, who};
 use crate::args::setup::Watch;
 use crate::context::{self, Session};
 use crate::failure::{self, Failure};
@@ -25,8 +24,7 @@ pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8,
     let address = http::address(session, args)?;
     let context = session.look_again(plans)?;
     let root = context.plans.root();
-    let connect = || Client::connect(root, &context::homes()).and_then(|mut it| it.status());
-    if let Some(status) = connect() {
+    if let Some((_, status)) = answering(root)? {
         http::check_running(address, Some(&status))?;
         return told(session, "running", &status, &who(&status));
     }
@@ -50,13 +48,11 @@ pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8,
             told(session, "started", &status, &said)
         }
         // Somebody else was quicker, and is about to answer.
-        Started::Failed(Some(4)) => match within(START, connect) {
-            Some(status) => {
-                http::check_running(address, Some(&status))?;
-                told(session, "running", &status, &who(&status))
-            }
-            None => Err(no_answer()),
-        },
+        Started::Failed(Some(4)) => {
+            let (_, status) = just_begun(root)?;
+            http::check_running(address, Some(&status))?;
+            told(session, "running", &status, &who(&status))
+        }
         Started::Failed(_) => {
             let message = format!("it has ended at once; {} says why", shown(session, &log_path));
             Err(Failure::failed("no-daemon", message).with_exit(8))
@@ -67,7 +63,7 @@ pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8,
 /// Ends the process that watches, and returns when it is gone.
 pub(super) fn stop(session: &Session, plans: &Path) -> Result<u8, Failure> {
     let context = session.look_again(plans)?;
-    let Some(client) = Client::connect(context.plans.root(), &context::homes()) else {
+    let Some((client, _)) = answering(context.plans.root())? else {
         let failure = Failure::failed("no-daemon", "nobody watches these plans");
         return Err(failure.with_hint("planwatch watch --detach").with_exit(8));
     };
@@ -115,7 +111,7 @@ pub(super) fn run(session: &Session, plans: &Path, args: &Watch) -> Result<u8, F
         return Err(error.into());
     }
     match end? {
-        End::Another => Err(no_answer()),
+        End::Another => Err(no_answer(None)),
         end => {
             log.line(&format!("ended: {}", end.why()));
             ended(&end, signals.map_or(0, |it| it.exit_code()))
