@@ -19,6 +19,14 @@ const MANY: usize = 512;
 /// What such a thread gets room for at once, and what has to be given back before that: more than one of them.
 const ROOM: usize = 30 << 20;
 
+/// What comes of the items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Results {
+    Little,
+    /// Many small things that stay.
+    Plans,
+}
+
 /// Lets this thread have memory for many small things at once.
 ///
 /// glibc gives each thread an arena that grows by a page at a time, with a system call for each, for which all threads
@@ -52,6 +60,7 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) 
 /// What is not consumed may not be worked on.
 pub(super) fn each<T: Sync, R: Send, O>(
     items: &[T],
+    kind: Results,
     work: impl Fn(&T) -> R + Sync,
     consume: impl FnOnce(&mut dyn Iterator<Item = R>) -> O,
 ) -> O {
@@ -61,7 +70,7 @@ pub(super) fn each<T: Sync, R: Send, O>(
     let n_threads = thread::available_parallelism().map_or(2, |it| it.get().clamp(2, 8));
     let next = AtomicUsize::new(0);
     let run = |results: mpsc::SyncSender<Vec<R>>| {
-        if items.len() >= MANY {
+        if kind == Results::Plans && items.len() >= MANY {
             make_room();
         }
         while let Some(rest) = items.get(next.fetch_add(SHARE, Ordering::Relaxed)..) {

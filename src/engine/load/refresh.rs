@@ -9,7 +9,8 @@ use std::thread::{self, Scope};
 
 use super::decode::Decoding;
 use super::files::{How, Looked, Walked, directory, look, walk, walk_named};
-use super::{parallel, scan_problems};
+use super::parallel::{self, Results};
+use super::scan_problems;
 use crate::disk::{PlanDir, Scan, Trouble};
 use crate::engine::context::{Context, Freshness, Notice, Reading};
 use crate::index::{
@@ -30,6 +31,13 @@ pub(crate) enum Wanted {
     /// As [`Plan::lighten`] leaves them, which is less to read, to make and to hold.
     LightPlans,
     PlansAndFiles,
+}
+
+impl Wanted {
+    /// Whoever goes on for long, as a process that watches does, wants no plans.
+    fn results(self) -> Results {
+        if self == Self::LightPlans { Results::Plans } else { Results::Little }
+    }
 }
 
 /// What was found.
@@ -129,7 +137,7 @@ fn known(context: &Context, index: &mut Index, commit: Generation, wanted: Wante
             }
             Ok::<_, IndexError>(())
         };
-        parallel::each(&places, same, &mut take).ok()?;
+        parallel::each(&places, wanted.results(), same, &mut take).ok()?;
         gathered.finish(context, Vec::new()).ok()
     })
 }
@@ -411,14 +419,14 @@ impl Looking<'_> {
         match place {
             Where::Named(keys) => {
                 let named = |key: &Key| (walk_named(context, key).map(seen), Vec::new());
-                parallel::each(keys, named, consume).map(|()| Vec::new())
+                parallel::each(keys, Results::Little, named, consume).map(|()| Vec::new())
             }
             Where::All(dirs, beside) => {
                 let all = |dir: &PlanDir| {
                     let (walked, trouble) = walk(context, dir);
                     (walked.map(seen), trouble)
                 };
-                parallel::each(&dirs, all, consume).map(|()| beside.trouble)
+                parallel::each(&dirs, self.wanted.results(), all, consume).map(|()| beside.trouble)
             }
         }
     }
