@@ -1,0 +1,206 @@
+//! A block of lines in somebody else's text file, between two marks: put at the end, and taken out without a trace.
+//!
+//! ```text
+//! <!-- planwatch:begin claude 1f0c9e77a2b34d58 -->
+//! …
+//! <!-- planwatch:end -->
+//! ```
+//!
+//! The mark names for whom the block stands there, and the seal of the lines between: who changed them did not mean them to go.
+//! A blank line stands before the block. A file without a final line end gets none behind the block, so that
+//! taking it out gives the very bytes back.
+
+use std::ops::Range;
+
+use crate::text::line_index::{self, Place};
+use crate::text::seal;
+
+const BEGIN: &str = "<!-- planwatch:begin";
+const END: &str = "<!-- planwatch:end -->";
+
+/// A block in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// From the first mark to the end of the last line, with its line end.
+    span: Range<usize>,
+    line_end: &'static str,
+    /// For whom it stands there.
+    pub of: Vec<String>,
+    /// The lines between the marks, each with LF.
+    pub lines: String,
+    /// Whether nobody has changed them.
+    pub is_sealed: bool,
+}
+
+/// A mark without its other one, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unpaired {
+    pub place: Place,
+    pub reason: &'static str,
+}
+
+/// Finds the block of a text; there must be only one.
+pub fn find(text: &str) -> Result<Option<Block>, Unpaired> {
+    let mut found: Option<Block> = None;
+    let mut open: Option<(usize, &str)> = None;
+    let unpaired = |at: usize, reason| Unpaired { place: line_index::place(text.as_bytes(), at), reason };
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let said = line.trim_end();
+        if said.starts_with(BEGIN) && said.ends_with("-->") {
+            if open.is_some() || found.is_some() {
+                return Err(unpaired(at, "a second block of planwatch's begins here"));
+            }
+            open = Some((at, line));
+        } else if said == END {
+            let Some((start, first)) = open.take() else {
+                return Err(unpaired(at, "a block of planwatch's ends here that does not begin"));
+            };
+            let inside = &text[start + first.len()..at];
+            found = Some(block(start..at + line.len(), first, inside));
+        }
+        at += line.len();
+    }
+    match open {
+        Some((start, _)) => Err(unpaired(start, "a block of planwatch's begins here that does not end")),
+        None => Ok(found),
+    }
+}
+
+fn block(span: Range<usize>, first: &str, inside: &str) -> Block {
+    let line_end = if first.ends_with("\r\n") { "\r\n" } else { "\n" };
+    let words = first.trim_end().trim_start_matches(BEGIN).trim_end_matches("-->");
+    let mut of: Vec<_> = words.split_whitespace().map(str::to_owned).collect();
+    let seal = of.pop().unwrap_or_default();
+    let lines = inside.replace("\r\n", "\n");
+    let is_sealed = seal::of(&lines) == seal;
+    Block { span, line_end, of, lines, is_sealed }
+}
+
+/// Puts a block at the end of a text, or of a new file.
+pub fn put(text: Option<&str>, of: &[&str], lines: &str) -> String {
+    let end = text.map_or("\n", first_line_end);
+    let block = written(of, lines, end);
+    match text {
+        None => block + end,
+        Some(text) if text.is_empty() || text.ends_with('\n') => format!("{text}{end}{block}{end}"),
+        Some(text) => format!("{text}{end}{end}{block}"),
+    }
+}
+
+/// Writes the block of a text anew, where it stands.
+pub fn renew(text: &str, block: &Block, of: &[&str], lines: &str) -> String {
+    let Range { start, end } = block.span;
+    let last = if text[..end].ends_with('\n') { block.line_end } else { "" };
+    format!("{}{}{last}{}", &text[..start], written(of, lines, block.line_end), &text[end..])
+}
+
+/// Takes the block out; none: the file holds nothing else, and was made for it.
+pub fn take(text: &str, block: &Block) -> Option<String> {
+    let Range { start, end } = block.span;
+    let (before, after) = (&text[..start], &text[end..]);
+    if before.is_empty() && after.is_empty() {
+        return None;
+    }
+    let one = before.strip_suffix(block.line_end);
+    let kept = if text[start..end].ends_with('\n') {
+        one.filter(|it| it.is_empty() || it.ends_with('\n'))
+    } else {
+        // Only a text without a final line end has a block without one.
+        one.and_then(|it| it.strip_suffix(block.line_end)).or(one)
+    };
+    Some(kept.unwrap_or(before).to_owned() + after)
+}
+
+fn written(of: &[&str], lines: &str, end: &str) -> String {
+    let names: String = of.iter().map(|it| format!(" {it}")).collect();
+    format!("{BEGIN}{names} {} -->\n{lines}{END}", seal::of(lines)).replace('\n', end)
+}
+
+fn first_line_end(text: &str) -> &'static str {
+    match text.find('\n') {
+        Some(at) if text[..at].ends_with('\r') => "\r\n",
+        _ => "\n",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LINES: &str = "## Plans\nOurs.\n";
+
+    #[track_caller]
+    fn check(before: Option<&str>, after: &str) {
+        let put = put(before, &["claude"], LINES);
+        let marks = format!("<!-- planwatch:begin claude {} -->", seal::of(LINES));
+        assert_eq!(
+            put.replace(&marks, "<<").replace(END, ">>").escape_debug().to_string(),
+            after.escape_debug().to_string()
+        );
+        let block = find(&put).unwrap().unwrap();
+        assert!(block.is_sealed && block.of == ["claude"] && block.lines == LINES, "{block:?}");
+        assert_eq!(renew(&put, &block, &["claude"], LINES), put);
+        assert_eq!(take(&put, &block).as_deref(), before);
+    }
+
+    #[test]
+    fn a_block_stands_at_the_end_and_goes_without_a_trace() {
+        check(None, "<<\n## Plans\nOurs.\n>>\n");
+        check(Some(""), "\n<<\n## Plans\nOurs.\n>>\n");
+        check(Some("\n"), "\n\n<<\n## Plans\nOurs.\n>>\n");
+        check(Some("# A\n"), "# A\n\n<<\n## Plans\nOurs.\n>>\n");
+        check(Some("# A"), "# A\n\n<<\n## Plans\nOurs.\n>>");
+        check(Some("\u{feff}# A\r\nb\r\n"), "\u{feff}# A\r\nb\r\n\r\n<<\r\n## Plans\r\nOurs.\r\n>>\r\n");
+        check(Some("a\r\nb"), "a\r\nb\r\n\r\n<<\r\n## Plans\r\nOurs.\r\n>>");
+        check(Some("a\nb\r\n"), "a\nb\r\n\n<<\n## Plans\nOurs.\n>>\n");
+        check(Some("a\r\nb\n"), "a\r\nb\n\r\n<<\r\n## Plans\r\nOurs.\r\n>>\r\n");
+        check(Some("a\r"), "a\r\n\n<<\n## Plans\nOurs.\n>>");
+    }
+
+    #[test]
+    fn what_stands_around_the_block_stays() {
+        let put = put(Some("a\n"), &["claude"], LINES);
+        let edited = format!("# New\n\n{put}\nmore");
+        let block = find(&edited).unwrap().unwrap();
+        assert_eq!(take(&edited, &block).unwrap(), "# New\n\na\n\nmore");
+        let alone = super::put(None, &["claude"], LINES) + "more\n";
+        assert_eq!(take(&alone, &find(&alone).unwrap().unwrap()).unwrap(), "more\n");
+    }
+
+    #[test]
+    fn a_changed_line_breaks_the_seal_and_other_line_ends_do_not() {
+        let put = put(Some("a\n"), &["claude", "codex"], LINES);
+        assert!(!find(&put.replace("Ours", "Mine")).unwrap().unwrap().is_sealed);
+        let crlf = find(&put.replace('\n', "\r\n")).unwrap().unwrap();
+        assert!(crlf.is_sealed && crlf.of == ["claude", "codex"]);
+        let renewed = renew(&put, &find(&put).unwrap().unwrap(), &["codex"], "Other.\n");
+        let block = find(&renewed).unwrap().unwrap();
+        assert!(block.is_sealed && block.of == ["codex"] && block.lines == "Other.\n");
+        assert_eq!(take(&renewed, &block).unwrap(), "a\n");
+    }
+
+    #[test]
+    fn marks_that_do_not_pair_are_told_with_their_place() {
+        let begin = "<!-- planwatch:begin claude 0 -->";
+        let place = |text: &str| find(text).unwrap_err().place.line;
+        assert_eq!(place(&format!("a\n{begin}\nb\n")), 2);
+        assert_eq!(place(&format!("a\n{END}\n")), 2);
+        assert_eq!(place(&format!("{begin}\n{begin}\n{END}\n")), 2);
+        assert_eq!(place(&format!("{begin}\n{END}\n{begin}\n{END}\n")), 3);
+        assert_eq!(find(&format!("see `{begin}` and {END}\n")), Ok(None));
+    }
+
+    proptest! {
+        /// Whatever a file holds: a block put in and taken out again leaves the very bytes.
+        #[test]
+        fn put_and_take_is_nothing(text in "\u{feff}?([a-z#<>! -]{0,5}(\r\n|\n|\r)?){0,6}") {
+            let put = put(Some(&text), &["claude"], LINES);
+            let block = find(&put).unwrap().unwrap();
+            prop_assert!(block.is_sealed);
+            prop_assert_eq!(take(&put, &block), Some(text));
+        }
+    }
+}
