@@ -30,20 +30,7 @@ impl PlansDir {
     /// Returns the user's records of this kind; none without a state directory, and none if that lies in `repository`,
     /// where the records would not be the user's alone.
     pub fn user_store(&self, kind: &str, repository: &Path) -> Option<UserStore> {
-        let home = self.state_home.as_deref()?;
-        let real = self.real_of(home);
-        let repository = self.disk.canonical(repository).unwrap_or_else(|_| repository.to_path_buf());
-        let dir = real.join("planwatch").join(kind);
-        (!dir.starts_with(repository)).then(|| UserStore { disk: Arc::clone(&self.disk), dir })
-    }
-
-    /// Resolves the links of the part of a path that exists.
-    fn real_of(&self, path: &Path) -> PathBuf {
-        match (self.disk.canonical(path), path.parent(), path.file_name()) {
-            (Ok(real), ..) => real,
-            (Err(_), Some(parent), Some(name)) => self.real_of(parent).join(name),
-            _ => path.to_path_buf(),
-        }
+        UserStore::open(&self.disk, self.state_home.as_deref()?, kind, repository)
     }
 
     /// Returns a directory below `root` without symbolic links; one that leads out of it is [`DiskError::LeadsOut`].
@@ -69,7 +56,23 @@ impl PlansDir {
     }
 }
 
+/// Resolves the links of the part of a path that exists.
+fn real_of(disk: &dyn Disk, path: &Path) -> PathBuf {
+    match (disk.canonical(path), path.parent(), path.file_name()) {
+        (Ok(real), ..) => real,
+        (Err(_), Some(parent), Some(name)) => real_of(disk, parent).join(name),
+        _ => path.to_path_buf(),
+    }
+}
+
 impl UserStore {
+    /// The records of a kind in the user's state directory; none if that lies in `repository`.
+    pub fn open(disk: &Arc<dyn Disk>, state_home: &Path, kind: &str, repository: &Path) -> Option<Self> {
+        let repository = disk.canonical(repository).unwrap_or_else(|_| repository.to_path_buf());
+        let dir = real_of(&**disk, state_home).join("planwatch").join(kind);
+        (!dir.starts_with(repository)).then(|| Self { disk: Arc::clone(disk), dir })
+    }
+
     /// Lists the names of the records, sorted.
     pub fn names(&self) -> Vec<String> {
         let found = self.disk.names(&self.dir).unwrap_or_default();

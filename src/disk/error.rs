@@ -18,6 +18,9 @@ pub enum DiskError {
     /// A symbolic link leads out of the plans directory, in a circle, or to nothing.
     #[error("`{}` is a symbolic link that does not lead to a file inside the plans directory", path.display())]
     LeadsOut { path: PathBuf },
+    /// A symbolic link leads out of the project, into git's own directory, or to nothing.
+    #[error("`{}` is a symbolic link that does not lead to a file inside the project", path.display())]
+    LeadsOutOfProject { path: PathBuf },
     /// The caller asked for a path that is absolute, empty, has `..` or is planwatch's own.
     #[error("`{}` is not a path inside the plans directory", path.display())]
     BadPath { path: PathBuf },
@@ -49,7 +52,7 @@ impl DiskError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotFound { .. } => "not-found",
-            Self::NotAFile { .. } | Self::LeadsOut { .. } => "not-a-file",
+            Self::NotAFile { .. } | Self::LeadsOut { .. } | Self::LeadsOutOfProject { .. } => "not-a-file",
             Self::BadPath { .. } => "bad-path",
             Self::TooLarge { .. } => "too-large",
             Self::Unreadable { .. } => "unreadable",
@@ -68,6 +71,7 @@ impl DiskError {
             Self::NotFound { path }
             | Self::NotAFile { path, .. }
             | Self::LeadsOut { path }
+            | Self::LeadsOutOfProject { path }
             | Self::BadPath { path }
             | Self::TooLarge { path, .. }
             | Self::Unreadable { path, .. }
@@ -86,6 +90,7 @@ impl DiskError {
         let hint = match self {
             Self::NotAFile { .. } => "put a regular file there, or rename it",
             Self::LeadsOut { .. } => "copy the file into the plans directory instead of linking to it",
+            Self::LeadsOutOfProject { .. } => "remove the link, or put a file of the project in its place",
             Self::TooLarge { .. } => "move what is not plan text into a file of its own",
             Self::FileChanged { .. } => "save the file in the editor, then try again",
             Self::Locked { .. } => "try again when the other command has ended",

@@ -3,11 +3,15 @@
 //!
 //! The texts are the files in `templates/agents/`.
 
+mod files;
+
 use serde_json::{Value, json};
 
 use crate::engine::confirm::quoted;
 use crate::engine::error::Error;
 use crate::text::placeholders;
+
+pub use files::{For, planner_file};
 
 /// A skill: a text with a name that a user can call, about one plan or about all.
 #[derive(Debug, Clone, Copy)]

@@ -3,9 +3,11 @@
 //! A page has a directory of its own, and its commands run in order in one shell's directory and variables. A line
 //! `> …` right below a command goes on with it; a line `…` stands for any lines. What a command says on stderr is
 //! shown as a terminal does. Time, names and git's configuration are fixed. The example plans are there if a page
-//! names them. README.md's first two blocks are the commands that set everything up; they are not run.
+//! names them. README.md's first two blocks are the commands that set everything up; they are not run. `claude` and `cargo` are
+//! stand-ins: the one does its step and reports as its prompt says, the other has nothing to install.
 #![expect(clippy::disallowed_methods, reason = "tests run what a reader types")]
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -60,6 +62,20 @@ fn is_as_said(said: &[String], printed: &[&str]) -> bool {
     }
 }
 
+/// What the pages name and no test can start.
+const STAND_INS: [(&str, &str); 2] = [
+    (
+        "claude",
+        "#!/bin/sh
+[ \"$1 $2 $3\" = '-p --output-format json' ] || exit 2
+report=$(grep -o '`planwatch done [^`]*`' | tr -d '`')
+eval \"$report -q\"
+echo '{\"result\": \"It is done.\", \"total_cost_usd\": 0.01}'
+",
+    ),
+    ("cargo", "#!/bin/sh\n[ \"$*\" = 'install --path . --locked' ]\n"),
+];
+
 /// Runs the commands in order; the answer is the first that says something else, or nothing.
 fn first_untruth(typed: &[Typed]) -> Option<String> {
     let place = Place::new();
@@ -72,6 +88,11 @@ fn first_untruth(typed: &[Typed]) -> Option<String> {
         "[user]\nname = ann\nemail = ann@example.org\n[init]\ndefaultBranch = main\n[core]\nabbrev = 7\n",
     );
     place.write("../home/shell", "");
+    for (name, text) in STAND_INS {
+        place.write(&format!("../home/bin/{name}"), text);
+        let path = place.file(&format!("../home/bin/{name}"));
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("it is ours");
+    }
     for it in typed {
         let printed = shell(&place, &it.command);
         place.date_changes();
@@ -97,7 +118,8 @@ fn shell(place: &Place, command: &str) -> String {
     let binaries = binary.parent().expect("it is in a directory").to_string_lossy();
     let path = std::env::var("PATH").expect("there is a PATH");
     bash.args(["--noprofile", "--norc", "-c", &script]).stdin(Stdio::null()).stderr(Stdio::null());
-    bash.env("PATH", format!("{binaries}:{path}")).env("LC_ALL", "C.UTF-8");
+    let stand_ins = place.file("../home/bin");
+    bash.env("PATH", format!("{}:{binaries}:{path}", stand_ins.display())).env("LC_ALL", "C.UTF-8");
     bash.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_AUTHOR_DATE", NOW).env("GIT_COMMITTER_DATE", NOW);
     let output = bash.output().expect("bash is there");
     String::from_utf8(output.stdout).expect("it prints text")

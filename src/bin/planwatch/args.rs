@@ -1,5 +1,6 @@
 //! The command line's words: verbs, options, their help and their examples. Does nothing with them.
 
+pub(crate) mod agents;
 pub(crate) mod bring;
 pub(crate) mod draft;
 pub(crate) mod know;
@@ -175,6 +176,11 @@ pub(crate) enum Verb {
     Template(bring::Template),
     /// Print what changes, as it happens
     Watch(setup::Watch),
+    /// Make a project ready for plans, and for agents
+    Init(agents::Init),
+    /// Tell an agent's session what it should know
+    #[command(hide = true)]
+    Hook(agents::Hook),
     /// Tell how planwatch stands here: index, locks, file system, watching
     Doctor(setup::Doctor),
     /// Ask the index with a SQL query that only reads
@@ -262,6 +268,8 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
         "export" => (&["export"], bring::Export::augment_args),
         "template" => (&["template"], bring::Template::augment_args),
         "watch" => (&["watch"], setup::Watch::augment_args),
+        "init" => (&["init"], agents::Init::augment_args),
+        "hook" => (&["hook"], agents::Hook::augment_args),
         "doctor" => (&["doctor"], setup::Doctor::augment_args),
         "sql" => (&["sql"], setup::Sql::augment_args),
         "completions" => (&["completions"], setup::Completions::augment_args),
@@ -295,8 +303,8 @@ pub(crate) fn visible_command() -> clap::Command {
 }
 
 /// The hidden verbs, each with the verb to name in its place.
-const INSTEAD: [(&str, &str); 4] =
-    [("steps", "list"), ("stale", "list"), ("unset", "set"), ("restore", "archive")];
+const INSTEAD: [(&str, &str); 5] =
+    [("steps", "list"), ("stale", "list"), ("unset", "set"), ("restore", "archive"), ("hook", "status")];
 
 /// What to name for a verb or an option that somebody may have meant: nothing that is hidden.
 pub(crate) fn visible(name: &str) -> Option<String> {

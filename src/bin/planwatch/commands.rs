@@ -11,6 +11,7 @@ mod edit;
 mod export;
 mod help;
 mod import;
+mod init;
 mod know;
 mod list;
 mod moves;
@@ -120,6 +121,8 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Draft(args) => draft::run(session, &args),
         Verb::Trust(args) => trust::run(session, &args),
         Verb::Watch(args) => watch::run(session, &args),
+        Verb::Init(args) => init::run(session, &args),
+        Verb::Hook(args) => init::hook(session, &args),
         Verb::Doctor(args) => doctor::run(session, &args),
         Verb::Import(args) => import::run(session, args),
         Verb::Export(args) => export::run(session, args),

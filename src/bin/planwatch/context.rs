@@ -170,6 +170,11 @@ impl Session {
         Ok(self.look(workspace, plans)?)
     }
 
+    /// The file system, for who needs no plans directory.
+    pub(crate) fn disk(&self) -> Arc<dyn Disk> {
+        Arc::clone(&self.disk)
+    }
+
     /// The directory that relative paths are meant from.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
@@ -231,8 +236,7 @@ impl Session {
     }
 
     fn look(&self, workspace: &Workspace, plans: &Path) -> Result<Context, Error> {
-        let state = etcetera::choose_base_strategy().ok().and_then(|it| it.state_dir());
-        let plans = PlansDir::open(Arc::clone(&self.disk), plans, state.as_deref())?
+        let plans = PlansDir::open(Arc::clone(&self.disk), plans, state_home().as_deref())?
             .with_cache_home(cache_home().as_deref());
         let (output, is_told) = (self.output.clone(), Arc::clone(&self.is_memory_told));
         let above = || plans.root().parent().unwrap_or(plans.root()).to_path_buf();
@@ -287,6 +291,16 @@ pub(crate) fn homes() -> Homes {
 fn cache_home() -> Option<PathBuf> {
     let native = || etcetera::base_strategy::choose_native_strategy().ok().map(|it| it.cache_dir());
     variable("XDG_CACHE_HOME").filter(|it| it.is_absolute()).or_else(native)
+}
+
+/// The user's own state directory.
+pub(crate) fn state_home() -> Option<PathBuf> {
+    etcetera::choose_base_strategy().ok().and_then(|it| it.state_dir())
+}
+
+/// Whether this is the process of a step, which knows what it is to do.
+pub(crate) fn is_in_step() -> bool {
+    text("PLANWATCH_STEP").is_some()
 }
 
 /// The output that the command line and the environment ask for.

@@ -15,6 +15,9 @@ pub(crate) const CLAIM: [&str; 6] = ["state", "step", "why", "claim", "dry_run",
 /// The fields of what `import` answers.
 pub(crate) const IMPORT: [&str; 7] = ["verb", "dry_run", "changes", "refused", "diff", "form", "unmapped"];
 
+/// The fields of what `init` answers.
+pub(crate) const INIT: [&str; 6] = ["undo", "dry_run", "plans", "files", "commands", "diff"];
+
 /// The fields of all events together; one event has not all of them.
 pub(crate) const EVENT: [&str; 15] = [
     "event",

@@ -65,6 +65,7 @@ pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 7] = [
     (
         "Set up",
         &[
+            ("init", false),
             ("doctor", false),
             ("sql", false),
             ("completions", false),

@@ -1,0 +1,55 @@
+//! The words of the verbs that make planwatch known to agents.
+
+use clap::{Args, ValueEnum};
+
+use crate::args::work::DryRun;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch init
+  planwatch init --agent claude
+  planwatch init --agent codex --agent cursor --dry-run
+  planwatch init --undo
+
+Without an agent it makes the plans directory. With one it writes skills, so that /ps-plan, /ps-plans and /ps-execute are \
+there, five marked lines into CLAUDE.md, AGENTS.md or GEMINI.md, and planwatch's tools into the agent's configuration \
+of this project.
+
+Every other byte of your files stays as it is. What you have changed of what it wrote is kept.")]
+pub(crate) struct Init {
+    /// Agent that is to know planwatch (can be repeated)
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Vec<Named>,
+    /// Take back what was written, for these agents or for all
+    #[arg(long)]
+    pub(crate) undo: bool,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRun,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Named {
+    Claude,
+    Codex,
+    Cursor,
+    Gemini,
+    All,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch hook session-start
+  planwatch hook stop
+
+It says nothing where there are no plans, and within a step's own process.")]
+pub(crate) struct Hook {
+    /// What has happened in the agent
+    #[arg(value_name = "WHEN")]
+    pub(crate) when: When,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum When {
+    SessionStart,
+    Stop,
+}
