@@ -18,6 +18,7 @@ mod import_words;
 mod index_laws;
 mod knowledge;
 mod no_index;
+mod plugin;
 mod problems;
 mod public_front_matters;
 mod races;
