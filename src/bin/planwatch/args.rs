@@ -175,6 +175,8 @@ pub(crate) enum Verb {
     Template(bring::Template),
     /// Print what changes, as it happens
     Watch(setup::Watch),
+    /// Serve the tools of an agent (Model Context Protocol)
+    Mcp(setup::Mcp),
     /// Tell how planwatch stands here: index, locks, file system, watching
     Doctor(setup::Doctor),
     /// Ask the index with a SQL query that only reads
@@ -262,6 +264,7 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
         "export" => (&["export"], bring::Export::augment_args),
         "template" => (&["template"], bring::Template::augment_args),
         "watch" => (&["watch"], setup::Watch::augment_args),
+        "mcp" => (&["mcp"], setup::Mcp::augment_args),
         "doctor" => (&["doctor"], setup::Doctor::augment_args),
         "sql" => (&["sql"], setup::Sql::augment_args),
         "completions" => (&["completions"], setup::Completions::augment_args),

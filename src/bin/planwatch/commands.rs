@@ -13,6 +13,7 @@ mod help;
 mod import;
 mod know;
 mod list;
+mod mcp;
 mod moves;
 mod new;
 mod next;
@@ -120,6 +121,7 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Draft(args) => draft::run(session, &args),
         Verb::Trust(args) => trust::run(session, &args),
         Verb::Watch(args) => watch::run(session, &args),
+        Verb::Mcp(args) => mcp::run(session, &args),
         Verb::Doctor(args) => doctor::run(session, &args),
         Verb::Import(args) => import::run(session, args),
         Verb::Export(args) => export::run(session, args),
