@@ -186,13 +186,14 @@ enum AssetKind {
 }
 
 fn list_assets(call: &Call, asked: ListAssets) -> Result<Value, Refusal> {
+    let ListAssets { kind, plan, name, cursor } = asked;
     let context = &call.context;
-    let kind = match asked.kind {
+    let word = match kind {
         AssetKind::Templates => "templates",
         AssetKind::Scripts => "scripts",
         AssetKind::Prompts => "prompts",
     };
-    let items: Vec<Value> = match (asked.kind, &asked.name) {
+    let items: Vec<Value> = match (kind, &name) {
         (AssetKind::Templates, Some(name)) => vec![template::show(context, name)?.to_json()],
         (AssetKind::Templates, None) => {
             list_of(&template::list_to_json(&template::list(context)?), "templates")
@@ -215,15 +216,15 @@ fn list_assets(call: &Call, asked: ListAssets) -> Result<Value, Refusal> {
             let shown = |it: &script::Resolved| {
                 pick(&it.to_json(), "id name description? command directory_path? plan? trusted path")
             };
-            script::list(context, asked.plan.as_deref())?.iter().map(shown).collect()
+            script::list(context, plan.as_deref())?.iter().map(shown).collect()
         }
     };
-    let start = offset(asked.cursor.as_deref())?;
+    let start = offset(cursor.as_deref())?;
     let from = start.checked_sub(1).map(|it| it.to_string());
-    let room = if asked.name.is_some() { result::LONG_PAGE } else { PAGE };
+    let room = if name.is_some() { result::LONG_PAGE } else { PAGE };
     let page = page(&items, (None, from.as_deref()), room, |nth, _| nth.to_string(), without_nulls)?;
     let mut object = counted("items", page);
-    object["kind"] = kind.into();
+    object["kind"] = word.into();
     Ok(object)
 }
 

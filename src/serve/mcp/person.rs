@@ -223,7 +223,7 @@ enum Decision {
 
 fn confirm_gate(call: &Call, asked: ConfirmGate) -> Result<Question, Refusal> {
     let ConfirmGate { plan, step, phase, decision } = asked;
-    let Some(id) = step.clone().or(plan) else {
+    let Some(id) = step.or(plan) else {
         return Err(Refusal::usage("which gate?", "give `step`, or `plan` and `phase`"));
     };
     let answer = match decision.unwrap_or_default() {
@@ -274,14 +274,14 @@ fn delete_plan(call: &Call, asked: DeletePlan) -> Result<Question, Refusal> {
         mode,
         ..RemoveRequest::default()
     };
-    if asked.plan.contains(':') {
+    let DeletePlan { plan } = asked;
+    if plan.contains(':') {
         return Err(Refusal::usage(
-            format!("`{}` names a step", asked.plan),
+            format!("`{plan}` names a step"),
             "restructure_plan with op `remove` removes steps",
         ));
     }
-    let looked =
-        named::plan(call, &asked.plan, |id| remove::remove(&call.context, &request(id, Mode::DryRun)))?;
+    let looked = named::plan(call, &plan, |id| remove::remove(&call.context, &request(id, Mode::DryRun)))?;
     let shown = result::changed(looked)?;
     let id = shown["id"].as_str().unwrap_or_default().to_owned();
     let title = shown["title"].as_str().unwrap_or_default();

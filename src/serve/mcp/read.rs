@@ -253,12 +253,13 @@ struct GetStep {
 }
 
 fn get_step(call: &Call, asked: GetStep) -> Result<Value, Refusal> {
-    let shown = named::step(call, &asked.step, |id| {
+    let GetStep { step } = asked;
+    let shown = named::step(call, &step, |id| {
         show::show(&call.context, &ShowRequest { id: id.to_owned(), full: false, graph: None })
     })?;
     let ShowReport::Step(shown) = shown else {
         return Err(Refusal::usage(
-            format!("`{}` is no step", asked.step),
+            format!("`{step}` is no step"),
             "get_plan reads a plan and names its steps",
         ));
     };
@@ -284,8 +285,9 @@ struct Peek {
 }
 
 fn peek_next_step(call: &Call, asked: Peek) -> Result<Value, Refusal> {
+    let Peek { plan } = asked;
     let next = |plan: Option<String>| next::next(&call.context, &NextRequest { plan });
-    let report = match &asked.plan {
+    let report = match &plan {
         Some(plan) => named::plan(call, plan, |id| next(Some(id.to_owned())))?,
         None => next(None)?,
     };
@@ -298,7 +300,7 @@ fn peek_next_step(call: &Call, asked: Peek) -> Result<Value, Refusal> {
     Ok(object)
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Briefing {
     /// Until a step counts as stale
@@ -307,8 +309,11 @@ struct Briefing {
     limit: Option<usize>,
 }
 
+type Shape<'a> = &'a dyn Fn(&Value) -> Value;
+
 fn briefing(call: &Call, asked: Briefing) -> Result<Value, Refusal> {
-    let report = status::status(&call.context, &StatusRequest { days: asked.days })?;
+    let Briefing { days, limit } = asked;
+    let report = status::status(&call.context, &StatusRequest { days })?;
     let n_plans = report.plans.len();
     let whole = report.to_json();
     let attention = |it: &Value| {
@@ -329,7 +334,7 @@ fn briefing(call: &Call, asked: Briefing) -> Result<Value, Refusal> {
         "errors": whole["problems"]["errors"], "warnings": whole["problems"]["warnings"], "plans": n_plans,
     });
     let mut more = json!({});
-    let lists: [(&str, usize, &dyn Fn(&Value) -> Value); 4] = [
+    let lists: [(&str, usize, Shape<'_>); 4] = [
         ("attention", PAGE * 4 / 10, &attention),
         ("in_progress", PAGE * 2 / 10, &standing),
         ("ready", PAGE * 2 / 10, &standing),
@@ -338,7 +343,7 @@ fn briefing(call: &Call, asked: Briefing) -> Result<Value, Refusal> {
     for (name, room, shape) in lists {
         let none = Vec::new();
         let all = whole[name].as_array().unwrap_or(&none);
-        let page = page(all, (asked.limit, None), room, |nth, _| nth.to_string(), |it| shape(it))?;
+        let page = page(all, (limit, None), room, |nth, _| nth.to_string(), |it| shape(it))?;
         if page.items.len() < all.len() {
             more[name] = (all.len() - page.items.len()).into();
         }

@@ -22,12 +22,18 @@ pub(super) struct Refusal {
     code: String,
     message: String,
     hint: Option<String>,
-    details: Value,
+    /// Boxed, so that a result that holds no refusal stays small.
+    details: Box<Value>,
 }
 
 impl Refusal {
     pub(super) fn new(code: &str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), message: message.into(), hint: Some(hint.into()), details: json!({}) }
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+            hint: Some(hint.into()),
+            details: Box::new(json!({})),
+        }
     }
 
     pub(super) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
@@ -42,7 +48,7 @@ impl Refusal {
             error["hint"] = hint.into();
         }
         if self.details.as_object().is_some_and(|it| !it.is_empty()) {
-            error["details"] = self.details;
+            error["details"] = *self.details;
         }
         CallToolResult::error(vec![ContentBlock::text(json!({"error": error}).to_string())])
     }
@@ -54,7 +60,7 @@ impl From<Error> for Refusal {
             code: error.code().to_owned(),
             message: error.to_string(),
             hint: hint(&error),
-            details: error.details(),
+            details: Box::new(error.details()),
         }
     }
 }

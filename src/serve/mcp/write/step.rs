@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::engine::add::{self, AddRequest};
+use crate::engine::context::Context;
 use crate::engine::list;
 use crate::engine::note::{self, NoteRequest};
 use crate::engine::release::{self, ReleaseRequest};
@@ -165,72 +166,80 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
         claim,
         worker,
     } = asked;
-    let status = status.map(|it| list::read_word::<StepStatus>(&context.config.words, &it)).transpose()?;
+    let read = |it: String| list::read_word::<StepStatus>(&context.config.words, &it);
+    let status = status.map(read).transpose()?;
+    let on = On { context, id, by: worker, claim };
     let mut changes: Vec<Change<'_>> = Vec::new();
-    // What an attempt says beside the end of the work stands before it.
-    let message = match (&attempt_outcome, &status) {
-        (None, _) => result.or(attempt_notes),
-        (Some(outcome), _) => {
-            let request = AttemptRequest {
-                id: id.clone(),
-                outcome: outcome.clone(),
-                notes: attempt_notes.or_else(|| result.clone().filter(|_| status.is_none())),
-                by: worker.clone(),
-                keep_status: true,
-                claim: claim.clone(),
-                ..AttemptRequest::default()
-            };
-            changes.push(Box::new(move |mode| {
-                update::attempt(context, &AttemptRequest { mode, ..request.clone() })
-            }));
-            result.filter(|_| status.is_some())
+    let message = match attempt_outcome {
+        None => result.or(attempt_notes),
+        // An attempt beside the end of the work stands before it.
+        Some(outcome) if status.is_some() => {
+            changes.push(on.attempt(outcome, attempt_notes));
+            result
+        }
+        Some(outcome) => {
+            changes.push(on.attempt(outcome, attempt_notes.or(result)));
+            None
         }
     };
     match (status, message) {
         (Some(StepStatus::Pending), message) if shown.step.status == "in_progress" => {
-            let (ids, by) = (vec![id.clone()], worker.clone());
-            let request =
-                ReleaseRequest { ids, message, by, claim: claim.clone(), ..ReleaseRequest::default() };
-            changes.push(Box::new(move |mode| {
-                release::release(context, &ReleaseRequest { mode, ..request.clone() })
-            }));
+            changes.push(on.release(message));
         }
-        (Some(status), message) => {
-            let (verb, ids) = (Verb::giving(status), vec![id.clone()]);
-            let (by, claim) = (worker.clone(), claim.clone());
-            let request = MoveRequest { verb, ids, message, by, claim, force: false, mode: Mode::Write };
-            changes.push(Box::new(move |mode| {
-                update::move_steps(context, &MoveRequest { mode, ..request.clone() })
-            }));
-        }
-        (None, Some(notes)) => {
-            let request = AttemptRequest {
-                id: id.clone(),
-                outcome: "reported".to_owned(),
-                notes: Some(notes),
-                by: worker.clone(),
-                keep_status: true,
-                claim: claim.clone(),
-                ..AttemptRequest::default()
-            };
-            changes.push(Box::new(move |mode| {
-                update::attempt(context, &AttemptRequest { mode, ..request.clone() })
-            }));
-        }
+        (Some(status), message) => changes.push(on.becomes(status, message)),
+        (None, Some(result)) => changes.push(on.attempt("reported".to_owned(), Some(result))),
         (None, None) => {}
     }
-    if let Some(text) = notes {
-        let request = NoteRequest { id: id.clone(), text, kind: None, by: worker.clone(), mode: Mode::Write };
-        changes.push(Box::new(move |mode| note::note(context, &NoteRequest { mode, ..request.clone() })));
-    }
+    changes.extend(notes.map(|it| on.note(it)));
     if let Some(more) = metadata {
         let mut merged = shown.step.metadata.clone();
         merged.extend(more);
-        let op = SetOp::Yaml(Value::Object(merged).to_string());
-        let request = SetRequest { by: worker, ..set_request(&id, "metadata", op) };
-        changes.push(Box::new(move |mode| set::set(context, &SetRequest { mode, ..request.clone() })));
+        changes.push(on.metadata(&Value::Object(merged)));
     }
     all(&changes)
+}
+
+/// The step that a call changes, and who does.
+struct On<'a> {
+    context: &'a Context,
+    id: String,
+    by: Option<String>,
+    claim: Option<String>,
+}
+
+impl<'a> On<'a> {
+    fn attempt(&self, outcome: String, notes: Option<String>) -> Change<'a> {
+        let (context, id, by, claim) = (self.context, self.id.clone(), self.by.clone(), self.claim.clone());
+        let request =
+            AttemptRequest { id, outcome, notes, by, claim, keep_status: true, ..AttemptRequest::default() };
+        Box::new(move |mode| update::attempt(context, &AttemptRequest { mode, ..request.clone() }))
+    }
+
+    fn becomes(&self, status: StepStatus, message: Option<String>) -> Change<'a> {
+        let (context, verb, ids) = (self.context, Verb::giving(status), vec![self.id.clone()]);
+        let (by, claim) = (self.by.clone(), self.claim.clone());
+        let request = MoveRequest { verb, ids, message, by, claim, force: false, mode: Mode::Write };
+        Box::new(move |mode| update::move_steps(context, &MoveRequest { mode, ..request.clone() }))
+    }
+
+    fn release(&self, message: Option<String>) -> Change<'a> {
+        let (context, ids, by, claim) =
+            (self.context, vec![self.id.clone()], self.by.clone(), self.claim.clone());
+        let request = ReleaseRequest { ids, message, by, claim, ..ReleaseRequest::default() };
+        Box::new(move |mode| release::release(context, &ReleaseRequest { mode, ..request.clone() }))
+    }
+
+    fn note(&self, text: String) -> Change<'a> {
+        let (context, id, by) = (self.context, self.id.clone(), self.by.clone());
+        let request = NoteRequest { id, text, kind: None, by, mode: Mode::Write };
+        Box::new(move |mode| note::note(context, &NoteRequest { mode, ..request.clone() }))
+    }
+
+    fn metadata(&self, merged: &Value) -> Change<'a> {
+        let (context, op) = (self.context, SetOp::Yaml(merged.to_string()));
+        let request = SetRequest { by: self.by.clone(), ..set_request(&self.id, "metadata", op) };
+        Box::new(move |mode| set::set(context, &SetRequest { mode, ..request.clone() }))
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
