@@ -40,6 +40,7 @@ pub mod search;
 pub mod set;
 pub mod shape;
 pub mod show;
+pub mod skills;
 pub mod squash;
 pub mod status;
 pub mod template;

@@ -235,7 +235,7 @@ mod tests {
     fn command_lines(text: &str) -> Vec<String> {
         let mut lines = Vec::new();
         let mut is_in_block = false;
-        for line in text.lines() {
+        for line in text.lines().map(str::trim_start) {
             if line.starts_with("```") {
                 is_in_block = !is_in_block;
             } else if is_in_block && line.starts_with("planwatch ") {
@@ -250,11 +250,14 @@ mod tests {
 
     #[test]
     fn instructions_name_only_what_is_there() {
-        use planwatch::engine::{instructions, prompt};
+        use planwatch::engine::{instructions, prompt, skills};
         let topics = instructions::topics().map(|it| instructions::instructions(Some(it)).unwrap().text);
-        let prompt = prompt::sample_text("step").unwrap();
-        let lines: Vec<_> = topics.chain([prompt.as_str()]).flat_map(command_lines).collect();
-        assert!(lines.len() > 40, "{lines:#?}");
+        let plans = [None, Some("auth"), Some("it's mine")];
+        let prompts = skills::ALL.iter().flat_map(|it| plans.map(|plan| it.prompt(plan).unwrap()));
+        let prompts: Vec<_> = prompts.chain(prompt::sample_text("step")).collect();
+        let texts = topics.chain(prompts.iter().map(String::as_str));
+        let lines: Vec<_> = texts.flat_map(command_lines).collect();
+        assert!(lines.len() > 150, "{lines:#?}");
         for line in lines {
             let words = shell_words::split(line.split(" # ").next().unwrap_or_default()).unwrap();
             let words: Vec<_> = words.into_iter().map(std::ffi::OsString::from).collect();
