@@ -16,6 +16,7 @@ mod http;
 mod import_words;
 mod index_laws;
 mod knowledge;
+mod mcp;
 mod no_index;
 mod problems;
 mod public_front_matters;

@@ -184,7 +184,7 @@ impl Session {
             plans: self.plans.clone(),
             reading: self.reading,
             disk: Arc::clone(&self.disk),
-            is_told: AtomicBool::new(true),
+            is_told: Arc::new(AtomicBool::new(true)),
             is_memory_told: Arc::clone(&self.is_memory_told),
         };
         let plans = plans.to_path_buf();
@@ -232,7 +232,7 @@ impl Session {
     }
 
     /// For who serves requests one after the other: the surroundings as they are at each.
-    pub(crate) fn contexts(&self) -> Contexts {
+    pub(crate) fn contexts_found(&self) -> Contexts {
         let session = self.clone();
         Arc::new(move || {
             let found = session.find()?;
@@ -241,7 +241,7 @@ impl Session {
         })
     }
 
-    /// As [`Self::contexts`]; makes the plans directory if there is none.
+    /// As [`Self::contexts_found`]; makes the plans directory if there is none.
     pub(crate) fn contexts_to_make(&self) -> Contexts {
         let session = self.clone();
         Arc::new(move || {

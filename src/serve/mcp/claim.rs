@@ -15,7 +15,7 @@ pub(super) fn tools() -> Vec<Tool> {
     vec![Tool::new(
         ("claim_next_step", "Claim the next step"),
         Effect::Adds,
-        "Hands out the next ready step, with its text, to you alone. Give claim.id to update_step. Without a step, `state` and `why` say why.",
+        "Hands out the next ready step, with its text, to you alone. Give claim.id to update_step.",
         "state why step:task? claim:obj?",
         claim_next_step,
     )]
@@ -48,7 +48,14 @@ fn claim_next_step(call: &Call, asked: ClaimNext) -> Result<Value, Refusal> {
         None => claim::claim(context, &request(None))?,
     };
     let mut object = json!({"state": report.state, "why": report.why});
-    let (Some(mut step), Some(claim)) = (report.step, report.claim) else { return Ok(object) };
+    let (Some(mut step), Some(claim)) = (report.step, report.claim) else {
+        if report.state == "next" {
+            // One was ready, and others or somebody's saves were quicker each time.
+            object["state"] = "waiting".into();
+            object["why"] = "what is ready is being changed at this moment; call again".into();
+        }
+        return Ok(object);
+    };
     let id = step["id"].as_str().unwrap_or_default().to_owned();
     // The claim holds, whatever becomes of the look at the text.
     if let Ok(shown) = show::show(context, &ShowRequest { id, ..ShowRequest::default() }) {

@@ -251,22 +251,20 @@ struct Decide {
     supersedes: Option<String>,
     plan: Option<String>,
     step: Option<String>,
-    tags: Option<Vec<String>>,
     metadata: Option<Map<String, Value>>,
-    worker: Option<String>,
 }
 
 fn record_decision(call: &Call, asked: Decide) -> Result<Value, Refusal> {
-    let Decide { topic, decision, reasoning, supersedes, plan, step, tags, metadata, worker } = asked;
+    let Decide { topic, decision, reasoning, supersedes, plan, step, metadata } = asked;
     let request = DecideRequest {
         topic,
         text: decision,
         because: reasoning,
         supersedes,
-        tags: tags.unwrap_or_default(),
+        tags: Vec::new(),
         plan,
         step,
-        by: worker,
+        by: None,
         metadata: metadata.map(|it| value(&it).to_string()),
         mode: Mode::Write,
     };
@@ -280,13 +278,12 @@ struct Insight {
     text: String,
     plan: Option<String>,
     tags: Option<Vec<String>>,
-    worker: Option<String>,
 }
 
 fn record_insight(call: &Call, asked: Insight) -> Result<Value, Refusal> {
-    let Insight { title, text, plan, tags, worker } = asked;
+    let Insight { title, text, plan, tags } = asked;
     let tags = tags.unwrap_or_default();
-    let request = InsightRequest { title, text, plan, tags, by: worker, mode: Mode::Write };
+    let request = InsightRequest { title, text, plan, tags, by: None, mode: Mode::Write };
     result::changed(insight::insight(&call.context, &request)?)
 }
 

@@ -5,35 +5,42 @@
 //! it refused is told as its result, so that the agent can act on it. Only a call of no tool is an error of the protocol.
 
 mod claim;
+mod draft;
+mod http;
 mod know;
 mod named;
 mod person;
+mod prompts;
 mod read;
 mod result;
 mod schema;
+mod stdio;
 mod tool;
 mod write;
 
-use std::io;
 use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
+    GetPromptResponse, Implementation, ListPromptsResult, ListToolsResult, PaginatedRequestParams,
     RequestStateCodec, ServerCapabilities, ServerConfig,
 };
-use rmcp::service::{RequestContext, RoleServer, ServerInitializeError};
-use rmcp::{ErrorData, ServerHandler, ServiceExt};
+use rmcp::service::{RequestContext, RoleServer};
+use rmcp::{ErrorData, ServerHandler};
 use serde_json::Value;
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::plan::words::nearest;
 use crate::serve::contexts::Contexts;
-use crate::serve::mcp::person::{Asked, Question, Said};
+use crate::serve::mcp::person::{Asked, Said};
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::schema::Object;
-use crate::serve::mcp::tool::{Call, Run, Tool};
+use crate::serve::mcp::stdio::Line;
+use crate::serve::mcp::tool::{Call, Run, Tool, Turn};
 
+pub use http::service;
+pub use stdio::stdio;
 pub use tool::Toolset;
 
 /// The name that clients know the server by.
@@ -65,8 +72,14 @@ struct Inner {
     to_make: Option<Contexts>,
     tools: Vec<Tool>,
     seal: OnceLock<RequestStateCodec>,
-    /// Calls of one client are made in the order in which they came; none: in any order.
-    lane: Option<tokio::sync::Mutex<()>>,
+    /// Of the one client over standard input and output; none: calls are made in any order.
+    lane: Option<Lane>,
+}
+
+/// Calls are made in the order in which they came, as long as somebody takes the answers.
+struct Lane {
+    turn: tokio::sync::Mutex<()>,
+    line: Arc<Line>,
 }
 
 impl Planwatch {
@@ -82,10 +95,17 @@ impl Planwatch {
         self.changed(|it| it.to_make = Some(to_make))
     }
 
-    /// With answers in the order of the calls.
+    /// With answers in the order of the calls, until the line is broken.
     #[must_use]
-    fn in_order(self) -> Self {
-        self.changed(|it| it.lane = Some(tokio::sync::Mutex::new(())))
+    fn in_order(self, line: Arc<Line>) -> Self {
+        self.changed(|it| it.lane = Some(Lane { turn: tokio::sync::Mutex::new(()), line }))
+    }
+
+    /// Waits until nothing is being done; nothing more is begun if the line is broken.
+    async fn finish(&self) {
+        if let Some(lane) = &self.inner.lane {
+            drop(lane.turn.lock().await);
+        }
     }
 
     fn changed(mut self, change: impl FnOnce(&mut Inner)) -> Self {
@@ -100,7 +120,10 @@ impl Planwatch {
         tools.iter().position(|it| it.name == name).ok_or_else(|| {
             let near =
                 nearest(name, tools.iter().map(|it| it.name)).map(|it| format!("; did you mean `{it}`?"));
-            ErrorData::invalid_params(format!("there is no tool `{name}`{}", near.unwrap_or_default()), None)
+            ErrorData::invalid_params(
+                format!("there is no tool `{}`{}", short(name), near.unwrap_or_default()),
+                None,
+            )
         })
     }
 
@@ -112,9 +135,12 @@ impl Planwatch {
         work: impl FnOnce(&Inner, &Call) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<Result<T, Refusal>, ErrorData> {
         let _turn = match &self.inner.lane {
-            Some(lane) => Some(lane.lock().await),
+            Some(lane) => Some(lane.turn.lock().await),
             None => None,
         };
+        if self.inner.lane.as_ref().is_some_and(|it| it.line.is_broken()) {
+            return Err(ErrorData::internal_error("nobody takes the answer", None));
+        }
         let inner = Arc::clone(&self.inner);
         let done = tokio::task::spawn_blocking(move || {
             let call = inner.call(nth, by)?;
@@ -135,7 +161,8 @@ impl Planwatch {
         let questioned =
             self.work(nth, by.clone(), move |inner, call| inner.question(nth, call, given)).await?;
         let (question, seal) = match questioned {
-            Ok(asked) => asked,
+            Ok((Turn::Asks(question), seal)) => (question, seal),
+            Ok((Turn::Done(done), _)) => return Ok(answered(Ok(done))),
             Err(refusal) => return Ok(refusal.into_result().into()),
         };
         match person::ask(&question, &seal, request, rc).await? {
@@ -167,16 +194,11 @@ impl Inner {
         };
         let person = context.by.clone();
         let by = by.unwrap_or_else(|| person.clone());
-        Ok(Call { context: Context { by, ..context }, person })
+        Ok(Call { context: Context { by, ..context }, contexts: Arc::clone(&self.contexts), person })
     }
 
     /// What a tool that asks wants to know.
-    fn question(
-        &self,
-        nth: usize,
-        call: &Call,
-        given: Object,
-    ) -> Result<(Question, RequestStateCodec), Refusal> {
+    fn question(&self, nth: usize, call: &Call, given: Object) -> Result<(Turn, RequestStateCodec), Refusal> {
         let Some(Tool { run: Run::Asks(ask), .. }) = self.tools.get(nth) else { return Err(no_tool()) };
         Ok((ask(call, given)?, self.seal(call)?))
     }
@@ -195,6 +217,12 @@ impl Inner {
     }
 }
 
+/// A name that somebody made up, as it is said again.
+fn short(name: &str) -> String {
+    const LONG: usize = 60;
+    result::cut(name, LONG).map_or_else(|| name.to_owned(), |it| format!("{it}…"))
+}
+
 fn no_tool() -> Refusal {
     Refusal::new("bug", "the tool cannot be called so", "use another one")
 }
@@ -210,7 +238,8 @@ fn name_of(rc: &RequestContext<RoleServer>) -> Option<String> {
 
 impl ServerHandler for Planwatch {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let capabilities =
+            ServerCapabilities::builder().enable_tools().enable_prompts().enable_completions().build();
         let info = Implementation::new(NAME, env!("CARGO_PKG_VERSION"));
         ServerConfig::new(capabilities).with_server_info(info).with_instructions(INSTRUCTIONS)
     }
@@ -240,23 +269,36 @@ impl ServerHandler for Planwatch {
         });
         Ok(answered(done.await?))
     }
-}
 
-/// Serves one client over standard input and output until it closes them; nothing else may be written there.
-pub fn stdio(server: Planwatch) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let server = server.in_order();
-    let served = runtime.block_on(async {
-        match server.serve(rmcp::transport::stdio()).await {
-            Ok(running) => running.waiting().await.map(drop).map_err(io::Error::other),
-            // Who closes before a first word wants nothing.
-            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
-            Err(error) => Err(io::Error::other(error)),
-        }
-    });
-    // A thread that still waits for input must not hold up the end.
-    runtime.shutdown_background();
-    served
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompts::list()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Ok(prompts::get(&request)?.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let known = request.context.and_then(|it| it.arguments).unwrap_or_default();
+        let found = self.work(usize::MAX, None, move |_, call| {
+            let plan = known.get("plan").map(String::as_str);
+            prompts::complete(call, &request.argument.name, &request.argument.value, plan)
+        });
+        // Where there are no plans yet, nothing completes.
+        Ok(found.await?.map(CompleteResult::new).unwrap_or_default())
+    }
 }
 
 #[cfg(test)]

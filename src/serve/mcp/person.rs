@@ -22,7 +22,7 @@ use crate::engine::remove::{self, RemoveRequest};
 use crate::engine::write::{ChangeReport, Mode};
 use crate::serve::mcp::named;
 use crate::serve::mcp::result::{self, CHANGED, Refusal};
-use crate::serve::mcp::tool::{Call, Effect, Tool};
+use crate::serve::mcp::tool::{Call, Effect, Tool, Turn};
 
 /// Something that a person has to say yes to.
 pub(super) struct Question {
@@ -191,12 +191,12 @@ pub(super) fn tools() -> Vec<Tool> {
 }
 
 /// What is told of something that a person was asked.
-const ASKED: &str = "state did written:bool id? path? status? etag? hint?";
+const ASKED: &str = "state did written:bool id:any? title:any? path:any? status:any? etag:any? hint:any?";
 
 /// A change that a person said yes to.
 fn done(report: ChangeReport) -> Result<Value, Refusal> {
     let mut object = json!({"state": "done"});
-    let changed = result::pick(&result::changed(report)?, &format!("title {CHANGED}"));
+    let changed = result::pick(&result::changed(report)?, CHANGED);
     for (key, value) in changed.as_object().into_iter().flatten() {
         object[key] = value.clone();
     }
@@ -221,7 +221,7 @@ enum Decision {
     Reject,
 }
 
-fn confirm_gate(call: &Call, asked: ConfirmGate) -> Result<Question, Refusal> {
+fn confirm_gate(call: &Call, asked: ConfirmGate) -> Result<Turn, Refusal> {
     let ConfirmGate { plan, step, phase, decision } = asked;
     let Some(id) = step.or(plan) else {
         return Err(Refusal::usage("which gate?", "give `step`, or `plan` and `phase`"));
@@ -234,6 +234,9 @@ fn confirm_gate(call: &Call, asked: ConfirmGate) -> Result<Question, Refusal> {
     let looked = confirm::confirm(&call.context, &ConfirmRequest { mode: Mode::DryRun, ..request.clone() })?;
     // What cannot be confirmed is refused before anybody is asked.
     let diff = looked.diff.clone();
+    if looked.changes.iter().all(|it| !it.was_written) && looked.refused.is_empty() {
+        return done(looked).map(Turn::Done);
+    }
     let shown = result::changed(looked)?;
     let command = match confirm::confirm(&call.context, &request) {
         Err(Error::PersonNeeded { command }) => command,
@@ -257,7 +260,7 @@ fn confirm_gate(call: &Call, asked: ConfirmGate) -> Result<Question, Refusal> {
     });
     // The time stands in the diff, which is about the same gate a moment later.
     let about = format!("{id} {} {}", shown["status"], diff.is_empty());
-    Ok(Question { message, yes, command, about, act })
+    Ok(Turn::Asks(Question { message, yes, command, about, act }))
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -267,7 +270,7 @@ struct DeletePlan {
     plan: String,
 }
 
-fn delete_plan(call: &Call, asked: DeletePlan) -> Result<Question, Refusal> {
+fn delete_plan(call: &Call, asked: DeletePlan) -> Result<Turn, Refusal> {
     let request = |id: &str, mode: Mode| RemoveRequest {
         ids: vec![id.to_owned()],
         is_confirmed: true,
@@ -288,6 +291,11 @@ fn delete_plan(call: &Call, asked: DeletePlan) -> Result<Question, Refusal> {
     let message = format!("Delete the plan `{id}` ({title}) with all its steps? It goes to the archive.");
     let command = format!("planwatch remove {} --yes", confirm::quoted(&id));
     let about = format!("{id} {title}");
-    let act: Act = Box::new(move |call, _| done(remove::remove(&call.context, &request(&id, Mode::Write))?));
-    Ok(Question { message, yes: "Yes, delete it", command, about, act })
+    let act: Act = Box::new(move |call, _| {
+        let mut deleted = done(remove::remove(&call.context, &request(&id, Mode::Write))?)?;
+        deleted["path"] = format!("{}/_archive/{id}", call.context.root_name()).into();
+        deleted["hint"] = "planwatch undo takes it back".into();
+        Ok(deleted)
+    });
+    Ok(Turn::Asks(Question { message, yes: "Yes, delete it", command, about, act }))
 }

@@ -115,11 +115,8 @@ fn key(plan: &PlanShape) -> String {
 /// What is told of a plan, in the notation of results.
 const GOT_PLAN: &str = "id title status state kind priority? program? goals:strs? steps_total:int steps_completed:int \
                         steps_ready:int? path etag? body? steps:line[] children:list? notes:list? decisions:list? \
-                        next_cursor? more?";
-
-/// What is answered besides, where it says something.
-const MORE_OF_PLAN: &str = "category? tags:strs? success_criteria:strs? description? steps_failed:int? steps_blocked:int? \
-                            steps_in_progress:int? confirm_phases:strs? problem_list:list? archived:bool?";
+                        next_cursor? more? category:any? tags:any? success_criteria:any? description:any? steps_failed:any? \
+                        steps_blocked:any? steps_in_progress:any? confirm_phases:any? problem_list:any? archived:any?";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -162,7 +159,7 @@ fn get_plan(call: &Call, asked: GetPlan) -> Result<Value, Refusal> {
 
 fn got_plan(call: &Call, asked: &GetPlan, whole: &Value) -> Result<Value, Refusal> {
     let is_full = asked.detail == Some(Detail::Full);
-    let mut object = pick(whole, &format!("{GOT_PLAN} {MORE_OF_PLAN}"));
+    let mut object = pick(whole, GOT_PLAN);
     object["kind"] = whole["plan_kind"].clone();
     for key in ["goals", "success_criteria", "notes", "decisions", "problem_list", "tags"] {
         if let Some(list) = object.get_mut(key).and_then(Value::as_array_mut)
@@ -240,7 +237,9 @@ fn wanted(call: &Call, typed: Option<&str>) -> Result<Wanted, Refusal> {
 
 /// A step as `get_step` tells it.
 const GOT_STEP: &str = "id plan title status ready:bool? depends:strs? waits_for:strs? phase? claim:obj? verify:list? \
-                        touches:strs? result? attempts:list? notes:list? metadata:obj? path etag? body more?";
+                        touches:strs? result? attempts:list? notes:list? metadata:obj? path etag? body more? unverified:any? type:any? assignee:any? created_by:any? confirm:any? \
+                        confirmed:any? tasks_done:any? tasks_total:any? problems:any? why_not_ready:any? dependants:any? lapsed:any? \
+                        confirmation:any? decisions:any? problem_list:any?";
 
 /// What is answered besides, where it says something.
 const MORE_OF_STEP: &str = "why_not_ready? dependants? lapsed? confirmation? decisions? problem_list?";

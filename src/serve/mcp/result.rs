@@ -16,6 +16,9 @@ pub(super) const LONG_PAGE: usize = 40_000;
 /// The longest text of a step or plan that is answered whole.
 pub(super) const TEXT: usize = 20_000;
 
+/// The longest message or hint of a refusal.
+const MOST_SAID: usize = 1_000;
+
 /// Why a tool did not do what it was asked.
 #[derive(Debug)]
 pub(super) struct Refusal {
@@ -43,11 +46,14 @@ impl Refusal {
     /// One text for the agent: what was refused, and the next call to make. There is no structured content, because
     /// the tool's schema describes what it does when it does it.
     pub(super) fn into_result(self) -> CallToolResult {
-        let mut error = json!({"code": self.code, "message": self.message});
+        // What is refused for its length must not come back whole.
+        let short = |it: String| cut(&it, MOST_SAID).map_or(it, |cut| format!("{cut}…"));
+        let mut error = json!({"code": self.code, "message": short(self.message)});
         if let Some(hint) = self.hint {
-            error["hint"] = hint.into();
+            error["hint"] = short(hint).into();
         }
-        if self.details.as_object().is_some_and(|it| !it.is_empty()) {
+        let is_told = self.details.as_object().is_some_and(|it| !it.is_empty());
+        if is_told && self.details.to_string().len() <= 2 * MOST_SAID {
             error["details"] = *self.details;
         }
         CallToolResult::error(vec![ContentBlock::text(json!({"error": error}).to_string())])
@@ -86,6 +92,10 @@ fn hint(error: &Error) -> Option<String> {
             )
         }
         Error::Held { .. } => "claim_next_step with the plan alone hands out another step".to_owned(),
+        Error::NotExpected { .. } => "read it again, and decide anew: details.now is what it is".to_owned(),
+        Error::NotFound { what: "draft", .. } => {
+            "start anew: refine_draft with `plan` and `conversation`".to_owned()
+        }
         Error::ClaimedWithin { .. } => "wait until the work is done".to_owned(),
         Error::ClaimGone { .. } => "claim_next_step hands out a step".to_owned(),
         Error::ClaimLost { id, .. } => {
@@ -246,7 +256,7 @@ pub(super) fn put(object: &mut Value, name: &str, page: Page) {
 }
 
 /// What a change did, in the notation of results.
-pub(super) const CHANGED: &str = "id did written:bool path status? etag? hint?";
+pub(super) const CHANGED: &str = "id title? did written:bool path status:any? etag:any? hint:any?";
 
 /// One change as an object; one that was refused is a refusal.
 pub(super) fn changed(report: ChangeReport) -> Result<Value, Refusal> {

@@ -3,7 +3,7 @@
 //! Arguments are described by the types that read them. Results are described in a short notation, because they are
 //! parts of shapes that belong to the engine: `id title? steps:step[] total:int` are four fields, of which one may be
 //! missing; a type is `str` (also if
-//! none is given), `strs`, `int`, `bool`, `obj`, `list` (of objects), or the name of a shape, with `[]` for many of it.
+//! none is given), `strs`, `int`, `bool`, `obj`, `list` (of objects), `any`, or the name of a shape, with `[]` for many of it.
 
 use std::sync::Arc;
 
@@ -55,9 +55,6 @@ fn plain(schema: &mut Value) {
                 let some = choices.into_iter().find(|it| it["type"] != "null");
                 object.extend(some.and_then(|it| it.as_object().cloned()).unwrap_or_default());
             }
-            if object.get("items") == Some(&Value::Bool(true)) {
-                object.insert("items".to_owned(), json!({}));
-            }
             object.values_mut().for_each(plain);
         }
         Value::Array(items) => items.iter_mut().for_each(plain),
@@ -101,6 +98,9 @@ fn object(notation: &str) -> Value {
         let is_required = !field.ends_with('?');
         let (name, kind) =
             field.trim_end_matches('?').split_once(':').unwrap_or((field.trim_end_matches('?'), "str"));
+        let is_one_value = !kind.ends_with(']') && SHAPES.iter().all(|(shape, _)| *shape != kind);
+        // What may be missing is named, so that clients know of it; what it is says the name.
+        let kind = if is_required || !is_one_value { kind } else { "any" };
         properties.insert(name.to_owned(), of_kind(kind));
         required.extend(is_required.then(|| Value::from(name)));
     }
@@ -113,6 +113,7 @@ fn of_kind(kind: &str) -> Value {
     }
     let word = match kind {
         "list" | "strs" => "array",
+        "any" => return json!({}),
         "int" => "integer",
         "bool" => "boolean",
         "obj" => "object",
@@ -179,7 +180,10 @@ fn held_to(property: &Value, name: &str, value: Value) -> Result<Value, Refusal>
             serde_json::from_str(text.trim()).unwrap_or(Value::String(text))
         }
         ("array", Value::Array(items)) => {
-            let held = items.into_iter().map(|it| held_to(&property["items"], name, it));
+            // An object among texts is taken as its text; what reads the list knows which it is.
+            let is_text = property["items"]["type"] == "string";
+            let text = |it: Value| if is_text && it.is_object() { it.to_string().into() } else { it };
+            let held = items.into_iter().map(|it| held_to(&property["items"], name, text(it)));
             Value::Array(held.collect::<Result<_, _>>()?)
         }
         // One item where a list is wanted, and a list or an object that was written as text.

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::disk::model::Machine;
@@ -5,7 +7,7 @@ use crate::engine::config::Config;
 use crate::engine::context::{Context, Freshness, Here, Reading};
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::schema::Object;
-use crate::serve::mcp::tool::{Call, Run, Tool, Toolset, tools};
+use crate::serve::mcp::tool::{Call, Run, Tool, Toolset, Turn, tools};
 
 /// A tool list as a client gets it.
 fn told(of: Toolset, is_read_only: bool) -> Vec<Value> {
@@ -86,8 +88,8 @@ fn sets_have_the_tools_that_they_promise() {
 const PLAN: &str =
     "---\nid: auth\nstatus: active\nconfirm_phases: [deploy]\n---\n# Sign in\n\nAbout sessions.\n";
 
-fn machine() -> Machine {
-    Machine::with(&[
+fn machine() -> Arc<Machine> {
+    Arc::new(Machine::with(&[
         ("/plans/auth/plan.md", PLAN),
         ("/plans/auth/step-1.md", "---\nid: auth:1\nstatus: pending\n---\n# Schema\n\nTables.\n"),
         ("/plans/auth/step-2.md", "---\nid: auth:2\nstatus: pending\nconfirm: required\n---\n# Migrations\n"),
@@ -96,11 +98,11 @@ fn machine() -> Machine {
             "---\nid: auth:3\nstatus: pending\nphase: deploy\ndepends: [1]\n---\n# Deploy\n",
         ),
         ("/plans/web/plan.md", "---\nstatus: active\n---\n# Web pages\n"),
-    ])
+    ]))
 }
 
-fn call(machine: &Machine) -> Call {
-    let context = Context {
+fn context(machine: &Machine) -> Context {
+    Context {
         plans: machine.plans(),
         now: "2026-11-21T09:00:00Z".parse().unwrap(),
         by: "codex".to_owned(),
@@ -108,9 +110,15 @@ fn call(machine: &Machine) -> Call {
         reading: Reading::Files,
         freshness: Freshness::Unknown,
         here: Here { directory: "/".into(), root: "/".into(), ..Here::default() },
+        expected: None,
         tell: Box::new(|_| {}),
-    };
-    Call { context, person: "ann".to_owned() }
+    }
+}
+
+fn call(machine: &Arc<Machine>) -> Call {
+    let again = Arc::clone(machine);
+    let contexts = Arc::new(move || Ok(context(&again)));
+    Call { context: context(machine), contexts, person: "ann".to_owned() }
 }
 
 fn find(name: &str) -> Tool {
@@ -118,18 +126,21 @@ fn find(name: &str) -> Tool {
 }
 
 /// Calls a tool as the server does; a question is answered with yes.
-fn run(machine: &Machine, name: &str, arguments: &Value) -> Result<Value, Refusal> {
+fn run(machine: &Arc<Machine>, name: &str, arguments: &Value) -> Result<Value, Refusal> {
     let (tool, call) = (find(name), call(machine));
     let given: Object = arguments.as_object().cloned().unwrap();
     match &tool.run {
         Run::Now(now) => now(&call, given),
-        Run::Asks(ask) => (ask(&call, given)?.act)(&call, Some("looks right".to_owned())),
+        Run::Asks(ask) => match ask(&call, given)? {
+            Turn::Done(done) => Ok(done),
+            Turn::Asks(question) => (question.act)(&call, Some("looks right".to_owned())),
+        },
     }
 }
 
 /// Calls a tool, and holds what it answers to its schema.
 #[track_caller]
-fn answer(machine: &Machine, name: &str, arguments: &Value) -> Value {
+fn answer(machine: &Arc<Machine>, name: &str, arguments: &Value) -> Value {
     let answer = run(machine, name, arguments).unwrap_or_else(|it| panic!("{name}: {it:?}"));
     let schema = serde_json::to_value(find(name).told()).unwrap()["outputSchema"].clone();
     let judge = jsonschema::validator_for(&schema).unwrap();
@@ -139,7 +150,7 @@ fn answer(machine: &Machine, name: &str, arguments: &Value) -> Value {
 }
 
 #[track_caller]
-fn refusal(machine: &Machine, name: &str, arguments: &Value) -> String {
+fn refusal(machine: &Arc<Machine>, name: &str, arguments: &Value) -> String {
     let refusal = run(machine, name, arguments).unwrap_err();
     let told = serde_json::to_value(refusal.into_result()).unwrap();
     assert_eq!(told["isError"], true);
@@ -199,6 +210,11 @@ fn what_each_tool_answers_is_as_its_schema_says() {
         ("list_assets", json!({"kind": "templates"})),
         ("list_assets", json!({"kind": "prompts", "name": "step"})),
         ("manage_script", json!({"action": "delete", "name": "build"})),
+        (
+            "create_plan",
+            json!({"title": "Search", "body": "# Search\n\nWith words.\n", "steps": ["Words"], "priority": "low"}),
+        ),
+        ("refine_draft", json!({"plan": "Mail", "conversation": "User: send mail."})),
         ("briefing", json!({})),
         ("delete_plan", json!({"plan": "web"})),
     ];
@@ -274,6 +290,48 @@ fn a_claim_is_the_clients_and_its_end_takes_the_claim_out() {
     assert_eq!(answer(&machine, "update_step", &done)["status"], "completed");
     let step = answer(&machine, "get_step", &json!({"step": "auth:1"}));
     assert_eq!((step.get("claim"), &step["attempts"][0]["by"]), (None, &json!("codex")));
+}
+
+#[test]
+fn a_change_on_a_condition_is_made_only_on_what_was_read() {
+    let machine = machine();
+    let read = answer(&machine, "get_step", &json!({"step": "auth:1"}));
+    let update =
+        |etag: &Value, key: &str| json!({"step": "auth:1", "metadata": {key: 1}, "notes": "n", "etag": etag});
+    let done = answer(&machine, "update_step", &update(&read["etag"], "a"));
+    assert_eq!(done["written"], true);
+    let refused = refusal(&machine, "update_step", &update(&read["etag"], "b"));
+    assert!(refused.starts_with("file-changed: `auth:1` is not what it was expected to be"), "{refused}");
+    answer(&machine, "update_step", &json!({"step": "auth:1", "metadata": {"b": 2, "a": null}}));
+    let step = answer(&machine, "get_step", &json!({"step": "auth:1"}));
+    assert_eq!(step["metadata"], json!({"b": 2}));
+    let refused =
+        refusal(&machine, "update_plan", &json!({"plan": "auth", "priority": "high", "etag": "other"}));
+    assert!(refused.starts_with("file-changed"), "{refused}");
+}
+
+#[test]
+fn a_draft_is_refined_by_its_handle() {
+    let machine = machine();
+    let begun =
+        answer(&machine, "refine_draft", &json!({"plan": "Mail", "conversation": "User: send mail."}));
+    let next = json!({"draft": begun["draft"], "output": "# Mail\n\nIt is sent."});
+    let asked = answer(&machine, "refine_draft", &next);
+    assert_eq!(
+        (&asked["plan"], &asked["pass"], &asked["state"]),
+        (&json!("mail"), &json!(2), &json!("asking"))
+    );
+    let refused = refusal(&machine, "refine_draft", &json!({"draft": "nothing-1", "output": "x"}));
+    assert!(refused.starts_with("not-found: there is no draft `nothing-1`; start anew"), "{refused}");
+}
+
+#[test]
+fn a_gate_that_is_open_already_asks_nobody() {
+    let machine = machine();
+    answer(&machine, "confirm_gate", &json!({"step": "auth:2"}));
+    let Run::Asks(ask) = find("confirm_gate").run else { panic!("it asks") };
+    let given = json!({"step": "auth:2"}).as_object().cloned().unwrap();
+    assert!(matches!(ask(&call(&machine), given), Ok(Turn::Done(_))));
 }
 
 #[test]

@@ -8,10 +8,12 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::engine::context::Context;
+use crate::engine::expected::Expected;
+use crate::serve::contexts::Contexts;
 use crate::serve::mcp::person::Question;
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::schema::{self, Object};
-use crate::serve::mcp::{claim, know, person, read, write};
+use crate::serve::mcp::{claim, draft, know, person, read, write};
 
 /// Which tools a server has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,12 +41,30 @@ pub(super) enum Effect {
 pub(super) struct Call {
     /// `by` is the client's name, unless it has none.
     pub(super) context: Context,
+    /// Makes the same surroundings once more.
+    pub(super) contexts: Contexts,
     /// Who sits at this machine, for what a person says.
     pub(super) person: String,
 }
 
+impl Call {
+    /// The surroundings with a condition on the file that is changed; none without one.
+    pub(super) fn on_condition(&self, etag: Option<String>) -> Result<Option<Context>, Refusal> {
+        let Some(etag) = etag else { return Ok(None) };
+        let (by, now) = (self.context.by.clone(), self.context.now);
+        let expected = Some(Expected::new(vec![etag.trim().trim_matches('"').to_owned()]));
+        Ok(Some(Context { by, now, expected, ..(self.contexts)()? }))
+    }
+}
+
 type Now = Box<dyn Fn(&Call, Object) -> Result<Value, Refusal> + Send + Sync>;
-type Ask = Box<dyn Fn(&Call, Object) -> Result<Question, Refusal> + Send + Sync>;
+type Ask = Box<dyn Fn(&Call, Object) -> Result<Turn, Refusal> + Send + Sync>;
+
+/// What a call of a tool that may ask comes to.
+pub(super) enum Turn {
+    Done(Value),
+    Asks(Question),
+}
 
 /// What happens at a call.
 pub(super) enum Run {
@@ -84,7 +104,7 @@ impl Tool {
         effect: Effect,
         description: &'static str,
         output: &'static str,
-        ask: fn(&Call, A) -> Result<Question, Refusal>,
+        ask: fn(&Call, A) -> Result<Turn, Refusal>,
     ) -> Self {
         let input = schema::of_arguments::<A>();
         let known = Arc::clone(&input);
@@ -127,8 +147,15 @@ pub(super) fn tools(of: Toolset, is_read_only: bool) -> Vec<Tool> {
         "decide",
         "insight",
     ];
-    let groups =
-        [read::tools(), know::reading(), claim::tools(), write::tools(), person::tools(), know::writing()];
+    let groups = [
+        read::tools(),
+        know::reading(),
+        claim::tools(),
+        write::tools(),
+        person::tools(),
+        know::writing(),
+        draft::tools(),
+    ];
     let mut tools: Vec<_> = groups.into_iter().flatten().collect();
     if of == Toolset::Executor {
         tools.retain(|it| EXECUTOR.contains(&it.name));

@@ -5,7 +5,7 @@ use planwatch::serve::mcp::{self, Options, Planwatch, Toolset};
 
 use crate::args::setup::{Mcp, Tools};
 use crate::context::Session;
-use crate::failure::{self, Failure};
+use crate::failure::Failure;
 
 pub(crate) fn run(session: &Session, args: &Mcp) -> Result<u8, Failure> {
     // A directory that was named and is not there is told now; that there is none yet is not wrong.
@@ -18,9 +18,7 @@ pub(crate) fn run(session: &Session, args: &Mcp) -> Result<u8, Failure> {
         Tools::Executor => Toolset::Executor,
     };
     let options = Options { tools, is_read_only: args.read_only };
-    let server = Planwatch::new(session.contexts(), options).with_maker(session.contexts_to_make());
-    mcp::stdio(server).map_err(|error| {
-        Failure::failed("io-error", format!("the client could not be served: {}", failure::system(&error)))
-    })?;
+    let server = Planwatch::new(session.contexts_found(), options).with_maker(session.contexts_to_make());
+    mcp::stdio(server)?;
     Ok(0)
 }

@@ -5,13 +5,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::engine::archive::{self, ArchiveRequest};
+use crate::engine::context::Context;
 use crate::engine::create::{self, NewRequest};
+use crate::engine::import::{self, ImportRequest};
 use crate::engine::list::{self, ListReport, ListRequest};
 use crate::engine::remove::{self, RemoveRequest};
 use crate::engine::replace::{self, ReplaceRequest};
 use crate::engine::set::{self, SetOp, SetRequest};
 use crate::engine::show::{self, ShowReport, ShowRequest};
 use crate::engine::squash::{self, SquashRequest};
+use crate::engine::texts::{self, PlanText};
 use crate::engine::write::Mode;
 use crate::plan::id;
 use crate::serve::mcp::named;
@@ -39,7 +42,7 @@ pub(super) fn tools() -> Vec<Tool> {
             ("restructure_plan", "Restructure a plan"),
             Effect::TakesAway,
             "replace: `steps` is the new list, titles or step objects; known ones keep their files. consolidate: makes one step of \
-             several. remove: takes steps out. What goes is kept below _archive/.",
+             several. remove: takes steps out.",
             "did written:bool plan steps_before:int steps_after:int changes:list? hint?",
             restructure_plan,
         ),
@@ -63,8 +66,10 @@ struct CreatePlan {
     /// Id of the program that it belongs to
     program: Option<String>,
     as_program: Option<bool>,
-    /// Not to be worked on yet
-    draft: Option<bool>,
+    /// The text of plan.md, in Markdown
+    body: Option<String>,
+    /// A document in the repository to import
+    from_file: Option<String>,
     if_exists: Option<IfExists>,
 }
 
@@ -76,7 +81,7 @@ enum IfExists {
     Update,
 }
 
-fn create_plan(call: &Call, asked: CreatePlan) -> Result<Value, Refusal> {
+fn create_plan(call: &Call, mut asked: CreatePlan) -> Result<Value, Refusal> {
     let context = &call.context;
     let id = id::slug(&asked.title, &|_| false);
     let request = ListRequest { all: true, ..ListRequest::default() };
@@ -95,6 +100,15 @@ fn create_plan(call: &Call, asked: CreatePlan) -> Result<Value, Refusal> {
         };
         return Err(Refusal::new("plan-exists", message, hint));
     }
+    if let Some(path) = asked.from_file {
+        return import_plan(call, &id, &path);
+    }
+    if let Some(body) = asked.body.take() {
+        // The text is the plan; what else is asked for is set in it, as in a plan that is there.
+        let text = PlanText { title: asked.title.clone(), body };
+        let made = texts::put_plan(context, &text)?.now;
+        return update_instead(call, &made.id, asked);
+    }
     let request = NewRequest {
         title: asked.title,
         steps: asked.steps.unwrap_or_default(),
@@ -106,12 +120,39 @@ fn create_plan(call: &Call, asked: CreatePlan) -> Result<Value, Refusal> {
         priority: asked.priority,
         program: asked.program,
         is_program: asked.as_program.unwrap_or_default(),
-        is_draft: asked.draft.unwrap_or_default(),
         by: Some(MAKER.to_owned()),
         template: asked.template,
         ..NewRequest::default()
     };
     result::changed(create::new(context, &request)?)
+}
+
+/// Makes a plan of a document; the document stays as it is.
+fn import_plan(call: &Call, id: &str, path: &str) -> Result<Value, Refusal> {
+    let context = &call.context;
+    let source = context.here.root.join(path);
+    let outside = || {
+        let hint = "name a file below the repository's root, by its path from there";
+        Refusal::usage(format!("`{path}` is no document in this repository"), hint)
+    };
+    // Whoever asks over a network may not read what lies elsewhere.
+    let parent = source.parent().ok_or_else(outside)?;
+    let parent = context.plans.directory_below(&context.here.root, parent).map_err(|_| outside())?;
+    let source = parent.join(source.file_name().ok_or_else(outside)?);
+    if !context.plans.is_file_beyond(&source) {
+        return Err(outside());
+    }
+    let (shown, name) = (path.to_owned(), Some(id.to_owned()));
+    let request = ImportRequest { source, shown, name, mode: Mode::Write };
+    let report = import::import(context, &request)?;
+    let unmapped = report.unmapped.len();
+    let mut object = result::changed(report.change)?;
+    if unmapped > 0 {
+        object["hint"] =
+            format!("{unmapped} lines of it found no place; `planwatch import {path} --dry-run` names them")
+                .into();
+    }
+    Ok(object)
 }
 
 /// Gives a plan that is there what a new one would have: its fields, and the steps whose titles it does not have.
@@ -132,7 +173,7 @@ fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Ref
     };
     let titles = steps_of(call, id)?;
     let new: Vec<_> = asked.steps.unwrap_or_default().into_iter().filter(|it| !titles.contains(it)).collect();
-    let mut changes = changes_of(call, id, fields);
+    let mut changes = changes_of(call, &None, id, fields);
     for title in new {
         let request = crate::engine::add::AddRequest {
             plan: id.to_owned(),
@@ -188,6 +229,8 @@ struct UpdatePlan {
     program: Option<String>,
     convert_to_program: Option<bool>,
     archived: Option<bool>,
+    /// Only if plan.md still is this
+    etag: Option<String>,
 }
 
 /// Fields of a plan that are given a value.
@@ -205,7 +248,8 @@ struct Fields {
     kind: Option<String>,
 }
 
-fn changes_of<'a>(call: &'a Call, id: &str, fields: Fields) -> Vec<Change<'a>> {
+/// The changes, the first of them on a condition if there is one.
+fn changes_of<'a>(call: &'a Call, first: &'a Option<Context>, id: &str, fields: Fields) -> Vec<Change<'a>> {
     let texts = [
         ("title", fields.title),
         ("description", fields.description),
@@ -219,12 +263,13 @@ fn changes_of<'a>(call: &'a Call, id: &str, fields: Fields) -> Vec<Change<'a>> {
         [("goals", fields.goals), ("success_criteria", fields.success_criteria), ("tags", fields.tags)];
     let texts = texts.into_iter().filter_map(|(key, it)| Some((key, SetOp::Text(it?))));
     let lists = lists.into_iter().filter_map(|(key, it)| Some((key, SetOp::Yaml(json!(it?).to_string()))));
-    let change = |(key, op): (&str, SetOp)| -> Change<'a> {
+    let change = |(nth, (key, op)): (usize, (&str, SetOp))| -> Change<'a> {
+        let context = first.as_ref().filter(|_| nth == 0).unwrap_or(&call.context);
         let (id, key) = (id.to_owned(), key.to_owned());
         let request = SetRequest { id, key, op, by: None, claim: None, force: false, mode: Mode::Write };
-        Box::new(move |mode| set::set(&call.context, &SetRequest { mode, ..request.clone() }))
+        Box::new(move |mode| set::set(context, &SetRequest { mode, ..request.clone() }))
     };
-    lists.chain(texts).map(change).collect()
+    lists.chain(texts).enumerate().map(change).collect()
 }
 
 fn update_plan(call: &Call, asked: UpdatePlan) -> Result<Value, Refusal> {
@@ -248,9 +293,11 @@ fn update_plan(call: &Call, asked: UpdatePlan) -> Result<Value, Refusal> {
         program: asked.program,
         kind: asked.convert_to_program.filter(|it| *it).map(|_| "program".to_owned()),
     };
-    let changes = changes_of(call, &id, fields);
+    let first = call.on_condition(asked.etag)?;
+    let changes = changes_of(call, &first, &id, fields);
     let restored = |restores: bool| {
         let request = ArchiveRequest { plans: vec![id.clone()], restores, mode: Mode::Write };
+        let context = first.as_ref().filter(|_| changes.is_empty()).unwrap_or(context);
         archive::archive(context, &request)
     };
     // What is archived is not changed, so it comes back first, and goes last.
@@ -273,8 +320,8 @@ struct Restructure {
     /// Id or title
     plan: String,
     op: Op,
-    /// replace: the new list; else numbers
-    steps: Vec<Value>,
+    /// replace: the new list, titles or step objects; else numbers
+    steps: Vec<String>,
     /// Title of the one step that consolidate makes
     task: Option<String>,
     /// Show, write nothing
@@ -350,16 +397,13 @@ fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {
     Ok(object)
 }
 
-/// An item of a list of steps as the engine reads it.
-fn step_item(given: &Value) -> Value {
-    match given {
-        Value::Number(_) => given.to_string().into(),
-        other => other.clone(),
-    }
+/// An item of a list of steps as the engine reads it: a title, or an object that came as its text.
+fn step_item(given: &String) -> Value {
+    let object = given.trim_start().starts_with('{').then(|| serde_json::from_str(given).ok());
+    object.flatten().unwrap_or_else(|| given.clone().into())
 }
 
-/// A step's number as somebody gave it: a number, a text, or the whole id.
-fn number(plan: &str, given: &Value) -> String {
-    let text = given.as_str().map_or_else(|| given.to_string(), str::to_owned);
-    text.strip_prefix(plan).and_then(|it| it.strip_prefix(':')).map_or_else(|| text.clone(), str::to_owned)
+/// A step's number as somebody gave it: alone, or in the whole id.
+fn number(plan: &str, given: &str) -> String {
+    given.strip_prefix(plan).and_then(|it| it.strip_prefix(':')).unwrap_or(given).to_owned()
 }

@@ -8,12 +8,12 @@ use crate::engine::add::{self, AddRequest};
 use crate::engine::context::Context;
 use crate::engine::list;
 use crate::engine::note::{self, NoteRequest};
+use crate::engine::patch::{self, PatchRequest};
 use crate::engine::release::{self, ReleaseRequest};
 use crate::engine::set::{self, SetOp, SetRequest};
 use crate::engine::show::{self, ShowReport, ShowRequest};
-use crate::engine::update::{self, AttemptRequest, MoveRequest};
+use crate::engine::update::{self, AttemptRequest};
 use crate::engine::write::Mode;
-use crate::plan::moves::Verb;
 use crate::plan::words::StepStatus;
 use crate::serve::mcp::named;
 use crate::serve::mcp::result::{self, CHANGED, Refusal};
@@ -144,62 +144,53 @@ struct UpdateStep {
     metadata: Option<Map<String, Value>>,
     /// claim.id of claim_next_step
     claim: Option<String>,
+    /// Only if the file still is this
+    etag: Option<String>,
     worker: Option<String>,
 }
 
 fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
-    let context = &call.context;
-    let shown = named::step(call, &asked.step, |id| {
-        show::show(context, &ShowRequest { id: id.to_owned(), ..ShowRequest::default() })
-    })?;
+    let UpdateStep { step: id, status, result, attempt_outcome, attempt_notes, .. } = asked;
+    let shown = show::show(&call.context, &ShowRequest { id: id.clone(), ..ShowRequest::default() })?;
     let ShowReport::Step(shown) = shown else {
-        return Err(Refusal::usage(format!("`{}` is no step", asked.step), "update_plan changes a plan"));
+        return Err(Refusal::usage(format!("`{id}` is no step"), "update_plan changes a plan"));
     };
-    let UpdateStep {
-        step: id,
-        status,
-        result,
-        attempt_outcome,
-        attempt_notes,
-        notes,
-        metadata,
-        claim,
-        worker,
-    } = asked;
-    let read = |it: String| list::read_word::<StepStatus>(&context.config.words, &it);
-    let status = status.map(read).transpose()?;
-    let on = On { context, id, by: worker, claim };
+    let words = &call.context.config.words;
+    let read = status.as_deref().map(|it| list::read_word::<StepStatus>(words, it)).transpose()?;
+    // The condition holds for the first write; what comes behind it finds what that made.
+    let first = call.on_condition(asked.etag)?;
+    let on = On { context: &call.context, id, by: asked.worker, claim: asked.claim };
     let mut changes: Vec<Change<'_>> = Vec::new();
     let message = match attempt_outcome {
         None => result.or(attempt_notes),
         // An attempt beside the end of the work stands before it.
         Some(outcome) if status.is_some() => {
-            changes.push(on.attempt(outcome, attempt_notes));
+            changes.push(on.at(&first, changes.len()).attempt(outcome, attempt_notes));
             result
         }
         Some(outcome) => {
-            changes.push(on.attempt(outcome, attempt_notes.or(result)));
+            changes.push(on.at(&first, changes.len()).attempt(outcome, attempt_notes.or(result)));
             None
         }
     };
-    match (status, message) {
-        (Some(StepStatus::Pending), message) if shown.step.status == "in_progress" => {
-            changes.push(on.release(message));
-        }
-        (Some(status), message) => changes.push(on.becomes(status, message)),
-        (None, Some(result)) => changes.push(on.attempt("reported".to_owned(), Some(result))),
-        (None, None) => {}
+    let gives_back = read == Some(StepStatus::Pending) && shown.step.status == "in_progress";
+    let (status, message) = if gives_back {
+        changes.push(on.at(&first, changes.len()).release(message));
+        (None, None)
+    } else {
+        (status, message)
+    };
+    if status.is_some() || message.is_some() || asked.metadata.is_some() {
+        changes.push(on.at(&first, changes.len()).patch(status, message, asked.metadata));
     }
-    changes.extend(notes.map(|it| on.note(it)));
-    if let Some(more) = metadata {
-        let mut merged = shown.step.metadata.clone();
-        merged.extend(more);
-        changes.push(on.metadata(&Value::Object(merged)));
+    if let Some(text) = asked.notes {
+        changes.push(on.at(&first, changes.len()).note(text));
     }
     all(&changes)
 }
 
 /// The step that a call changes, and who does.
+#[derive(Clone)]
 struct On<'a> {
     context: &'a Context,
     id: String,
@@ -208,37 +199,41 @@ struct On<'a> {
 }
 
 impl<'a> On<'a> {
-    fn attempt(&self, outcome: String, notes: Option<String>) -> Change<'a> {
-        let (context, id, by, claim) = (self.context, self.id.clone(), self.by.clone(), self.claim.clone());
+    /// With the surroundings of the nth write.
+    fn at(&self, first: &'a Option<Context>, nth: usize) -> Self {
+        let context = first.as_ref().filter(|_| nth == 0).unwrap_or(self.context);
+        Self { context, ..self.clone() }
+    }
+
+    fn attempt(self, outcome: String, notes: Option<String>) -> Change<'a> {
+        let Self { context, id, by, claim } = self;
         let request =
             AttemptRequest { id, outcome, notes, by, claim, keep_status: true, ..AttemptRequest::default() };
         Box::new(move |mode| update::attempt(context, &AttemptRequest { mode, ..request.clone() }))
     }
 
-    fn becomes(&self, status: StepStatus, message: Option<String>) -> Change<'a> {
-        let (context, verb, ids) = (self.context, Verb::giving(status), vec![self.id.clone()]);
-        let (by, claim) = (self.by.clone(), self.claim.clone());
-        let request = MoveRequest { verb, ids, message, by, claim, force: false, mode: Mode::Write };
-        Box::new(move |mode| update::move_steps(context, &MoveRequest { mode, ..request.clone() }))
+    /// One write, in which metadata is merged with what the file has then.
+    fn patch(
+        self,
+        status: Option<String>,
+        result: Option<String>,
+        metadata: Option<Map<String, Value>>,
+    ) -> Change<'a> {
+        let Self { context, id, by, claim } = self;
+        let request = PatchRequest { id, status, result, metadata, by, claim, mode: Mode::Write };
+        Box::new(move |mode| patch::patch(context, &PatchRequest { mode, ..request.clone() }))
     }
 
-    fn release(&self, message: Option<String>) -> Change<'a> {
-        let (context, ids, by, claim) =
-            (self.context, vec![self.id.clone()], self.by.clone(), self.claim.clone());
-        let request = ReleaseRequest { ids, message, by, claim, ..ReleaseRequest::default() };
+    fn release(self, message: Option<String>) -> Change<'a> {
+        let Self { context, id, by, claim } = self;
+        let request = ReleaseRequest { ids: vec![id], message, by, claim, ..ReleaseRequest::default() };
         Box::new(move |mode| release::release(context, &ReleaseRequest { mode, ..request.clone() }))
     }
 
-    fn note(&self, text: String) -> Change<'a> {
-        let (context, id, by) = (self.context, self.id.clone(), self.by.clone());
+    fn note(self, text: String) -> Change<'a> {
+        let Self { context, id, by, .. } = self;
         let request = NoteRequest { id, text, kind: None, by, mode: Mode::Write };
         Box::new(move |mode| note::note(context, &NoteRequest { mode, ..request.clone() }))
-    }
-
-    fn metadata(&self, merged: &Value) -> Change<'a> {
-        let (context, op) = (self.context, SetOp::Yaml(merged.to_string()));
-        let request = SetRequest { by: self.by.clone(), ..set_request(&self.id, "metadata", op) };
-        Box::new(move |mode| set::set(context, &SetRequest { mode, ..request.clone() }))
     }
 }
 
@@ -249,7 +244,6 @@ struct AddNote {
     step: Option<String>,
     note: String,
     note_type: Option<NoteKind>,
-    worker: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -261,7 +255,7 @@ enum NoteKind {
 }
 
 fn add_note(call: &Call, asked: AddNote) -> Result<Value, Refusal> {
-    let AddNote { plan, step, note: text, note_type, worker } = asked;
+    let AddNote { plan, step, note: text, note_type } = asked;
     let Some(id) = step.or(plan) else {
         return Err(Refusal::usage("a note on what?", "give `step` or `plan`"));
     };
@@ -274,7 +268,7 @@ fn add_note(call: &Call, asked: AddNote) -> Result<Value, Refusal> {
         NoteKind::Instruction => "instruction",
     });
     let request =
-        NoteRequest { id: String::new(), text, kind: kind.map(str::to_owned), by: worker, mode: Mode::Write };
+        NoteRequest { id: String::new(), text, kind: kind.map(str::to_owned), by: None, mode: Mode::Write };
     let report = named::plan(call, &id, |id| {
         note::note(&call.context, &NoteRequest { id: id.to_owned(), ..request.clone() })
     })?;
