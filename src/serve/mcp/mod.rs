@@ -229,7 +229,12 @@ fn no_tool() -> Refusal {
 
 /// The client's name as it is recorded: one short line, or none.
 fn name_of(rc: &RequestContext<RoleServer>) -> Option<String> {
-    let name = rc.client_info()?.name;
+    let info = rc.client_info()?;
+    // Over HTTP a client of the older protocol names itself in another request; here stands what the library calls itself.
+    if info == Implementation::from_build_env() {
+        return None;
+    }
+    let name = info.name;
     let line: String =
         name.chars().map(|it| if it.is_control() { ' ' } else { it }).take(LONGEST_NAME).collect();
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");

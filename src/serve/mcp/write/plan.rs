@@ -357,7 +357,7 @@ fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {
     }
     let report = match asked.op {
         Op::Replace => {
-            let list = Value::Array(asked.steps.iter().map(step_item).collect()).to_string();
+            let list = Value::Array(asked.steps.iter().map(|it| step_item(it)).collect()).to_string();
             let (plan, shown, by) = (id.clone(), "steps".to_owned(), Some(call.context.by.clone()));
             replace::replace(context, &ReplaceRequest { plan, list, shown, by, force: false, mode })?
         }
@@ -398,9 +398,9 @@ fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {
 }
 
 /// An item of a list of steps as the engine reads it: a title, or an object that came as its text.
-fn step_item(given: &String) -> Value {
+fn step_item(given: &str) -> Value {
     let object = given.trim_start().starts_with('{').then(|| serde_json::from_str(given).ok());
-    object.flatten().unwrap_or_else(|| given.clone().into())
+    object.flatten().unwrap_or_else(|| given.into())
 }
 
 /// A step's number as somebody gave it: alone, or in the whole id.
