@@ -2,6 +2,7 @@
 
 mod cases;
 mod claims;
+mod conditions;
 mod daemon;
 mod disk_lock;
 mod disk_race;

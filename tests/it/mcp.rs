@@ -48,7 +48,7 @@ impl Client {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    fn call(&mut self, name: &str, arguments: Value, more: &Value) {
+    fn call(&mut self, name: &str, arguments: &Value, more: &Value) {
         let mut params = json!({"name": name, "arguments": arguments});
         for (key, value) in more.as_object().into_iter().flatten() {
             params[key] = value.clone();
@@ -87,7 +87,7 @@ fn a_client_of_the_older_protocol_is_asked_while_the_call_waits() {
     ] {
         let place = Place::with_examples();
         let mut client = Client::legacy(&place, &json!({"elicitation": {}}));
-        client.call("delete_plan", json!({"plan": "feature-auth"}), &json!({}));
+        client.call("delete_plan", &json!({"plan": "feature-auth"}), &json!({}));
         let question = client.hear();
         assert_eq!(question["method"], "elicitation/create", "{question}");
         assert!(question["params"]["message"].as_str().unwrap().contains("feature-auth"), "{question}");
@@ -105,11 +105,11 @@ fn a_client_of_the_newer_protocol_calls_again_with_the_answer() {
     let place = Place::with_examples();
     let mut client = Client::new(&place);
     let arguments = json!({"plan": "feature-auth"});
-    client.call("delete_plan", arguments.clone(), &modern());
+    client.call("delete_plan", &arguments, &modern());
     let asked = client.hear()["result"].clone();
     assert_eq!(asked["resultType"], "input_required", "{asked}");
     assert!(asked["inputRequests"]["person"]["params"]["message"].as_str().is_some(), "{asked}");
-    let again = |state: &Value, content: Value| {
+    let again = |state: &Value, content: &Value| {
         let mut more = modern();
         more["requestState"] = state.clone();
         more["inputResponses"] = json!({"person": {"action": "accept", "content": content}});
@@ -121,13 +121,13 @@ fn a_client_of_the_newer_protocol_calls_again_with_the_answer() {
     for (arguments, state) in
         [(&arguments, json!("rs1.made.up")), (&json!({"plan": "fence-repair"}), state.clone())]
     {
-        client.call("delete_plan", arguments.clone(), &again(&state, yes()));
+        client.call("delete_plan", arguments, &again(&state, &yes()));
         assert_eq!(client.hear()["result"]["resultType"], "input_required", "{arguments}");
     }
-    client.call("delete_plan", arguments.clone(), &again(state, json!({"yes": false})));
+    client.call("delete_plan", &arguments, &again(state, &json!({"yes": false})));
     assert_eq!(client.hear()["result"]["structuredContent"]["state"], "declined");
     assert!(is_there(&place) && place.file("plans/fence-repair/plan.md").exists());
-    client.call("delete_plan", arguments, &again(state, yes()));
+    client.call("delete_plan", &arguments, &again(state, &yes()));
     assert_eq!(client.hear()["result"]["structuredContent"]["state"], "done");
     assert!(!is_there(&place));
     assert_eq!(client.end(), 0);
@@ -142,7 +142,7 @@ fn a_page_of_ten_thousand_steps_is_small_and_leads_to_the_next() {
         place.write(&format!("plans/big/step-{n}.md"), text);
     }
     let mut client = Client::legacy(&place, &json!({}));
-    let mut ask = |name: &str, arguments: Value| {
+    let mut ask = |name: &str, arguments: &Value| {
         client.call(name, arguments, &json!({}));
         let answer = client.hear()["result"].clone();
         let text = answer["content"][0]["text"].as_str().unwrap().to_owned();
@@ -150,17 +150,17 @@ fn a_page_of_ten_thousand_steps_is_small_and_leads_to_the_next() {
         assert!(text.len() < 6_000, "{name}: {} bytes", text.len());
         answer["structuredContent"].clone()
     };
-    let first = ask("get_plan", json!({"plan": "big"}));
+    let first = ask("get_plan", &json!({"plan": "big"}));
     let n = first["steps"].as_array().unwrap().len();
-    let second = ask("get_plan", json!({"plan": "big", "cursor": first["next_cursor"]}));
+    let second = ask("get_plan", &json!({"plan": "big", "cursor": first["next_cursor"]}));
     assert_eq!(second["steps"][0]["id"], format!("big:{}", n + 1));
-    assert_eq!(ask("get_plan", json!({"plan": "big", "limit": 3}))["steps"].as_array().unwrap().len(), 3);
-    assert_eq!(ask("get_plan", json!({"plan": "big", "status": "completed"}))["steps"], json!([]));
-    ask("briefing", json!({}));
-    ask("peek_next_step", json!({"plan": "big"}));
-    ask("get_step", json!({"step": "big:5000"}));
-    ask("claim_next_step", json!({"plan": "big"}));
-    ask("recall", json!({"query": "number"}));
+    assert_eq!(ask("get_plan", &json!({"plan": "big", "limit": 3}))["steps"].as_array().unwrap().len(), 3);
+    assert_eq!(ask("get_plan", &json!({"plan": "big", "status": "completed"}))["steps"], json!([]));
+    ask("briefing", &json!({}));
+    ask("peek_next_step", &json!({"plan": "big"}));
+    ask("get_step", &json!({"step": "big:5000"}));
+    ask("claim_next_step", &json!({"plan": "big"}));
+    ask("recall", &json!({"query": "number"}));
 }
 
 #[test]

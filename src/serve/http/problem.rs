@@ -17,6 +17,12 @@ pub(super) struct Problem {
     pub(super) status: StatusCode,
     pub(super) code: &'static str,
     pub(super) detail: String,
+    pub(super) rest: Box<Rest>,
+}
+
+/// What few problems have.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rest {
     pub(super) hint: Option<String>,
     /// Facts for machines, beside the sentence.
     pub(super) details: Map<String, Value>,
@@ -50,31 +56,31 @@ pub(super) struct ProblemShape {
 
 impl Problem {
     pub(super) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        let (detail, details) = (detail.into(), Map::new());
-        Self { status, code, detail, hint: None, details, headers: Vec::new() }
+        Self { status, code, detail: detail.into(), rest: Box::default() }
     }
 
     #[must_use]
-    pub(super) fn hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.rest.hint = Some(hint.into());
+        self
     }
 
     #[must_use]
     pub(super) fn fact(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.details.insert(name.to_owned(), value.into());
+        self.rest.details.insert(name.to_owned(), value.into());
         self
     }
 
     #[must_use]
     pub(super) fn header(mut self, name: HeaderName, value: &'static str) -> Self {
-        self.headers.push((name, HeaderValue::from_static(value)));
+        self.rest.headers.push((name, HeaderValue::from_static(value)));
         self
     }
 
     /// Says when to ask again, in seconds.
     #[must_use]
     pub(super) fn retry_after(mut self, seconds: u64) -> Self {
-        self.headers.push((RETRY_AFTER, HeaderValue::from(seconds)));
+        self.rest.headers.push((RETRY_AFTER, HeaderValue::from(seconds)));
         self
     }
 
@@ -112,6 +118,7 @@ impl Problem {
 
     /// Writes it as the answer to a request for this path.
     pub(super) fn answer(self, path: &str) -> Response {
+        let Rest { hint, details, headers: more } = *self.rest;
         let shape = ProblemShape {
             kind: format!("urn:planwatch:{}", self.code),
             title: self.status.canonical_reason().unwrap_or("Refused").to_owned(),
@@ -119,15 +126,15 @@ impl Problem {
             detail: self.detail,
             instance: path.to_owned(),
             code: self.code.to_owned(),
-            hint: self.hint,
-            details: self.details,
+            hint,
+            details,
         };
         // Maps with text keys can always be written.
         let body = serde_json::to_vec(&shape).unwrap_or_default();
         let mut response = (self.status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
-        headers.extend(self.headers);
+        headers.extend(more);
         response
     }
 }
@@ -157,8 +164,7 @@ impl From<Error> for Problem {
             _ => Map::new(),
         };
         let mut problem = Self::new(status, error.code(), error.to_string());
-        problem.hint = error.hint();
-        problem.details = details;
+        (problem.rest.hint, problem.rest.details) = (error.hint(), details);
         if problem.code == "locked" { problem.retry_after(1) } else { problem }
     }
 }

@@ -169,7 +169,6 @@ async fn at_work(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is the form that the layer wants")]
 fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     axum::response::IntoResponse::into_response(Problem::internal())
 }

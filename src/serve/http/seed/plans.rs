@@ -84,25 +84,29 @@ pub(super) async fn show(State(app): State<App>, plan: PlanName) -> Result<Respo
     Ok(SeedPlanWithBody::answer(app.ask(move |context| texts::plan(context, &plan)).await?))
 }
 
+/// A step that was handed out.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Handed {
+    /// `next`.
+    status: &'static str,
+    step_id: String,
+    #[schema(value_type = f64)]
+    step_number: Value,
+    /// The text of its file.
+    description: String,
+    title: String,
+    /// The claim, which an update may name.
+    #[schema(value_type = Object)]
+    claim: Value,
+}
+
 /// What the next step of a plan is.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 #[schema(as = NextStep)]
 pub(super) enum NextStep {
     /// It is the asker's from here on.
-    Next {
-        /// `next`.
-        status: &'static str,
-        step_id: String,
-        #[schema(value_type = f64)]
-        step_number: Value,
-        /// The text of its file.
-        description: String,
-        title: String,
-        /// The claim, which an update may name.
-        #[schema(value_type = Object)]
-        claim: Value,
-    },
+    Next(Box<Handed>),
     /// All steps are closed.
     Complete {
         /// `complete`.
@@ -137,14 +141,14 @@ pub(super) async fn next_step(
                 let id = step["id"].as_str().unwrap_or_default().to_owned();
                 let reference = id.rsplit_once(':').map(|(plan, number)| format!("{plan}/step-{number}"));
                 let description = texts::step_text(context, &reference.unwrap_or_default())?;
-                Ok(NextStep::Next {
+                Ok(NextStep::Next(Box::new(Handed {
                     status: "next",
                     step_id: id,
                     step_number: step["step_number"].clone(),
                     description,
                     title: step["title"].as_str().unwrap_or_default().to_owned(),
                     claim: report.to_json()["claim"].take(),
-                })
+                })))
             }
             (None, "complete") => Ok(NextStep::Complete { status: "complete" }),
             (None, _) => Err(nothing_ready(&report)),
