@@ -11,6 +11,7 @@ mod calls;
 mod change;
 mod daemon;
 mod displaced;
+mod draft_files;
 mod error;
 mod facts;
 mod fallback;

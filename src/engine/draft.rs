@@ -9,6 +9,7 @@ mod document;
 mod passes;
 mod said;
 mod steps;
+pub mod turns;
 
 use serde_json::{Value, json};
 
@@ -21,6 +22,7 @@ use crate::plan::id::{self, PlanId};
 use crate::plan::model::Plan;
 use crate::plan::words::PlanStatus;
 
+use passes::mark;
 pub use passes::{FOCI, focus};
 
 /// What a process that was asked came to.
@@ -84,6 +86,16 @@ pub struct DraftRequest {
     /// How many bytes of a conversation the agent takes.
     pub limit: usize,
     pub by: Option<String>,
+    pub before: Before,
+}
+
+/// What passes of earlier calls left behind, for a draft whose answers come one call at a time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Before {
+    /// Passes in a row up to now that changed nothing.
+    pub n_unchanged: u32,
+    /// Marks of the texts that were left.
+    pub left: Vec<String>,
 }
 
 /// What is to be made.
@@ -305,8 +317,8 @@ pub fn draft(
 ) -> Result<DraftReport, Error> {
     match begin(context, request)? {
         Begun::Over(report) => Ok(*report),
-        Begun::Document(mut work) => passes::run(context, &mut *work, asker, tell),
-        Begun::Steps(mut work) => passes::run(context, &mut *work, asker, tell),
+        Begun::Document(mut work) => passes::run(context, &mut *work, asker, tell, &request.before),
+        Begun::Steps(mut work) => passes::run(context, &mut *work, asker, tell, &request.before),
     }
 }
 

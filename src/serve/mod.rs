@@ -13,6 +13,7 @@ pub mod feed;
 pub mod http;
 mod known;
 mod look;
+pub mod mcp;
 mod place;
 pub mod watch;
 mod wire;

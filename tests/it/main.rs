@@ -17,6 +17,7 @@ mod http;
 mod import_words;
 mod index_laws;
 mod knowledge;
+mod mcp;
 mod no_index;
 mod plugin;
 mod problems;

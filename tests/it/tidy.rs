@@ -93,6 +93,8 @@ fn each_outside_library_has_one_place() {
         ("tracing::", "src/serve/"),
         ("tracing_subscriber", "src/bin/planwatch/context.rs"),
         ("clap", "src/bin/"),
+        ("rmcp", "src/serve/mcp/"),
+        ("schemars", "src/serve/mcp/"),
         ("println!", "src/bin/"),
         ("SystemTime::now", "src/"),
     ];

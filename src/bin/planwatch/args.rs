@@ -176,6 +176,8 @@ pub(crate) enum Verb {
     Template(bring::Template),
     /// Print what changes, as it happens
     Watch(setup::Watch),
+    /// Serve the tools of an agent (Model Context Protocol)
+    Mcp(setup::Mcp),
     /// Make a project ready for plans, and for agents
     Init(agents::Init),
     /// Tell an agent's session what it should know
@@ -268,6 +270,7 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
         "export" => (&["export"], bring::Export::augment_args),
         "template" => (&["template"], bring::Template::augment_args),
         "watch" => (&["watch"], setup::Watch::augment_args),
+        "mcp" => (&["mcp"], setup::Mcp::augment_args),
         "init" => (&["init"], agents::Init::augment_args),
         "hook" => (&["hook"], agents::Hook::augment_args),
         "doctor" => (&["doctor"], setup::Doctor::augment_args),

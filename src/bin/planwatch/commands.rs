@@ -14,6 +14,7 @@ mod import;
 mod init;
 mod know;
 mod list;
+mod mcp;
 mod moves;
 mod new;
 mod next;
@@ -121,6 +122,7 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Draft(args) => draft::run(session, &args),
         Verb::Trust(args) => trust::run(session, &args),
         Verb::Watch(args) => watch::run(session, &args),
+        Verb::Mcp(args) => mcp::run(session, &args),
         Verb::Init(args) => init::run(session, &args),
         Verb::Hook(args) => init::hook(session, &args),
         Verb::Doctor(args) => doctor::run(session, &args),

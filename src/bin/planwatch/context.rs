@@ -36,6 +36,7 @@ use crate::patience::Patience;
 use crate::typed::Typed;
 
 /// One run of the command line: where it was started, and where its answer goes.
+#[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) output: Output,
     directory: PathBuf,
@@ -43,7 +44,7 @@ pub(crate) struct Session {
     reading: Reading,
     disk: Arc<dyn Disk>,
     /// What is said once of the surroundings was said.
-    is_told: AtomicBool,
+    is_told: Arc<AtomicBool>,
     /// That there is no index on disk is said once, however many looks go without one.
     is_memory_told: Arc<AtomicBool>,
 }
@@ -73,7 +74,7 @@ impl Session {
             plans,
             reading,
             disk: Arc::new(RealDisk),
-            is_told: AtomicBool::new(false),
+            is_told: Arc::default(),
             is_memory_told: Arc::default(),
         })
     }
@@ -188,7 +189,7 @@ impl Session {
             plans: self.plans.clone(),
             reading: self.reading,
             disk: Arc::clone(&self.disk),
-            is_told: AtomicBool::new(true),
+            is_told: Arc::new(AtomicBool::new(true)),
             is_memory_told: Arc::clone(&self.is_memory_told),
         };
         let plans = plans.to_path_buf();
@@ -233,6 +234,29 @@ impl Session {
     /// For the one who looks again and again: with the configuration as it is then, asking no other process.
     pub(crate) fn look_again(&self, plans: &Path) -> Result<Context, Error> {
         Ok(Context { freshness: Freshness::Unknown, ..self.look(&self.find()?, plans)? })
+    }
+
+    /// For who serves requests one after the other: the surroundings as they are at each.
+    pub(crate) fn contexts_found(&self) -> Contexts {
+        let session = self.clone();
+        Arc::new(move || {
+            let found = session.find()?;
+            let plans = found.plans_dir.clone().ok_or(Error::NoPlansDir)?;
+            session.look(&found, &plans)
+        })
+    }
+
+    /// As [`Self::contexts_found`]; makes the plans directory if there is none.
+    pub(crate) fn contexts_to_make(&self) -> Contexts {
+        let session = self.clone();
+        Arc::new(move || {
+            let found = session.find()?;
+            let plans = match &found.plans_dir {
+                Some(plans) => plans.clone(),
+                None => workspace::make(&session.disk, &found)?,
+            };
+            session.look(&found, &plans)
+        })
     }
 
     fn look(&self, workspace: &Workspace, plans: &Path) -> Result<Context, Error> {

@@ -58,6 +58,13 @@ impl Machine {
         .collect()
     }
 
+    /// Somebody saves a file.
+    pub(crate) fn save(&self, path: &str, text: &str) {
+        let mut world = self.0.world();
+        world.state.remove(Path::new(path), FileKind::File).ok();
+        world.state.plant(path, text.as_bytes());
+    }
+
     pub(crate) fn text(&self, path: &str) -> Option<String> {
         self.0.world().state.text(path).map(|it| String::from_utf8_lossy(&it).into_owned())
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::said::{self, Said};
-use super::{Asker, Change, DraftReport, Event, PASSES, Preview, State, Why};
+use super::{Asker, Before, Change, DraftReport, Event, PASSES, Preview, State, Why};
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::prompt::{self, Rendered};
@@ -103,13 +103,14 @@ pub(super) fn run(
     work: &mut dyn Work,
     asker: &mut dyn Asker,
     tell: &mut dyn FnMut(&Event),
+    before: &Before,
 ) -> Result<DraftReport, Error> {
     let mut notes = Vec::new();
     tell_notes(&mut notes, work.notes(), tell);
     let passes = work.passes();
     let mut text = work.text();
     let mut left: Vec<String> = Vec::new();
-    let mut n_unchanged = 0;
+    let mut n_unchanged = before.n_unchanged;
     for pass in work.first()..=passes {
         let Rendered { text: prompt, notes: of_prompt } = rendered(context, work, pass, text.as_deref())?;
         tell_notes(&mut notes, of_prompt, tell);
@@ -121,7 +122,9 @@ pub(super) fn run(
         let (answer, change) = match &text {
             None => (answer, Change::Made),
             Some(text) if is_same(text, &answer) => (text.clone(), Change::Unchanged),
-            Some(_) if left.iter().any(|it| is_same(it, &answer)) => (answer, Change::CameBack),
+            Some(_) if left.iter().any(|it| is_same(it, &answer)) || before.left.contains(&mark(&answer)) => {
+                (answer, Change::CameBack)
+            }
             Some(_) => (answer, Change::Changed),
         };
         n_unchanged = if change == Change::Unchanged { n_unchanged + 1 } else { 0 };
@@ -150,6 +153,12 @@ pub(super) fn run(
         }
     }
     work.report(context, State::Finished, passes)
+}
+
+/// The same for texts that are the same, for whoever cannot keep them whole.
+pub(super) fn mark(text: &str) -> String {
+    let lines = text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+    blake3::hash(lines.as_bytes()).to_hex()[..16].to_owned()
 }
 
 /// Blanks at the ends of lines are no change: agents lose and add them.

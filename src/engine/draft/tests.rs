@@ -8,7 +8,7 @@ use crate::disk::model::Machine;
 use crate::engine::config::Config;
 use crate::engine::context::{Freshness, Here, Reading};
 
-fn context(machine: &Machine) -> Context {
+pub(super) fn context(machine: &Machine) -> Context {
     Context {
         plans: machine.plans(),
         now: "2026-11-21T12:00:00Z".parse().expect("a time"),
@@ -127,7 +127,8 @@ fn run_with(answers: &[&str], of: impl FnOnce(&mut Memory)) -> Ran {
     of(&mut work);
     let mut script = Script { answers: answers.iter().map(|it| asked(it)).collect(), ..Script::default() };
     let context = context(&Machine::with(&[("/plans/p/plan.md", "# P\n")]));
-    let report = passes::run(&context, &mut work, &mut script, &mut |_| {}).expect("it runs");
+    let report =
+        passes::run(&context, &mut work, &mut script, &mut |_| {}, &Before::default()).expect("it runs");
     assert_eq!(script.n_asked, answers.len(), "{report:?}");
     Ran { state: report.state, pass: report.pass, kept: work.kept, waits: script.waits }
 }

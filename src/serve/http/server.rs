@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::DefaultBodyLimit;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -31,7 +31,8 @@ use crate::serve::http::once::once;
 use crate::serve::http::patient::Patient;
 use crate::serve::http::problem::Problem;
 use crate::serve::http::token::Token;
-use crate::serve::http::{api, guard};
+use crate::serve::http::{api, connections, guard};
+use crate::serve::mcp;
 
 /// How long a head may take to come, and a connection may be idle.
 const HEAD_LIMIT: Duration = Duration::from_secs(5);
@@ -158,7 +159,14 @@ fn router(app: &App) -> Router {
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(app.clone(), once));
     let (routes, _document) = api();
-    routes.with_state(app.clone()).layer(layers)
+    let tools = mcp::service(std::sync::Arc::clone(app.contexts())).layer(from_fn(at_work));
+    routes.with_state(app.clone()).nest_service("/mcp", tools).layer(layers)
+}
+
+/// What answers without the handlers of this module keeps its connection as they do.
+async fn at_work(request: Request, next: Next) -> Response {
+    let _busy = connections::busy();
+    next.run(request).await
 }
 
 fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 #[derive(Debug, Args)]
@@ -30,6 +30,28 @@ pub(crate) struct Watch {
     /// Be the process that `--detach` starts
     #[arg(long, hide = true, conflicts_with_all = ["detach", "stop"])]
     pub(crate) detached: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  claude mcp add planwatch -- planwatch mcp
+  codex mcp add planwatch -- planwatch mcp
+  planwatch mcp --tools executor
+
+An agent starts it, and speaks with it over standard input and output. It ends when its input does.")]
+pub(crate) struct Mcp {
+    /// Which tools: all, or those for working on one step
+    #[arg(long, value_name = "SET", default_value = "all")]
+    pub(crate) tools: Tools,
+    /// Only tools that read
+    #[arg(long)]
+    pub(crate) read_only: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Tools {
+    All,
+    Executor,
 }
 
 #[derive(Debug, Args)]

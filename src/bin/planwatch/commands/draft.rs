@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use planwatch::agent::answer::{self, Agent, AnswerCommand, PRESETS, Stopper};
 use planwatch::engine::agents::PromptBy;
-use planwatch::engine::draft::{self, Aim, DraftReport, DraftRequest, Event, Preview, Source, State};
+use planwatch::engine::draft::{self, Aim, Before, DraftReport, DraftRequest, Event, Preview, Source, State};
 use planwatch::plan::time::read_seconds;
 use planwatch::plan::words::nearest;
 
@@ -129,7 +129,15 @@ fn request(session: &Session, args: &Draft, who: &Who) -> Result<DraftRequest, F
         }
     };
     let (name, by) = (args.name.clone(), args.by.by.clone());
-    Ok(DraftRequest { name, source, aim, passes: args.passes, limit: who.limit, by })
+    Ok(DraftRequest {
+        name,
+        source,
+        aim,
+        passes: args.passes,
+        limit: who.limit,
+        by,
+        before: Before::default(),
+    })
 }
 
 /// A conversation, and the name that it is found by again from the repository's root.

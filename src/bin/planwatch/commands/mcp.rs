@@ -1,0 +1,24 @@
+//! `mcp`: tools for one agent over standard input and output.
+
+use planwatch::engine::error::Error;
+use planwatch::serve::mcp::{self, Options, Planwatch, Toolset};
+
+use crate::args::setup::{Mcp, Tools};
+use crate::context::Session;
+use crate::failure::Failure;
+
+pub(crate) fn run(session: &Session, args: &Mcp) -> Result<u8, Failure> {
+    // A directory that was named and is not there is told now; that there is none yet is not wrong.
+    match session.context() {
+        Err(failure) if failure.code != Error::NoPlansDir.code() => return Err(failure),
+        _ => {}
+    }
+    let tools = match args.tools {
+        Tools::All => Toolset::All,
+        Tools::Executor => Toolset::Executor,
+    };
+    let options = Options { tools, is_read_only: args.read_only };
+    let server = Planwatch::new(session.contexts_found(), options).with_maker(session.contexts_to_make());
+    mcp::stdio(server)?;
+    Ok(0)
+}

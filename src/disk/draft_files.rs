@@ -1,0 +1,88 @@
+//! What is remembered of drafts whose answers come one call at a time, in `.planwatch/drafts`.
+//!
+//! Nothing is synced: who loses a file here begins the draft's next pass anew, from the plan's own text.
+
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+
+use super::calls::{FileKind, Rename};
+use super::error::DiskError;
+use super::moves::{Safe, is, read_own, write_new};
+use super::names::RUNTIME;
+use super::plans_dir::PlansDir;
+
+/// So many are kept; the oldest go first.
+const KEPT: usize = 100;
+
+/// The largest file.
+const LIMIT: u64 = 4 << 20;
+
+impl PlansDir {
+    /// Remembers something under a name of letters and digits, in the place of what was remembered under it.
+    pub fn put_draft(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
+        let path = self.draft_file(name)?;
+        let dir = path.parent().map(PathBuf::from).unwrap_or_default();
+        if self.made_runtime_dir().is_none() {
+            return Err(DiskError::BadPath { path });
+        }
+        match self.disk.make_dir(&dir, 0o700) {
+            Ok(()) => {}
+            Err(error) if is(&error, Errno::EXIST) => self.sweep_drafts(&dir),
+            Err(error) => return Err(DiskError::writing(&dir, error)),
+        }
+        let new = path.with_extension("new");
+        self.disk.remove(&new).ok();
+        let put = write_new(&*self.disk, &new, 0o600, bytes, Safe::No);
+        put.and_then(|()| self.disk.rename(&new, &path, Rename::Replace))
+            .map_err(|it| DiskError::writing(&path, it))
+    }
+
+    /// What is remembered under a name, if anything is.
+    pub fn draft(&self, name: &str) -> Result<Option<Vec<u8>>, DiskError> {
+        let path = self.draft_file(name)?;
+        read_own(&*self.disk, &path, LIMIT).map_err(|error| DiskError::reading(&path, error))
+    }
+
+    pub fn remove_draft(&self, name: &str) {
+        if let Ok(path) = self.draft_file(name) {
+            self.disk.remove(&path).ok();
+        }
+    }
+
+    fn draft_file(&self, name: &str) -> Result<PathBuf, DiskError> {
+        let path = self.root.join(RUNTIME).join("drafts").join(format!("{name}.json"));
+        let is_name =
+            !name.is_empty() && name.len() <= 32 && name.bytes().all(|it| it.is_ascii_alphanumeric());
+        if is_name { Ok(path) } else { Err(DiskError::BadPath { path }) }
+    }
+
+    fn sweep_drafts(&self, dir: &std::path::Path) {
+        let Ok(files) = self.disk.list(dir) else { return };
+        let files = files.into_iter().filter_map(|(name, stat)| Some((stat.ok()?, name)));
+        let files = files.filter(|(it, _)| it.kind == FileKind::File);
+        let mut files: Vec<_> = files.map(|(stat, name)| (stat.mtime_ns, name)).collect();
+        files.sort();
+        let surplus = files.len().saturating_sub(KEPT);
+        files.into_iter().take(surplus).for_each(|(_, name)| drop(self.disk.remove(&dir.join(name))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::disk::model::Machine;
+
+    #[test]
+    fn what_is_put_is_there_until_it_is_removed() {
+        let plans = Machine::with(&[("/plans/a/plan.md", "# A\n")]).plans();
+        assert_eq!(plans.draft("k1").unwrap(), None);
+        plans.put_draft("k1", b"one").unwrap();
+        plans.put_draft("k1", b"two").unwrap();
+        assert_eq!(plans.draft("k1").unwrap().as_deref(), Some(&b"two"[..]));
+        plans.remove_draft("k1");
+        assert_eq!(plans.draft("k1").unwrap(), None);
+        for name in ["", "../k1", "a/b", "a.b"] {
+            assert!(plans.put_draft(name, b"x").is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The tool that hands out a step.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::engine::claim::{self, ClaimRequest};
+use crate::engine::show::{self, ShowRequest};
+use crate::plan::time::Time;
+use crate::serve::mcp::named;
+use crate::serve::mcp::result::{self, Refusal};
+use crate::serve::mcp::tool::{Call, Effect, Tool};
+
+pub(super) fn tools() -> Vec<Tool> {
+    vec![Tool::new(
+        ("claim_next_step", "Claim the next step"),
+        Effect::Adds,
+        "Hands out the next ready step, with its text, to you alone. Give claim.id to update_step.",
+        "state why step:task? claim:obj?",
+        claim_next_step,
+    )]
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ClaimNext {
+    /// A plan, or one step as auth:2; none: of all plans
+    plan: Option<String>,
+    /// Your name, if not the client's
+    worker: Option<String>,
+    lease_seconds: Option<u32>,
+}
+
+fn claim_next_step(call: &Call, asked: ClaimNext) -> Result<Value, Refusal> {
+    let ClaimNext { plan, worker, lease_seconds } = asked;
+    if lease_seconds == Some(0) {
+        return Err(Refusal::usage("a lease of 0 seconds is over at once", "leave lease_seconds out"));
+    }
+    let request = |target: Option<String>| ClaimRequest {
+        target,
+        by: worker.clone(),
+        lease: lease_seconds.map(i64::from),
+        ..ClaimRequest::default()
+    };
+    let context = &call.context;
+    let report = match &plan {
+        Some(plan) => named::plan(call, plan, |id| claim::claim(context, &request(Some(id.to_owned()))))?,
+        None => claim::claim(context, &request(None))?,
+    };
+    let mut object = json!({"state": report.state, "why": report.why});
+    let (Some(mut step), Some(claim)) = (report.step, report.claim) else {
+        if report.state == "next" {
+            // One was ready, and others or somebody's saves were quicker each time.
+            object["state"] = "waiting".into();
+            object["why"] = "what is ready is being changed at this moment; call again".into();
+        }
+        return Ok(object);
+    };
+    let id = step["id"].as_str().unwrap_or_default().to_owned();
+    // The claim holds, whatever becomes of the look at the text.
+    if let Ok(shown) = show::show(context, &ShowRequest { id, ..ShowRequest::default() }) {
+        step["body"] = shown.to_json()["body"].clone();
+    }
+    object["step"] = result::step(&step);
+    object["claim"] = json!({"id": claim.id});
+    if let Some(until) = claim.until {
+        object["claim"]["until"] = json!(Time::whole_seconds(until));
+    }
+    Ok(object)
+}

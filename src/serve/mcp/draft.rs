@@ -1,0 +1,52 @@
+//! The tool that makes a draft of a conversation, pass by pass, with answers of the calling agent.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::engine::draft::turns::{self, BeginRequest};
+use crate::serve::mcp::result::{self, Refusal};
+use crate::serve::mcp::tool::{Call, Effect, Tool};
+
+pub(super) fn tools() -> Vec<Tool> {
+    vec![Tool::new(
+        ("refine_draft", "Refine a draft"),
+        Effect::Adds,
+        "Makes a draft plan of a conversation in several passes. Start with `plan` and `conversation`; then answer each `prompt` as \
+         `output` with the `draft` of the answer before, until there is no prompt.",
+        "state pass:int passes:int draft? focus? prompt? plan? path? change? why?",
+        refine_draft,
+    )]
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Refine {
+    /// Title of a new draft, or id of one
+    plan: Option<String>,
+    conversation: Option<String>,
+    /// At most
+    passes: Option<u32>,
+    /// Of the answer before
+    draft: Option<String>,
+    /// The whole text, or CONVERGED
+    output: Option<String>,
+}
+
+/// The longest conversation that prompts hold whole, in bytes.
+const CONVERSATION: usize = 100_000;
+
+fn refine_draft(call: &Call, asked: Refine) -> Result<Value, Refusal> {
+    let context = &call.context;
+    let turn = match asked {
+        Refine { draft: Some(draft), output: Some(output), .. } => turns::answer(context, &draft, &output)?,
+        Refine { plan: Some(name), conversation: Some(conversation), passes, draft: None, .. } => {
+            turns::begin(context, &BeginRequest { name, conversation, passes, limit: CONVERSATION })?
+        }
+        _ => {
+            let hint = "start with `plan` and `conversation`, go on with `draft` and `output`";
+            return Err(Refusal::usage("it is neither a start nor an answer", hint));
+        }
+    };
+    Ok(result::pick(&turn.to_json(), "state pass passes draft? focus? prompt? plan? path? change? why?"))
+}

@@ -1,0 +1,328 @@
+//! Tools for what is no plan: search, decisions, insights, templates, prompts and scripts.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::engine::decide::{self, DecideRequest, DecisionsRequest, Topic};
+use crate::engine::error::Error;
+use crate::engine::insight::{self, InsightRequest};
+use crate::engine::search::{self, SearchRequest};
+use crate::engine::shape::value;
+use crate::engine::write::Mode;
+use crate::engine::{prompt, script, template};
+use crate::serve::mcp::result::{self, CHANGED, PAGE, Refusal, page, pick, put};
+use crate::serve::mcp::tool::{Call, Effect, Tool};
+
+pub(super) fn reading() -> Vec<Tool> {
+    vec![
+        Tool::new(
+            ("recall", "Search everything"),
+            Effect::Reads,
+            "Searches the full text of plans, steps, decisions and insights, best first. \"phrase\" and -word work.",
+            "hits:hit[] next_cursor?",
+            recall,
+        ),
+        Tool::new(
+            ("get_decisions", "Read decisions"),
+            Effect::Reads,
+            "Reads what was decided, newest first. A decision holds until another supersedes it.",
+            "decisions:decision[] topics:list? nearest? next_cursor?",
+            get_decisions,
+        ),
+        Tool::new(
+            ("list_assets", "List templates, scripts, prompts"),
+            Effect::Reads,
+            "Lists templates, scripts or prompts; with a name, tells one whole. Scripts are never run here.",
+            "kind items:list next_cursor?",
+            list_assets,
+        ),
+    ]
+}
+
+pub(super) fn writing() -> Vec<Tool> {
+    vec![
+        Tool::new(
+            ("decide", "Record a decision"),
+            Effect::Adds,
+            "Records what was decided and why, for good. Read get_decisions of the topic first.",
+            CHANGED,
+            record_decision,
+        ),
+        Tool::new(
+            ("insight", "Record an insight"),
+            Effect::Adds,
+            "Records something learned that others will want to find with recall.",
+            CHANGED,
+            record_insight,
+        ),
+        Tool::new(
+            ("manage_script", "Add or delete a script"),
+            Effect::TakesAway,
+            "Keeps a command under a name, or takes one away. It is never run here; a person trusts it first.",
+            CHANGED,
+            manage_script,
+        ),
+    ]
+}
+
+/// The limit of lists that can be asked for anew further on.
+const USUAL: usize = 10;
+
+/// Where a list that is asked for anew goes on.
+fn offset(cursor: Option<&str>) -> Result<usize, Refusal> {
+    let wrong = |it| {
+        Refusal::usage(format!("`{it}` is no cursor"), "give the next_cursor of the page before, or none")
+    };
+    cursor.map_or(Ok(0), |it| it.parse().map_err(|_| wrong(it)))
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Recall {
+    query: String,
+    /// plan, step, decision or insight
+    kind: Option<String>,
+    /// A date, or as 7d
+    since: Option<String>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+fn recall(call: &Call, asked: Recall) -> Result<Value, Refusal> {
+    let start = offset(asked.cursor.as_deref())?;
+    let limit = asked.limit.unwrap_or(USUAL).clamp(1, 200);
+    let Recall { query, kind, since, .. } = asked;
+    let report =
+        search::search(&call.context, &SearchRequest { query, kind, since, limit: start + limit + 1 })?;
+    let hits = report.to_json()["hits"].as_array().cloned().unwrap_or_default();
+    let from = start.checked_sub(1).map(|it| it.to_string()).filter(|_| start <= hits.len());
+    if start > hits.len() {
+        return Ok(json!({"hits": []}));
+    }
+    let page = page(
+        &hits,
+        (Some(limit), from.as_deref()),
+        PAGE,
+        |nth, _| nth.to_string(),
+        |it| pick(it, "kind id plan? title path snippet"),
+    )?;
+    Ok(counted("hits", page))
+}
+
+/// A cursor that says how many were told; `page` names the last one.
+fn counted(name: &str, mut page: result::Page) -> Value {
+    page.next = page.next.and_then(|it| Some((it.parse::<usize>().ok()? + 1).to_string()));
+    let mut object = json!({});
+    put(&mut object, name, page);
+    object
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GetDecisions {
+    topic: Option<String>,
+    plan: Option<String>,
+    step: Option<String>,
+    /// A date, or as 7d
+    since: Option<String>,
+    /// Only the topics
+    list_topics: Option<bool>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+fn get_decisions(call: &Call, asked: GetDecisions) -> Result<Value, Refusal> {
+    let start = offset(asked.cursor.as_deref())?;
+    let from = start.checked_sub(1).map(|it| it.to_string());
+    let limit = Some(asked.limit.unwrap_or(USUAL).clamp(1, 200));
+    if asked.list_topics == Some(true) {
+        let topics: Vec<_> = decide::topics(&call.context).iter().map(Topic::to_json).collect();
+        let page =
+            page(&topics, (asked.limit, from.as_deref()), PAGE, |nth, _| nth.to_string(), Value::clone)?;
+        let mut object = counted("topics", page);
+        object["decisions"] = json!([]);
+        return Ok(object);
+    }
+    let GetDecisions { topic, plan, step, since, .. } = asked;
+    let request = DecisionsRequest { topic, plan, step, since, tags: Vec::new(), limit: usize::MAX };
+    let report = decide::decisions(&call.context, &request)?;
+    let all = report.to_json()["decisions"].as_array().cloned().unwrap_or_default();
+    let page = page(
+        &all,
+        (limit, from.as_deref()),
+        PAGE,
+        |nth, _| nth.to_string(),
+        |it| {
+            pick(
+                it,
+                "id topic decision reasoning? by? decided_at? plan? step? supersedes? superseded_by? path",
+            )
+        },
+    )?;
+    let mut object = counted("decisions", page);
+    if let Some(nearest) = report.nearest {
+        object["nearest"] = nearest.into();
+    }
+    Ok(object)
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListAssets {
+    kind: AssetKind,
+    /// Of scripts
+    plan: Option<String>,
+    name: Option<String>,
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum AssetKind {
+    Templates,
+    Scripts,
+    Prompts,
+}
+
+fn list_assets(call: &Call, asked: ListAssets) -> Result<Value, Refusal> {
+    let ListAssets { kind, plan, name, cursor } = asked;
+    let context = &call.context;
+    let word = match kind {
+        AssetKind::Templates => "templates",
+        AssetKind::Scripts => "scripts",
+        AssetKind::Prompts => "prompts",
+    };
+    let items: Vec<Value> = match (kind, &name) {
+        (AssetKind::Templates, Some(name)) => vec![template::show(context, name)?.to_json()],
+        (AssetKind::Templates, None) => {
+            list_of(&template::list_to_json(&template::list(context)?), "templates")
+        }
+        (AssetKind::Prompts, Some(name)) => {
+            let missing = || Error::NotFound {
+                what: "prompt",
+                name: name.clone(),
+                nearest: crate::plan::words::nearest(name, prompt::names()),
+            };
+            vec![prompt::show(context, name).ok_or_else(missing)?.to_json()]
+        }
+        (AssetKind::Prompts, None) => {
+            let shown =
+                |it: &prompt::Prompt| pick(&it.to_json(), "name description source variables problem");
+            prompt::list(context).iter().map(shown).collect()
+        }
+        (_, Some(name)) => vec![script::show(context, name)?.to_json()],
+        (_, None) => {
+            let shown = |it: &script::Resolved| {
+                pick(&it.to_json(), "id name description? command directory_path? plan? trusted path")
+            };
+            script::list(context, plan.as_deref())?.iter().map(shown).collect()
+        }
+    };
+    let start = offset(cursor.as_deref())?;
+    let from = start.checked_sub(1).map(|it| it.to_string());
+    let room = if name.is_some() { result::LONG_PAGE } else { PAGE };
+    let page = page(&items, (None, from.as_deref()), room, |nth, _| nth.to_string(), without_nulls)?;
+    let mut object = counted("items", page);
+    object["kind"] = word.into();
+    Ok(object)
+}
+
+fn without_nulls(of: &Value) -> Value {
+    let Some(map) = of.as_object() else { return of.clone() };
+    map.iter()
+        .filter(|(_, it)| !it.is_null())
+        .map(|(key, it)| (key.clone(), it.clone()))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+fn list_of(object: &Value, key: &str) -> Vec<Value> {
+    object[key].as_array().cloned().unwrap_or_default()
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Decide {
+    topic: String,
+    decision: String,
+    reasoning: Option<String>,
+    /// Id of the decision that this one replaces
+    supersedes: Option<String>,
+    plan: Option<String>,
+    step: Option<String>,
+    metadata: Option<Map<String, Value>>,
+}
+
+fn record_decision(call: &Call, asked: Decide) -> Result<Value, Refusal> {
+    let Decide { topic, decision, reasoning, supersedes, plan, step, metadata } = asked;
+    let request = DecideRequest {
+        topic,
+        text: decision,
+        because: reasoning,
+        supersedes,
+        tags: Vec::new(),
+        plan,
+        step,
+        by: None,
+        metadata: metadata.map(|it| value(&it).to_string()),
+        mode: Mode::Write,
+    };
+    result::changed(decide::decide(&call.context, &request)?)
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Insight {
+    title: String,
+    text: String,
+    plan: Option<String>,
+    tags: Option<Vec<String>>,
+}
+
+fn record_insight(call: &Call, asked: Insight) -> Result<Value, Refusal> {
+    let Insight { title, text, plan, tags } = asked;
+    let tags = tags.unwrap_or_default();
+    let request = InsightRequest { title, text, plan, tags, by: None, mode: Mode::Write };
+    result::changed(insight::insight(&call.context, &request)?)
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ManageScript {
+    action: ScriptAction,
+    name: String,
+    /// One line for a shell
+    command: Option<String>,
+    /// From the repository's root
+    directory: Option<String>,
+    description: Option<String>,
+    plan: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ScriptAction {
+    Add,
+    Delete,
+}
+
+fn manage_script(call: &Call, asked: ManageScript) -> Result<Value, Refusal> {
+    let ManageScript { action, name, command, directory, description, plan } = asked;
+    if action == ScriptAction::Delete {
+        return result::changed(script::remove(&call.context, &name, Mode::Write)?);
+    }
+    let Some(command) = command else {
+        return Err(Refusal::usage("the argument `command` is missing", "add takes `name` and `command`"));
+    };
+    let request = script::AddRequest {
+        name,
+        command,
+        directory,
+        plan,
+        description,
+        mcp_handle: None,
+        mode: Mode::Write,
+    };
+    result::changed(script::add(&call.context, &request)?)
+}

@@ -1,0 +1,310 @@
+//! The Model Context Protocol: planwatch's verbs as tools for agents, over stdio and HTTP, in both eras of the protocol.
+//!
+//! A call is a request to the engine, made in a thread of its own; nothing is kept between two calls but the key that
+//! seals questions. `tool` has what a tool is, the other modules have the tools. Clients are told what a tool did; what
+//! it refused is told as its result, so that the agent can act on it. Only a call of no tool is an error of the protocol.
+
+mod claim;
+mod draft;
+mod http;
+mod know;
+mod named;
+mod person;
+mod prompts;
+mod read;
+mod result;
+mod schema;
+mod stdio;
+mod tool;
+mod write;
+
+use std::sync::{Arc, OnceLock};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
+    GetPromptResponse, Implementation, ListPromptsResult, ListToolsResult, PaginatedRequestParams,
+    RequestStateCodec, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use rmcp::{ErrorData, ServerHandler};
+use serde_json::Value;
+
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::plan::words::nearest;
+use crate::serve::contexts::Contexts;
+use crate::serve::mcp::person::{Asked, Said};
+use crate::serve::mcp::result::Refusal;
+use crate::serve::mcp::schema::Object;
+use crate::serve::mcp::stdio::Line;
+use crate::serve::mcp::tool::{Call, Run, Tool, Turn};
+
+pub use http::service;
+pub use stdio::stdio;
+pub use tool::Toolset;
+
+/// The name that clients know the server by.
+const NAME: &str = "planwatch";
+
+/// What clients tell their model of the server; some cut it after 2 kB.
+const INSTRUCTIONS: &str = include_str!("instructions.md");
+
+/// The longest name of a client that becomes a `by`.
+const LONGEST_NAME: usize = 64;
+
+/// What a server offers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options {
+    pub tools: Toolset,
+    /// Nothing is written.
+    pub is_read_only: bool,
+}
+
+/// The server; cheap to clone, as each connection over HTTP has one of its own.
+#[derive(Clone)]
+pub struct Planwatch {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    contexts: Contexts,
+    /// As `contexts`, but makes the plans directory if there is none.
+    to_make: Option<Contexts>,
+    tools: Vec<Tool>,
+    seal: OnceLock<RequestStateCodec>,
+    /// Of the one client over standard input and output; none: calls are made in any order.
+    lane: Option<Lane>,
+}
+
+/// Calls are made in the order in which they came, as long as somebody takes the answers.
+struct Lane {
+    turn: tokio::sync::Mutex<()>,
+    line: Arc<Line>,
+}
+
+impl Planwatch {
+    pub fn new(contexts: Contexts, options: Options) -> Self {
+        let tools = tool::tools(options.tools, options.is_read_only);
+        let inner = Inner { contexts, to_make: None, tools, seal: OnceLock::new(), lane: None };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// With surroundings for whoever makes the first plan of a directory.
+    #[must_use]
+    pub fn with_maker(self, to_make: Contexts) -> Self {
+        self.changed(|it| it.to_make = Some(to_make))
+    }
+
+    /// With answers in the order of the calls, until the line is broken.
+    #[must_use]
+    fn in_order(self, line: Arc<Line>) -> Self {
+        self.changed(|it| it.lane = Some(Lane { turn: tokio::sync::Mutex::new(()), line }))
+    }
+
+    /// Waits until nothing is being done; nothing more is begun if the line is broken.
+    async fn finish(&self) {
+        if let Some(lane) = &self.inner.lane {
+            drop(lane.turn.lock().await);
+        }
+    }
+
+    fn changed(mut self, change: impl FnOnce(&mut Inner)) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            change(inner);
+        }
+        self
+    }
+
+    fn find(&self, name: &str) -> Result<usize, ErrorData> {
+        let tools = &self.inner.tools;
+        tools.iter().position(|it| it.name == name).ok_or_else(|| {
+            let near =
+                nearest(name, tools.iter().map(|it| it.name)).map(|it| format!("; did you mean `{it}`?"));
+            ErrorData::invalid_params(
+                format!("there is no tool `{}`{}", short(name), near.unwrap_or_default()),
+                None,
+            )
+        })
+    }
+
+    /// Does something with the engine, in a thread that may wait.
+    async fn work<T: Send + 'static>(
+        &self,
+        nth: usize,
+        by: Option<String>,
+        work: impl FnOnce(&Inner, &Call) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<Result<T, Refusal>, ErrorData> {
+        let _turn = match &self.inner.lane {
+            Some(lane) => Some(lane.turn.lock().await),
+            None => None,
+        };
+        if self.inner.lane.as_ref().is_some_and(|it| it.line.is_broken()) {
+            return Err(ErrorData::internal_error("nobody takes the answer", None));
+        }
+        let inner = Arc::clone(&self.inner);
+        let done = tokio::task::spawn_blocking(move || {
+            let call = inner.call(nth, by)?;
+            work(&inner, &call)
+        });
+        done.await.map_err(|_| ErrorData::internal_error("planwatch failed; nothing more is known", None))
+    }
+
+    /// Asks the person, and does what was asked for if they say yes.
+    async fn ask(
+        &self,
+        nth: usize,
+        request: &CallToolRequestParams,
+        rc: &RequestContext<RoleServer>,
+        by: Option<String>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let given = request.arguments.clone().unwrap_or_default();
+        let questioned =
+            self.work(nth, by.clone(), move |inner, call| inner.question(nth, call, given)).await?;
+        let (question, seal) = match questioned {
+            Ok((Turn::Asks(question), seal)) => (question, seal),
+            Ok((Turn::Done(done), _)) => return Ok(answered(Ok(done))),
+            Err(refusal) => return Ok(refusal.into_result().into()),
+        };
+        match person::ask(&question, &seal, request, rc).await? {
+            Asked::Answer(answer) => Ok(*answer),
+            Asked::Said(Said::No) => Ok(result::answer(person::declined()).into()),
+            Asked::Said(Said::Yes { note }) => {
+                let done = self.work(nth, by, move |_, call| (question.act)(call, note)).await?;
+                Ok(answered(done))
+            }
+        }
+    }
+}
+
+fn answered(done: Result<Value, Refusal>) -> CallToolResponse {
+    match done {
+        Ok(object) => result::answer(object).into(),
+        Err(refusal) => refusal.into_result().into(),
+    }
+}
+
+impl Inner {
+    /// The surroundings of a call by a client of this name.
+    fn call(&self, nth: usize, by: Option<String>) -> Result<Call, Refusal> {
+        let context = match ((self.contexts)(), &self.to_make) {
+            (Err(Error::NoPlansDir), Some(to_make)) if self.tools.get(nth).is_some_and(Tool::makes_plans) => {
+                to_make()?
+            }
+            (context, _) => context?,
+        };
+        let person = context.by.clone();
+        let by = by.unwrap_or_else(|| person.clone());
+        Ok(Call { context: Context { by, ..context }, contexts: Arc::clone(&self.contexts), person })
+    }
+
+    /// What a tool that asks wants to know.
+    fn question(&self, nth: usize, call: &Call, given: Object) -> Result<(Turn, RequestStateCodec), Refusal> {
+        let Some(Tool { run: Run::Asks(ask), .. }) = self.tools.get(nth) else { return Err(no_tool()) };
+        Ok((ask(call, given)?, self.seal(call)?))
+    }
+
+    /// The key lives as long as the process: what was asked before is asked again.
+    fn seal(&self, call: &Call) -> Result<RequestStateCodec, Refusal> {
+        if let Some(seal) = self.seal.get() {
+            return Ok(seal.clone());
+        }
+        let mut key = [0; 32];
+        call.context.plans.random(&mut key).map_err(Error::Disk)?;
+        let seal = RequestStateCodec::try_new(key).map_err(|error| {
+            Refusal::new("bug", format!("no question can be sealed: {error}"), "tell the person")
+        })?;
+        Ok(self.seal.get_or_init(|| seal).clone())
+    }
+}
+
+/// A name that somebody made up, as it is said again.
+fn short(name: &str) -> String {
+    const LONG: usize = 60;
+    result::cut(name, LONG).map_or_else(|| name.to_owned(), |it| format!("{it}…"))
+}
+
+fn no_tool() -> Refusal {
+    Refusal::new("bug", "the tool cannot be called so", "use another one")
+}
+
+/// The client's name as it is recorded: one short line, or none.
+fn name_of(rc: &RequestContext<RoleServer>) -> Option<String> {
+    let info = rc.client_info()?;
+    // Over HTTP a client of the older protocol names itself in another request; here stands what the library calls itself.
+    if info == Implementation::from_build_env() {
+        return None;
+    }
+    let name = info.name;
+    let line: String =
+        name.chars().map(|it| if it.is_control() { ' ' } else { it }).take(LONGEST_NAME).collect();
+    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    (!line.is_empty()).then_some(line)
+}
+
+impl ServerHandler for Planwatch {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities =
+            ServerCapabilities::builder().enable_tools().enable_prompts().enable_completions().build();
+        let info = Implementation::new(NAME, env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(capabilities).with_server_info(info).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.inner.tools.iter().map(Tool::told).collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        rc: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let nth = self.find(&request.name)?;
+        let by = name_of(&rc);
+        if matches!(self.inner.tools.get(nth), Some(Tool { run: Run::Asks(_), .. })) {
+            return self.ask(nth, &request, &rc, by).await;
+        }
+        let given = request.arguments.unwrap_or_default();
+        let done = self.work(nth, by, move |inner, call| match inner.tools.get(nth) {
+            Some(Tool { run: Run::Now(run), .. }) => run(call, given),
+            _ => Err(no_tool()),
+        });
+        Ok(answered(done.await?))
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompts::list()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Ok(prompts::get(&request)?.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let known = request.context.and_then(|it| it.arguments).unwrap_or_default();
+        let found = self.work(usize::MAX, None, move |_, call| {
+            let plan = known.get("plan").map(String::as_str);
+            prompts::complete(call, &request.argument.name, &request.argument.value, plan)
+        });
+        // Where there are no plans yet, nothing completes.
+        Ok(found.await?.map(CompleteResult::new).unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,355 @@
+//! Tools that look: plans, steps, what comes next, what needs attention.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::engine::list::{self, ListReport, ListRequest};
+use crate::engine::next::{self, NextRequest};
+use crate::engine::shape::PlanShape;
+use crate::engine::show::{self, ShowReport, ShowRequest};
+use crate::engine::status::{self, StatusRequest};
+use crate::serve::mcp::named;
+use crate::serve::mcp::result::{self, PAGE, Refusal, page, pick, put};
+use crate::serve::mcp::tool::{Call, Effect, Tool};
+
+pub(super) fn tools() -> Vec<Tool> {
+    vec![
+        Tool::new(
+            ("list_plans", "List plans"),
+            Effect::Reads,
+            "Lists plans, active and draft ones unless another status is asked for.",
+            "plans:plan[] next_cursor? hidden:int?",
+            list_plans,
+        ),
+        Tool::new(
+            ("get_plan", "Read a plan"),
+            Effect::Reads,
+            "Reads a plan with its steps in order, one line a step. `full` adds the texts.",
+            GOT_PLAN,
+            get_plan,
+        ),
+        Tool::new(
+            ("get_step", "Read a step"),
+            Effect::Reads,
+            "Reads a step whole: text, attempts, what it waits for, who has it.",
+            GOT_STEP,
+            get_step,
+        ),
+        Tool::new(
+            ("peek_next_step", "Look at the next step"),
+            Effect::Reads,
+            "Names the step to do now, and why, without claiming it. Without a plan: of all active plans.",
+            "state why step:line? path?",
+            peek_next_step,
+        ),
+        Tool::new(
+            ("briefing", "What needs attention"),
+            Effect::Reads,
+            "Tells what failed, is blocked, stale or waits for a person, who works on what, and what is ready.",
+            "attention:list in_progress:list ready:list finished:list errors:int warnings:int plans:int more:obj?",
+            briefing,
+        ),
+    ]
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListPlans {
+    /// active, draft, completed, abandoned, archived or all
+    status: Option<String>,
+    /// Words in id, title or description
+    query: Option<String>,
+    /// Exact title or id
+    title: Option<String>,
+    program: Option<String>,
+    category: Option<String>,
+    limit: Option<usize>,
+    /// next_cursor of the page before
+    cursor: Option<String>,
+}
+
+fn list_plans(call: &Call, asked: ListPlans) -> Result<Value, Refusal> {
+    let (is_archived, is_all) =
+        (asked.status.as_deref() == Some("archived"), asked.status.as_deref() == Some("all"));
+    let request = ListRequest {
+        status: asked.status.clone().filter(|_| !is_archived && !is_all).into_iter().collect(),
+        archived: is_archived,
+        all: is_all || asked.title.is_some() && asked.status.is_none(),
+        program: asked.program,
+        ..ListRequest::default()
+    };
+    let ListReport::Plans { mut plans, hidden } = list::list(&call.context, &request)? else {
+        return Ok(json!({"plans": []}));
+    };
+    let n_all = plans.len();
+    let words: Vec<_> =
+        asked.query.iter().flat_map(|it| it.split_whitespace()).map(str::to_lowercase).collect();
+    let has_words = |it: &PlanShape| {
+        let text = format!("{} {} {}", it.id, it.title, it.description.as_deref().unwrap_or_default())
+            .to_lowercase();
+        words.iter().all(|word| text.contains(word))
+    };
+    plans.retain(|it| {
+        asked.title.as_ref().is_none_or(|title| it.title == *title || it.id == *title)
+            && asked.category.as_ref().is_none_or(|wanted| it.category.as_ref() == Some(wanted))
+            && has_words(it)
+    });
+    let from = (asked.limit, asked.cursor.as_deref());
+    let shape = |it: &PlanShape| result::plan(&crate::engine::shape::value(it));
+    let page = page(&plans, from, PAGE, |_, it| key(it), shape)?;
+    let mut object = json!({});
+    put(&mut object, "plans", page);
+    // Who finds nothing is told that there is more.
+    if hidden > 0 && plans.len() == n_all {
+        object["hidden"] = hidden.into();
+    }
+    Ok(object)
+}
+
+/// A live and an archived plan may have one name.
+fn key(plan: &PlanShape) -> String {
+    if plan.archived { format!("_archive/{}", plan.id) } else { plan.id.clone() }
+}
+
+/// What is told of a plan, in the notation of results.
+const GOT_PLAN: &str = "id title status state kind priority? program? goals:strs? steps_total:int steps_completed:int \
+                        steps_ready:int? path etag? body? steps:line[] children:list? notes:list? decisions:list? \
+                        next_cursor? more? category:any? tags:any? success_criteria:any? description:any? steps_failed:any? \
+                        steps_blocked:any? steps_in_progress:any? confirm_phases:any? problem_list:any? archived:any?";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GetPlan {
+    /// Id or title
+    plan: String,
+    detail: Option<Detail>,
+    /// Only steps of this status, or `ready`
+    status: Option<String>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Detail {
+    #[default]
+    Outline,
+    Full,
+}
+
+/// The most of each list beside the steps.
+const FEW: usize = 10;
+
+/// So much room the head of a plan leaves to its steps at least.
+const FOR_STEPS: usize = 1_500;
+
+fn get_plan(call: &Call, asked: GetPlan) -> Result<Value, Refusal> {
+    let is_full = asked.detail == Some(Detail::Full);
+    let shown = named::plan(call, &asked.plan, |id| {
+        show::show(&call.context, &ShowRequest { id: id.to_owned(), full: is_full, graph: None })
+    })?;
+    let id = match shown {
+        ShowReport::Plan(shown) => return got_plan(call, &asked, &ShowReport::Plan(shown).to_json()),
+        ShowReport::Step(shown) => shown.step.id,
+        _ => asked.plan,
+    };
+    Err(Refusal::usage(format!("`{id}` is no plan"), "get_step reads a step; list_plans names the plans"))
+}
+
+fn got_plan(call: &Call, asked: &GetPlan, whole: &Value) -> Result<Value, Refusal> {
+    let is_full = asked.detail == Some(Detail::Full);
+    let mut object = pick(whole, GOT_PLAN);
+    object["kind"] = whole["plan_kind"].clone();
+    for key in ["goals", "success_criteria", "notes", "decisions", "problem_list", "tags"] {
+        if let Some(list) = object.get_mut(key).and_then(Value::as_array_mut)
+            && !is_full
+        {
+            list.truncate(FEW);
+        }
+    }
+    match whole["body"].as_str().filter(|_| is_full) {
+        Some(body) => {
+            if let Some(cut) = result::cut(body, result::TEXT) {
+                object["more"] =
+                    format!("the rest of the text is in {}", whole["path"].as_str().unwrap_or_default())
+                        .into();
+                object["body"] = cut.into();
+            }
+        }
+        None => {
+            if let Some(map) = object.as_object_mut() {
+                map.remove("body");
+                map.remove("description")
+                    .filter(|it| it.to_string().len() < 600)
+                    .map(|it| map.insert("description".to_owned(), it));
+            }
+        }
+    }
+    if let Some(children) = whole["children"].as_array() {
+        object["children"] =
+            children.iter().take(FEW * 3).map(|it| pick(it, "id title status state")).collect();
+    }
+    let none = Vec::new();
+    let statuses = wanted(call, asked.status.as_deref())?;
+    let is_wanted = |it: &&Value| match statuses {
+        Wanted::All => true,
+        Wanted::Ready => it["ready"] == true,
+        Wanted::Status(ref word) => it["status"] == word.as_str(),
+    };
+    let steps: Vec<_> = whole["steps"].as_array().unwrap_or(&none).iter().filter(is_wanted).collect();
+    object["steps"] = json!([]);
+    let room = if is_full { result::LONG_PAGE / 2 } else { PAGE };
+    let room = room.saturating_sub(object.to_string().len()).max(FOR_STEPS);
+    let from = (asked.limit, asked.cursor.as_deref());
+    let shape = |it: &&Value| if is_full { result::step(it) } else { result::line(it) };
+    // Two files may have one number; their paths tell them apart.
+    let key = |_: usize, it: &&Value| {
+        it["path"].as_str().and_then(|it| it.rsplit('/').next()).unwrap_or_default().to_owned()
+    };
+    let key = |nth: usize, it: &&Value| match key(nth, it) {
+        name if name == "plan.md" => it["id"].as_str().unwrap_or_default().to_owned(),
+        name => name,
+    };
+    let page = page(&steps, from, room, key, shape)?;
+    put(&mut object, "steps", page);
+    Ok(object)
+}
+
+enum Wanted {
+    All,
+    Ready,
+    Status(String),
+}
+
+/// A status as the engine reads it, with the project's own words.
+fn wanted(call: &Call, typed: Option<&str>) -> Result<Wanted, Refusal> {
+    match typed {
+        None | Some("all") => Ok(Wanted::All),
+        Some("ready") => Ok(Wanted::Ready),
+        Some(typed) => {
+            let status =
+                list::read_word::<crate::plan::words::StepStatus>(&call.context.config.words, typed)?;
+            Ok(Wanted::Status(crate::plan::words::Status::word(status).to_owned()))
+        }
+    }
+}
+
+/// A step as `get_step` tells it.
+const GOT_STEP: &str = "id plan title status ready:bool? depends:strs? waits_for:strs? phase? claim:obj? verify:list? \
+                        touches:strs? result? attempts:list? notes:list? metadata:obj? path etag? body more? unverified:any? type:any? assignee:any? created_by:any? confirm:any? \
+                        confirmed:any? tasks_done:any? tasks_total:any? problems:any? why_not_ready:any? dependants:any? lapsed:any? \
+                        confirmation:any? decisions:any? problem_list:any?";
+
+/// What is answered besides, where it says something.
+const MORE_OF_STEP: &str = "why_not_ready? dependants? lapsed? confirmation? decisions? problem_list?";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GetStep {
+    /// Id, as auth:2
+    step: String,
+}
+
+fn get_step(call: &Call, asked: GetStep) -> Result<Value, Refusal> {
+    let GetStep { step } = asked;
+    let shown = named::step(call, &step, |id| {
+        show::show(&call.context, &ShowRequest { id: id.to_owned(), full: false, graph: None })
+    })?;
+    let ShowReport::Step(shown) = shown else {
+        return Err(Refusal::usage(
+            format!("`{step}` is no step"),
+            "get_plan reads a plan and names its steps",
+        ));
+    };
+    let whole = ShowReport::Step(shown).to_json();
+    let mut object = result::step(&whole);
+    let mut more = pick(&whole, MORE_OF_STEP);
+    for (key, value) in more.as_object_mut().into_iter().flatten() {
+        if let Some(list) = value.as_array_mut() {
+            list.truncate(FEW * 2);
+        }
+        object[key.as_str()] = value.take();
+    }
+    if object.get("body").is_none() {
+        object["body"] = "".into();
+    }
+    Ok(object)
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Peek {
+    plan: Option<String>,
+}
+
+fn peek_next_step(call: &Call, asked: Peek) -> Result<Value, Refusal> {
+    let Peek { plan } = asked;
+    let next = |plan: Option<String>| next::next(&call.context, &NextRequest { plan });
+    let report = match &plan {
+        Some(plan) => named::plan(call, plan, |id| next(Some(id.to_owned())))?,
+        None => next(None)?,
+    };
+    let mut object = json!({"state": report.state.word(), "why": report.why});
+    if let Some(step) = &report.step {
+        let whole = crate::engine::shape::value(step);
+        object["step"] = result::line(&whole);
+        object["path"] = whole["path"].clone();
+    }
+    Ok(object)
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Briefing {
+    /// Until a step counts as stale
+    days: Option<u32>,
+    /// Of each list
+    limit: Option<usize>,
+}
+
+type Shape<'a> = &'a dyn Fn(&Value) -> Value;
+
+fn briefing(call: &Call, asked: Briefing) -> Result<Value, Refusal> {
+    let Briefing { days, limit } = asked;
+    let report = status::status(&call.context, &StatusRequest { days })?;
+    let n_plans = report.plans.len();
+    let whole = report.to_json();
+    let attention = |it: &Value| {
+        let mut one = pick(it, "reason since? last?");
+        one["id"] = it["step"]["id"].clone();
+        one["title"] = it["step"]["title"].clone();
+        one
+    };
+    let standing = |it: &Value| {
+        let mut one = pick(it, "id title since? finished_at? finished_by?");
+        if let Some(by) = it["claim"]["by"].as_str() {
+            one["claimed_by"] = by.into();
+        }
+        one
+    };
+    let mut object = json!({
+        "attention": [], "in_progress": [], "ready": [], "finished": [],
+        "errors": whole["problems"]["errors"], "warnings": whole["problems"]["warnings"], "plans": n_plans,
+    });
+    let mut more = json!({});
+    let lists: [(&str, usize, Shape<'_>); 4] = [
+        ("attention", PAGE * 4 / 10, &attention),
+        ("in_progress", PAGE * 2 / 10, &standing),
+        ("ready", PAGE * 2 / 10, &standing),
+        ("finished", PAGE * 2 / 10, &standing),
+    ];
+    for (name, room, shape) in lists {
+        let none = Vec::new();
+        let all = whole[name].as_array().unwrap_or(&none);
+        let page = page(all, (limit, None), room, |nth, _| nth.to_string(), |it| shape(it))?;
+        if page.items.len() < all.len() {
+            more[name] = (all.len() - page.items.len()).into();
+        }
+        object[name] = page.items.into();
+    }
+    if more.as_object().is_some_and(|it| !it.is_empty()) {
+        object["more"] = more;
+    }
+    Ok(object)
+}

@@ -1,0 +1,285 @@
+//! What tools answer: parts of the engine's shapes, in pages that an agent can hold, and refusals that it can act on.
+
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde_json::{Map, Value, json};
+
+use crate::engine::error::Error;
+use crate::engine::write::ChangeReport;
+use crate::serve::mcp::schema;
+
+/// So many bytes of JSON are less than 2,000 tokens.
+pub(super) const PAGE: usize = 5_500;
+
+/// A page that somebody asked to be long.
+pub(super) const LONG_PAGE: usize = 40_000;
+
+/// The longest text of a step or plan that is answered whole.
+pub(super) const TEXT: usize = 20_000;
+
+/// The longest message or hint of a refusal.
+const MOST_SAID: usize = 1_000;
+
+/// Why a tool did not do what it was asked.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    code: String,
+    message: String,
+    hint: Option<String>,
+    /// Boxed, so that a result that holds no refusal stays small.
+    details: Box<Value>,
+}
+
+impl Refusal {
+    pub(super) fn new(code: &str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+            hint: Some(hint.into()),
+            details: Box::new(json!({})),
+        }
+    }
+
+    pub(super) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new("usage", message, hint)
+    }
+
+    /// One text for the agent: what was refused, and the next call to make. There is no structured content, because
+    /// the tool's schema describes what it does when it does it.
+    pub(super) fn into_result(self) -> CallToolResult {
+        // What is refused for its length must not come back whole.
+        let short = |it: String| cut(&it, MOST_SAID).map_or(it, |cut| format!("{cut}…"));
+        let mut error = json!({"code": self.code, "message": short(self.message)});
+        if let Some(hint) = self.hint {
+            error["hint"] = short(hint).into();
+        }
+        let is_told = self.details.as_object().is_some_and(|it| !it.is_empty());
+        if is_told && self.details.to_string().len() <= 2 * MOST_SAID {
+            error["details"] = *self.details;
+        }
+        CallToolResult::error(vec![ContentBlock::text(json!({"error": error}).to_string())])
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self {
+            code: error.code().to_owned(),
+            message: error.to_string(),
+            hint: hint(&error),
+            details: Box::new(error.details()),
+        }
+    }
+}
+
+/// The engine's hints name commands; where a tool does it better, the tool is named.
+fn hint(error: &Error) -> Option<String> {
+    let hint = match error {
+        Error::NotFound { nearest: Some(it), .. } => format!("did you mean `{it}`?"),
+        Error::NotFound { what: "plan", .. } => "list_plans with status `all` names the plans".to_owned(),
+        Error::NotFound { what: "template", .. } => "list_assets with kind `templates` names them".to_owned(),
+        Error::NotFound { what: "prompt", .. } => "list_assets with kind `prompts` names them".to_owned(),
+        Error::NotFound { what: "script", .. } => "list_assets with kind `scripts` names them".to_owned(),
+        Error::NotFound { what: "decision", .. } => "get_decisions lists them".to_owned(),
+        Error::NoPlansDir => "create_plan makes the plans directory with its first plan".to_owned(),
+        Error::WhichPlan { .. } => "name the step with its plan, as in `auth:2`".to_owned(),
+        Error::DependenciesOpen { open, .. } if !open.iter().any(|it| it.contains("does not exist")) => {
+            "finish these steps first; claim_next_step hands out what is ready".to_owned()
+        }
+        Error::ConfirmationNeeded { .. } => "confirm_gate asks the person".to_owned(),
+        Error::Claimed { id, .. } => {
+            format!(
+                "give the id of your claim as `claim`; claim_next_step hands out another step than `{id}`"
+            )
+        }
+        Error::Held { .. } => "claim_next_step with the plan alone hands out another step".to_owned(),
+        Error::NotExpected { .. } => "read it again, and decide anew: details.now is what it is".to_owned(),
+        Error::NotFound { what: "draft", .. } => {
+            "start anew: refine_draft with `plan` and `conversation`".to_owned()
+        }
+        Error::ClaimedWithin { .. } => "wait until the work is done".to_owned(),
+        Error::ClaimGone { .. } => "claim_next_step hands out a step".to_owned(),
+        Error::ClaimLost { id, .. } => {
+            format!("stop working on it: somebody else has the step; get_step {id} tells who")
+        }
+        other => return other.hint(),
+    };
+    Some(hint)
+}
+
+/// The result of a call: the object, and the same as text for clients that show only texts.
+pub(super) fn answer(object: Value) -> CallToolResult {
+    let text = object.to_string();
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = Some(object);
+    result
+}
+
+/// Keeps the fields of a notation; of those that may be missing only what says something.
+pub(super) fn pick(of: &Value, notation: &str) -> Value {
+    let mut picked = Map::new();
+    for (name, is_required) in schema::fields(notation) {
+        match of.get(name) {
+            Some(value) if is_required || says_something(value) => {
+                picked.insert(name.to_owned(), value.clone());
+            }
+            _ => {}
+        }
+    }
+    Value::Object(picked)
+}
+
+fn says_something(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(it) => *it,
+        Value::Array(it) => !it.is_empty(),
+        Value::Object(it) => !it.is_empty(),
+        Value::String(it) => !it.is_empty(),
+        Value::Number(it) => it.as_u64() != Some(0),
+    }
+}
+
+/// A plan in one line.
+pub(super) fn plan(of: &Value) -> Value {
+    let mut plan = pick(of, schema::PLAN);
+    if let Some(kind) = of.get("plan_kind") {
+        plan["kind"] = kind.clone();
+    }
+    shorten(&mut plan, "title");
+    plan
+}
+
+/// A step in one line.
+pub(super) fn line(of: &Value) -> Value {
+    let mut line = pick(of, schema::LINE);
+    if let Some(by) = of["claim"]["by"].as_str() {
+        line["claimed_by"] = by.into();
+    }
+    shorten(&mut line, "title");
+    line
+}
+
+/// A step with what somebody who works on it has to know; of a long history the end.
+pub(super) fn step(of: &Value) -> Value {
+    const ATTEMPTS: usize = 10;
+    let mut step = pick(of, schema::STEP);
+    let mut more = Vec::new();
+    for key in ["attempts", "notes"] {
+        let Some(list) = step.get_mut(key).and_then(Value::as_array_mut) else { continue };
+        if list.len() > ATTEMPTS {
+            let left_out = list.len() - ATTEMPTS;
+            list.drain(..left_out);
+            more.push(format!("{left_out} earlier {key}"));
+        }
+    }
+    if let Some(body) = step["body"].as_str()
+        && let Some(cut) = cut(body, TEXT)
+    {
+        more.push(format!("{} more bytes of the text", body.len() - cut.len()));
+        step["body"] = cut.into();
+    }
+    if !more.is_empty() {
+        let path = step["path"].as_str().unwrap_or_default();
+        step["more"] = format!("{} are in {path}", more.join(" and ")).into();
+    }
+    step
+}
+
+/// The beginning of a text that is longer than a limit, up to the end of a line if there is one near.
+pub(super) fn cut(text: &str, limit: usize) -> Option<String> {
+    if text.len() <= limit {
+        return None;
+    }
+    let end = (0..=limit).rev().find(|it| text.is_char_boundary(*it)).unwrap_or(0);
+    let line_end = text[..end].rfind('\n').filter(|it| *it > end / 2);
+    Some(text[..line_end.unwrap_or(end)].to_owned())
+}
+
+/// Titles are one line; a very long one is cut in lists.
+fn shorten(object: &mut Value, key: &str) {
+    const LONG: usize = 160;
+    if let Some(cut) = object[key].as_str().and_then(|it| cut(it, LONG)) {
+        object[key] = format!("{cut}…").into();
+    }
+}
+
+/// A list of which a part is answered.
+pub(super) struct Page {
+    pub(super) items: Vec<Value>,
+    /// Where the rest begins; none: that was all.
+    pub(super) next: Option<String>,
+}
+
+/// Takes items until a limit, or until a page is full; at least one.
+///
+/// `from` is the cursor of the page before: the key of its last item, behind which this page begins.
+pub(super) fn page<T>(
+    all: &[T],
+    (limit, from): (Option<usize>, Option<&str>),
+    room: usize,
+    key: impl Fn(usize, &T) -> String,
+    shape: impl Fn(&T) -> Value,
+) -> Result<Page, Refusal> {
+    let start = match from {
+        None => 0,
+        Some(from) => {
+            let last = all.iter().enumerate().position(|(nth, it)| key(nth, it) == from);
+            let gone = || {
+                Refusal::usage(
+                    format!("the cursor `{from}` leads nowhere any more"),
+                    "begin without a cursor",
+                )
+            };
+            last.ok_or_else(gone)? + 1
+        }
+    };
+    let room = if limit.is_some() { LONG_PAGE } else { room };
+    let (mut items, mut size, mut next) = (Vec::new(), 0, None);
+    for (nth, item) in all.iter().enumerate().skip(start) {
+        let shown = shape(item);
+        size += shown.to_string().len() + 1;
+        if !items.is_empty() && (size > room || limit.is_some_and(|it| items.len() >= it)) {
+            next = nth.checked_sub(1).and_then(|it| Some(key(it, all.get(it)?)));
+            break;
+        }
+        items.push(shown);
+    }
+    Ok(Page { items, next })
+}
+
+/// Puts a page into an object.
+pub(super) fn put(object: &mut Value, name: &str, page: Page) {
+    object[name] = page.items.into();
+    if let Some(next) = page.next {
+        object["next_cursor"] = next.into();
+    }
+}
+
+/// What a change did, in the notation of results.
+pub(super) const CHANGED: &str = "id title? did written:bool path status:any? etag:any? hint:any?";
+
+/// One change as an object; one that was refused is a refusal.
+pub(super) fn changed(report: ChangeReport) -> Result<Value, Refusal> {
+    let ChangeReport { changes, refused, hints, .. } = report;
+    if let Some(refused) = refused.into_iter().next() {
+        return Err(refused.error.into());
+    }
+    let Some(changed) = changes.into_iter().next_back() else {
+        return Err(Refusal::new("nothing-done", "nothing was changed", "look again"));
+    };
+    let mut object = json!({
+        "id": changed.id, "title": changed.title, "did": changed.did, "written": changed.was_written,
+        "path": changed.path,
+    });
+    let status = changed.now.get("status").cloned().or_else(|| changed.status.map(Value::from));
+    let found = [("status", status), ("etag", changed.now.get("etag").cloned())];
+    for (key, value) in found {
+        if let Some(value) = value.filter(says_something) {
+            object[key] = value;
+        }
+    }
+    if !hints.is_empty() {
+        object["hint"] = hints.join("; ").into();
+    }
+    Ok(object)
+}

@@ -1,0 +1,219 @@
+//! JSON Schemas of arguments and results in the few words that every client's dialect has, and arguments held to them.
+//!
+//! Arguments are described by the types that read them. Results are described in a short notation, because they are
+//! parts of shapes that belong to the engine: `id title? steps:step[] total:int` are four fields, of which one may be
+//! missing; a type is `str` (also if
+//! none is given), `strs`, `int`, `bool`, `obj`, `list` (of objects), `any`, or the name of a shape, with `[]` for many of it.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::plan::words::nearest;
+use crate::serve::mcp::result::Refusal;
+
+/// A JSON object.
+pub(super) type Object = Map<String, Value>;
+
+/// The schema of a type of arguments: no `$defs`, no formats of numbers, no lists of types.
+pub(super) fn of_arguments<A: JsonSchema>() -> Arc<Object> {
+    let settings = SchemaSettings::draft2020_12().with(|it| {
+        it.inline_subschemas = true;
+        it.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<A>().to_value();
+    plain(&mut schema);
+    let mut object = schema.as_object().cloned().unwrap_or_default();
+    object.remove("title");
+    object.remove("description");
+    // Unknown arguments are refused with the nearest known one, which says more.
+    object.remove("additionalProperties");
+    object.entry("properties").or_insert_with(|| json!({}));
+    Arc::new(object)
+}
+
+/// Takes out of a schema what clients do not agree on.
+fn plain(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            object.remove("format");
+            object.remove("minimum");
+            if object.get("default") == Some(&Value::Null) {
+                object.remove("default");
+            }
+            if let Some(Value::Array(types)) = object.get("type") {
+                let first = types.iter().find(|it| *it != "null").cloned();
+                object.insert("type".to_owned(), first.unwrap_or(Value::Null));
+            }
+            if let Some(Value::Array(words)) = object.get_mut("enum") {
+                words.retain(|it| !it.is_null());
+            }
+            if let Some(Value::Array(choices)) = object.remove("anyOf") {
+                let some = choices.into_iter().find(|it| it["type"] != "null");
+                object.extend(some.and_then(|it| it.as_object().cloned()).unwrap_or_default());
+            }
+            object.values_mut().for_each(plain);
+        }
+        Value::Array(items) => items.iter_mut().for_each(plain),
+        _ => {}
+    }
+}
+
+/// Shapes that results are made of, in the notation of this module.
+const SHAPES: [(&str, &str); 5] = [
+    ("plan", PLAN),
+    ("line", LINE),
+    ("task", TASK),
+    ("decision", "id topic decision reasoning? by? decided_at? path"),
+    ("hit", "kind id plan? title path snippet"),
+];
+
+/// A plan in one line.
+pub(super) const PLAN: &str = "id title status state kind priority? program? steps_total:int steps_completed:int \
+                               steps_ready:int? last_activity? path etag?";
+
+/// A step in one line.
+pub(super) const LINE: &str = "id title status ready:bool? waits_for:strs? phase? claimed_by?";
+
+/// A step that is handed out, with what names it.
+const TASK: &str = "id plan title status path etag? body? attempts:list? verify:list? touches:strs?";
+
+/// A step with what somebody who works on it has to know.
+pub(super) const STEP: &str = "id plan title status ready:bool? unverified:bool? depends:strs? waits_for:strs? phase? type? \
+                               assignee? created_by claim:obj? confirm:bool? confirmed:obj? verify:list? touches:strs? \
+                               result? attempts:list? notes:list? metadata:obj? tasks_done:int? tasks_total:int? path \
+                               etag? body? more? problems:strs?";
+
+/// The schema of a result.
+pub(super) fn of_result(notation: &str) -> Arc<Object> {
+    Arc::new(object(notation).as_object().cloned().unwrap_or_default())
+}
+
+fn object(notation: &str) -> Value {
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for field in notation.split_whitespace() {
+        let is_required = !field.ends_with('?');
+        let (name, kind) =
+            field.trim_end_matches('?').split_once(':').unwrap_or((field.trim_end_matches('?'), "str"));
+        let is_one_value = !kind.ends_with(']') && SHAPES.iter().all(|(shape, _)| *shape != kind);
+        // What may be missing is named, so that clients know of it; what it is says the name.
+        let kind = if is_required || !is_one_value { kind } else { "any" };
+        properties.insert(name.to_owned(), of_kind(kind));
+        required.extend(is_required.then(|| Value::from(name)));
+    }
+    json!({"type": "object", "properties": properties, "required": required})
+}
+
+fn of_kind(kind: &str) -> Value {
+    if let Some(item) = kind.strip_suffix("[]") {
+        return json!({"type": "array", "items": of_kind(item)});
+    }
+    let word = match kind {
+        "list" | "strs" => "array",
+        "any" => return json!({}),
+        "int" => "integer",
+        "bool" => "boolean",
+        "obj" => "object",
+        _ => match SHAPES.iter().find(|(name, _)| *name == kind) {
+            Some((_, notation)) => return object(notation),
+            None => "string",
+        },
+    };
+    json!({"type": word})
+}
+
+/// The fields that a notation requires, and all of them.
+pub(super) fn fields(notation: &str) -> impl Iterator<Item = (&str, bool)> {
+    notation.split_whitespace().map(|field| {
+        let name = field.trim_end_matches('?').split(':').next().unwrap_or_default();
+        (name, !field.ends_with('?'))
+    })
+}
+
+/// Reads arguments; what is wrong with them is said so that the call can be made right.
+///
+/// Agents write numbers as texts and texts as numbers, which is understood where it can mean one thing only.
+pub(super) fn arguments<A: DeserializeOwned>(schema: &Object, given: Object) -> Result<A, Refusal> {
+    let empty = Map::new();
+    let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
+    let mut read = Map::new();
+    for (name, value) in given {
+        let Some(property) = properties.get(&name) else { return Err(unknown(&name, properties)) };
+        if !value.is_null() {
+            let value = held_to(property, &name, value)?;
+            read.insert(name, value);
+        }
+    }
+    let required = schema.get("required").and_then(Value::as_array);
+    let missing = required.into_iter().flatten().filter_map(Value::as_str).find(|it| !read.contains_key(*it));
+    if let Some(missing) = missing {
+        let what = properties.get(missing).and_then(|it| it["description"].as_str()).unwrap_or_default();
+        let hint = if what.is_empty() { "give it".to_owned() } else { format!("`{missing}`: {what}") };
+        return Err(Refusal::usage(format!("the argument `{missing}` is missing"), hint));
+    }
+    serde_json::from_value(Value::Object(read))
+        .map_err(|error| Refusal::usage(format!("the arguments cannot be read: {error}"), all(properties)))
+}
+
+fn unknown(name: &str, properties: &Object) -> Refusal {
+    let near = nearest(name, properties.keys().map(String::as_str));
+    let hint = near.map_or_else(|| all(properties), |it| format!("did you mean `{it}`? {}", all(properties)));
+    Refusal::usage(format!("there is no argument `{name}`"), hint)
+}
+
+fn all(properties: &Object) -> String {
+    if properties.is_empty() {
+        return "this tool takes no arguments".to_owned();
+    }
+    format!("the arguments are {}", properties.keys().cloned().collect::<Vec<_>>().join(", "))
+}
+
+/// Brings a value into the type that the schema says, where there is no doubt about it.
+fn held_to(property: &Value, name: &str, value: Value) -> Result<Value, Refusal> {
+    let kind = property["type"].as_str().unwrap_or_default();
+    let value = match (kind, value) {
+        ("string", Value::Number(number)) => Value::from(number.to_string()),
+        ("integer" | "number" | "boolean", Value::String(text)) => {
+            serde_json::from_str(text.trim()).unwrap_or(Value::String(text))
+        }
+        ("array", Value::Array(items)) => {
+            // An object among texts is taken as its text; what reads the list knows which it is.
+            let is_text = property["items"]["type"] == "string";
+            let text = |it: Value| if is_text && it.is_object() { it.to_string().into() } else { it };
+            let held = items.into_iter().map(|it| held_to(&property["items"], name, text(it)));
+            Value::Array(held.collect::<Result<_, _>>()?)
+        }
+        // One item where a list is wanted, and a list or an object that was written as text.
+        ("array" | "object", Value::String(text)) => match serde_json::from_str::<Value>(&text) {
+            Ok(parsed) if parsed.is_array() && kind == "array" || parsed.is_object() && kind == "object" => {
+                return held_to(property, name, parsed);
+            }
+            _ if kind == "array" => Value::Array(vec![Value::String(text)]),
+            _ => Value::String(text),
+        },
+        (_, value) => value,
+    };
+    let is_right = match kind {
+        "string" => value.is_string(),
+        "integer" => value.is_u64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => true,
+    };
+    if !is_right {
+        let what = if kind == "integer" { "a whole number" } else { kind };
+        return Err(Refusal::usage(format!("`{name}` has to be {what}"), format!("it was given as {value}")));
+    }
+    let words: Vec<_> = property["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if let Some(word) = value.as_str().filter(|it| !words.is_empty() && !words.contains(it)) {
+        let near = nearest(word, words.iter().copied()).map(|it| format!("did you mean `{it}`? "));
+        let hint = format!("{}one of {}", near.unwrap_or_default(), words.join(", "));
+        return Err(Refusal::usage(format!("`{name}` cannot be `{word}`"), hint));
+    }
+    Ok(value)
+}

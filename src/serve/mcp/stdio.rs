@@ -1,0 +1,143 @@
+//! One client over standard input and output. Whoever does not read what it is answered is not read from either, and
+//! whoever is gone gets nothing more done.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use rmcp::ServiceExt;
+use rmcp::service::ServerInitializeError;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Notify;
+
+use crate::engine::error::Error;
+use crate::serve::mcp::Planwatch;
+
+/// Serves one client until it closes its end; nothing else may be written to standard output meanwhile.
+///
+/// What was asked before the end of the input is answered.
+pub fn stdio(server: Planwatch) -> Result<(), Error> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|it| failed(&it))?;
+    let line = Arc::new(Line::default());
+    let server = server.in_order(Arc::clone(&line));
+    let served = runtime.block_on(async {
+        let input = Input { from: tokio::io::stdin(), line: Arc::clone(&line) };
+        let output = Output { to: tokio::io::stdout(), line: Arc::clone(&line) };
+        let running = tokio::select! {
+            running = server.clone().serve((input, output)) => running,
+            () = line.broken.notified() => return Ok(()),
+        };
+        match running {
+            Ok(running) => {
+                tokio::select! {
+                    _ = running.waiting() => {}
+                    () = line.broken.notified() => server.finish().await,
+                }
+                Ok(())
+            }
+            // Who closes before a first word wants nothing.
+            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(_) => Err(Error::Failed {
+                code: "protocol",
+                message: "the client began with something else than `initialize` or `server/discover`"
+                    .to_owned(),
+                hint: "an agent starts this command; `planwatch help mcp` tells how".to_owned(),
+            }),
+        }
+    });
+    // A thread that still waits for input must not hold up the end.
+    runtime.shutdown_background();
+    served
+}
+
+fn failed(error: &io::Error) -> Error {
+    let message = format!("the client cannot be served: {error}");
+    Error::Failed { code: "io-error", message, hint: String::new() }
+}
+
+/// What both ends know of each other.
+#[derive(Default)]
+pub(super) struct Line {
+    is_broken: AtomicBool,
+    broken: Notify,
+    /// Who reads waits here while an answer is on its way out.
+    stuck: Mutex<Stuck>,
+}
+
+#[derive(Default)]
+struct Stuck {
+    is_stuck: bool,
+    reader: Option<Waker>,
+}
+
+impl Line {
+    /// Whether nobody takes answers any more.
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken.load(Ordering::Relaxed)
+    }
+
+    fn set_stuck(&self, is_stuck: bool) {
+        let mut stuck = self.stuck.lock().unwrap_or_else(PoisonError::into_inner);
+        stuck.is_stuck = is_stuck;
+        if let Some(reader) = stuck.reader.take_if(|_| !is_stuck) {
+            reader.wake();
+        }
+    }
+
+    /// Looks at what became of a write.
+    fn wrote<T>(&self, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        self.set_stuck(done.is_pending());
+        if let Poll::Ready(Err(_)) = &done {
+            self.is_broken.store(true, Ordering::Relaxed);
+            self.broken.notify_one();
+        }
+        done
+    }
+}
+
+struct Input<R> {
+    from: R,
+    line: Arc<Line>,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Input<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        to: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        {
+            let mut stuck = self.line.stuck.lock().unwrap_or_else(PoisonError::into_inner);
+            if stuck.is_stuck {
+                stuck.reader = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+        }
+        Pin::new(&mut self.from).poll_read(cx, to)
+    }
+}
+
+struct Output<W> {
+    to: W,
+    line: Arc<Line>,
+}
+
+impl<W: AsyncWrite + Unpin> AsyncWrite for Output<W> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let done = Pin::new(&mut self.to).poll_write(cx, bytes);
+        self.line.wrote(done)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let done = Pin::new(&mut self.to).poll_flush(cx);
+        self.line.wrote(done)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let done = Pin::new(&mut self.to).poll_shutdown(cx);
+        self.line.wrote(done)
+    }
+}

@@ -1,0 +1,349 @@
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::disk::model::Machine;
+use crate::engine::config::Config;
+use crate::engine::context::{Context, Freshness, Here, Reading};
+use crate::serve::mcp::result::Refusal;
+use crate::serve::mcp::schema::Object;
+use crate::serve::mcp::tool::{Call, Run, Tool, Toolset, Turn, tools};
+
+/// A tool list as a client gets it.
+fn told(of: Toolset, is_read_only: bool) -> Vec<Value> {
+    tools(of, is_read_only).iter().map(|it| serde_json::to_value(it.told()).unwrap()).collect()
+}
+
+fn names(of: Toolset, is_read_only: bool) -> Vec<&'static str> {
+    tools(of, is_read_only).iter().map(|it| it.name).collect()
+}
+
+#[test]
+fn the_list_is_small_and_always_the_same() {
+    let list = json!(told(Toolset::All, false)).to_string();
+    assert!(list.len() <= 20_000, "the list has {} bytes", list.len());
+    assert_eq!(list, json!(told(Toolset::All, false)).to_string());
+}
+
+#[test]
+fn every_tool_has_a_title_four_hints_and_schemas_that_all_clients_understand() {
+    for tool in told(Toolset::All, false) {
+        let name = tool["name"].as_str().unwrap();
+        assert!(!tool["title"].as_str().unwrap().is_empty(), "{name}");
+        for hint in ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] {
+            assert!(tool["annotations"][hint].is_boolean(), "{name} has no {hint}");
+        }
+        for schema in ["inputSchema", "outputSchema"] {
+            assert_eq!(tool[schema]["type"], "object", "{name}");
+            check_plain(name, &tool[schema]);
+        }
+        assert!(tool["outputSchema"]["required"].as_array().is_some_and(|it| !it.is_empty()), "{name}");
+        assert!(tool["description"].as_str().unwrap().len() < 400, "{name}");
+    }
+}
+
+fn check_plain(name: &str, schema: &Value) {
+    match schema {
+        Value::Object(object) => {
+            assert!(!object.contains_key("$defs") && !object.contains_key("$ref"), "{name}: {schema}");
+            assert!(!object.contains_key("anyOf") && !object.contains_key("oneOf"), "{name}: {schema}");
+            if object.get("type").is_some_and(|it| !it.is_object()) {
+                assert!(object["type"].is_string(), "{name}: {schema}");
+                assert!(!object.contains_key("format"), "{name}: {schema}");
+            }
+            object.values().for_each(|it| check_plain(name, it));
+        }
+        Value::Array(items) => items.iter().for_each(|it| check_plain(name, it)),
+        _ => {}
+    }
+}
+
+#[test]
+fn sets_have_the_tools_that_they_promise() {
+    let executor = [
+        "get_plan",
+        "get_step",
+        "recall",
+        "get_decisions",
+        "add_step",
+        "update_step",
+        "add_note",
+        "decide",
+        "insight",
+    ];
+    assert_eq!(names(Toolset::Executor, false), executor);
+    let reading = [
+        "list_plans",
+        "get_plan",
+        "get_step",
+        "peek_next_step",
+        "briefing",
+        "recall",
+        "get_decisions",
+        "list_assets",
+    ];
+    assert_eq!(names(Toolset::All, true), reading);
+}
+
+const PLAN: &str =
+    "---\nid: auth\nstatus: active\nconfirm_phases: [deploy]\n---\n# Sign in\n\nAbout sessions.\n";
+
+fn machine() -> Arc<Machine> {
+    Arc::new(Machine::with(&[
+        ("/plans/auth/plan.md", PLAN),
+        ("/plans/auth/step-1.md", "---\nid: auth:1\nstatus: pending\n---\n# Schema\n\nTables.\n"),
+        ("/plans/auth/step-2.md", "---\nid: auth:2\nstatus: pending\nconfirm: required\n---\n# Migrations\n"),
+        (
+            "/plans/auth/step-3.md",
+            "---\nid: auth:3\nstatus: pending\nphase: deploy\ndepends: [1]\n---\n# Deploy\n",
+        ),
+        ("/plans/web/plan.md", "---\nstatus: active\n---\n# Web pages\n"),
+    ]))
+}
+
+fn context(machine: &Machine) -> Context {
+    Context {
+        plans: machine.plans(),
+        now: "2026-11-21T09:00:00Z".parse().unwrap(),
+        by: "codex".to_owned(),
+        config: Config::default(),
+        reading: Reading::Files,
+        freshness: Freshness::Unknown,
+        here: Here { directory: "/".into(), root: "/".into(), ..Here::default() },
+        expected: None,
+        tell: Box::new(|_| {}),
+    }
+}
+
+fn call(machine: &Arc<Machine>) -> Call {
+    let again = Arc::clone(machine);
+    let contexts = Arc::new(move || Ok(context(&again)));
+    Call { context: context(machine), contexts, person: "ann".to_owned() }
+}
+
+fn find(name: &str) -> Tool {
+    tools(Toolset::All, false).into_iter().find(|it| it.name == name).unwrap()
+}
+
+/// Calls a tool as the server does; a question is answered with yes.
+fn run(machine: &Arc<Machine>, name: &str, arguments: &Value) -> Result<Value, Refusal> {
+    let (tool, call) = (find(name), call(machine));
+    let given: Object = arguments.as_object().cloned().unwrap();
+    match &tool.run {
+        Run::Now(now) => now(&call, given),
+        Run::Asks(ask) => match ask(&call, given)? {
+            Turn::Done(done) => Ok(done),
+            Turn::Asks(question) => (question.act)(&call, Some("looks right".to_owned())),
+        },
+    }
+}
+
+/// Calls a tool, and holds what it answers to its schema.
+#[track_caller]
+fn answer(machine: &Arc<Machine>, name: &str, arguments: &Value) -> Value {
+    let answer = run(machine, name, arguments).unwrap_or_else(|it| panic!("{name}: {it:?}"));
+    let schema = serde_json::to_value(find(name).told()).unwrap()["outputSchema"].clone();
+    let judge = jsonschema::validator_for(&schema).unwrap();
+    let faults: Vec<_> = judge.iter_errors(&answer).map(|it| it.to_string()).collect();
+    assert!(faults.is_empty(), "{name}: {faults:?} in {answer}");
+    answer
+}
+
+#[track_caller]
+fn refusal(machine: &Arc<Machine>, name: &str, arguments: &Value) -> String {
+    let refusal = run(machine, name, arguments).unwrap_err();
+    let told = serde_json::to_value(refusal.into_result()).unwrap();
+    assert_eq!(told["isError"], true);
+    let text: Value = serde_json::from_str(told["content"][0]["text"].as_str().unwrap()).unwrap();
+    let error = &text["error"];
+    format!(
+        "{}: {}; {}",
+        error["code"].as_str().unwrap(),
+        error["message"].as_str().unwrap(),
+        error["hint"].as_str().unwrap_or_default()
+    )
+}
+
+#[test]
+fn what_each_tool_answers_is_as_its_schema_says() {
+    let machine = machine();
+    let calls = [
+        ("create_plan", json!({"title": "Billing", "steps": ["Invoices", "Dunning"], "goals": ["money"]})),
+        ("create_plan", json!({"title": "Billing", "steps": ["Dunning", "Refunds"], "if_exists": "update"})),
+        (
+            "add_step",
+            json!({"plan": "billing", "description": "# Taxes\n\nPer country.", "after_step": 1, "gate": true}),
+        ),
+        ("update_plan", json!({"plan": "Billing", "priority": "high", "tags": "money"})),
+        ("list_plans", json!({})),
+        ("get_plan", json!({"plan": "billing"})),
+        ("get_plan", json!({"plan": "billing", "detail": "full", "status": "ready"})),
+        ("peek_next_step", json!({})),
+        ("peek_next_step", json!({"plan": "billing"})),
+        ("claim_next_step", json!({"plan": "billing"})),
+        ("claim_next_step", json!({"plan": "web"})),
+        ("get_step", json!({"step": "billing:1"})),
+        (
+            "update_step",
+            json!({"step": "billing:1", "status": "done", "result": "made", "metadata": {"a": 1}}),
+        ),
+        ("add_note", json!({"step": "billing:2", "note": "ask first", "note_type": "warning"})),
+        (
+            "restructure_plan",
+            json!({"plan": "billing", "op": "consolidate", "steps": [2, 3], "task": "Both"}),
+        ),
+        ("restructure_plan", json!({"plan": "billing", "op": "remove", "steps": ["billing:2"]})),
+        (
+            "restructure_plan",
+            json!({"plan": "billing", "op": "replace", "steps": ["Ledger", {"title": "Export"}]}),
+        ),
+        ("confirm_gate", json!({"step": "auth:2"})),
+        ("confirm_gate", json!({"plan": "auth", "phase": "deploy", "decision": "reject"})),
+        ("decide", json!({"topic": "store", "decision": "Redis", "reasoning": "it is there"})),
+        ("insight", json!({"title": "Tokens are cached", "text": "For 60 s"})),
+        ("manage_script", json!({"action": "add", "name": "build", "command": "make all"})),
+        ("recall", json!({"query": "sessions"})),
+        ("get_decisions", json!({"topic": "store"})),
+        ("get_decisions", json!({"list_topics": true})),
+        ("list_assets", json!({"kind": "scripts"})),
+        ("list_assets", json!({"kind": "scripts", "name": "build"})),
+        ("list_assets", json!({"kind": "templates"})),
+        ("list_assets", json!({"kind": "prompts", "name": "step"})),
+        ("manage_script", json!({"action": "delete", "name": "build"})),
+        (
+            "create_plan",
+            json!({"title": "Search", "body": "# Search\n\nWith words.\n", "steps": ["Words"], "priority": "low"}),
+        ),
+        ("refine_draft", json!({"plan": "Mail", "conversation": "User: send mail."})),
+        ("briefing", json!({})),
+        ("delete_plan", json!({"plan": "web"})),
+    ];
+    for (name, arguments) in &calls {
+        answer(&machine, name, arguments);
+    }
+    let all = names(Toolset::All, false);
+    let uncalled: Vec<_> = all.iter().filter(|name| calls.iter().all(|(it, _)| it != *name)).collect();
+    assert!(uncalled.is_empty(), "nobody calls {uncalled:?}");
+}
+
+#[test]
+fn refusals_say_what_to_do_next() {
+    let machine = machine();
+    let check = |name: &str, arguments: Value, expected: &str| {
+        assert_eq!(refusal(&machine, name, &arguments), expected);
+    };
+    check("get_plan", json!({"plan": "aut"}), "not-found: there is no plan `aut`; did you mean `auth`?");
+    check(
+        "get_plan",
+        json!({"plan": "auth", "detial": "full"}),
+        "usage: there is no argument `detial`; did you mean `detail`? the arguments are plan, detail, status, limit, cursor",
+    );
+    check(
+        "get_plan",
+        json!({"plan": "auth", "detail": "ful"}),
+        "usage: `detail` cannot be `ful`; did you mean `full`? one of outline, full",
+    );
+    check("get_step", json!({}), "usage: the argument `step` is missing; `step`: Id, as auth:2");
+    check(
+        "list_plans",
+        json!({"limit": "many"}),
+        "usage: `limit` has to be a whole number; it was given as \"many\"",
+    );
+    check(
+        "update_step",
+        json!({"step": "auth:3", "status": "completed"}),
+        "dependencies-open: `auth:3` waits for auth:1 (pending); finish these steps first; claim_next_step hands out what is ready",
+    );
+    check(
+        "claim_next_step",
+        json!({"plan": "auth:9"}),
+        "not-found: there is no step `auth:9`; its steps are 1, 2, 3",
+    );
+    check(
+        "get_plan",
+        json!({"plan": "auth", "cursor": "x"}),
+        "usage: the cursor `x` leads nowhere any more; begin without a cursor",
+    );
+}
+
+#[test]
+fn a_refused_update_writes_nothing_of_what_came_with_it() {
+    let machine = machine();
+    let before = machine.text("/plans/auth/step-2.md");
+    let arguments = json!({"step": "auth:2", "status": "completed", "notes": "half", "metadata": {"a": 1}});
+    refusal(&machine, "update_step", &arguments);
+    assert_eq!(machine.text("/plans/auth/step-2.md"), before);
+}
+
+#[test]
+fn a_claim_is_the_clients_and_its_end_takes_the_claim_out() {
+    let machine = machine();
+    let claimed = answer(&machine, "claim_next_step", &json!({"plan": "auth"}));
+    assert_eq!(
+        (&claimed["step"]["id"], &claimed["step"]["body"]),
+        (&json!("auth:1"), &json!("# Schema\n\nTables.\n"))
+    );
+    let step = answer(&machine, "get_step", &json!({"step": "auth:1"}));
+    assert_eq!(step["claim"]["by"], "codex");
+    let done =
+        json!({"step": "auth:1", "claim": claimed["claim"]["id"], "status": "completed", "result": "made"});
+    assert_eq!(answer(&machine, "update_step", &done)["status"], "completed");
+    let step = answer(&machine, "get_step", &json!({"step": "auth:1"}));
+    assert_eq!((step.get("claim"), &step["attempts"][0]["by"]), (None, &json!("codex")));
+}
+
+#[test]
+fn a_change_on_a_condition_is_made_only_on_what_was_read() {
+    let machine = machine();
+    let read = answer(&machine, "get_step", &json!({"step": "auth:1"}));
+    let update =
+        |etag: &Value, key: &str| json!({"step": "auth:1", "metadata": {key: 1}, "notes": "n", "etag": etag});
+    let done = answer(&machine, "update_step", &update(&read["etag"], "a"));
+    assert_eq!(done["written"], true);
+    let refused = refusal(&machine, "update_step", &update(&read["etag"], "b"));
+    assert!(refused.starts_with("file-changed: `auth:1` is not what it was expected to be"), "{refused}");
+    answer(&machine, "update_step", &json!({"step": "auth:1", "metadata": {"b": 2, "a": null}}));
+    let step = answer(&machine, "get_step", &json!({"step": "auth:1"}));
+    assert_eq!(step["metadata"], json!({"b": 2}));
+    let refused =
+        refusal(&machine, "update_plan", &json!({"plan": "auth", "priority": "high", "etag": "other"}));
+    assert!(refused.starts_with("file-changed"), "{refused}");
+}
+
+#[test]
+fn a_draft_is_refined_by_its_handle() {
+    let machine = machine();
+    let begun =
+        answer(&machine, "refine_draft", &json!({"plan": "Mail", "conversation": "User: send mail."}));
+    let next = json!({"draft": begun["draft"], "output": "# Mail\n\nIt is sent."});
+    let asked = answer(&machine, "refine_draft", &next);
+    assert_eq!(
+        (&asked["plan"], &asked["pass"], &asked["state"]),
+        (&json!("mail"), &json!(2), &json!("asking"))
+    );
+    let refused = refusal(&machine, "refine_draft", &json!({"draft": "nothing-1", "output": "x"}));
+    assert!(refused.starts_with("not-found: there is no draft `nothing-1`; start anew"), "{refused}");
+}
+
+#[test]
+fn a_gate_that_is_open_already_asks_nobody() {
+    let machine = machine();
+    answer(&machine, "confirm_gate", &json!({"step": "auth:2"}));
+    let Run::Asks(ask) = find("confirm_gate").run else { panic!("it asks") };
+    let given = json!({"step": "auth:2"}).as_object().cloned().unwrap();
+    assert!(matches!(ask(&call(&machine), given), Ok(Turn::Done(_))));
+}
+
+#[test]
+fn a_confirmation_is_recorded_as_the_persons() {
+    let machine = machine();
+    answer(&machine, "confirm_gate", &json!({"step": "auth:2"}));
+    let step = answer(&machine, "get_step", &json!({"step": "auth:2"}));
+    assert_eq!(step["confirmation"]["by"], "ann");
+    assert_eq!(step["confirmation"]["note"], "looks right");
+}
+
+#[test]
+fn the_instructions_fit() {
+    assert!(super::INSTRUCTIONS.len() <= 2_048);
+}

@@ -1,0 +1,165 @@
+//! A tool: its name, what clients are told of it, and what it does. A toolset is a list of them.
+
+use std::sync::Arc;
+
+use rmcp::model::{Tool as Told, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::engine::context::Context;
+use crate::engine::expected::Expected;
+use crate::serve::contexts::Contexts;
+use crate::serve::mcp::person::Question;
+use crate::serve::mcp::result::Refusal;
+use crate::serve::mcp::schema::{self, Object};
+use crate::serve::mcp::{claim, draft, know, person, read, write};
+
+/// Which tools a server has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Toolset {
+    /// All of planwatch's own.
+    #[default]
+    All,
+    /// What somebody needs who works on one step.
+    Executor,
+}
+
+/// What a tool may do to the plans, as clients are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    Reads,
+    /// Makes something new each time.
+    Adds,
+    /// The same call again changes nothing more.
+    Sets,
+    /// Takes something out of the way.
+    TakesAway,
+}
+
+/// One call of a tool.
+pub(super) struct Call {
+    /// `by` is the client's name, unless it has none.
+    pub(super) context: Context,
+    /// Makes the same surroundings once more.
+    pub(super) contexts: Contexts,
+    /// Who sits at this machine, for what a person says.
+    pub(super) person: String,
+}
+
+impl Call {
+    /// The surroundings with a condition on the file that is changed; none without one.
+    pub(super) fn on_condition(&self, etag: Option<String>) -> Result<Option<Context>, Refusal> {
+        let Some(etag) = etag else { return Ok(None) };
+        let (by, now) = (self.context.by.clone(), self.context.now);
+        let expected = Some(Expected::new(vec![etag.trim().trim_matches('"').to_owned()]));
+        Ok(Some(Context { by, now, expected, ..(self.contexts)()? }))
+    }
+}
+
+type Now = Box<dyn Fn(&Call, Object) -> Result<Value, Refusal> + Send + Sync>;
+type Ask = Box<dyn Fn(&Call, Object) -> Result<Turn, Refusal> + Send + Sync>;
+
+/// What a call of a tool that may ask comes to.
+pub(super) enum Turn {
+    Done(Value),
+    Asks(Question),
+}
+
+/// What happens at a call.
+pub(super) enum Run {
+    Now(Now),
+    /// A person is asked first; what is done then depends on the answer.
+    Asks(Ask),
+}
+
+pub(super) struct Tool {
+    pub(super) name: &'static str,
+    title: &'static str,
+    description: &'static str,
+    pub(super) effect: Effect,
+    input: Arc<Object>,
+    output: &'static str,
+    pub(super) run: Run,
+}
+
+impl Tool {
+    /// A tool that does what it does at once; `output` is in the notation of [`schema`].
+    pub(super) fn new<A: DeserializeOwned + JsonSchema + 'static>(
+        (name, title): (&'static str, &'static str),
+        effect: Effect,
+        description: &'static str,
+        output: &'static str,
+        run: fn(&Call, A) -> Result<Value, Refusal>,
+    ) -> Self {
+        let input = schema::of_arguments::<A>();
+        let known = Arc::clone(&input);
+        let run = Run::Now(Box::new(move |call, given| run(call, schema::arguments(&known, given)?)));
+        Self { name, title, description, effect, input, output, run }
+    }
+
+    /// A tool that asks a person.
+    pub(super) fn asking<A: DeserializeOwned + JsonSchema + 'static>(
+        (name, title): (&'static str, &'static str),
+        effect: Effect,
+        description: &'static str,
+        output: &'static str,
+        ask: fn(&Call, A) -> Result<Turn, Refusal>,
+    ) -> Self {
+        let input = schema::of_arguments::<A>();
+        let known = Arc::clone(&input);
+        let run = Run::Asks(Box::new(move |call, given| ask(call, schema::arguments(&known, given)?)));
+        Self { name, title, description, effect, input, output, run }
+    }
+
+    /// Whether it begins with nothing, so that the plans directory is made for it.
+    pub(super) fn makes_plans(&self) -> bool {
+        matches!(self.name, "create_plan" | "refine_draft")
+    }
+
+    /// As `tools/list` tells it.
+    pub(super) fn told(&self) -> Told {
+        let effect = self.effect;
+        let hints = ToolAnnotations::from_raw(
+            None,
+            Some(effect == Effect::Reads),
+            Some(effect == Effect::TakesAway),
+            Some(matches!(effect, Effect::Reads | Effect::Sets)),
+            Some(false),
+        );
+        Told::new(self.name, self.description, Arc::clone(&self.input))
+            .with_title(self.title)
+            .with_annotations(hints)
+            .with_raw_output_schema(schema::of_result(self.output))
+    }
+}
+
+/// The tools of a set, always in the same order; a set for reading has only those that read.
+pub(super) fn tools(of: Toolset, is_read_only: bool) -> Vec<Tool> {
+    const EXECUTOR: [&str; 9] = [
+        "get_plan",
+        "get_step",
+        "update_step",
+        "add_step",
+        "add_note",
+        "recall",
+        "get_decisions",
+        "decide",
+        "insight",
+    ];
+    let groups = [
+        read::tools(),
+        know::reading(),
+        claim::tools(),
+        write::tools(),
+        person::tools(),
+        know::writing(),
+        draft::tools(),
+    ];
+    let mut tools: Vec<_> = groups.into_iter().flatten().collect();
+    if of == Toolset::Executor {
+        tools.retain(|it| EXECUTOR.contains(&it.name));
+    }
+    tools.retain(|it| !is_read_only || it.effect == Effect::Reads);
+    tools
+}

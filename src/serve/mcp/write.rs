@@ -1,0 +1,47 @@
+//! Tools that write plans, steps and notes.
+
+mod plan;
+mod step;
+
+use serde_json::Value;
+
+use crate::engine::error::Error;
+use crate::engine::write::{ChangeReport, Mode};
+use crate::serve::mcp::result::{self, Refusal};
+use crate::serve::mcp::tool::Tool;
+
+pub(super) fn tools() -> Vec<Tool> {
+    plan::tools().into_iter().chain(step::tools()).collect()
+}
+
+/// Who makes what comes through these tools.
+const MAKER: &str = "agent";
+
+/// One change of a call that makes several.
+type Change<'a> = Box<dyn Fn(Mode) -> Result<ChangeReport, Error> + 'a>;
+
+/// Makes several changes one after the other; if one of them would be refused as things are, none is made.
+///
+/// The answer is the last change's, with what all of them did.
+fn all(changes: &[Change<'_>]) -> Result<Value, Refusal> {
+    if changes.len() > 1 {
+        for change in changes {
+            result::changed(change(Mode::DryRun)?)?;
+        }
+    }
+    let mut answer: Option<Value> = None;
+    for change in changes {
+        let mut done = result::changed(change(Mode::Write)?)?;
+        if let Some(before) = &answer {
+            let did = format!(
+                "{}; {}",
+                before["did"].as_str().unwrap_or_default(),
+                done["did"].as_str().unwrap_or_default()
+            );
+            done["did"] = did.into();
+            done["written"] = (before["written"] == true || done["written"] == true).into();
+        }
+        answer = Some(done);
+    }
+    answer.ok_or_else(|| Refusal::usage("nothing is to be changed", "give at least one field beside the id"))
+}

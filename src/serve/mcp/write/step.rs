@@ -1,0 +1,280 @@
+//! Tools that make and change steps.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::engine::add::{self, AddRequest};
+use crate::engine::context::Context;
+use crate::engine::list;
+use crate::engine::note::{self, NoteRequest};
+use crate::engine::patch::{self, PatchRequest};
+use crate::engine::release::{self, ReleaseRequest};
+use crate::engine::set::{self, SetOp, SetRequest};
+use crate::engine::show::{self, ShowReport, ShowRequest};
+use crate::engine::update::{self, AttemptRequest};
+use crate::engine::write::Mode;
+use crate::plan::words::StepStatus;
+use crate::serve::mcp::named;
+use crate::serve::mcp::result::{self, CHANGED, Refusal};
+use crate::serve::mcp::tool::{Call, Effect, Tool};
+use crate::serve::mcp::write::{Change, MAKER, all};
+
+pub(super) fn tools() -> Vec<Tool> {
+    vec![
+        Tool::new(
+            ("add_step", "Add a step"),
+            Effect::Adds,
+            "Adds a step at the end of a plan, or behind another one (2 -> 2.5).",
+            CHANGED,
+            add_step,
+        ),
+        Tool::new(
+            ("update_step", "Update a step"),
+            Effect::Sets,
+            "Says how a step went: status with result. The result becomes an attempt, which stays. Metadata merges by key.",
+            CHANGED,
+            update_step,
+        ),
+        Tool::new(
+            ("add_note", "Add a note"),
+            Effect::Adds,
+            "Adds a remark to a plan or a step, claimed or not.",
+            CHANGED,
+            add_note,
+        ),
+    ]
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AddStep {
+    plan: String,
+    /// The step's text, in Markdown
+    description: Option<String>,
+    title: Option<String>,
+    /// As 2
+    after_step: Option<String>,
+    /// As 2.5
+    step_number: Option<String>,
+    /// Ids or numbers; none: the step before
+    depends: Option<Vec<String>>,
+    phase: Option<String>,
+    r#type: Option<String>,
+    /// Files it will change, as src/**
+    touches: Option<Vec<String>>,
+    /// Commands that prove it
+    verify: Option<Vec<String>>,
+    /// Wait for a person's yes
+    gate: Option<bool>,
+    metadata: Option<Map<String, Value>>,
+}
+
+fn add_step(call: &Call, asked: AddStep) -> Result<Value, Refusal> {
+    let AddStep { plan, description, title, after_step, step_number, depends, phase, .. } = asked;
+    let title = title.or_else(|| description.as_deref().and_then(title_of));
+    let Some(title) = title else {
+        return Err(Refusal::usage(
+            "a step needs a title",
+            "give `title`, or `description` with a first line",
+        ));
+    };
+    let request = AddRequest {
+        title,
+        after: after_step,
+        at: step_number,
+        depends: depends.unwrap_or_default(),
+        phase,
+        kind: asked.r#type,
+        touches: asked.touches.unwrap_or_default(),
+        verify: asked.verify.unwrap_or_default(),
+        metadata: asked.metadata.map(|it| Value::Object(it).to_string()),
+        body: description,
+        by: Some(MAKER.to_owned()),
+        mode: Mode::Write,
+        ..AddRequest::default()
+    };
+    let context = &call.context;
+    let report = named::plan(call, &plan, |id| {
+        add::add(context, &AddRequest { plan: id.to_owned(), ..request.clone() })
+    })?;
+    let mut object = result::changed(report)?;
+    if asked.gate == Some(true) {
+        let id = object["id"].as_str().unwrap_or_default().to_owned();
+        let request = set_request(&id, "confirm", SetOp::Text("required".to_owned()));
+        let gated = result::changed(set::set(context, &request)?)?;
+        object["etag"] = gated["etag"].clone();
+        object["did"] = "added, with a gate".into();
+    }
+    Ok(object)
+}
+
+/// The first heading or line of a text.
+fn title_of(text: &str) -> Option<String> {
+    const LONG: usize = 120;
+    let line = text.lines().map(|it| it.trim_start_matches('#').trim()).find(|it| !it.is_empty())?;
+    Some(result::cut(line, LONG).map_or_else(|| line.to_owned(), |it| format!("{it}…")))
+}
+
+fn set_request(id: &str, key: &str, op: SetOp) -> SetRequest {
+    SetRequest {
+        id: id.to_owned(),
+        key: key.to_owned(),
+        op,
+        by: None,
+        claim: None,
+        force: false,
+        mode: Mode::Write,
+    }
+}
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct UpdateStep {
+    /// Id, as auth:2
+    step: String,
+    /// pending, in_progress, completed, failed, blocked or skipped
+    status: Option<String>,
+    /// What was done and how it was checked, or why not
+    result: Option<String>,
+    attempt_outcome: Option<String>,
+    attempt_notes: Option<String>,
+    /// Added as a note
+    notes: Option<String>,
+    metadata: Option<Map<String, Value>>,
+    /// claim.id of claim_next_step
+    claim: Option<String>,
+    /// Only if the file still is this
+    etag: Option<String>,
+    worker: Option<String>,
+}
+
+fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
+    let UpdateStep { step: id, status, result, attempt_outcome, attempt_notes, .. } = asked;
+    let shown = show::show(&call.context, &ShowRequest { id: id.clone(), ..ShowRequest::default() })?;
+    let ShowReport::Step(shown) = shown else {
+        return Err(Refusal::usage(format!("`{id}` is no step"), "update_plan changes a plan"));
+    };
+    let words = &call.context.config.words;
+    let read = status.as_deref().map(|it| list::read_word::<StepStatus>(words, it)).transpose()?;
+    // The condition holds for the first write; what comes behind it finds what that made.
+    let first = call.on_condition(asked.etag)?;
+    let on = On { context: &call.context, id, by: asked.worker, claim: asked.claim };
+    let mut changes: Vec<Change<'_>> = Vec::new();
+    let message = match attempt_outcome {
+        None => result.or(attempt_notes),
+        // An attempt beside the end of the work stands before it.
+        Some(outcome) if status.is_some() => {
+            changes.push(on.at(&first, changes.len()).attempt(outcome, attempt_notes));
+            result
+        }
+        Some(outcome) => {
+            changes.push(on.at(&first, changes.len()).attempt(outcome, attempt_notes.or(result)));
+            None
+        }
+    };
+    let gives_back = read == Some(StepStatus::Pending) && shown.step.status == "in_progress";
+    let (status, message) = if gives_back {
+        changes.push(on.at(&first, changes.len()).release(message));
+        (None, None)
+    } else {
+        (status, message)
+    };
+    if status.is_some() || message.is_some() || asked.metadata.is_some() {
+        changes.push(on.at(&first, changes.len()).patch(status, message, asked.metadata));
+    }
+    if let Some(text) = asked.notes {
+        changes.push(on.at(&first, changes.len()).note(text));
+    }
+    all(&changes)
+}
+
+/// The step that a call changes, and who does.
+#[derive(Clone)]
+struct On<'a> {
+    context: &'a Context,
+    id: String,
+    by: Option<String>,
+    claim: Option<String>,
+}
+
+impl<'a> On<'a> {
+    /// With the surroundings of the nth write.
+    fn at(&self, first: &'a Option<Context>, nth: usize) -> Self {
+        let context = first.as_ref().filter(|_| nth == 0).unwrap_or(self.context);
+        Self { context, ..self.clone() }
+    }
+
+    fn attempt(self, outcome: String, notes: Option<String>) -> Change<'a> {
+        let Self { context, id, by, claim } = self;
+        let request =
+            AttemptRequest { id, outcome, notes, by, claim, keep_status: true, ..AttemptRequest::default() };
+        Box::new(move |mode| update::attempt(context, &AttemptRequest { mode, ..request.clone() }))
+    }
+
+    /// One write, in which metadata is merged with what the file has then.
+    fn patch(
+        self,
+        status: Option<String>,
+        result: Option<String>,
+        metadata: Option<Map<String, Value>>,
+    ) -> Change<'a> {
+        let Self { context, id, by, claim } = self;
+        let request = PatchRequest { id, status, result, metadata, by, claim, mode: Mode::Write };
+        Box::new(move |mode| patch::patch(context, &PatchRequest { mode, ..request.clone() }))
+    }
+
+    fn release(self, message: Option<String>) -> Change<'a> {
+        let Self { context, id, by, claim } = self;
+        let request = ReleaseRequest { ids: vec![id], message, by, claim, ..ReleaseRequest::default() };
+        Box::new(move |mode| release::release(context, &ReleaseRequest { mode, ..request.clone() }))
+    }
+
+    fn note(self, text: String) -> Change<'a> {
+        let Self { context, id, by, .. } = self;
+        let request = NoteRequest { id, text, kind: None, by, mode: Mode::Write };
+        Box::new(move |mode| note::note(context, &NoteRequest { mode, ..request.clone() }))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AddNote {
+    plan: Option<String>,
+    step: Option<String>,
+    note: String,
+    note_type: Option<NoteKind>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum NoteKind {
+    Info,
+    Warning,
+    Instruction,
+}
+
+fn add_note(call: &Call, asked: AddNote) -> Result<Value, Refusal> {
+    let AddNote { plan, step, note: text, note_type } = asked;
+    let Some(id) = step.or(plan) else {
+        return Err(Refusal::usage("a note on what?", "give `step` or `plan`"));
+    };
+    if text.trim().is_empty() {
+        return Err(Refusal::usage("the note is empty", "say something"));
+    }
+    let kind = note_type.map(|it| match it {
+        NoteKind::Info => "info",
+        NoteKind::Warning => "warning",
+        NoteKind::Instruction => "instruction",
+    });
+    let request =
+        NoteRequest { id: String::new(), text, kind: kind.map(str::to_owned), by: None, mode: Mode::Write };
+    let report = named::plan(call, &id, |id| {
+        note::note(&call.context, &NoteRequest { id: id.to_owned(), ..request.clone() })
+    })?;
+    let mut object = result::changed(report)?;
+    if object["etag"].is_null() {
+        object.as_object_mut().map(|it| it.remove("etag"));
+    }
+    Ok(json!(object))
+}

@@ -1,0 +1,200 @@
+//! `mcp` with a client at the other end: a person is asked in both eras of the protocol, long plans come in pages, and who
+//! is gone gets nothing more done.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::Place;
+
+/// A client over standard input and output.
+struct Client {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Option<BufReader<ChildStdout>>,
+}
+
+impl Client {
+    fn new(place: &Place) -> Self {
+        let mut command = place.command();
+        command.arg("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("the binary starts");
+        let (input, output) = (child.stdin.take(), child.stdout.take().map(BufReader::new));
+        Self { child, input, output }
+    }
+
+    /// One of the older protocol, that says whether it can ask a person.
+    fn legacy(place: &Place, capabilities: &Value) -> Self {
+        let mut client = Self::new(place);
+        let hello = json!({
+            "protocolVersion": "2025-06-18", "capabilities": capabilities,
+            "clientInfo": {"name": "codex", "version": "1"},
+        });
+        client.say(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}));
+        assert_eq!(client.hear()["result"]["serverInfo"]["name"], "planwatch");
+        client.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client
+    }
+
+    fn say(&mut self, message: &Value) {
+        let input = self.input.as_mut().expect("it is open");
+        writeln!(input, "{message}").expect("it reads");
+    }
+
+    fn hear(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.as_mut().expect("it is open").read_line(&mut line).expect("it writes");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    fn call(&mut self, name: &str, arguments: &Value, more: &Value) {
+        let mut params = json!({"name": name, "arguments": arguments});
+        for (key, value) in more.as_object().into_iter().flatten() {
+            params[key] = value.clone();
+        }
+        self.say(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}));
+    }
+
+    /// Closes its end, and waits for the server's.
+    fn end(mut self) -> i32 {
+        drop(self.input.take());
+        self.child.wait().expect("it ends").code().unwrap_or(-1)
+    }
+}
+
+/// What a request of the newer protocol says of itself.
+fn modern() -> Value {
+    json!({"_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "claude-code", "version": "2"},
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+    }})
+}
+
+fn is_there(place: &Place) -> bool {
+    place.file("plans/feature-auth/plan.md").exists()
+}
+
+#[test]
+fn a_client_of_the_older_protocol_is_asked_while_the_call_waits() {
+    for (answer, is_deleted) in [
+        (json!({"action": "decline"}), false),
+        (json!({"action": "cancel"}), false),
+        (json!({"action": "accept"}), false),
+        (json!({"action": "accept", "content": {"yes": false}}), false),
+        (json!({"action": "accept", "content": {"yes": true}}), true),
+    ] {
+        let place = Place::with_examples();
+        let mut client = Client::legacy(&place, &json!({"elicitation": {}}));
+        client.call("delete_plan", &json!({"plan": "feature-auth"}), &json!({}));
+        let question = client.hear();
+        assert_eq!(question["method"], "elicitation/create", "{question}");
+        assert!(question["params"]["message"].as_str().unwrap().contains("feature-auth"), "{question}");
+        client.say(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
+        let done = client.hear();
+        let expected = if is_deleted { "done" } else { "declined" };
+        assert_eq!(done["result"]["structuredContent"]["state"], expected, "{answer}: {done}");
+        assert_eq!(is_there(&place), !is_deleted, "{answer}");
+        assert_eq!(client.end(), 0);
+    }
+}
+
+#[test]
+fn a_client_of_the_newer_protocol_calls_again_with_the_answer() {
+    let place = Place::with_examples();
+    let mut client = Client::new(&place);
+    let arguments = json!({"plan": "feature-auth"});
+    client.call("delete_plan", &arguments, &modern());
+    let asked = client.hear()["result"].clone();
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    assert!(asked["inputRequests"]["person"]["params"]["message"].as_str().is_some(), "{asked}");
+    let again = |state: &Value, content: &Value| {
+        let mut more = modern();
+        more["requestState"] = state.clone();
+        more["inputResponses"] = json!({"person": {"action": "accept", "content": content}});
+        more
+    };
+    let yes = || json!({"yes": true});
+    let state = &asked["requestState"];
+    // A state that was made up, or belongs to another question, is asked about anew.
+    for (arguments, state) in
+        [(&arguments, json!("rs1.made.up")), (&json!({"plan": "fence-repair"}), state.clone())]
+    {
+        client.call("delete_plan", arguments, &again(&state, &yes()));
+        assert_eq!(client.hear()["result"]["resultType"], "input_required", "{arguments}");
+    }
+    client.call("delete_plan", &arguments, &again(state, &json!({"yes": false})));
+    assert_eq!(client.hear()["result"]["structuredContent"]["state"], "declined");
+    assert!(is_there(&place) && place.file("plans/fence-repair/plan.md").exists());
+    client.call("delete_plan", &arguments, &again(state, &yes()));
+    assert_eq!(client.hear()["result"]["structuredContent"]["state"], "done");
+    assert!(!is_there(&place));
+    assert_eq!(client.end(), 0);
+}
+
+#[test]
+fn a_page_of_ten_thousand_steps_is_small_and_leads_to_the_next() {
+    let place = Place::new();
+    place.write("plans/big/plan.md", "---\nstatus: active\n---\n# Big\n");
+    for n in 1..=10_000 {
+        let text = format!("---\nstatus: pending\n---\n# The step that has the number {n}\n");
+        place.write(&format!("plans/big/step-{n}.md"), text);
+    }
+    let mut client = Client::legacy(&place, &json!({}));
+    let mut ask = |name: &str, arguments: &Value| {
+        client.call(name, arguments, &json!({}));
+        let answer = client.hear()["result"].clone();
+        let text = answer["content"][0]["text"].as_str().unwrap().to_owned();
+        // The least that a token of JSON has is three bytes.
+        assert!(text.len() < 6_000, "{name}: {} bytes", text.len());
+        answer["structuredContent"].clone()
+    };
+    let first = ask("get_plan", &json!({"plan": "big"}));
+    let n = first["steps"].as_array().unwrap().len();
+    let second = ask("get_plan", &json!({"plan": "big", "cursor": first["next_cursor"]}));
+    assert_eq!(second["steps"][0]["id"], format!("big:{}", n + 1));
+    assert_eq!(ask("get_plan", &json!({"plan": "big", "limit": 3}))["steps"].as_array().unwrap().len(), 3);
+    assert_eq!(ask("get_plan", &json!({"plan": "big", "status": "completed"}))["steps"], json!([]));
+    ask("briefing", &json!({}));
+    ask("peek_next_step", &json!({"plan": "big"}));
+    ask("get_step", &json!({"step": "big:5000"}));
+    ask("claim_next_step", &json!({"plan": "big"}));
+    ask("recall", &json!({"query": "number"}));
+}
+
+#[test]
+fn what_is_asked_before_the_end_is_answered_and_nothing_is_begun_for_nobody() {
+    let place = Place::with_examples();
+    let mut client = Client::legacy(&place, &json!({}));
+    // Nobody takes the answers from here on.
+    drop(client.output.take());
+    for _ in 0..200 {
+        let note = json!({"step": "feature-auth:0", "note": "again"});
+        let params = json!({"name": "add_note", "arguments": note});
+        let message = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
+        // The server may be gone by now.
+        if writeln!(client.input.as_mut().expect("it is open"), "{message}").is_err() {
+            break;
+        }
+    }
+    client.end();
+    let n = place.text("plans/feature-auth/step-0.md").matches("again").count();
+    assert!(n < 20, "{n} notes were written for nobody");
+}
+
+#[test]
+fn a_client_that_begins_with_something_else_is_told_in_a_sentence() {
+    let place = Place::with_examples();
+    let mut command = place.command();
+    command.arg("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary starts");
+    let mut input = child.stdin.take().expect("it is piped");
+    writeln!(input, "{}", json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+        .expect("it reads");
+    drop(input);
+    let ended = child.wait_with_output().expect("it ends");
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(said.starts_with("error[protocol]: the client began with something else"), "{said}");
+    assert!(said.lines().count() <= 2 && ended.stdout.is_empty(), "{said}");
+}
