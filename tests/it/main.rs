@@ -16,6 +16,8 @@ mod frontmatter_cases;
 mod http;
 mod import_words;
 mod index_laws;
+#[path = "../support/json_schema.rs"]
+mod json_schema;
 mod knowledge;
 mod no_index;
 mod problems;
@@ -26,6 +28,7 @@ mod random;
 mod readme;
 mod run;
 mod run_story;
+mod schemas;
 mod searching;
 mod support;
 mod tidy;
