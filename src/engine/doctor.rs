@@ -11,13 +11,9 @@ use crate::engine::error::Error;
 use crate::engine::load::{self, IndexState};
 use crate::engine::shape::shown_path;
 
-/// What the surroundings know that the plans directory does not.
+/// What the surface knows that the surroundings do not say.
 #[derive(Debug, Clone, Default)]
 pub struct DoctorRequest {
-    /// The configuration file in force, and how many problems it has.
-    pub config: Option<(PathBuf, usize)>,
-    /// The root of the repository around the plans.
-    pub repository: Option<PathBuf>,
     pub daemon: Option<DaemonFact>,
     /// Make the index anew first.
     pub reindex: bool,
@@ -81,7 +77,7 @@ pub fn examine(context: &Context, request: &DoctorRequest) -> Result<DoctorRepor
     }
     let checks = vec![
         ok("plans directory", context.plans.root().display().to_string()),
-        config(request),
+        config(context),
         trust(context),
         file_system(context),
         exchange(context),
@@ -91,7 +87,7 @@ pub fn examine(context: &Context, request: &DoctorRequest) -> Result<DoctorRepor
         daemon(request),
         watches(context),
         kept(context),
-        worktrees(request),
+        worktrees(context),
     ];
     Ok(DoctorReport { checks })
 }
@@ -104,9 +100,10 @@ fn ok(name: &'static str, value: impl Into<String>) -> Check {
     check(name, State::Ok, value, "")
 }
 
-fn config(request: &DoctorRequest) -> Check {
+fn config(context: &Context) -> Check {
     let name = "configuration";
-    match &request.config {
+    let n_problems = context.here.config_problems.len();
+    match context.here.config_file.as_ref().map(|it| (it, n_problems)) {
         None => ok(name, "none"),
         Some((path, 0)) => ok(name, path.display().to_string()),
         Some((path, n)) => {
@@ -261,9 +258,9 @@ fn kept(context: &Context) -> Check {
     )
 }
 
-fn worktrees(request: &DoctorRequest) -> Check {
+fn worktrees(context: &Context) -> Check {
     let name = "git worktrees";
-    let Some(repository) = &request.repository else { return ok(name, "no repository") };
+    let Some(repository) = &context.here.repository else { return ok(name, "no repository") };
     let n = common_directory(repository).map_or(0, |it| n_entries(&it.join("worktrees"))) + 1;
     ok(name, n.to_string())
 }

@@ -26,7 +26,6 @@ use planwatch::plan::id::PlanId;
 use planwatch::plan::time::Time;
 use planwatch::serve::contexts::Contexts;
 use planwatch::serve::{Homes, client};
-use planwatch::text::line_index::line_text;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::Everywhere;
@@ -110,7 +109,7 @@ impl Session {
     }
 
     /// The configuration that is in force: the nearest one within the repository.
-    pub(crate) fn config_file(&self, found: &Workspace) -> Option<PathBuf> {
+    fn config_file(&self, found: &Workspace) -> Option<PathBuf> {
         let end = found.repository.clone().or_else(home);
         let mut above = Vec::new();
         for directory in self.directory.ancestors() {
@@ -120,12 +119,6 @@ impl Session {
             }
         }
         above.into_iter().find(|it| it.is_file())
-    }
-
-    /// The line of the configuration that a problem is about.
-    pub(crate) fn config_line(&self, found: &Workspace, line: u32) -> Option<String> {
-        let bytes = read_file(&*self.disk, &self.config_file(found)?).ok()?;
-        line_text(&bytes, line)
     }
 
     fn find(&self) -> Result<Workspace, Error> {
@@ -248,6 +241,9 @@ impl Session {
             here: Here {
                 directory: self.directory.clone(),
                 root: repository,
+                repository: workspace.repository.clone(),
+                config_file: self.config_file(workspace),
+                config_problems: workspace.problems.clone(),
                 plan: text("PLANWATCH_PLAN"),
                 step: text("PLANWATCH_STEP"),
                 claim: text("PLANWATCH_CLAIM"),

@@ -96,10 +96,12 @@ impl Object {
 
     /// The object, with fields of any name beside its own.
     fn with_others(self, others: Value) -> Value {
-        json!({
-            "type": "object", "properties": self.properties, "required": self.required,
-            "additionalProperties": others,
-        })
+        words([
+            ("type", "object".into()),
+            ("properties", Value::Object(self.properties)),
+            ("required", Value::Array(self.required)),
+            ("additionalProperties", others),
+        ])
     }
 
     /// The object in its envelope.
@@ -113,6 +115,10 @@ impl Object {
         envelope.required.extend(self.required.into_iter().filter(|it| !it.as_str().is_some_and(is_own)));
         envelope.closed()
     }
+}
+
+fn words<const N: usize>(of: [(&str, Value); N]) -> Value {
+    Value::Object(of.into_iter().map(|(name, it)| (name.to_owned(), it)).collect())
 }
 
 pub fn text() -> Value {
@@ -137,7 +143,7 @@ fn flag() -> Value {
 }
 
 pub fn list(of: Value) -> Value {
-    json!({"type": "array", "items": of})
+    words([("type", "array".into()), ("items", of)])
 }
 
 fn word<const N: usize>(words: [&str; N]) -> Value {
@@ -155,5 +161,5 @@ pub fn part(name: &str) -> Value {
 }
 
 fn maybe(of: Value) -> Value {
-    json!({"anyOf": [of, {"type": "null"}]})
+    words([("anyOf", Value::Array(vec![of, json!({"type": "null"})]))])
 }

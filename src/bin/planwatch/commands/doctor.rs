@@ -20,12 +20,8 @@ pub(crate) fn run(session: &Session, args: &Doctor) -> Result<u8, Failure> {
     let plans = workspace.plans_dir.clone().ok_or(Error::NoPlansDir)?;
     let context = session.context_in(&workspace, &plans)?;
     let client = Client::connect(context.plans.root(), &context::homes());
-    let request = DoctorRequest {
-        config: session.config_file(&workspace).map(|it| (it, workspace.problems.len())),
-        repository: workspace.repository.clone(),
-        daemon: client.and_then(|mut it| it.status()).map(fact),
-        reindex: args.reindex,
-    };
+    let request =
+        DoctorRequest { daemon: client.and_then(|mut it| it.status()).map(fact), reindex: args.reindex };
     let report = session.patiently(|| doctor::examine(&context, &request))?;
     let output = &session.output;
     if output.is_json() {
