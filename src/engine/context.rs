@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::disk::PlansDir;
 use crate::engine::config::Config;
+use crate::engine::doctor::DaemonFact;
 use crate::engine::expected::Expected;
 use crate::index::{Generation, Key};
 use crate::plan::id::PlanId;
@@ -45,6 +46,11 @@ pub enum Freshness {
 pub trait Witness: Send + Sync {
     /// The commit of the index that is known to be right; asked at most once an answer.
     fn commit(&self) -> Option<Generation>;
+
+    /// The process that sees them.
+    fn daemon(&self) -> Option<DaemonFact> {
+        None
+    }
 
     /// What lies around a plan, so that the names of all plans need not be read.
     fn neighbours(&self, _plan: &PlanId) -> Option<Neighbours> {

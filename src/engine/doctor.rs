@@ -6,15 +6,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::disk::{Kept, RealDisk, read_file, watch_limit};
-use crate::engine::context::Context;
+use crate::engine::context::{Context, Freshness};
 use crate::engine::error::Error;
 use crate::engine::load::{self, IndexState};
 use crate::engine::shape::shown_path;
 
-/// What the surface knows that the surroundings do not say.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct DoctorRequest {
-    pub daemon: Option<DaemonFact>,
     /// Make the index anew first.
     pub reindex: bool,
 }
@@ -84,7 +82,7 @@ pub fn examine(context: &Context, request: &DoctorRequest) -> Result<DoctorRepor
         case(context),
         lock(context),
         index(context),
-        daemon(request),
+        daemon(context),
         watches(context),
         kept(context),
         worktrees(context),
@@ -203,9 +201,13 @@ fn index(context: &Context) -> Check {
     }
 }
 
-fn daemon(request: &DoctorRequest) -> Check {
+fn daemon(context: &Context) -> Check {
     let name = "watching process";
-    let Some(DaemonFact { pid, since, release, polling, http }) = &request.daemon else {
+    let fact = match &context.freshness {
+        Freshness::KnownBy(witness) => witness.daemon(),
+        Freshness::Unknown => None,
+    };
+    let Some(DaemonFact { pid, since, release, polling, http }) = &fact else {
         return check(name, State::Ok, "none", "`planwatch watch --detach` starts one; it is not needed");
     };
     let own = env!("CARGO_PKG_VERSION");

@@ -14,6 +14,7 @@ mod export_import;
 mod front_matter_gen;
 mod frontmatter_cases;
 mod http;
+mod http_routes;
 mod import_words;
 mod index_laws;
 #[path = "../support/json_schema.rs"]

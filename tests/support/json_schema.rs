@@ -64,6 +64,10 @@ impl Schemas {
                 let is_more = value.as_f64() >= says.as_f64() || !value.is_number();
                 if is_more { None } else { not("at least") }
             }
+            "maximum" => {
+                let is_less = value.as_f64() <= says.as_f64() || !value.is_number();
+                if is_less { None } else { not("at most") }
+            }
             "anyOf" => {
                 let all: Vec<_> = says.as_array()?.iter().map(|it| self.at(place, it, value)).collect();
                 let faults: Option<Vec<_>> = all.into_iter().collect();

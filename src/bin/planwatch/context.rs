@@ -19,11 +19,13 @@ use planwatch::disk::{Disk, PlansDir, RealDisk, read_file};
 use planwatch::engine::agents::Agents;
 use planwatch::engine::config::{CONFIG_FILE, Config};
 use planwatch::engine::context::{Context, Freshness, Here, Neighbours, Notice, Reading, Witness};
+use planwatch::engine::doctor::DaemonFact;
 use planwatch::engine::error::Error;
 use planwatch::engine::workspace::{self, Workspace, WorkspaceRequest};
 use planwatch::index::Generation;
 use planwatch::plan::id::PlanId;
 use planwatch::plan::time::Time;
+use planwatch::serve::client::Client;
 use planwatch::serve::contexts::Contexts;
 use planwatch::serve::{Homes, client};
 use tracing_subscriber::EnvFilter;
@@ -267,6 +269,10 @@ struct Daemon {
 impl Witness for Daemon {
     fn commit(&self) -> Option<Generation> {
         client::fresh(&self.root, &homes())
+    }
+
+    fn daemon(&self) -> Option<DaemonFact> {
+        Some(Client::connect(&self.root, &homes())?.status()?.into())
     }
 
     fn neighbours(&self, plan: &PlanId) -> Option<Neighbours> {

@@ -1,6 +1,6 @@
 //! Templates, prompts, instructions, and plans as one document.
 
-use super::looks::shown_plan;
+use super::looks::{page, shown_plan};
 use super::{Answers, Object, list, maybe_text, text, word};
 
 pub(super) fn answers() -> Answers {
@@ -32,7 +32,7 @@ fn template_list() -> Object {
         .field("files", list(text()))
         .field("of", word(["plan", "prompt"]))
         .optional("problem", maybe_text());
-    Object::new().field("templates", list(item.closed()))
+    Object::new().field("templates", list(item.closed())).and(page())
 }
 
 fn files() -> serde_json::Value {

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::looks::page;
 use super::plans::state;
-use super::{Answers, Object, count, flag, list, maybe, maybe_text, maybe_time, part, text, word};
+use super::{Answers, Object, flag, list, maybe, maybe_text, maybe_time, part, text, word};
 
 pub(super) fn parts() -> Vec<(&'static str, Value)> {
     vec![
@@ -67,5 +68,5 @@ fn import() -> Object {
 
 fn undo_list() -> Object {
     let item = Object::new().fields(["verb", "at"], &text()).field("paths", list(text()));
-    Object::new().field("changes", list(item.closed())).optional("more", count())
+    Object::new().field("changes", list(item.closed())).and(page())
 }

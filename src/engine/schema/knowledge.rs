@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::looks::page;
 use super::{Answers, Object, count, flag, list, maybe_text, maybe_time, open_object, part, text};
 
 pub(super) fn parts() -> Vec<(&'static str, Value)> {
@@ -9,9 +10,8 @@ pub(super) fn parts() -> Vec<(&'static str, Value)> {
 }
 
 pub(super) fn answers() -> Answers {
-    let listed = |name: &str, of: &str| {
-        Object::new().field(name, list(part(of))).field("more", count()).optional("next_cursor", maybe_text())
-    };
+    let listed =
+        |name: &str, of: &str| Object::new().field(name, list(part(of))).field("more", count()).and(page());
     vec![
         ("decision", decision()),
         ("decision-list", listed("decisions", "Decision")),
@@ -19,7 +19,7 @@ pub(super) fn answers() -> Answers {
         ("insight", insight()),
         ("insight-list", listed("insights", "Insight")),
         ("script", script()),
-        ("script-list", Object::new().field("scripts", list(part("Script")))),
+        ("script-list", Object::new().field("scripts", list(part("Script"))).and(page())),
     ]
 }
 
@@ -53,5 +53,5 @@ fn script() -> Object {
 
 fn topics() -> Object {
     let topic = Object::new().field("topic", text()).field("decisions", count()).field("last", maybe_time());
-    Object::new().field("topics", list(topic.closed()))
+    Object::new().field("topics", list(topic.closed())).and(page())
 }

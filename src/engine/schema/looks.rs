@@ -26,7 +26,7 @@ pub(super) fn answers() -> Answers {
 }
 
 /// Where a list goes on that comes page by page; the command line prints it whole.
-fn page() -> Object {
+pub(super) fn page() -> Object {
     Object::new().optional("next_cursor", maybe_text())
 }
 

@@ -10,6 +10,8 @@ mod knowledge;
 mod looks;
 mod plans;
 
+pub use plans::{plan, step};
+
 use serde_json::{Map, Value, json};
 
 use crate::engine::shape::SCHEMA_VERSION;
@@ -130,7 +132,7 @@ pub fn maybe_text() -> Value {
 }
 
 /// RFC 3339, UTC.
-fn maybe_time() -> Value {
+pub fn maybe_time() -> Value {
     json!({"type": ["string", "null"], "format": "date-time"})
 }
 

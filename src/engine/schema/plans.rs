@@ -20,7 +20,7 @@ pub(super) fn parts() -> Vec<(&'static str, Value)> {
 }
 
 /// [`crate::engine::shape::PlanShape`].
-pub(super) fn plan() -> Object {
+pub fn plan() -> Object {
     Object::new()
         .fields(["id", "title", "status", "path"], &text())
         .field("status_source", word(["file", "steps"]))
@@ -52,7 +52,7 @@ pub(super) fn plan() -> Object {
 }
 
 /// [`crate::engine::shape::StepShape`].
-pub(super) fn step() -> Object {
+pub fn step() -> Object {
     Object::new()
         .fields(["id", "plan", "number", "title", "status", "created_by", "path"], &text())
         .field("step_number", json!({"type": "number", "minimum": 0}))
