@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::disk::read_file;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::knowledge;
@@ -12,7 +13,7 @@ use crate::engine::plan_file::{self, PlanUpdate};
 use crate::engine::program;
 use crate::engine::prompt;
 use crate::engine::resolve::NamedStep;
-use crate::engine::shape;
+use crate::engine::shape::{self, shown_path};
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::write::{ChangeReport, Changed, Mode, Refused, Writing};
 use crate::plan::change::set_text;
@@ -43,17 +44,41 @@ pub struct CheckReport {
     pub hints: Vec<String>,
     /// What `--fix` did; the problems are those that are left.
     pub fixed: Option<ChangeReport>,
+    /// What is wrong in the configuration, as [`Self::problems`] and [`Self::lines`] have it for the plans.
+    pub config: Vec<(Problem, Option<String>)>,
 }
+
+/// A problem with the path that is shown, and its source line.
+pub type Found = (String, Problem, Option<String>);
 
 impl CheckReport {
     pub fn to_json(&self) -> Value {
-        let problems: Vec<_> = self.problems.iter().map(|it| shape::problem(&self.root, it)).collect();
+        let shaped = |(path, it, _): &Found| {
+            let shown = Problem { path: path.clone(), ..it.clone() };
+            shape::problem("", &shown)
+        };
+        let problems: Vec<_> = self.all().iter().map(shaped).collect();
+        let (n_errors, n) = (self.n_errors(), problems.len());
         let fixed = self.fixed.as_ref().map(ChangeReport::to_json);
-        json!({"problems": problems, "errors": self.n_errors(), "warnings": self.problems.len() - self.n_errors(), "hints": self.hints, "fixed": fixed})
+        json!({"problems": problems, "errors": n_errors, "warnings": n - n_errors, "hints": self.hints, "fixed": fixed})
+    }
+
+    /// All problems, those of the configuration among them, by the path that is shown.
+    pub fn all(&self) -> Vec<Found> {
+        let shown = |it: &Problem| shown_path(&self.root, &it.path);
+        let of_plans = self.problems.iter().zip(&self.lines);
+        let of_plans = of_plans.map(|(it, line)| (shown(it), it.clone(), line.clone()));
+        let of_config = self.config.iter().map(|(it, line)| (it.path.clone(), it.clone(), line.clone()));
+        let mut all: Vec<_> = of_plans.chain(of_config).collect();
+        all.sort_by(|(one, a, _), (other, b, _)| {
+            (one, a.line, a.column).cmp(&(other, b.line, b.column)).then_with(|| a.cmp(b))
+        });
+        all
     }
 
     pub fn n_errors(&self) -> usize {
-        self.problems.iter().filter(|it| it.severity() == Severity::Error).count()
+        let all = self.problems.iter().chain(self.config.iter().map(|(it, _)| it));
+        all.filter(|it| it.severity() == Severity::Error).count()
     }
 
     /// 6 with errors; warnings are a success.
@@ -68,7 +93,14 @@ pub fn check(context: &Context, request: &CheckRequest) -> Result<CheckReport, E
     let problems = problems(context, &plans, beside);
     let hints = plans.live().filter_map(too_long).chain(kept(context)).collect();
     let lines = problems.iter().map(|it| source_line(context, it)).collect();
-    Ok(CheckReport { problems, lines, root: context.root_name(), hints, fixed })
+    Ok(CheckReport { problems, lines, root: context.root_name(), hints, fixed, config: of_config(context) })
+}
+
+fn of_config(context: &Context) -> Vec<(Problem, Option<String>)> {
+    let here = &context.here;
+    let file = here.config_file.as_ref().filter(|_| !here.config_problems.is_empty());
+    let bytes = file.and_then(|it| read_file(context.plans.disk(), it).ok()).unwrap_or_default();
+    here.config_problems.iter().map(|it| (it.clone(), line_index::line_text(&bytes, it.line))).collect()
 }
 
 fn too_long(plan: &Plan) -> Option<String> {

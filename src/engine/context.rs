@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use crate::disk::PlansDir;
 use crate::engine::config::Config;
+use crate::engine::doctor::DaemonFact;
 use crate::engine::expected::Expected;
 use crate::index::{Generation, Key};
 use crate::plan::id::PlanId;
+use crate::plan::problem::Problem;
 use crate::plan::time::Time;
 
 /// The surroundings of one request. A long-running surface makes one for each request.
@@ -45,6 +47,11 @@ pub trait Witness: Send + Sync {
     /// The commit of the index that is known to be right; asked at most once an answer.
     fn commit(&self) -> Option<Generation>;
 
+    /// The process that sees them.
+    fn daemon(&self) -> DaemonFact {
+        DaemonFact::None
+    }
+
     /// What lies around a plan, so that the names of all plans need not be read.
     fn neighbours(&self, _plan: &PlanId) -> Option<Neighbours> {
         None
@@ -68,13 +75,19 @@ pub struct Neighbours {
     pub waiting: Vec<Key>,
 }
 
-/// What tells which plan is meant when none is named.
+/// Where the request comes from, and what tells which plan is meant when none is named.
 #[derive(Debug, Clone, Default)]
 pub struct Here {
     /// The absolute working directory.
     pub directory: PathBuf,
     /// The repository's root, else the directory above the plans directory: where scripts begin.
     pub root: PathBuf,
+    /// The root of the repository around the plans, if they are in one.
+    pub repository: Option<PathBuf>,
+    /// The configuration in force.
+    pub config_file: Option<PathBuf>,
+    /// What is wrong in it, with its path as it was found.
+    pub config_problems: Vec<Problem>,
     /// `PLANWATCH_PLAN`.
     pub plan: Option<String>,
     /// `PLANWATCH_STEP`, the full id of the step that this process works on.

@@ -221,6 +221,10 @@ impl Topic {
     }
 }
 
+pub fn topics_to_json(topics: &[Topic]) -> Value {
+    json!({"topics": topics.iter().map(Topic::to_json).collect::<Vec<_>>()})
+}
+
 /// Lists the topics, sorted.
 pub fn topics(context: &Context) -> Vec<Topic> {
     let mut topics: BTreeMap<String, Topic> = BTreeMap::new();

@@ -6,20 +6,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::disk::{Kept, RealDisk, read_file, watch_limit};
-use crate::engine::context::Context;
+use crate::engine::context::{Context, Freshness};
 use crate::engine::error::Error;
 use crate::engine::leases::{Leases, NotShared};
 use crate::engine::load::{self, IndexState};
 use crate::engine::shape::shown_path;
 
-/// What the surroundings know that the plans directory does not.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct DoctorRequest {
-    /// The configuration file in force, and how many problems it has.
-    pub config: Option<(PathBuf, usize)>,
-    /// The root of the repository around the plans.
-    pub repository: Option<PathBuf>,
-    pub daemon: DaemonFact,
     /// Make the index anew first.
     pub reindex: bool,
 }
@@ -88,17 +82,17 @@ pub fn examine(context: &Context, request: &DoctorRequest) -> Result<DoctorRepor
     }
     let checks = vec![
         ok("plans directory", context.plans.root().display().to_string()),
-        config(request),
+        config(context),
         trust(context),
         file_system(context),
         exchange(context),
         case(context),
         lock(context),
         index(context),
-        daemon(request),
+        daemon(context),
         watches(context),
         kept(context),
-        worktrees(request),
+        worktrees(context),
         claims(context),
     ];
     Ok(DoctorReport { checks })
@@ -112,9 +106,10 @@ fn ok(name: &'static str, value: impl Into<String>) -> Check {
     check(name, State::Ok, value, "")
 }
 
-fn config(request: &DoctorRequest) -> Check {
+fn config(context: &Context) -> Check {
     let name = "configuration";
-    match &request.config {
+    let n_problems = context.here.config_problems.len();
+    match context.here.config_file.as_ref().map(|it| (it, n_problems)) {
         None => ok(name, "none"),
         Some((path, 0)) => ok(name, path.display().to_string()),
         Some((path, n)) => {
@@ -214,9 +209,13 @@ fn index(context: &Context) -> Check {
     }
 }
 
-fn daemon(request: &DoctorRequest) -> Check {
+fn daemon(context: &Context) -> Check {
     let name = "watching process";
-    let (pid, since, release, polling, http) = match &request.daemon {
+    let fact = match &context.freshness {
+        Freshness::KnownBy(witness) => witness.daemon(),
+        Freshness::Unknown => DaemonFact::None,
+    };
+    let (pid, since, release, polling, http) = match &fact {
         DaemonFact::None => {
             return check(name, State::Ok, "none", "`planwatch watch --detach` starts one; it is not needed");
         }
@@ -281,9 +280,9 @@ fn kept(context: &Context) -> Check {
     )
 }
 
-fn worktrees(request: &DoctorRequest) -> Check {
+fn worktrees(context: &Context) -> Check {
     let name = "git worktrees";
-    let Some(repository) = &request.repository else { return ok(name, "no repository") };
+    let Some(repository) = &context.here.repository else { return ok(name, "no repository") };
     let n = common_directory(repository).map_or(0, |it| n_entries(&it.join("worktrees"))) + 1;
     ok(name, n.to_string())
 }

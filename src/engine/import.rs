@@ -22,6 +22,8 @@ use crate::text::{foreign, front_matter, said};
 pub struct ImportRequest {
     /// Absolute; a file or a directory.
     pub source: PathBuf,
+    /// The document itself, in the place of a file.
+    pub text: Option<String>,
     /// The source as somebody typed it, for what is said about it.
     pub shown: String,
     /// What the plan is to be called; refused where the source holds several.
@@ -74,6 +76,9 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
 }
 
 fn sources(context: &Context, request: &ImportRequest) -> Result<Vec<SourceFile>, Error> {
+    if let Some(text) = &request.text {
+        return Ok(vec![SourceFile { path: request.shown.clone(), bytes: text.clone().into_bytes() }]);
+    }
     let is_wanted = |path: &str| {
         path == ".beads/"
             || [".md", ".markdown", ".jsonl"].iter().any(|it| path.ends_with(it))
@@ -109,6 +114,9 @@ fn narrow(files: &mut Vec<SourceFile>) {
 fn name_of(request: &ImportRequest) -> String {
     if let Some(name) = &request.name {
         return name.clone();
+    }
+    if request.text.is_some() {
+        return String::new();
     }
     let mut path = request.source.as_path();
     // A store's own directory says nothing about what is in it.

@@ -37,6 +37,7 @@ pub mod remove;
 pub mod renumber;
 pub mod replace;
 pub mod run;
+pub mod schema;
 pub mod script;
 pub mod search;
 pub mod set;

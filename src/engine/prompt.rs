@@ -42,6 +42,12 @@ pub struct Prompt {
     pub variables: Vec<String>,
 }
 
+impl Rendered {
+    pub fn to_json(&self, name: &str) -> Value {
+        json!({"name": name, "text": self.text, "notes": self.notes})
+    }
+}
+
 impl Prompt {
     pub fn to_json(&self) -> Value {
         let files = json!([{"name": format!("{}{ENDING}", self.name), "path": self.path, "text": self.text}]);

@@ -184,6 +184,10 @@ impl Resolved {
     }
 }
 
+pub fn list_to_json(scripts: &[Resolved]) -> Value {
+    json!({"scripts": scripts.iter().map(Resolved::to_json).collect::<Vec<_>>()})
+}
+
 /// Lists the scripts by id, all or those of a plan.
 pub fn list(context: &Context, plan: Option<&str>) -> Result<Vec<Resolved>, Error> {
     let (plan, _) = knowledge::wanted(context, plan, None)?;

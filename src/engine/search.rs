@@ -1,6 +1,8 @@
 //! `search` and `sql`: questions that the index answers.
 
-use serde_json::{Value, json};
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
@@ -91,6 +93,22 @@ pub fn sql(context: &Context, query: &str) -> Result<Table, Error> {
     Ok(index::sql(query, files, plans.iter(), known)?)
 }
 
+/// Each row as an object; a name that comes twice gets a number.
+pub fn table_to_json(answer: &Table) -> Value {
+    let mut taken = HashSet::new();
+    let names: Vec<_> = answer
+        .columns
+        .iter()
+        .map(|name| {
+            let numbered = (2..).map(|n| format!("{name}_{n}"));
+            let free = std::iter::once(name.clone()).chain(numbered).find(|it| taken.insert(it.clone()));
+            free.unwrap_or_default()
+        })
+        .collect();
+    let row = |row: &Vec<Value>| names.iter().cloned().zip(row.iter().cloned()).collect::<Map<_, _>>();
+    json!({"columns": names, "rows": answer.rows.iter().map(row).collect::<Vec<_>>()})
+}
+
 /// A snippet without what Markdown has for structure, and without the heading that only says the title again.
 fn without_marks(snippet: &str, title: &str) -> String {
     let is_heading = |it: &str| !it.is_empty() && it.len() <= 6 && it.chars().all(|c| c == '#');
@@ -139,5 +157,12 @@ mod tests {
         check("Schema - first of all", "Schema", "Schema - first of all");
         check("…and a [ link ] #4 * b", "Schema", "…and a [ link ] #4 * b");
         check("# Other Schema", "Schema", "Other Schema");
+    }
+
+    #[test]
+    fn rows_are_objects_and_equal_names_are_told_apart() {
+        let columns = ["id", "id", "n"].map(str::to_owned).to_vec();
+        let answer = Table { columns, rows: vec![vec![json!("a"), json!("b"), json!(1)]] };
+        assert_eq!(table_to_json(&answer)["rows"], json!([{"id": "a", "id_2": "b", "n": 1}]));
     }
 }

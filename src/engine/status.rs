@@ -34,6 +34,16 @@ pub enum Reason {
 }
 
 impl Reason {
+    pub const ALL: [Self; 7] = [
+        Self::Failed,
+        Self::Blocked,
+        Self::ToConfirm,
+        Self::NotVerified,
+        Self::Lapsed,
+        Self::Faulty,
+        Self::Stale,
+    ];
+
     pub fn word(self) -> &'static str {
         match self {
             Self::Failed => "failed",

@@ -28,6 +28,10 @@ impl UndoItem {
     }
 }
 
+pub fn list_to_json(items: &[UndoItem]) -> Value {
+    json!({"changes": items.iter().map(UndoItem::to_json).collect::<Vec<_>>()})
+}
+
 /// Lists what `undo` would take back, one after the other.
 pub fn undo_list(context: &Context) -> Vec<UndoItem> {
     let root = context.root_name();

@@ -222,6 +222,9 @@ pub enum State {
 }
 
 impl State {
+    pub const ALL: [Self; 7] =
+        [Self::Next, Self::Waiting, Self::Blocked, Self::Draft, Self::Complete, Self::Abandoned, Self::Empty];
+
     pub fn word(self) -> &'static str {
         match self {
             Self::Next => "next",

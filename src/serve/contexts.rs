@@ -5,6 +5,7 @@ use std::sync::mpsc::{Sender, sync_channel};
 use std::time::Duration;
 
 use crate::engine::context::{Context, Freshness, Here, Neighbours, Witness};
+use crate::engine::doctor::DaemonFact;
 use crate::engine::error::Error;
 use crate::index::{Generation, Key};
 use crate::plan::id::PlanId;
@@ -49,6 +50,13 @@ impl Witness for Deciding {
         match self.ask(Ask::Sync)? {
             Answer::Sync { fresh: true, generation } => generation?.parse().ok(),
             _ => None,
+        }
+    }
+
+    fn daemon(&self) -> DaemonFact {
+        match self.ask(Ask::Status) {
+            Some(Answer::Status(status)) => status.into(),
+            _ => DaemonFact::None,
         }
     }
 

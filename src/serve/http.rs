@@ -14,6 +14,7 @@ mod guard;
 mod once;
 mod patient;
 mod problem;
+pub mod routes;
 mod seed;
 mod server;
 mod token;
@@ -39,5 +40,6 @@ struct Api;
 /// All routes, and the document that is made from them.
 fn api() -> (Router<App>, Document) {
     let routes = OpenApiRouter::with_openapi(Api::openapi());
-    routes.merge(seed::router()).merge(events::router()).split_for_parts()
+    let (known, document) = routes.merge(seed::router()).merge(events::router()).split_for_parts();
+    (known.merge(routes::router(&document)), document)
 }

@@ -5,6 +5,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::engine::doctor::DaemonFact;
+
 /// Raised when an older partner would misunderstand.
 pub(super) const VERSION: u32 = 1;
 
@@ -55,6 +57,13 @@ pub struct Status {
     /// Where it answers over HTTP, if it does.
     #[serde(default)]
     pub http: Option<String>,
+}
+
+impl From<Status> for DaemonFact {
+    fn from(status: Status) -> Self {
+        let Status { pid, since, release, polling, http, .. } = status;
+        Self::Running { pid, since, release, polling, http }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

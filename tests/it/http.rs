@@ -1,7 +1,7 @@
 //! HTTP as a client sees it: a process of its own on a free port, asked over TCP.
 #![expect(clippy::disallowed_methods, reason = "tests edit files as editors do, and start programs")]
 
-mod client;
+pub(crate) mod client;
 mod events;
 mod limits;
 mod refused;

@@ -93,8 +93,10 @@ fn first_untruth(typed: &[Typed]) -> Option<String> {
         let path = place.file(&format!("../home/bin/{name}"));
         std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).expect("it is ours");
     }
+    let _watching = Watching(&place);
+    let port = free_port();
     for it in typed {
-        let printed = shell(&place, &it.command);
+        let printed = shell(&place, &it.command.replace(PORT, &port)).replace(&port, PORT);
         place.date_changes();
         if !is_as_said(&it.output, &printed.lines().collect::<Vec<_>>()) {
             let said = it.output.join("\n");
@@ -105,6 +107,26 @@ fn first_untruth(typed: &[Typed]) -> Option<String> {
         }
     }
     None
+}
+
+/// The port that pages name; another one is taken in its place, as somebody may have it.
+const PORT: &str = "4001";
+
+fn free_port() -> String {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
+    listener.local_addr().expect("it has an address").port().to_string()
+}
+
+/// Ends the process that a page left watching.
+struct Watching<'a>(&'a Place);
+
+impl Drop for Watching<'_> {
+    fn drop(&mut self) {
+        if self.0.file("plans/.planwatch/daemon.sock").exists() {
+            let stopped = self.0.run("watch --stop");
+            assert!(stopped.code == 0 || std::thread::panicking(), "{stopped:?}");
+        }
+    }
 }
 
 /// What a command prints; directory and variables are kept for the next one.

@@ -19,14 +19,15 @@ use planwatch::disk::{Disk, PlansDir, RealDisk, read_file};
 use planwatch::engine::agents::Agents;
 use planwatch::engine::config::{CONFIG_FILE, Config};
 use planwatch::engine::context::{Context, Freshness, Here, Neighbours, Notice, Reading, Witness};
+use planwatch::engine::doctor::DaemonFact;
 use planwatch::engine::error::Error;
 use planwatch::engine::workspace::{self, Workspace, WorkspaceRequest};
 use planwatch::index::Generation;
 use planwatch::plan::id::PlanId;
 use planwatch::plan::time::Time;
+use planwatch::serve::client::{self, Holder};
 use planwatch::serve::contexts::Contexts;
 use planwatch::serve::{Homes, client};
-use planwatch::text::line_index::line_text;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::Everywhere;
@@ -111,7 +112,7 @@ impl Session {
     }
 
     /// The configuration that is in force: the nearest one within the repository.
-    pub(crate) fn config_file(&self, found: &Workspace) -> Option<PathBuf> {
+    fn config_file(&self, found: &Workspace) -> Option<PathBuf> {
         let end = found.repository.clone().or_else(home);
         let mut above = Vec::new();
         for directory in self.directory.ancestors() {
@@ -121,12 +122,6 @@ impl Session {
             }
         }
         above.into_iter().find(|it| it.is_file())
-    }
-
-    /// The line of the configuration that a problem is about.
-    pub(crate) fn config_line(&self, found: &Workspace, line: u32) -> Option<String> {
-        let bytes = read_file(&*self.disk, &self.config_file(found)?).ok()?;
-        line_text(&bytes, line)
     }
 
     fn find(&self) -> Result<Workspace, Error> {
@@ -276,6 +271,9 @@ impl Session {
             here: Here {
                 directory: self.directory.clone(),
                 root: repository,
+                repository: workspace.repository.clone(),
+                config_file: self.config_file(workspace),
+                config_problems: workspace.problems.clone(),
                 plan: text("PLANWATCH_PLAN"),
                 step: text("PLANWATCH_STEP"),
                 claim: text("PLANWATCH_CLAIM"),
@@ -299,6 +297,14 @@ struct Daemon {
 impl Witness for Daemon {
     fn commit(&self) -> Option<Generation> {
         client::fresh(&self.root, &homes())
+    }
+
+    fn daemon(&self) -> DaemonFact {
+        match client::holder(&self.root, &homes()) {
+            Holder::Nobody => DaemonFact::None,
+            Holder::Silent { pid } => DaemonFact::Silent { pid },
+            Holder::Answering(_, status) => status.into(),
+        }
     }
 
     fn neighbours(&self, plan: &PlanId) -> Option<Neighbours> {

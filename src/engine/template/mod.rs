@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::engine::context::Context;
 use crate::engine::create::{self, NewRequest};
 use crate::engine::error::Error;
+use crate::engine::prompt::{self, Prompt};
 use crate::engine::shape::{shown_path, value};
 use crate::engine::write;
 use crate::plan::change::{NewPlan, NewStep, set_text, set_word};
@@ -18,6 +19,7 @@ use crate::plan::id::{PlanId, StepId};
 use crate::plan::problem::{Problem, Severity};
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
 use crate::plan::step_number::StepNumber;
+use crate::plan::words::nearest;
 use crate::text::header_edit::Change;
 use crate::text::placeholders::{self, Broken};
 use crate::text::{front_matter, markdown, yaml};
@@ -60,13 +62,44 @@ pub fn list(context: &Context) -> Result<Vec<Template>, Error> {
     Ok(own.into_iter().chain(built_in).collect())
 }
 
-/// The list as every surface shows it: without the texts.
-pub fn list_to_json(templates: &[Template]) -> Value {
-    let one = |it: &Template| {
+/// One list without the texts, in which `of` tells plans from prompts.
+pub fn list_to_json(templates: &[Template], prompts: &[Prompt]) -> Value {
+    let of_plans = templates.iter().map(|it| {
         let names: Vec<_> = it.files.iter().map(|it| it.name.as_str()).collect();
-        json!({"name": it.name, "description": it.description, "source": it.source, "files": names})
-    };
-    json!({"templates": templates.iter().map(one).collect::<Vec<_>>()})
+        json!({
+            "name": it.name, "description": it.description, "source": it.source, "files": names, "of": "plan",
+        })
+    });
+    let of_prompts = prompts.iter().map(|it| {
+        let file = format!("{}.pmt", it.name);
+        json!({
+            "name": it.name, "description": it.description, "source": it.source, "files": [file],
+            "of": "prompt", "problem": it.complaint(),
+        })
+    });
+    json!({"templates": of_plans.chain(of_prompts).collect::<Vec<_>>()})
+}
+
+/// What a name means.
+#[derive(Debug, Clone)]
+pub enum Named {
+    Template(Template),
+    Prompt(Prompt),
+}
+
+/// Finds what a name means; a template goes before a prompt.
+pub fn named(context: &Context, name: &str) -> Result<Named, Error> {
+    match show(context, name) {
+        Ok(it) => Ok(Named::Template(it)),
+        Err(Error::NotFound { what, name, nearest: near }) => match prompt::show(context, &name) {
+            Some(it) => Ok(Named::Prompt(it)),
+            None => {
+                let nearest = near.or_else(|| nearest(&name, prompt::names()));
+                Err(Error::NotFound { what, name, nearest })
+            }
+        },
+        Err(error) => Err(error),
+    }
 }
 
 /// One template as it is written.
@@ -79,7 +112,7 @@ pub fn show(context: &Context, name: &str) -> Result<Template, Error> {
         return Ok(built_in_template(name, files));
     }
     let known = builtin::ALL.iter().map(|(it, _)| *it).chain(own_names.iter().map(String::as_str));
-    let nearest = crate::plan::words::nearest(name, known);
+    let nearest = nearest(name, known);
     Err(Error::NotFound { what: "template", name: name.to_owned(), nearest })
 }
 

@@ -115,6 +115,16 @@ impl App {
         self.run(move |context| work(&context)).await
     }
 
+    /// As [`Self::ask_if`], for work that knows more ways to refuse than the engine.
+    pub(super) async fn ask_if_or<T: Send + 'static>(
+        &self,
+        condition: IfMatch,
+        work: impl FnOnce(&Context) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let expected = condition.expected();
+        self.run(move |context| work(&Context { expected, ..context })).await
+    }
+
     async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(Context) -> Result<T, Problem> + Send + 'static,

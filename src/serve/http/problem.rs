@@ -146,8 +146,11 @@ pub(super) fn status_of(error: &Error) -> StatusCode {
         Error::NotExpected { .. } => StatusCode::PRECONDITION_FAILED,
         Error::PersonNeeded { .. } | Error::NotTrusted { .. } => StatusCode::FORBIDDEN,
         _ => match (error.code(), error.exit_code()) {
+            ("nothing-to-undo", _) => StatusCode::CONFLICT,
             ("file-full" | "no-room" | "sql-refused" | "sql-error", _) => StatusCode::UNPROCESSABLE_ENTITY,
-            (_, 2) => StatusCode::BAD_REQUEST,
+            ("list-invalid" | "nothing-to-import", _) => StatusCode::UNPROCESSABLE_ENTITY,
+            // The request was understood; what it asks for cannot be.
+            (_, 2) => StatusCode::UNPROCESSABLE_ENTITY,
             (_, 3) => StatusCode::NOT_FOUND,
             (_, 4 | 5) => StatusCode::CONFLICT,
             (_, 6) => StatusCode::UNPROCESSABLE_ENTITY,

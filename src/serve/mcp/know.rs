@@ -196,7 +196,7 @@ fn list_assets(call: &Call, asked: ListAssets) -> Result<Value, Refusal> {
     let items: Vec<Value> = match (kind, &name) {
         (AssetKind::Templates, Some(name)) => vec![template::show(context, name)?.to_json()],
         (AssetKind::Templates, None) => {
-            list_of(&template::list_to_json(&template::list(context)?), "templates")
+            list_of(&template::list_to_json(&template::list(context)?, &[]), "templates")
         }
         (AssetKind::Prompts, Some(name)) => {
             let missing = || Error::NotFound {

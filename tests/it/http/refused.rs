@@ -302,7 +302,7 @@ const FORMS: &[Row] = &[
     row("a list", PATCH, OWN_JSON, "[]", (422, "body-invalid")),
     row("a missing field", NEW, OWN_JSON, "{}", (422, "body-invalid")),
     row("an unknown parameter", "GET /api/plans?titel=x", OWN, "", (400, "parameter-invalid")),
-    row("an unknown status", PATCH, OWN_JSON, r#"{"status":"complted"}"#, (400, "usage")),
+    row("an unknown status", PATCH, OWN_JSON, r#"{"status":"complted"}"#, (422, "usage")),
     row(
         "an etag without quotes",
         PATCH,

@@ -95,8 +95,8 @@ fn a_step_of_a_text_is_added_once() {
     assert_eq!(between["description"], "plain first line\nand more\n");
     let last = add(json!({"description": "---\ntype: test\nstatus: blocked\n---\n# Last"}));
     assert_eq!((&last.json()["id"], &last.json()["status"]), (&json!("p:3"), &json!("blocked")));
-    assert_eq!(add(json!({"description": "# X", "step_number": "two"})).status, 400);
-    assert_eq!(add(json!({"description": "  "})).status, 400);
+    assert_eq!(add(json!({"description": "# X", "step_number": "two"})).status, 422);
+    assert_eq!(add(json!({"description": "  "})).status, 422);
     assert_eq!(place.run("check").code, 0);
 }
 
@@ -198,7 +198,7 @@ fn the_same_key_gets_the_same_claim_also_after_a_restart() {
     assert_eq!(other.problem(), (422, "idempotency-key-reused".to_owned()));
     let before = tree(&place.file("plans"));
     let refused = || server.json_with("POST", "/api/plans", "Idempotency-Key: k\r\n", &json!({"title": ""}));
-    assert_eq!((refused().status, refused().status), (400, 400), "a refusal is no answer to keep");
+    assert_eq!((refused().status, refused().status), (422, 422), "a refusal is no answer to keep");
     assert_eq!(tree(&place.file("plans")), before);
     let steps = server.json("GET", "/api/plans/fence-repair/steps", &Value::Null);
     let taken = steps.as_array().expect("an array").iter().filter(|it| it["claim"].is_object()).count();

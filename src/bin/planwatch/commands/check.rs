@@ -3,11 +3,7 @@
 use planwatch::engine::check::{self, CheckReport, CheckRequest};
 use planwatch::engine::context::Context;
 use planwatch::engine::error::Error;
-use planwatch::engine::shape::{self, shown_path};
-use planwatch::engine::workspace::Workspace;
 use planwatch::engine::write::{ChangeReport, Mode};
-use planwatch::plan::problem::{Problem, Severity};
-use serde_json::{Value, json};
 
 use crate::args::look::Check;
 use crate::context::Session;
@@ -22,10 +18,9 @@ pub(crate) fn run(session: &Session, args: &Check) -> Result<u8, Failure> {
     let context = session.context_in(&workspace, &plans)?;
     let mode = if args.dry_run { Mode::DryRun } else { Mode::Write };
     let report = session.patiently(|| check::check(&context, &CheckRequest { fix: args.fix, mode }))?;
-    let found = Found::new(session, &workspace, &report);
     let output = &session.output;
     if output.is_json() {
-        output.json("problem-list", found.to_json(&report))?;
+        output.json("problem-list", report.to_json())?;
     } else {
         let mendable = if report.problems.is_empty() { 0 } else { mendable(session, &context, args)? };
         match &report.fixed {
@@ -33,7 +28,7 @@ pub(crate) fn run(session: &Session, args: &Check) -> Result<u8, Failure> {
             Some(fix) => output.told(&fixed(fix))?,
             None => Reader::There,
         };
-        output.text(&found.screen(mendable, output.width))?;
+        output.text(&screen(&report, mendable, output.width))?;
     }
     if !output.is_json() {
         report.hints.iter().for_each(|it| output.hint(it));
@@ -41,7 +36,7 @@ pub(crate) fn run(session: &Session, args: &Check) -> Result<u8, Failure> {
     for refused in report.fixed.iter().flat_map(|it| &it.refused) {
         output.failure(&Failure::of(&refused.error));
     }
-    Ok(if found.n_errors() > 0 { 6 } else { 0 })
+    Ok(report.exit_code())
 }
 
 /// How many files `--fix` would mend, or would have mended if it were not a dry run.
@@ -58,56 +53,22 @@ fn n_mended(report: &ChangeReport) -> usize {
     report.changes.iter().filter(|it| it.was_written).count()
 }
 
-/// All problems, those of the configuration among them, by the path that is shown.
-struct Found(Vec<(String, Problem, Option<String>)>);
-
-impl Found {
-    fn new(session: &Session, workspace: &Workspace, report: &CheckReport) -> Self {
-        let of_files = report.problems.iter().zip(&report.lines);
-        let of_files =
-            of_files.map(|(it, line)| (shown_path(&report.root, &it.path), it.clone(), line.clone()));
-        let of_config = workspace
-            .problems
-            .iter()
-            .map(|it| (it.path.clone(), it.clone(), session.config_line(workspace, it.line)));
-        let mut all: Vec<_> = of_files.chain(of_config).collect();
-        all.sort_by(|(one, a, _), (other, b, _)| {
-            (one, a.line, a.column).cmp(&(other, b.line, b.column)).then_with(|| a.cmp(b))
-        });
-        Self(all)
+fn screen(report: &CheckReport, mendable: usize, width: Option<usize>) -> String {
+    let all = report.all();
+    let mut said = String::new();
+    for (path, problem, source) in &all {
+        said.push_str(&problems::problem(problem, path, source.as_deref(), width));
+        said.push('\n');
     }
-
-    fn n_errors(&self) -> usize {
-        self.0.iter().filter(|(_, it, _)| it.severity() == Severity::Error).count()
+    let sum = problems::sum(report.n_errors(), all.len() - report.n_errors());
+    if sum.is_empty() {
+        return format!("{}\n", paint(GOOD, "no problems"));
     }
-
-    fn to_json(&self, report: &CheckReport) -> Value {
-        let shaped = |(path, it, _): &(String, Problem, Option<String>)| {
-            let shown = Problem { path: path.clone(), ..it.clone() };
-            shape::problem("", &shown)
-        };
-        let problems: Vec<_> = self.0.iter().map(shaped).collect();
-        let n_errors = self.n_errors();
-        let fixed = report.fixed.as_ref().map(ChangeReport::to_json);
-        json!({"problems": problems, "errors": n_errors, "warnings": self.0.len() - n_errors, "hints": report.hints, "fixed": fixed})
-    }
-
-    fn screen(&self, mendable: usize, width: Option<usize>) -> String {
-        let mut said = String::new();
-        for (path, problem, source) in &self.0 {
-            said.push_str(&problems::problem(problem, path, source.as_deref(), width));
-            said.push('\n');
-        }
-        let sum = problems::sum(self.n_errors(), self.0.len() - self.n_errors());
-        if sum.is_empty() {
-            return format!("{}\n", paint(GOOD, "no problems"));
-        }
-        let fix = match mendable {
-            0 => String::new(),
-            n => format!("; `planwatch check --fix` mends {}", count(n, "file")),
-        };
-        format!("{said}{sum}{fix}\n")
-    }
+    let fix = match mendable {
+        0 => String::new(),
+        n => format!("; `planwatch check --fix` mends {}", count(n, "file")),
+    };
+    format!("{said}{sum}{fix}\n")
 }
 
 /// What was mended, as a diff, so that nobody has to guess.

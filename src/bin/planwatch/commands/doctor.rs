@@ -1,12 +1,10 @@
 //! `doctor`: how planwatch stands here, one line for each thing that matters.
 
-use planwatch::engine::doctor::{self, Check, DaemonFact, DoctorRequest, State};
+use planwatch::engine::doctor::{self, Check, DoctorRequest, State};
 use planwatch::engine::error::Error;
-use planwatch::serve::Status;
-use planwatch::serve::client::{self, Holder};
 
 use crate::args::setup::Doctor;
-use crate::context::{self, Session};
+use crate::context::Session;
 use crate::failure::Failure;
 use crate::fields;
 use crate::output::{Loudness, escaped};
@@ -19,13 +17,7 @@ pub(crate) fn run(session: &Session, args: &Doctor) -> Result<u8, Failure> {
     let workspace = session.workspace_to_check()?;
     let plans = workspace.plans_dir.clone().ok_or(Error::NoPlansDir)?;
     let context = session.context_in(&workspace, &plans)?;
-    let holder = client::holder(context.plans.root(), &context::homes());
-    let request = DoctorRequest {
-        config: session.config_file(&workspace).map(|it| (it, workspace.problems.len())),
-        repository: workspace.repository.clone(),
-        daemon: fact(holder),
-        reindex: args.reindex,
-    };
+    let request = DoctorRequest { reindex: args.reindex };
     let report = session.patiently(|| doctor::examine(&context, &request))?;
     let output = &session.output;
     if output.is_json() {
@@ -40,16 +32,6 @@ pub(crate) fn run(session: &Session, args: &Doctor) -> Result<u8, Failure> {
     }
     output.text(&screen)?;
     Ok(report.exit_code())
-}
-
-fn fact(holder: Holder) -> DaemonFact {
-    match holder {
-        Holder::Nobody => DaemonFact::None,
-        Holder::Silent { pid } => DaemonFact::Silent { pid },
-        Holder::Answering(_, Status { pid, since, release, polling, http, .. }) => {
-            DaemonFact::Running { pid, since, release, polling, http }
-        }
-    }
 }
 
 fn line(check: &Check, width: Option<usize>) -> String {

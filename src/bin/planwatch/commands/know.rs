@@ -1,11 +1,10 @@
 //! `decide` and `insight`: what was decided and learned, to be recorded with a text and listed without one.
 
 use planwatch::engine::context::Context;
-use planwatch::engine::decide::{self, DecideRequest, DecisionsRequest, Topic};
+use planwatch::engine::decide::{self, DecideRequest, DecisionsRequest};
 use planwatch::engine::error::Error;
 use planwatch::engine::insight::{self, InsightRequest, InsightsRequest};
 use planwatch::engine::write::Mode;
-use serde_json::json;
 
 use crate::args::know::{Decide, Insight};
 use crate::commands::add;
@@ -40,8 +39,7 @@ fn decisions(session: &Session, args: Decide) -> Result<u8, Failure> {
     if args.topics {
         let topics = looking(session, |context| Ok(decide::topics(context)))?;
         if session.output.is_json() {
-            let topics: Vec<_> = topics.iter().map(Topic::to_json).collect();
-            session.output.json("topic-list", json!({"topics": topics}))?;
+            session.output.json("topic-list", decide::topics_to_json(&topics))?;
         } else {
             session.output.text(&knowledge::topics(&topics, now, session.output.width))?;
         }

@@ -2,7 +2,7 @@
 
 use planwatch::agent::shell::{self, Answer};
 use planwatch::engine::error::Error;
-use planwatch::engine::script::{self, AddRequest, Resolved};
+use planwatch::engine::script::{self, AddRequest};
 use planwatch::engine::trust;
 use serde_json::json;
 
@@ -38,8 +38,7 @@ fn add(session: &Session, args: ScriptAdd) -> Result<u8, Failure> {
 fn list(session: &Session, args: &ScriptList) -> Result<u8, Failure> {
     let found = looking(session, |context| script::list(context, args.plan.as_deref()))?;
     if session.output.is_json() {
-        let scripts: Vec<_> = found.iter().map(Resolved::to_json).collect();
-        session.output.json("script-list", json!({"scripts": scripts}))?;
+        session.output.json("script-list", script::list_to_json(&found))?;
     } else {
         session.output.text(&scripts::list(&found, session.output.width))?;
     }

@@ -1,10 +1,8 @@
 //! `sql`: the answer of a query as a table.
 
-use std::collections::HashSet;
-
 use planwatch::engine::search;
 use planwatch::index::Table as Answer;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 use crate::args::setup::Sql;
@@ -20,27 +18,11 @@ pub(crate) fn run(session: &Session, args: &Sql) -> Result<u8, Failure> {
         session.patiently(|| search::sql(&context, &args.query))?
     };
     if session.output.is_json() {
-        session.output.json("table", as_json(&answer))?;
+        session.output.json("table", search::table_to_json(&answer))?;
     } else {
         session.output.text(&screen(&answer, session.output.width))?;
     }
     Ok(0)
-}
-
-/// Each row as an object; a name that comes twice gets a number.
-fn as_json(answer: &Answer) -> Value {
-    let mut taken = HashSet::new();
-    let names: Vec<_> = answer
-        .columns
-        .iter()
-        .map(|name| {
-            let numbered = (2..).map(|n| format!("{name}_{n}"));
-            let free = std::iter::once(name.clone()).chain(numbered).find(|it| taken.insert(it.clone()));
-            free.unwrap_or_default()
-        })
-        .collect();
-    let row = |row: &Vec<Value>| names.iter().cloned().zip(row.iter().cloned()).collect::<Map<_, _>>();
-    json!({"columns": names, "rows": answer.rows.iter().map(row).collect::<Vec<_>>()})
 }
 
 /// All columns, each as wide as its widest value; what a terminal cannot hold is cut from the widest.
@@ -86,16 +68,12 @@ fn fit(widths: &mut [usize], width: Option<usize>) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn answer(columns: &[&str], rows: Vec<Vec<Value>>) -> Answer {
         Answer { columns: columns.iter().map(|it| (*it).to_owned()).collect(), rows }
-    }
-
-    #[test]
-    fn rows_are_objects_and_equal_names_are_told_apart() {
-        let answer = answer(&["id", "id", "n"], vec![vec![json!("a"), json!("b"), json!(1)]]);
-        assert_eq!(as_json(&answer)["rows"], json!([{"id": "a", "id_2": "b", "n": 1}]));
     }
 
     #[test]

@@ -1,12 +1,8 @@
 //! `template`: the plans to begin with, and the prompts.
 
-use planwatch::engine::context::Context;
 use planwatch::engine::create::NewRequest;
-use planwatch::engine::error::Error;
 use planwatch::engine::prompt::{self, Prompt, Rendered};
-use planwatch::engine::template::{self, Origin, Template};
-use planwatch::plan::words::nearest;
-use serde_json::json;
+use planwatch::engine::template::{self, Named, Origin, Template};
 
 use crate::args::bring::{self, What};
 use crate::commands::new::looking;
@@ -21,32 +17,12 @@ pub(crate) fn run(session: &Session, args: bring::Template) -> Result<u8, Failur
         What::List => list(session),
         What::Show => {
             let name = named(args.name)?;
-            match looking(session, |context| found(context, &name))? {
-                Found::Template(it) => print(session, &it),
-                Found::Prompt(it) => print_prompt(session, &it),
+            match looking(session, |context| template::named(context, &name))? {
+                Named::Template(it) => print(session, &it),
+                Named::Prompt(it) => print_prompt(session, &it),
             }
         }
         What::Render => render(session, &named(args.name)?, args.title, args.description),
-    }
-}
-
-/// What a name means; a template goes before a prompt.
-enum Found {
-    Template(Template),
-    Prompt(Prompt),
-}
-
-fn found(context: &Context, name: &str) -> Result<Found, Error> {
-    match template::show(context, name) {
-        Ok(it) => Ok(Found::Template(it)),
-        Err(Error::NotFound { what, name, nearest: near }) => match prompt::show(context, &name) {
-            Some(it) => Ok(Found::Prompt(it)),
-            None => {
-                let nearest = near.or_else(|| nearest(&name, prompt::names()));
-                Err(Error::NotFound { what, name, nearest })
-            }
-        },
-        Err(error) => Err(error),
     }
 }
 
@@ -56,7 +32,7 @@ fn render(
     title: Option<String>,
     description: Option<String>,
 ) -> Result<u8, Failure> {
-    if let Found::Prompt(prompt) = looking(session, |context| found(context, name))? {
+    if let Named::Prompt(prompt) = looking(session, |context| template::named(context, name))? {
         let rendered = looking(session, |context| prompt::try_out(context, name, title.as_deref()))?;
         return print_rendered(session, &prompt, &rendered);
     }
@@ -78,7 +54,7 @@ fn list(session: &Session) -> Result<u8, Failure> {
     let templates = looking(session, template::list)?;
     let prompts = looking(session, |context| Ok(prompt::list(context)))?;
     if session.output.is_json() {
-        session.output.json("template-list", list_to_json(&templates, &prompts))?;
+        session.output.json("template-list", template::list_to_json(&templates, &prompts))?;
         return Ok(0);
     }
     let mut table = Table::new([
@@ -103,24 +79,6 @@ fn list(session: &Session) -> Result<u8, Failure> {
     }
     session.output.told("next: planwatch new TITLE --template NAME\n")?;
     Ok(0)
-}
-
-/// One list, in which `of` tells plans from prompts.
-fn list_to_json(templates: &[Template], prompts: &[Prompt]) -> serde_json::Value {
-    let mut all = template::list_to_json(templates);
-    let items = all.get_mut("templates").and_then(serde_json::Value::as_array_mut);
-    let Some(items) = items else { return all };
-    for item in items.iter_mut().filter_map(serde_json::Value::as_object_mut) {
-        item.insert("of".to_owned(), "plan".into());
-    }
-    items.extend(prompts.iter().map(|it| {
-        let file = format!("{}.pmt", it.name);
-        json!({
-            "name": it.name, "description": it.description, "source": it.source, "files": [file],
-            "of": "prompt", "problem": it.complaint(),
-        })
-    }));
-    all
 }
 
 fn prompt_table(session: &Session, prompts: &[Prompt]) -> String {
@@ -152,8 +110,7 @@ fn print_prompt(session: &Session, prompt: &Prompt) -> Result<u8, Failure> {
 
 fn print_rendered(session: &Session, prompt: &Prompt, rendered: &Rendered) -> Result<u8, Failure> {
     if session.output.is_json() {
-        let report = json!({"name": prompt.name, "text": rendered.text, "notes": rendered.notes});
-        session.output.json("prompt", report)?;
+        session.output.json("prompt", rendered.to_json(&prompt.name))?;
         return Ok(0);
     }
     session.output.text(&escaped_lines(&rendered.text))?;

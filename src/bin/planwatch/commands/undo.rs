@@ -2,7 +2,6 @@
 
 use planwatch::engine::undo::{self, UndoItem};
 use planwatch::plan::time::Time;
-use serde_json::json;
 
 use crate::args::write::Undo;
 use crate::context::Session;
@@ -23,8 +22,7 @@ fn list(session: &Session) -> Result<u8, Failure> {
     let context = session.context()?;
     let items = undo::undo_list(&context);
     if session.output.is_json() {
-        let changes: Vec<_> = items.iter().map(UndoItem::to_json).collect();
-        session.output.json("undo-list", json!({"changes": changes}))?;
+        session.output.json("undo-list", undo::list_to_json(&items))?;
     } else {
         session.output.text(&screen(&items, context.now, session.output.width))?;
     }

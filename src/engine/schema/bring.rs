@@ -1,0 +1,48 @@
+//! Templates, prompts, instructions, and plans as one document.
+
+use super::looks::{page, shown_plan};
+use super::{Answers, Object, list, maybe_text, text, word};
+
+pub(super) fn answers() -> Answers {
+    vec![
+        ("template-list", template_list()),
+        ("template", named().field("files", files())),
+        ("prompt", prompt()),
+        ("rendered-prompt", rendered()),
+        ("instructions", Object::new().fields(["topic", "text"], &text()).field("topics", list(text()))),
+        ("export", shown_plan()),
+        (
+            "export-text",
+            Object::new()
+                .fields(["plan", "text"], &text())
+                .field("form", word(["markdown", "mermaid", "adr"])),
+        ),
+    ]
+}
+
+fn named() -> Object {
+    Object::new()
+        .field("name", text())
+        .field("description", maybe_text())
+        .field("source", word(["own", "built-in"]))
+}
+
+fn template_list() -> Object {
+    let item = named()
+        .field("files", list(text()))
+        .field("of", word(["plan", "prompt"]))
+        .optional("problem", maybe_text());
+    Object::new().field("templates", list(item.closed())).and(page())
+}
+
+fn files() -> serde_json::Value {
+    list(Object::new().fields(["name", "path", "text"], &text()).closed())
+}
+
+fn prompt() -> Object {
+    named().field("files", files()).field("variables", list(text())).field("problem", maybe_text())
+}
+
+fn rendered() -> Object {
+    Object::new().fields(["name", "text"], &text()).field("notes", list(text()))
+}

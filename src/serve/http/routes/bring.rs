@@ -1,0 +1,169 @@
+//! Routes that bring plans in and out, and those that tell about planwatch itself.
+
+use serde_json::{Value, json};
+
+use super::answers::{any, named};
+use super::bodies::{Import, Render};
+use super::call::{Call, Reply};
+use super::look::text;
+use super::route::{Kind, LOOKING, MAKING, Route, get, post, query};
+use super::{Problem, pages};
+use crate::engine::context::Context;
+use crate::engine::create::NewRequest;
+use crate::engine::doctor::{self, DoctorRequest};
+use crate::engine::error::Error;
+use crate::engine::export::{self, ExportForm, ExportRequest};
+use crate::engine::import::{self, ImportRequest};
+use crate::engine::instructions;
+use crate::engine::prompt;
+use crate::engine::search;
+use crate::engine::template::{self, Named};
+
+pub(crate) fn routes() -> Vec<Route> {
+    let mut all = documents();
+    all.extend(templates());
+    all.extend(about());
+    all
+}
+
+fn documents() -> Vec<Route> {
+    let forms = Kind::Word(&["json", "markdown", "mermaid", "adr"]);
+    vec![
+        post("/api/import", "import_plan", "import")
+            .about("Make a plan of a Markdown document")
+            .body::<Import>(json!({"text": "# Sign in\n\n- [ ] Design the schema\n- [ ] Write the tests\n", "dry_run": true}))
+            .answers(201, named("import"))
+            .answers(200, named("import"))
+            .refuses(MAKING)
+            .links("id", "/changes/0/id", &["get_plan", "show", "list_steps", "claim_plan"])
+            .by(import_document),
+        get("/api/plans/{id}/export", "export_plan", "export")
+            .about("Give a plan as one document")
+            .takes([query("format", forms, "The form; markdown if it is left out", "adr")])
+            .answers(200, any(["export", "export-text"]))
+            .refuses(LOOKING)
+            .by(export_plan),
+    ]
+}
+
+fn templates() -> Vec<Route> {
+    vec![
+        get("/api/templates", "list_templates", "template")
+            .about("Name the templates of plans, and the prompts")
+            .takes(pages::parameters())
+            .answers(200, named("template-list"))
+            .links("name", "/templates/0/name", &["get_template", "render_template"])
+            .by(list_templates),
+        get("/api/templates/{name}", "get_template", "template")
+            .about("Show a template or a prompt as it is written")
+            .answers(200, any(["template", "prompt"]))
+            .refuses(LOOKING)
+            .by(show_template),
+        post("/api/templates/{name}/render", "render_template", "template")
+            .about("Show what would be made of a template or a prompt; makes nothing")
+            .body::<Render>(json!({"title": "Sign in", "description": "With a password."}))
+            .answers(200, any(["template", "rendered-prompt"]))
+            .refuses(MAKING)
+            .by(render_template),
+    ]
+}
+
+fn about() -> Vec<Route> {
+    vec![
+        get("/api/instructions", "instructions", "instructions")
+            .about("Tell agents how to use planwatch")
+            .takes([query(
+                "topic",
+                Kind::Word(&["overview", "executing", "planning", "claims", "files"]),
+                "The topic; overview if it is left out",
+                "executing",
+            )])
+            .answers(200, named("instructions"))
+            .by(instruct),
+        get("/api/doctor", "doctor", "doctor")
+            .about("Tell how planwatch stands here: index, locks, file system, watching")
+            .answers(200, named("doctor"))
+            .by(examine),
+        get("/api/sql", "sql", "sql")
+            .about("Ask the index with a SQL query that only reads")
+            .takes([query(
+                "query",
+                Kind::Text,
+                "One statement",
+                "select id, title from steps where status = 'failed'",
+            )
+            .required()])
+            .takes(pages::parameters())
+            .answers(200, named("table"))
+            .by(ask),
+    ]
+}
+
+fn import_document(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    let Import { text, name, .. } = call.body()?;
+    let request = ImportRequest {
+        text: Some(text),
+        shown: "plan.md".to_owned(),
+        name,
+        mode: call.mode(),
+        ..ImportRequest::default()
+    };
+    let report = import::import(context, &request)?;
+    let reply = Reply::of("import", report.to_json());
+    Ok(Reply { status: if report.change.is_dry_run { 200 } else { 201 }, ..reply })
+}
+
+fn export_plan(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    let form = match call.text("format").as_deref() {
+        Some("json") => ExportForm::Json,
+        Some("mermaid") => ExportForm::Mermaid,
+        Some("adr") => ExportForm::Adr,
+        _ => ExportForm::Markdown,
+    };
+    let plan = call.plan()?;
+    Ok(Reply::of("export", export::export(context, &ExportRequest { plan, form })?.to_json()))
+}
+
+fn list_templates(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    let list = template::list_to_json(&template::list(context)?, &prompt::list(context));
+    pages::page(call, Reply::of("template-list", list), "templates", |it| text(it, "of") + &text(it, "name"))
+}
+
+fn show_template(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    Ok(match template::named(context, call.name("name"))? {
+        Named::Template(it) => Reply::of("template", it.to_json()),
+        Named::Prompt(it) => Reply::of("prompt", it.to_json()),
+    })
+}
+
+fn render_template(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    let Render { title, description, by, .. } = call.body()?;
+    let name = call.name("name");
+    if let Named::Prompt(it) = template::named(context, name)? {
+        let rendered = prompt::try_out(context, name, title.as_deref())?;
+        return Ok(Reply::of("prompt", rendered.to_json(&it.name)));
+    }
+    let Some(title) = title else {
+        return Err(Error::usage("a plan needs a title", "give the `title` of the plan").into());
+    };
+    let request =
+        NewRequest { title, description, by, template: Some(name.to_owned()), ..NewRequest::default() };
+    Ok(Reply::of("template", template::render(context, &request)?.to_json()))
+}
+
+fn instruct(_: &Context, call: &Call) -> Result<Reply, Problem> {
+    let found = instructions::instructions(call.text("topic").as_deref())?;
+    Ok(Reply::of("instructions", found.to_json()))
+}
+
+/// The index is not made anew here: it is the daemon's.
+fn examine(context: &Context, _: &Call) -> Result<Reply, Problem> {
+    let request = DoctorRequest { reindex: false };
+    Ok(Reply::of("doctor", doctor::examine(context, &request)?.to_json()))
+}
+
+fn ask(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    let answer = search::sql(context, &call.text("query").unwrap_or_default())?;
+    // Rows have no names: a page begins at its place.
+    pages::page(call, Reply::of("table", search::table_to_json(&answer)), "rows", |_: &Value| String::new())
+}

@@ -1,0 +1,296 @@
+//! A request as a handler sees it, and what it answers.
+
+use std::fmt::Write;
+
+use axum::http::StatusCode;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::bodies::SAID;
+use super::route::{Kind, Parameter};
+use crate::engine::error::Error;
+use crate::engine::shape::envelope;
+use crate::engine::write::{ChangeReport, Mode};
+use crate::plan::id::{PlanId, read_number};
+use crate::plan::words::nearest;
+use crate::serve::http::problem::Problem;
+
+/// A request: the names in its path, the values of its query, its body.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Call {
+    pub(crate) path: Vec<(String, String)>,
+    pub(crate) query: Map<String, Value>,
+    /// Null where none was sent.
+    pub(crate) body: Value,
+}
+
+/// What is answered when all went well.
+#[derive(Debug, Clone)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+    /// Where the list goes on.
+    pub(crate) next_cursor: Option<String>,
+    /// Where in the body the etag of the one file stands that the answer is about; a JSON pointer.
+    pub(crate) etag_at: Option<&'static str>,
+}
+
+impl Reply {
+    /// What the command line prints for this kind.
+    pub(crate) fn of(kind: &str, report: Value) -> Self {
+        Self { status: 200, body: envelope(kind, report), next_cursor: None, etag_at: None }
+    }
+
+    pub(crate) fn changed(report: &ChangeReport) -> Self {
+        let etag_at = (report.changes.len() == 1).then_some("/changes/0/now/etag");
+        Self { etag_at, ..Self::of("change", report.to_json()) }
+    }
+
+    /// As [`Self::changed`], where something is made.
+    pub(crate) fn made(report: &ChangeReport) -> Self {
+        let status = if report.is_dry_run { 200 } else { 201 };
+        Self { status, ..Self::changed(report) }
+    }
+}
+
+impl Call {
+    /// A name in the path.
+    pub(crate) fn name(&self, name: &str) -> &str {
+        let found = self.path.iter().find(|(it, _)| it == name);
+        found.map(|(_, value)| value.as_str()).unwrap_or_default()
+    }
+
+    /// The plan in the path, as the engine's requests refer to it.
+    pub(crate) fn plan(&self) -> Result<String, Problem> {
+        plan_named(self.name("id"))
+    }
+
+    /// The step in the path, as the engine's requests refer to it.
+    pub(crate) fn step(&self) -> Result<String, Problem> {
+        step_named(self.name("id"))
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        self.query.get(name).and_then(Value::as_str).map(str::to_owned)
+    }
+
+    pub(crate) fn texts(&self, name: &str) -> Vec<String> {
+        let texts = self.query.get(name).and_then(Value::as_array);
+        texts.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.query.get(name).and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    pub(crate) fn count(&self, name: &str) -> Option<u32> {
+        self.query.get(name).and_then(Value::as_u64).and_then(|it| it.try_into().ok())
+    }
+
+    /// A plan that the query names, as the engine's requests refer to it.
+    pub(crate) fn named_plan(&self, name: &str) -> Result<Option<String>, Problem> {
+        self.text(name).map(|it| plan_named(&it)).transpose()
+    }
+
+    /// The body in its form.
+    pub(crate) fn body<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        serde_json::from_value(self.body.clone()).map_err(|error| {
+            let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "body-invalid", error.to_string());
+            problem.hint("GET /openapi.json describes it")
+        })
+    }
+
+    /// `dry_run`, in the query or in the body.
+    pub(crate) fn mode(&self) -> Mode {
+        let in_body = self.body.get("dry_run").and_then(Value::as_bool).unwrap_or_default();
+        if in_body || self.flag("dry_run") { Mode::DryRun } else { Mode::Write }
+    }
+}
+
+/// A plan by its name: with nothing but this very plan meant, and never a path.
+pub(crate) fn plan_named(name: &str) -> Result<String, Problem> {
+    if PlanId::is_plan_name(name) { Ok(format!("{name}/")) } else { Err(no_such("plan", name)) }
+}
+
+/// A step by its whole id: also where a plan is called like it, and never a path.
+pub(crate) fn step_named(name: &str) -> Result<String, Problem> {
+    let read = name.rsplit_once(':').and_then(|(plan, number)| {
+        let number = read_number(number).filter(|_| PlanId::is_plan_name(plan))?;
+        Some(format!("{plan}/step-{number}"))
+    });
+    read.ok_or_else(|| no_such("step", name).hint("a step's id is <plan>:<number>"))
+}
+
+/// A name that nothing can have.
+pub(crate) fn no_such(what: &str, name: &str) -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "not-found", format!("there is no {what} `{name}`"))
+}
+
+/// Reads a body: one JSON object, `{}` where nothing has to be said.
+pub(crate) fn read_body(bytes: &[u8], schema: &Value) -> Result<Value, Problem> {
+    if bytes.is_empty() {
+        let detail = "the body is empty; an object is wanted, at least {}";
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "json-invalid", detail));
+    }
+    let read = serde_json::from_slice(bytes);
+    match read {
+        Ok(Value::Object(object)) => {
+            match object.iter().find(|(name, it)| is_unsaid(&schema["properties"][name], it)) {
+                None => Ok(Value::Object(object)),
+                Some((name, _)) => {
+                    let detail = format!("`{name}` is empty");
+                    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "body-invalid", detail))
+                }
+            }
+        }
+        Ok(_) => Err(Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "body-invalid",
+            "the body is not a JSON object",
+        )),
+        Err(error) => {
+            let detail = format!("the body is not JSON: {error}");
+            Err(Problem::new(StatusCode::BAD_REQUEST, "json-invalid", detail))
+        }
+    }
+}
+
+/// Whether a text that has to say something says nothing.
+fn is_unsaid(schema: &Value, value: &Value) -> bool {
+    let is_wanted = schema["pattern"] == SAID;
+    is_wanted && value.as_str().is_some_and(|it| it.chars().all(|c| c.is_whitespace() || c < ' '))
+}
+
+/// A JSON value as YAML, which JSON is but for the characters that YAML takes only as escapes.
+pub(crate) fn yaml(value: &Value) -> String {
+    let is_escaped = |c: char| {
+        c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+    };
+    let text = value.to_string();
+    text.chars().fold(String::with_capacity(text.len()), |mut yaml, c| {
+        if is_escaped(c) {
+            write!(yaml, "\\u{:04x}", u32::from(c)).ok();
+        } else {
+            yaml.push(c);
+        }
+        yaml
+    })
+}
+
+/// Reads the query as the route's parameters say; what is none of them is refused, so that a slip is seen.
+pub(crate) fn read_query(
+    parameters: &[Parameter],
+    pairs: Vec<(String, String)>,
+) -> Result<Map<String, Value>, Error> {
+    let mut read = Map::new();
+    for (name, value) in pairs {
+        let Some(parameter) = parameters.iter().find(|it| it.name == name) else {
+            return Err(unknown(parameters, &name));
+        };
+        if let Kind::Texts(words) = parameter.kind {
+            let is_known = |it: &str| words.is_empty() || words.split(',').any(|word| word == it);
+            if let Some(other) = value.split(',').find(|it| !it.is_empty() && !is_known(it)) {
+                let message = format!("`{other}` is no value of `{name}`");
+                return Err(Error::usage(message, format!("it takes {}", words.replace(',', ", "))));
+            }
+            let texts = value.split(',').filter(|it| !it.is_empty()).map(Value::from);
+            let list = read.entry(name).or_insert_with(|| Value::Array(Vec::new()));
+            list.as_array_mut().into_iter().for_each(|it| it.extend(texts.clone()));
+        } else if read.contains_key(&name) {
+            return Err(Error::usage(format!("`{name}` is there twice"), "give it once"));
+        } else {
+            let value = read_value(parameter, value)?;
+            read.insert(name, value);
+        }
+    }
+    match parameters.iter().find(|it| it.is_required && !read.contains_key(it.name)) {
+        Some(missing) => Err(Error::usage(format!("`{}` is missing", missing.name), missing.about)),
+        None => Ok(read),
+    }
+}
+
+fn unknown(parameters: &[Parameter], name: &str) -> Error {
+    let known = parameters.iter().map(|it| it.name);
+    let near = nearest(name, known.clone()).map(|it| format!("did you mean `{it}`?"));
+    let all = || match known.collect::<Vec<_>>() {
+        none if none.is_empty() => "it takes none".to_owned(),
+        names => format!("it takes {}", names.join(", ")),
+    };
+    Error::usage(format!("the parameter `{name}` is not known"), near.unwrap_or_else(all))
+}
+
+fn read_value(parameter: &Parameter, value: String) -> Result<Value, Error> {
+    let not =
+        |what: String| Err(Error::usage(format!("`{}` is not {what}", parameter.name), parameter.about));
+    match parameter.kind {
+        Kind::Text | Kind::Form(_) | Kind::Texts(_) => Ok(value.into()),
+        Kind::Word(words) if words.contains(&value.as_str()) => Ok(value.into()),
+        Kind::Word(words) => not(format!("one of {}", words.join(", "))),
+        Kind::Flag => match value.as_str() {
+            "true" => Ok(true.into()),
+            "false" => Ok(false.into()),
+            _ => not("true or false".to_owned()),
+        },
+        Kind::Count(least, most) => {
+            let is_plain = !value.is_empty() && value.bytes().all(|it| it.is_ascii_digit());
+            let read = value.parse::<u32>().ok().filter(|it| is_plain && (least..=most).contains(it));
+            read.map_or_else(|| not(format!("a whole number from {least} to {most}")), |it| Ok(it.into()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::serve::http::routes::route::query;
+
+    fn parameters() -> Vec<Parameter> {
+        vec![
+            query("tag", Kind::Text, "", "a"),
+            query("status", Kind::Texts(""), "", "a"),
+            query("all", Kind::Flag, "say true", true),
+            query("limit", Kind::Count(1, 200), "", 1),
+            query("form", Kind::Word(&["text", "dot"]), "", "dot"),
+        ]
+    }
+
+    #[track_caller]
+    fn check(pairs: &[(&str, &str)], expected: Result<&str, &str>) {
+        let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let read = read_query(&parameters(), pairs);
+        let said = read.map(|it| Value::Object(it).to_string()).map_err(|it| it.to_string());
+        assert_eq!(said, expected.map(str::to_owned).map_err(str::to_owned));
+    }
+
+    #[test]
+    fn a_json_value_is_the_same_in_yaml() {
+        let value = json!({"a\u{85}\u{9b}\u{7f}": ["\u{feff}\u{2028}é\u{1f980}", -1.2e-100, true, null, {}], "": "c.\u{3}:"});
+        let yaml = yaml(&value);
+        assert_eq!(serde_json::from_str::<Value>(&yaml).unwrap(), value);
+        let parsed = crate::text::yaml::parse(&yaml).unwrap();
+        assert_eq!(parsed.root().to_json().unwrap(), value);
+    }
+
+    #[test]
+    fn a_query_is_what_its_parameters_say() {
+        check(&[], Ok("{}"));
+        check(&[("tag", "a,b"), ("all", "true")], Ok(r#"{"tag":"a,b","all":true}"#));
+        check(&[("status", "a,b"), ("status", "c")], Ok(r#"{"status":["a","b","c"]}"#));
+        check(&[("limit", "200"), ("form", "dot")], Ok(r#"{"limit":200,"form":"dot"}"#));
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        check(&[("tga", "a")], Err("the parameter `tga` is not known"));
+        check(&[("tag", "a"), ("tag", "b")], Err("`tag` is there twice"));
+        for all in ["1", "yes", "", "TRUE"] {
+            check(&[("all", all)], Err("`all` is not true or false"));
+        }
+        for limit in ["0", "201", "-1", "+1", "1.0", "", "x", "99999999999999"] {
+            check(&[("limit", limit)], Err("`limit` is not a whole number from 1 to 200"));
+        }
+        check(&[("form", "svg")], Err("`form` is not one of text, dot"));
+    }
+}

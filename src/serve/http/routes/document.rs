@@ -1,0 +1,266 @@
+//! `GET /openapi.json`: the table of routes as OpenAPI 3.1, and as the table in docs/http.md.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value, json};
+
+use super::answers;
+use super::route::{Kind, Link, Parameter, Route, Verb};
+use super::{seed, table};
+use crate::engine::schema::{self, PLACE};
+
+/// What every route can answer: a request that is not understood, the token, another origin, too slow or too large a body,
+/// a body that is not JSON, something that cannot be, a fault of planwatch's own, no time.
+const EVERY: [u16; 9] = [400, 401, 403, 408, 413, 415, 422, 500, 503];
+
+/// The document; `needs_token` tells whether every request must bring the daemon's token.
+///
+/// `known` describes the routes that are answered elsewhere: what they take is in it.
+pub(crate) fn document(known: &Value, needs_token: bool) -> Value {
+    let routes = table();
+    let mut paths: Map<String, Value> = Map::new();
+    for route in &routes {
+        let item = paths.entry(route.path).or_insert_with(|| json!({}));
+        if let Some(item) = item.as_object_mut() {
+            let mut operation = operation(route, &routes);
+            if route.handler.is_none() {
+                take_over(&mut operation, &known["paths"][route.path][route.verb.word()], route);
+            }
+            item.insert(route.verb.word().to_owned(), operation);
+        }
+    }
+    let mut document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "planwatch",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": ABOUT,
+            "license": {"name": env!("CARGO_PKG_LICENSE"), "identifier": env!("CARGO_PKG_LICENSE")},
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas(known),
+            "responses": refusals(),
+            "headers": {"Link": {"description": "The next page, as `rel=\"next\"`", "schema": {"type": "string"}}},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    });
+    if needs_token {
+        document["security"] = json!([{"token": []}]);
+    }
+    document
+}
+
+const ABOUT: &str = "Plans as Markdown files. Answers are the objects that `planwatch --json` prints; refusals are \
+                     `application/problem+json` with the codes of the command line.";
+
+fn schemas(known: &Value) -> Map<String, Value> {
+    let known = known["components"]["schemas"].as_object().cloned().unwrap_or_default();
+    let own = schema::parts().into_iter().chain(seed::parts()).chain([("Problem", problem())]);
+    let own = own.map(|(name, it)| (name.to_owned(), it)).chain(answers::all());
+    // Of the same name, that which says more is meant.
+    known.into_iter().filter(|(name, _)| is_body(name)).chain(own).collect()
+}
+
+/// Bodies of requests are all that is taken from what describes the other routes.
+fn is_body(name: &str) -> bool {
+    ["NewPlan", "NewStep", "StepUpdate"].contains(&name)
+}
+
+/// What a route takes that is answered elsewhere.
+fn take_over(operation: &mut Value, known: &Value, route: &Route) {
+    operation["description"] = "One of the routes that scripts know.".into();
+    let described = known["parameters"].as_array().into_iter().flatten();
+    let more = described.filter(|it| it["in"] == "query").cloned();
+    if let Some(parameters) = operation["parameters"].as_array_mut() {
+        parameters.extend(more);
+    }
+    if let Some(body) = &route.body {
+        let schema = &known["requestBody"]["content"]["application/json"]["schema"];
+        operation["requestBody"] = json!({
+            "required": true, "content": {"application/json": {"schema": schema, "example": body.example}},
+        });
+    }
+    if route.path == "/api/events" {
+        let content = json!({"text/event-stream": {"schema": {"type": "string"}}});
+        operation["responses"]["200"] = json!({"description": route.about, "content": content});
+    }
+}
+
+/// RFC 9457.
+fn problem() -> Value {
+    let words = json!({"type": "string"});
+    schema::Object::new()
+        .fields(["type", "title", "detail", "instance", "code"], &words)
+        .field("status", json!({"type": "integer", "minimum": 400, "maximum": 599}))
+        .field("hint", schema::maybe_text())
+        .field("details", json!({"type": "object", "additionalProperties": true}))
+        .closed()
+}
+
+/// Each status that refuses, with what it means.
+const REFUSALS: [(u16, &str); 15] = [
+    (400, "The request is not understood"),
+    (401, "The token is missing or wrong"),
+    (403, "Not allowed: another host, origin or site; or only a person may"),
+    (404, "There is no such thing"),
+    (405, "The path does not know this method"),
+    (406, "There is no such form of the answer"),
+    (408, "The request took too long to come"),
+    (409, "It is in conflict with what is there"),
+    (412, "It was changed meanwhile"),
+    (413, "The body is larger than 1 MiB"),
+    (415, "A body is JSON"),
+    (422, "It is understood, and cannot be: a value, a body, or what a file would become"),
+    (428, "A precondition is needed"),
+    (500, "Something went wrong inside planwatch"),
+    (503, "Not now"),
+];
+
+fn refusals() -> Map<String, Value> {
+    let schema = json!({"$ref": format!("{PLACE}Problem")});
+    let content = json!({"application/problem+json": {"schema": schema}});
+    let one = |(status, about): &(u16, &str)| {
+        (format!("Refused{status}"), json!({"description": about, "content": content}))
+    };
+    REFUSALS.iter().map(one).collect()
+}
+
+fn operation(route: &Route, routes: &[Route]) -> Value {
+    let mut operation = json!({
+        "operationId": route.name,
+        "summary": route.about,
+        "description": described(route),
+        "tags": [route.path.split('/').nth(2).unwrap_or_default()],
+        "parameters": parameters(route),
+        "responses": responses(route, routes),
+    });
+    if let Some(body) = &route.body {
+        operation["requestBody"] = json!({
+            "required": true,
+            "content": {"application/json": {"schema": body.schema, "example": body.example}},
+        });
+    }
+    operation
+}
+
+/// In words, with the headers that every client may send.
+fn described(route: &Route) -> String {
+    let mut said = format!("As `planwatch {}`.", route.command);
+    if route.errors.contains(&412) {
+        said += " With `If-Match` only if what is changed still has this `ETag`.";
+    }
+    if route.verb == Verb::Post {
+        said += " With `Idempotency-Key` once: the same request with the same key gets the same answer.";
+    }
+    said
+}
+
+fn responses(route: &Route, routes: &[Route]) -> Map<String, Value> {
+    let mut responses = Map::new();
+    for (status, schema) in &route.success {
+        let mut response = json!({
+            "description": route.about, "content": {"application/json": {"schema": schema}},
+        });
+        if route.parameters.iter().any(|it| it.name == "cursor") {
+            response["headers"] = json!({"Link": {"$ref": "#/components/headers/Link"}});
+        }
+        let links = links(route, routes);
+        // Of what was made, not of what would have been.
+        let is_best = route.success.iter().map(|(it, _)| it).max() == Some(status);
+        if !links.is_empty() && is_best {
+            response["links"] = Value::Object(links);
+        }
+        responses.insert(status.to_string(), response);
+    }
+    // The same key may be under way with another request.
+    let keyed: &[u16] = if route.verb == Verb::Post { &[409] } else { &[] };
+    let mut refused: Vec<_> = EVERY.iter().chain(route.errors).chain(keyed).copied().collect();
+    refused.sort_unstable();
+    refused.dedup();
+    for status in refused {
+        let name = format!("#/components/responses/Refused{status}");
+        responses.insert(status.to_string(), json!({"$ref": name}));
+    }
+    responses
+}
+
+/// Each link to a route that is there and has the parameter.
+fn links(route: &Route, routes: &[Route]) -> Map<String, Value> {
+    let of = |it: &Link| {
+        let (parameter, from) = (it.parameter, it.from);
+        let there = it.to.iter().filter(|name| routes.iter().any(|route| route.name == **name));
+        let one = move |name: &&str| {
+            let link =
+                json!({"operationId": name, "parameters": {parameter: format!("$response.body#{from}")}});
+            ((*name).to_owned(), link)
+        };
+        there.map(one).collect::<Vec<_>>()
+    };
+    route.links.iter().flat_map(of).collect()
+}
+
+/// A plan's directory, as a URL holds it.
+const PLAN_NAME: &str = "^[a-z0-9][a-z0-9-]{0,40}$";
+const STEP_ID: &str = "^[a-z0-9][a-z0-9-]{0,40}:(0|[1-9][0-9]{0,2})(\\.[0-9]{1,3})?$";
+
+fn parameters(route: &Route) -> Vec<Value> {
+    let in_path = |name: &'static str| {
+        let (about, pattern, example) = match (name, route.path) {
+            ("claim", _) => ("The claim's id", "^[g-z][0-9a-f]{7}$", "h4f09a21"),
+            ("name", path) if path.contains("scripts") => ("The script", PLAN_NAME, "build"),
+            ("name", _) => ("The template or prompt", PLAN_NAME, "feature"),
+            (_, path) if path.contains("/steps/{") => {
+                ("The step, as `plan:number`", STEP_ID, "feature-auth:2")
+            }
+            (_, path) if path.contains("/show/") => {
+                ("The plan, step, decision or insight", "^[A-Za-z0-9][A-Za-z0-9.:-]{0,80}$", "feature-auth:2")
+            }
+            _ => ("The plan", PLAN_NAME, "feature-auth"),
+        };
+        json!({
+            "name": name, "in": "path", "required": true, "description": about,
+            "schema": {"type": "string", "pattern": pattern}, "example": example,
+        })
+    };
+    route.path_names().map(in_path).chain(route.parameters.iter().map(in_query)).collect()
+}
+
+fn in_query(it: &Parameter) -> Value {
+    let schema = match it.kind {
+        Kind::Text => json!({"type": "string"}),
+        Kind::Form(pattern) => json!({"type": "string", "pattern": pattern}),
+        Kind::Word(words) => json!({"type": "string", "enum": words}),
+        Kind::Texts("") => json!({"type": "array", "items": {"type": "string"}}),
+        Kind::Texts(words) => {
+            let words: Vec<_> = words.split(',').collect();
+            json!({"type": "array", "items": {"type": "string", "enum": words}})
+        }
+        Kind::Flag => json!({"type": "boolean"}),
+        Kind::Count(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
+    };
+    let example = match it.kind {
+        Kind::Texts(_) => json!([it.example]),
+        _ => it.example.clone(),
+    };
+    json!({
+        "name": it.name, "in": "query", "required": it.is_required, "description": it.about, "schema": schema,
+        "example": example,
+    })
+}
+
+/// The routes as the table of docs/http.md.
+pub fn markdown() -> String {
+    let mut text = "| route | what it does | as |\n|---|---|---|\n".to_owned();
+    for it in table() {
+        let method = match it.verb {
+            Verb::Get => "GET",
+            Verb::Post => "POST",
+            Verb::Patch => "PATCH",
+            Verb::Delete => "DELETE",
+        };
+        writeln!(text, "| `{method} {}` | {} | `{}` |", it.path, it.about, it.command).ok();
+    }
+    text
+}

@@ -1,0 +1,134 @@
+//! The routes of every verb beside those that scripts know, and the document that describes all of them.
+//!
+//! One table ([`table`]) says what there is. The router is made from it, so is `GET /openapi.json`, and so is the table in
+//! docs/http.md. Handlers only translate; they run in a thread that may wait.
+
+mod answers;
+mod bodies;
+mod bring;
+mod call;
+mod document;
+mod know;
+mod look;
+mod pages;
+mod route;
+mod seed;
+#[cfg(test)]
+mod tests;
+mod work;
+mod write;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Query, RawPathParams, Request, State};
+use axum::http::header::LINK;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodFilter, MethodRouter, get, on};
+use serde_json::Value;
+use utoipa::openapi::OpenApi as Document;
+
+use crate::serve::http::app::App;
+use crate::serve::http::etag::{IfMatch, tagged};
+use crate::serve::http::problem::Problem;
+
+use call::{Call, Reply};
+use route::{Route, Verb};
+
+pub use document::markdown;
+
+use document::document;
+
+/// Every route, those of the scripts among them.
+fn table() -> Vec<Route> {
+    [seed::routes(), look::routes(), work::routes(), write::routes(), know::routes(), bring::routes()]
+        .concat()
+}
+
+/// The verbs of the command line that have a route.
+pub fn commands() -> Vec<&'static str> {
+    table().iter().map(|it| it.command).collect()
+}
+
+/// What answers the routes that have a handler here.
+///
+/// `known` describes what is answered elsewhere.
+pub(super) fn router(known: &Document) -> Router<App> {
+    let known = Arc::new(serde_json::to_value(known).unwrap_or_default());
+    let mut paths: BTreeMap<&'static str, MethodRouter<App>> = BTreeMap::new();
+    for route in table().into_iter().filter(|it| it.handler.is_some()) {
+        let (path, method) = (route.path, method(Arc::new(route)));
+        let methods = paths.remove(path).unwrap_or_default();
+        paths.insert(path, methods.merge(method));
+    }
+    let described =
+        get(|State(app): State<App>| async move { axum::Json(document(&known, app.token().is_some())) });
+    let routes = paths.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
+    routes.route("/openapi.json", described)
+}
+
+fn method(route: Arc<Route>) -> MethodRouter<App> {
+    let filter = match route.verb {
+        Verb::Get => MethodFilter::GET,
+        Verb::Post => MethodFilter::POST,
+        Verb::Patch => MethodFilter::PATCH,
+        Verb::Delete => MethodFilter::DELETE,
+    };
+    on(filter, move |State(app): State<App>, request: Request| async move {
+        let uri = request.uri().clone();
+        match answered(&app, &route, request).await {
+            Ok(reply) => response(&uri, reply),
+            Err(problem) => problem.into_response(),
+        }
+    })
+}
+
+async fn answered(app: &App, route: &Route, request: Request) -> Result<Reply, Problem> {
+    let (mut parts, body) = request.into_parts();
+    let condition = IfMatch::from_request_parts(&mut parts, app).await?;
+    let path = RawPathParams::from_request_parts(&mut parts, app).await;
+    let path = path.map_err(|it| Problem::new(StatusCode::BAD_REQUEST, "name-invalid", it.body_text()))?;
+    let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let pairs = Query::<Vec<(String, String)>>::from_request_parts(&mut parts, app).await;
+    let Query(pairs) = pairs.map_err(|it| bad_query(&it.body_text()))?;
+    let query = call::read_query(&route.parameters, pairs)
+        .map_err(|it| bad_query(&it.to_string()).hint(it.hint().unwrap_or_default()))?;
+    let body = match &route.body {
+        None => Value::Null,
+        Some(wanted) => {
+            let bytes = Bytes::from_request(Request::from_parts(parts, body), app).await;
+            let bytes = bytes.map_err(|it| Problem::of_status(it.status()))?;
+            call::read_body(&bytes, &wanted.schema)?
+        }
+    };
+    let call = Call { path, query, body };
+    let Some(handler) = route.handler else { return Err(Problem::internal()) };
+    app.ask_if_or(condition, move |context| handler(context, &call)).await
+}
+
+fn bad_query(why: &str) -> Problem {
+    let why = why.replace("Failed to deserialize query string: ", "");
+    Problem::new(StatusCode::BAD_REQUEST, "parameter-invalid", why)
+}
+
+fn response(uri: &Uri, reply: Reply) -> Response {
+    let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
+    let mut headers = HeaderMap::new();
+    let next = reply.next_cursor.map(|cursor| next_page(uri, &cursor));
+    if let Some(value) = next.and_then(|it| HeaderValue::from_str(&it).ok()) {
+        headers.insert(LINK, value);
+    }
+    let etag = reply.etag_at.and_then(|it| reply.body.pointer(it)?.as_str()).map(str::to_owned);
+    tagged(etag.as_deref(), (status, headers, axum::Json(reply.body)))
+}
+
+/// The same question for the next page, as RFC 8288 has it.
+fn next_page(uri: &Uri, cursor: &str) -> String {
+    let query = uri.query().unwrap_or_default();
+    let kept = query.split('&').filter(|it| !it.is_empty() && !it.starts_with("cursor="));
+    let query: Vec<_> = kept.map(str::to_owned).chain([format!("cursor={cursor}")]).collect();
+    format!("<{}?{}>; rel=\"next\"", uri.path(), query.join("&"))
+}

@@ -1,0 +1,154 @@
+//! Lists page by page: how many, from where, and where the next page begins.
+//!
+//! A cursor holds the key of the last item that was shown, and its place. The next page begins behind that item, wherever
+//! it stands by then; if it is gone, at its place. So a list that changes between two pages repeats nothing that stayed.
+
+use std::fmt::Write;
+
+use axum::http::StatusCode;
+use serde_json::Value;
+
+use super::Problem;
+use super::call::{Call, Reply};
+use super::route::{Kind, Parameter, query};
+
+/// How many items a page has if nothing else is asked for.
+const USUAL: u32 = 50;
+const MOST: u32 = 200;
+
+/// A place, and the last key as hexadecimal digits.
+const FORM: &str = "^[0-9]{1,9}-([0-9a-f]{2}){0,512}$";
+
+/// The parameters of a list.
+pub(crate) fn parameters() -> [Parameter; 2] {
+    [
+        query("limit", Kind::Count(1, MOST), "How many at most, from 1 to 200; 50 if it is left out", 10),
+        query("cursor", Kind::Form(FORM), "Where to go on: `next_cursor` of the page before", "0-"),
+    ]
+}
+
+/// Keeps one page of the list that the answer has under `key`; `id` tells its items apart.
+pub(crate) fn page(
+    call: &Call,
+    mut reply: Reply,
+    key: &str,
+    id: impl Fn(&Value) -> String,
+) -> Result<Reply, Problem> {
+    let limit = call.count("limit").unwrap_or(USUAL) as usize;
+    let cursor = call.text("cursor").map(|it| read(&it)).transpose()?;
+    let Some(items) = reply.body.get_mut(key).and_then(Value::as_array_mut) else { return Ok(reply) };
+    let begin = cursor.map_or(0, |(place, last)| {
+        let behind = items.iter().position(|it| id(it) == last).map(|it| it + 1);
+        behind.unwrap_or(place)
+    });
+    items.drain(..begin.min(items.len()));
+    let has_more = items.len() > limit;
+    items.truncate(limit);
+    let end = begin + items.len();
+    let next = items.last().filter(|_| has_more).map(|it| write(end, &id(it)));
+    if let Some(body) = reply.body.as_object_mut() {
+        body.insert("next_cursor".to_owned(), next.clone().into());
+    }
+    reply.next_cursor = next;
+    Ok(reply)
+}
+
+/// As [`page`], of a list that tells how many more there are.
+pub(crate) fn page_with_more(
+    call: &Call,
+    reply: Reply,
+    key: &str,
+    id: impl Fn(&Value) -> String,
+) -> Result<Reply, Problem> {
+    let all = reply.body.get(key).and_then(Value::as_array).map_or(0, Vec::len);
+    let mut reply = page(call, reply, key, id)?;
+    let place = reply.next_cursor.as_deref().and_then(|it| it.split_once('-')?.0.parse::<usize>().ok());
+    let more = place.map_or(0, |it| all.saturating_sub(it));
+    if let Some(body) = reply.body.as_object_mut() {
+        body.insert("more".to_owned(), more.into());
+    }
+    Ok(reply)
+}
+
+fn write(place: usize, last: &str) -> String {
+    let mut cursor = format!("{place}-");
+    last.bytes().for_each(|it| {
+        write!(cursor, "{it:02x}").ok();
+    });
+    cursor
+}
+
+fn read(cursor: &str) -> Result<(usize, String), Problem> {
+    let wrong = || {
+        let problem = Problem::new(StatusCode::BAD_REQUEST, "parameter-invalid", "`cursor` is none");
+        problem.hint("take `next_cursor` of the page before")
+    };
+    let (place, digits) = cursor.split_once('-').ok_or_else(wrong)?;
+    let is_plain = |it: &str, most: usize| it.len() <= most && it.bytes().all(|c| c.is_ascii_hexdigit());
+    if place.is_empty() || !is_plain(place, 9) || !is_plain(digits, 1024) || digits.len() % 2 != 0 {
+        return Err(wrong());
+    }
+    let place = place.parse().map_err(|_| wrong())?;
+    let bytes =
+        (0..digits.len()).step_by(2).filter_map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok());
+    let last = String::from_utf8_lossy(&bytes.collect::<Vec<_>>()).into_owned();
+    Ok((place, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn items(names: &[&str]) -> Reply {
+        let items: Vec<_> = names.iter().map(|it| json!({"id": it})).collect();
+        Reply::of("plan-list", json!({"plans": items}))
+    }
+
+    fn shown(names: &[&str], limit: u32, cursor: Option<&str>) -> (String, Option<String>) {
+        let mut call = Call::default();
+        call.query.insert("limit".to_owned(), limit.into());
+        if let Some(cursor) = cursor {
+            call.query.insert("cursor".to_owned(), cursor.into());
+        }
+        let id = |it: &Value| it["id"].as_str().unwrap_or_default().to_owned();
+        let reply = page(&call, items(names), "plans", id).unwrap();
+        let ids = reply.body["plans"].as_array().unwrap().iter().map(id);
+        assert_eq!(reply.body["next_cursor"], json!(reply.next_cursor));
+        (ids.collect::<Vec<_>>().join(""), reply.next_cursor)
+    }
+
+    #[test]
+    fn pages_together_are_the_list() {
+        let names = ["a", "é", "c", "d", "e"];
+        for limit in 1..=6 {
+            let (mut all, mut cursor) = shown(&names, limit, None);
+            while let Some(at) = cursor {
+                let (more, next) = shown(&names, limit, Some(&at));
+                assert!(!more.is_empty());
+                all += &more;
+                cursor = next;
+            }
+            assert_eq!(all, "aécde", "{limit}");
+        }
+    }
+
+    #[test]
+    fn a_list_that_changes_repeats_nothing_and_skips_nothing_that_stayed() {
+        let cursor = shown(&["a", "b", "c", "d"], 2, None).1.unwrap();
+        assert_eq!(shown(&["0", "a", "b", "c", "d"], 2, Some(&cursor)).0, "cd");
+        assert_eq!(shown(&["b", "c", "d"], 2, Some(&cursor)).0, "cd");
+        assert_eq!(shown(&["a", "c", "d"], 2, Some(&cursor)).0, "d");
+        assert_eq!(shown(&[], 2, Some(&cursor)), (String::new(), None));
+        assert_eq!(shown(&["a"], 2, Some("999999999-00ff")).0, "");
+    }
+
+    #[test]
+    fn what_is_no_cursor_is_refused() {
+        for cursor in ["", "1", "-61", "x-61", "1-6", "1-6g", "1-é", "1234567890-", "1-61-"] {
+            assert!(read(cursor).is_err(), "{cursor}");
+        }
+        assert_eq!(read(&write(7, "auth:2.5")).unwrap(), (7, "auth:2.5".to_owned()));
+    }
+}

@@ -1,0 +1,209 @@
+//! What a route is: its place, what it takes, what it answers, and the function behind it. The router and the OpenAPI
+//! document are made from the same table, so that neither knows what the other does not.
+
+use serde_json::Value;
+use utoipa::PartialSchema;
+
+use super::call::{Call, Reply};
+use crate::engine::context::Context;
+use crate::serve::http::problem::Problem;
+
+/// A function that translates: the request in, the engine, its report out.
+pub(crate) type Handler = fn(&Context, &Call) -> Result<Reply, Problem>;
+
+/// The methods that routes have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Get,
+    Post,
+    Patch,
+    Delete,
+}
+
+impl Verb {
+    /// As OpenAPI spells it.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::Post => "post",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+/// What a value in the query is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Kind {
+    Text,
+    /// A text of this form, as a regular expression.
+    Form(&'static str),
+    /// One of these.
+    Word(&'static [&'static str]),
+    /// Several, each in a parameter of its own, or separated by commas.
+    Texts(&'static str),
+    Flag,
+    /// A whole number from and to.
+    Count(u32, u32),
+}
+
+/// A value in the query.
+#[derive(Debug, Clone)]
+pub(crate) struct Parameter {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(crate) about: &'static str,
+    pub(crate) is_required: bool,
+    pub(crate) example: Value,
+}
+
+/// What a successful answer has beside its body: values of it that other routes take as their `id`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Link {
+    /// The parameter of the other route.
+    pub(crate) parameter: &'static str,
+    /// A JSON pointer into the body.
+    pub(crate) from: &'static str,
+    /// The operations of the other routes.
+    pub(crate) to: &'static [&'static str],
+}
+
+/// A body that is taken.
+#[derive(Debug, Clone)]
+pub(crate) struct Body {
+    pub(crate) schema: Value,
+    pub(crate) example: Value,
+}
+
+/// One method of one path.
+#[derive(Debug, Clone)]
+pub(crate) struct Route {
+    pub(crate) verb: Verb,
+    pub(crate) path: &'static str,
+    /// The operation's id.
+    pub(crate) name: &'static str,
+    /// The verb of the command line that does the same.
+    pub(crate) command: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) body: Option<Body>,
+    /// The status of success, and the schema of its body.
+    pub(crate) success: Vec<(u16, Value)>,
+    /// The statuses that it can answer beside those that every route can.
+    pub(crate) errors: &'static [u16],
+    pub(crate) links: Vec<Link>,
+    /// None: the server answers it elsewhere, and it is only described here.
+    pub(crate) handler: Option<Handler>,
+}
+
+/// What refuses a write: a conflict, a precondition, a file that cannot be written.
+pub(crate) const WRITING: &[u16] = &[404, 409, 412];
+/// As [`WRITING`], of what needs nothing that is there.
+pub(crate) const MAKING: &[u16] = &[404, 409];
+/// What can be missing where something is only looked at.
+pub(crate) const LOOKING: &[u16] = &[404];
+
+impl Route {
+    fn new(verb: Verb, path: &'static str, name: &'static str, command: &'static str) -> Self {
+        Self {
+            verb,
+            path,
+            name,
+            command,
+            about: "",
+            parameters: Vec::new(),
+            body: None,
+            success: Vec::new(),
+            errors: &[],
+            links: Vec::new(),
+            handler: None,
+        }
+    }
+
+    /// What it does, in a sentence without a full stop.
+    pub(crate) fn about(mut self, about: &'static str) -> Self {
+        self.about = about;
+        self
+    }
+
+    pub(crate) fn takes(mut self, parameters: impl IntoIterator<Item = Parameter>) -> Self {
+        self.parameters.extend(parameters);
+        self
+    }
+
+    /// The body that it takes, with an example of it.
+    pub(crate) fn body<T: PartialSchema>(mut self, example: Value) -> Self {
+        let schema = serde_json::to_value(T::schema()).unwrap_or_default();
+        self.body = Some(Body { schema, example });
+        self
+    }
+
+    /// An example of a body that is described elsewhere.
+    pub(crate) fn example(mut self, example: Value) -> Self {
+        self.body = Some(Body { schema: Value::Null, example });
+        self
+    }
+
+    pub(crate) fn answers(mut self, status: u16, schema: Value) -> Self {
+        self.success.push((status, schema));
+        self
+    }
+
+    pub(crate) fn refuses(mut self, errors: &'static [u16]) -> Self {
+        self.errors = errors;
+        self
+    }
+
+    pub(crate) fn links(
+        mut self,
+        parameter: &'static str,
+        from: &'static str,
+        to: &'static [&'static str],
+    ) -> Self {
+        self.links.push(Link { parameter, from, to });
+        self
+    }
+
+    pub(crate) fn by(mut self, handler: Handler) -> Self {
+        self.handler = Some(handler);
+        self
+    }
+
+    /// The names in the path.
+    pub(crate) fn path_names(&self) -> impl Iterator<Item = &'static str> {
+        self.path.split('/').filter_map(|it| it.strip_prefix('{')?.strip_suffix('}'))
+    }
+}
+
+pub(crate) fn get(path: &'static str, name: &'static str, command: &'static str) -> Route {
+    Route::new(Verb::Get, path, name, command)
+}
+
+pub(crate) fn post(path: &'static str, name: &'static str, command: &'static str) -> Route {
+    Route::new(Verb::Post, path, name, command)
+}
+
+pub(crate) fn patch(path: &'static str, name: &'static str, command: &'static str) -> Route {
+    Route::new(Verb::Patch, path, name, command)
+}
+
+pub(crate) fn delete(path: &'static str, name: &'static str, command: &'static str) -> Route {
+    Route::new(Verb::Delete, path, name, command)
+}
+
+/// A value in the query that may be left out.
+pub(crate) fn query(
+    name: &'static str,
+    kind: Kind,
+    about: &'static str,
+    example: impl Into<Value>,
+) -> Parameter {
+    Parameter { name, kind, about, is_required: false, example: example.into() }
+}
+
+impl Parameter {
+    pub(crate) fn required(mut self) -> Self {
+        self.is_required = true;
+        self
+    }
+}

@@ -1,0 +1,266 @@
+//! Routes of those who work on steps: claims, moves, attempts, notes.
+
+use serde_json::json;
+
+use super::Problem;
+use super::answers::named;
+use super::bodies::{Attempt, Claim, Confirm, Dry, Move, Note, Release, Renew};
+use super::call::{Call, Reply};
+use super::route::{MAKING, Route, WRITING, post};
+use crate::engine::claim::{self, ClaimRequest, RenewRequest};
+use crate::engine::confirm::{self, Answer, Asker, ConfirmRequest};
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::engine::note::{self, NoteRequest};
+use crate::engine::release::{self, ReleaseRequest};
+use crate::engine::update::{self, AttemptRequest, MoveRequest};
+use crate::plan::moves::Verb;
+use crate::plan::time::read_seconds;
+
+pub(crate) fn routes() -> Vec<Route> {
+    let mut all = claims();
+    all.extend(moves());
+    all.extend(records());
+    all
+}
+
+/// What the answer of a claim leads to.
+const CLAIMED: &[&str] = &["get_step", "show", "complete_step", "release_step", "note_step", "attempt_step"];
+
+fn claims() -> Vec<Route> {
+    let claim = |route: Route, about| {
+        let example = json!({"by": "ann", "lease": "2h", "dry_run": true});
+        let route = route.about(about).body::<Claim>(example).answers(200, named("claim"));
+        route.links("id", "/step/id", CLAIMED).links("claim", "/claim/id", &["renew_claim"])
+    };
+    vec![
+        claim(
+            post("/api/claim", "claim", "claim"),
+            "Take the most urgent step of all plans, which nobody else gets then",
+        )
+        .refuses(MAKING)
+        .by(claim_any),
+        claim(
+            post("/api/plans/{id}/claim", "claim_plan", "claim"),
+            "Take the next step of a plan, which nobody else gets then",
+        )
+        .refuses(MAKING)
+        .by(claim_plan),
+        claim(
+            post("/api/steps/{id}/claim", "claim_step", "claim"),
+            "Take this step, which nobody else gets then",
+        )
+        .refuses(WRITING)
+        .by(claim_step),
+        post("/api/claims/{claim}/renew", "renew_claim", "claim")
+            .about("Let a claim hold for its time from now on")
+            .body::<Renew>(json!({"lease": "30m"}))
+            .answers(200, named("claim"))
+            .refuses(MAKING)
+            .links("id", "/step/id", CLAIMED)
+            .by(renew),
+        post("/api/steps/{id}/release", "release_step", "release")
+            .about("Give a step back unfinished")
+            .body::<Release>(json!({"message": "needs the staging host", "dry_run": true}))
+            .answers(200, named("change"))
+            .refuses(WRITING)
+            .links("id", "/changes/0/id", &["get_step", "claim_step", "start_step"])
+            .by(release_one),
+        post("/api/release-expired", "release_expired", "release")
+            .about("Give back every step whose claim has lapsed")
+            .body::<Dry>(json!({"dry_run": true}))
+            .answers(200, named("change"))
+            .refuses(MAKING)
+            .by(release_expired),
+    ]
+}
+
+fn moves() -> Vec<Route> {
+    let one = |path, name, command, about, handler| {
+        post(path, name, command)
+            .about(about)
+            .body::<Move>(json!({"message": "as agreed", "dry_run": true}))
+            .answers(200, named("change"))
+            .refuses(WRITING)
+            .by(handler)
+    };
+    let step = |path, name, command, about, handler| {
+        let to = &["get_step", "show", "reopen_step", "note_step", "remove_step"];
+        one(path, name, command, about, handler).links("id", "/changes/0/id", to)
+    };
+    let plan = |path, name, command, about, handler| {
+        let to = &["get_plan", "show", "reopen_plan", "list_steps", "archive_plan"];
+        one(path, name, command, about, handler).links("id", "/changes/0/id", to)
+    };
+    vec![
+        step("/api/steps/{id}/start", "start_step", "start", "Begin a step", |context, call| {
+            moved(context, call, Verb::Start)
+        }),
+        step("/api/steps/{id}/done", "complete_step", "done", "Complete a step", |context, call| {
+            moved(context, call, Verb::Done)
+        }),
+        step("/api/steps/{id}/fail", "fail_step", "fail", "Say that a step failed", |context, call| {
+            moved(context, call, Verb::Fail)
+        }),
+        step(
+            "/api/steps/{id}/block",
+            "block_step",
+            "block",
+            "Say that a step cannot go on",
+            |context, call| moved(context, call, Verb::Block),
+        ),
+        step("/api/steps/{id}/skip", "skip_step", "skip", "Leave a step out", |context, call| {
+            moved(context, call, Verb::Skip)
+        }),
+        step("/api/steps/{id}/reopen", "reopen_step", "reopen", "Open a step again", |context, call| {
+            moved(context, call, Verb::Reopen)
+        }),
+        plan("/api/plans/{id}/start", "start_plan", "start", "Activate a draft plan", |context, call| {
+            plan_moved(context, call, Verb::Start)
+        }),
+        plan("/api/plans/{id}/done", "complete_plan", "done", "Complete a plan", |context, call| {
+            plan_moved(context, call, Verb::Done)
+        }),
+        plan("/api/plans/{id}/skip", "abandon_plan", "skip", "Abandon a plan", |context, call| {
+            plan_moved(context, call, Verb::Skip)
+        }),
+        plan("/api/plans/{id}/reopen", "reopen_plan", "reopen", "Open a plan again", |context, call| {
+            plan_moved(context, call, Verb::Reopen)
+        }),
+    ]
+}
+
+fn records() -> Vec<Route> {
+    let note = |route: Route, about| {
+        let example =
+            json!({"text": "the old table has 40 million rows", "type": "warning", "dry_run": true});
+        route.about(about).body::<Note>(example).answers(200, named("change")).refuses(WRITING)
+    };
+    let confirm = |route: Route, about| {
+        // Nobody who asks here is known to be a person: only what would be written is told.
+        let route = route.answers(200, named("change"));
+        route.about(about).body::<Confirm>(json!({"note": "after the backup"})).refuses(WRITING)
+    };
+    vec![
+        post("/api/steps/{id}/attempts", "attempt_step", "attempt")
+            .about("Record a try at a step and its outcome")
+            .body::<Attempt>(json!({"outcome": "partly done", "notes": "tables made", "dry_run": true}))
+            .answers(200, named("change"))
+            .refuses(WRITING)
+            .links("id", "/changes/0/id", &["get_step", "show", "complete_step"])
+            .by(attempt),
+        note(post("/api/steps/{id}/notes", "note_step", "note"), "Add a remark to a step")
+            .links("id", "/changes/0/id", &["get_step", "show"])
+            .by(note_step),
+        note(post("/api/plans/{id}/notes", "note_plan", "note"), "Add a remark to a plan")
+            .links("id", "/changes/0/id", &["get_plan", "show"])
+            .by(note_plan),
+        confirm(
+            post("/api/steps/{id}/confirm", "confirm_step", "confirm"),
+            "Refused with the command that a person types to say yes to a step",
+        )
+        .by(|context, call| confirmed(context, call, call.step()?)),
+        confirm(
+            post("/api/plans/{id}/confirm", "confirm_plan", "confirm"),
+            "Refused with the command that a person types to say yes to a phase",
+        )
+        .by(|context, call| confirmed(context, call, call.plan()?)),
+    ]
+}
+
+/// Reads how long a claim is to hold.
+fn lease(text: Option<&str>) -> Result<Option<i64>, Error> {
+    let read = |it: &str| {
+        read_seconds(it).ok_or_else(|| {
+            Error::usage(format!("`{it}` is no lease"), "as in 90s, 30m, 2h or 1d, at most 366d")
+        })
+    };
+    text.map(read).transpose()
+}
+
+fn claim_any(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    claimed(context, call, None)
+}
+
+fn claim_plan(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    claimed(context, call, Some(call.plan()?))
+}
+
+fn claim_step(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    claimed(context, call, Some(call.step()?))
+}
+
+fn claimed(context: &Context, call: &Call, target: Option<String>) -> Result<Reply, Problem> {
+    let Claim { by, lease: text, force, .. } = call.body()?;
+    let lease = lease(text.as_deref())?;
+    // A process of this machine is no business of who asks over the network.
+    let request = ClaimRequest { target, by, lease, pid: None, force, mode: call.mode() };
+    let reply = Reply::of("claim", claim::claim(context, &request)?.to_json());
+    Ok(Reply { etag_at: Some("/step/etag"), ..reply })
+}
+
+fn renew(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    let Renew { lease: text, .. } = call.body()?;
+    let lease = lease(text.as_deref())?;
+    let request = RenewRequest { claim: call.name("claim").to_owned(), lease, mode: call.mode() };
+    Ok(Reply::of("claim", claim::renew(context, &request)?.to_json()))
+}
+
+fn release_one(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    let Release { message, by, claim, expired, force, .. } = call.body()?;
+    let ids = vec![call.step()?];
+    let request = ReleaseRequest { ids, message, by, claim, expired, force, mode: call.mode() };
+    Ok(Reply::changed(&release::release(context, &request)?))
+}
+
+fn release_expired(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    let Dry { by, .. } = call.body()?;
+    let request = ReleaseRequest { by, expired: true, mode: call.mode(), ..ReleaseRequest::default() };
+    Ok(Reply::changed(&release::release(context, &request)?))
+}
+
+fn moved(context: &Context, call: &Call, verb: Verb) -> Result<Reply, Problem> {
+    move_one(context, call, verb, call.step()?)
+}
+
+fn plan_moved(context: &Context, call: &Call, verb: Verb) -> Result<Reply, Problem> {
+    move_one(context, call, verb, call.plan()?)
+}
+
+fn move_one(context: &Context, call: &Call, verb: Verb, id: String) -> Result<Reply, Problem> {
+    let Move { message, by, claim, force, .. } = call.body()?;
+    let request = MoveRequest { verb, ids: vec![id], message, by, claim, force, mode: call.mode() };
+    Ok(Reply::changed(&update::move_steps(context, &request)?))
+}
+
+fn attempt(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    let Attempt { outcome, notes, at, status, keep_status, by, claim, force, .. } = call.body()?;
+    let id = call.step()?;
+    let request =
+        AttemptRequest { id, outcome, notes, by, at, status, keep_status, claim, force, mode: call.mode() };
+    Ok(Reply::changed(&update::attempt(context, &request)?))
+}
+
+fn note_step(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    noted(context, call, call.step()?)
+}
+
+fn note_plan(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    noted(context, call, call.plan()?)
+}
+
+fn noted(context: &Context, call: &Call, id: String) -> Result<Reply, Problem> {
+    let Note { text, kind, by, .. } = call.body()?;
+    let request = NoteRequest { id, text, kind, by, mode: call.mode() };
+    Ok(Reply::changed(&note::note(context, &request)?))
+}
+
+fn confirmed(context: &Context, call: &Call, id: String) -> Result<Reply, Problem> {
+    let Confirm { phase, reject, note, by, .. } = call.body()?;
+    let answer = if reject { Answer::No } else { Answer::Yes };
+    let request = ConfirmRequest { id, phase, answer, note, by, asker: Asker::Unknown, mode: call.mode() };
+    confirm::confirm(context, &request).map(|it| Reply::changed(&it)).map_err(|error| match error {
+        Error::PersonNeeded { .. } => Problem { code: "confirmation-by-person", ..error.into() },
+        other => other.into(),
+    })
+}

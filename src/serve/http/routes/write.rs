@@ -1,0 +1,259 @@
+//! Routes that make, change and take away plans and steps.
+
+use serde_json::{Value, json};
+
+use super::answers::named;
+use super::bodies::{Add, Dry, New, Renumber, Replace, Set, Squash, Unset};
+use super::call::{Call, Reply, yaml};
+use super::route::{Kind, MAKING, Parameter, Route, WRITING, delete, get, post, query};
+use super::{Problem, pages};
+use crate::engine::add::{self, AddRequest};
+use crate::engine::archive::{self, ArchiveRequest};
+use crate::engine::context::Context;
+use crate::engine::create::{self, NewRequest};
+use crate::engine::error::Error;
+use crate::engine::remove::{self, RemoveRequest};
+use crate::engine::renumber::{self, RenumberRequest};
+use crate::engine::replace::{self, ReplaceRequest};
+use crate::engine::set::{self, SetOp, SetRequest};
+use crate::engine::squash::{self, SquashRequest};
+use crate::engine::undo;
+
+pub(crate) fn routes() -> Vec<Route> {
+    let mut all = making();
+    all.extend(fields());
+    all.extend(steps());
+    all.extend(taking_away());
+    all
+}
+
+const PLAN: &[&str] =
+    &["get_plan", "show", "list_steps", "add_step", "claim_plan", "archive_plan", "remove_plan"];
+const STEP: &[&str] = &["get_step", "show", "start_step", "complete_step", "set_step", "remove_step"];
+
+fn change(route: Route, about: &'static str) -> Route {
+    route.about(about).answers(200, named("change")).refuses(WRITING)
+}
+
+fn making() -> Vec<Route> {
+    let new = json!({"title": "Sign in", "steps": ["Design the schema", "Write the tests"], "dry_run": true});
+    let add = json!({"title": "Measure it", "after": "1", "depends": ["1"], "dry_run": true});
+    vec![
+        change(post("/api/new", "new_plan", "new"), "Make a plan with its steps")
+            .body::<New>(new)
+            .answers(201, named("change"))
+            .refuses(MAKING)
+            .links("id", "/changes/0/id", PLAN)
+            .by(new_plan),
+        change(post("/api/plans/{id}/add", "add_step", "add"), "Add a step to a plan")
+            .body::<Add>(add)
+            .answers(201, named("change"))
+            .links("id", "/changes/0/id", STEP)
+            .by(add_step),
+    ]
+}
+
+fn fields() -> Vec<Route> {
+    let value = json!({"key": "priority", "value": "high", "dry_run": true});
+    let key = json!({"key": "assignee", "dry_run": true});
+    vec![
+        change(post("/api/steps/{id}/set", "set_step", "set"), "Change a field of a step")
+            .body::<Set>(value.clone())
+            .links("id", "/changes/0/id", STEP)
+            .by(|context, call| set_field(context, call, call.step()?)),
+        change(post("/api/plans/{id}/set", "set_plan", "set"), "Change a field of a plan")
+            .body::<Set>(value)
+            .links("id", "/changes/0/id", PLAN)
+            .by(|context, call| set_field(context, call, call.plan()?)),
+        change(post("/api/steps/{id}/unset", "unset_step", "unset"), "Remove a field of a step")
+            .body::<Unset>(key.clone())
+            .links("id", "/changes/0/id", STEP)
+            .by(|context, call| unset_field(context, call, call.step()?)),
+        change(post("/api/plans/{id}/unset", "unset_plan", "unset"), "Remove a field of a plan")
+            .body::<Unset>(key)
+            .links("id", "/changes/0/id", PLAN)
+            .by(|context, call| unset_field(context, call, call.plan()?)),
+    ]
+}
+
+fn steps() -> Vec<Route> {
+    vec![
+        change(post("/api/steps/{id}/move", "move_step", "move"), "Move a step to another place in its plan")
+            .body::<Renumber>(json!({"after": "1", "dry_run": true}))
+            .links("id", "/changes/0/id", STEP)
+            .by(move_step),
+        change(post("/api/plans/{id}/squash", "squash_steps", "squash"), "Make one step of several")
+            .body::<Squash>(json!({"steps": ["1", "2"], "title": "Both at once", "dry_run": true}))
+            .links("id", "/changes/0/id", STEP)
+            .by(squash_steps),
+        change(
+            post("/api/plans/{id}/replace", "replace_steps", "replace"),
+            "Make the steps of a plan those of a list",
+        )
+        .body::<Replace>(json!({"steps": ["Design", {"title": "Tests", "depends": ["1"]}], "dry_run": true}))
+        .links("id", "/changes/0/id", STEP)
+        .by(replace_steps),
+    ]
+}
+
+fn taking_away() -> Vec<Route> {
+    let dry = || json!({"dry_run": true});
+    vec![
+        change(delete("/api/steps/{id}", "remove_step", "remove"), "Remove a step; undo takes it back")
+            .takes(ownership())
+            .by(|context, call| removed(context, call, call.step()?)),
+        change(delete("/api/plans/{id}", "remove_plan", "remove"), "Remove a plan; undo takes it back")
+            .takes(ownership())
+            .takes([
+                query("yes", Kind::Word(&["true"]), "Yes, the plan with all of its steps", "true").required()
+            ])
+            .by(|context, call| removed(context, call, call.plan()?)),
+        change(post("/api/plans/{id}/archive", "archive_plan", "archive"), "Put a plan away")
+            .body::<Dry>(dry())
+            .links("id", "/changes/0/id", &["show", "restore_plan"])
+            .by(|context, call| carried(context, call, false)),
+        change(post("/api/plans/{id}/restore", "restore_plan", "restore"), "Bring an archived plan back")
+            .body::<Dry>(dry())
+            .links("id", "/changes/0/id", PLAN)
+            .by(|context, call| carried(context, call, true)),
+        get("/api/undo", "list_undo", "undo")
+            .about("List the changes that can be taken back, newest first")
+            .takes(pages::parameters())
+            .answers(200, named("undo-list"))
+            .by(undo_list),
+        change(post("/api/undo", "undo", "undo"), "Take back the last change, if nothing has changed since")
+            .body::<Dry>(dry())
+            .refuses(MAKING)
+            .by(take_back),
+    ]
+}
+
+/// What stands for owning a step where there is no body.
+fn ownership() -> [Parameter; 4] {
+    [
+        query("by", Kind::Text, "Who does it; the daemon's user if it is left out", "ann"),
+        query("claim", Kind::Text, "The claim that this update belongs to", "h4f09a21"),
+        query("force", Kind::Flag, "Do it whatever stands against it; this is recorded", false),
+        query("dry_run", Kind::Flag, "Answer with the diff and write nothing", true),
+    ]
+}
+
+fn new_plan(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    let body: New = call.body()?;
+    let request = NewRequest {
+        title: body.title,
+        steps: body.steps,
+        description: body.description,
+        goals: body.goals,
+        criteria: body.success_criteria,
+        tags: body.tags,
+        category: body.category,
+        priority: body.priority,
+        program: body.program,
+        is_program: body.is_program,
+        children: body.children,
+        is_draft: body.draft,
+        by: body.by,
+        template: body.template,
+        mode: call.mode(),
+    };
+    Ok(Reply::made(&create::new(context, &request)?))
+}
+
+fn add_step(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    let body: Add = call.body()?;
+    let request = AddRequest {
+        plan: call.plan()?,
+        title: body.title,
+        after: body.after,
+        at: body.at,
+        depends: body.depends,
+        phase: body.phase,
+        kind: body.kind,
+        touches: body.touches,
+        verify: body.verify,
+        metadata: body.metadata.as_ref().map(yaml),
+        body: body.body,
+        keeps_own: false,
+        by: body.by,
+        mode: call.mode(),
+    };
+    Ok(Reply::made(&add::add(context, &request)?))
+}
+
+fn set_field(context: &Context, call: &Call, id: String) -> Result<Reply, Problem> {
+    let Set { key, value, op, by, claim, force, .. } = call.body()?;
+    let op = match (op.as_deref().unwrap_or("set"), value) {
+        (_, Value::Null) => return Err(Error::usage("there is no value", "`unset` removes the field").into()),
+        ("set", Value::String(text)) => SetOp::Text(text),
+        ("add", Value::String(text)) => SetOp::Add(text),
+        ("take", Value::String(text)) => SetOp::Take(text),
+        ("set", value) => SetOp::Yaml(yaml(&value)),
+        ("add", value) => SetOp::AddYaml(yaml(&value)),
+        ("take", value) => SetOp::TakeYaml(yaml(&value)),
+        (other, _) => {
+            return Err(
+                Error::usage(format!("nothing is done by `{other}`"), "`op` is set, add or take").into()
+            );
+        }
+    };
+    let request = SetRequest { id, key, op, by, claim, force, mode: call.mode() };
+    Ok(Reply::changed(&set::set(context, &request)?))
+}
+
+fn unset_field(context: &Context, call: &Call, id: String) -> Result<Reply, Problem> {
+    let Unset { key, by, claim, force, .. } = call.body()?;
+    let request = SetRequest { id, key, op: SetOp::Unset, by, claim, force, mode: call.mode() };
+    Ok(Reply::changed(&set::set(context, &request)?))
+}
+
+fn move_step(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    let Renumber { after, by, claim, force, .. } = call.body()?;
+    let request = RenumberRequest { id: call.step()?, after, by, claim, force, mode: call.mode() };
+    Ok(Reply::changed(&renumber::renumber(context, &request)?))
+}
+
+fn squash_steps(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    let Squash { steps, title, by, force, .. } = call.body()?;
+    let request = SquashRequest { plan: call.plan()?, steps, title, by, force, mode: call.mode() };
+    Ok(Reply::changed(&squash::squash(context, &request)?))
+}
+
+fn replace_steps(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    let Replace { steps, by, force, .. } = call.body()?;
+    let list = match steps {
+        Value::String(markdown) => markdown,
+        list => list.to_string(),
+    };
+    let shown = "steps".to_owned();
+    let request = ReplaceRequest { plan: call.plan()?, list, shown, by, force, mode: call.mode() };
+    Ok(Reply::changed(&replace::replace(context, &request)?))
+}
+
+fn removed(context: &Context, call: &Call, id: String) -> Result<Reply, Problem> {
+    let request = RemoveRequest {
+        ids: vec![id],
+        is_confirmed: call.text("yes").is_some(),
+        by: call.text("by"),
+        claim: call.text("claim"),
+        force: call.flag("force"),
+        mode: call.mode(),
+    };
+    Ok(Reply::changed(&remove::remove(context, &request)?))
+}
+
+fn carried(context: &Context, call: &Call, restores: bool) -> Result<Reply, Problem> {
+    call.body::<Dry>()?;
+    let plans = vec![call.plan()?];
+    Ok(Reply::changed(&archive::archive(context, &ArchiveRequest { plans, restores, mode: call.mode() })?))
+}
+
+fn undo_list(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    let reply = Reply::of("undo-list", undo::list_to_json(&undo::undo_list(context)));
+    pages::page(call, reply, "changes", Value::to_string)
+}
+
+fn take_back(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    call.body::<Dry>()?;
+    Ok(Reply::changed(&undo::undo(context, call.mode())?))
+}

@@ -1,0 +1,501 @@
+//! The routes of every verb: what openapi.json says is so, and answers are those of the command line.
+#![expect(clippy::disallowed_methods, reason = "tests write the page that they are asked to bless")]
+
+use std::collections::BTreeSet;
+
+use planwatch::serve::http::routes;
+use serde_json::{Map, Value, json};
+
+use crate::http::client::{Answer, Server};
+use crate::json_schema::Schemas;
+use crate::support::{Place, read, root, tree};
+
+fn document(server: &Server) -> Value {
+    server.json("GET", "/openapi.json", &Value::Null)
+}
+
+/// The operations of the document: method, path, operation.
+fn operations(document: &Value) -> Vec<(String, String, &Value)> {
+    let paths = document["paths"].as_object().expect("it has paths").iter();
+    let methods =
+        paths.flat_map(|(path, item)| item.as_object().into_iter().flatten().map(move |it| (path, it)));
+    methods.map(|(path, (method, it))| (method.to_uppercase(), path.clone(), it)).collect()
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The path with its query, as the examples of the parameters say.
+fn example_path(path: &str, operation: &Value) -> String {
+    let mut path = path.to_owned();
+    let mut query = Vec::new();
+    for parameter in list(&operation["parameters"]) {
+        let name = parameter["name"].as_str().expect("it has a name");
+        let example = match &parameter["example"] {
+            Value::String(text) => text.clone(),
+            Value::Array(items) => items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+            other => other.to_string(),
+        };
+        match parameter["in"].as_str() {
+            Some("path") => path = path.replace(&format!("{{{name}}}"), &example),
+            Some("query") => query.push(format!("{name}={}", encoded(&example))),
+            _ => {}
+        }
+    }
+    if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
+}
+
+fn encoded(text: &str) -> String {
+    let plain = |it: u8| it.is_ascii_alphanumeric() || b"-_.~".contains(&it);
+    text.bytes().map(|it| if plain(it) { (it as char).to_string() } else { format!("%{it:02X}") }).collect()
+}
+
+/// What an operation says of this status.
+fn response<'a>(document: &'a Value, operation: &'a Value, status: u16) -> Option<&'a Value> {
+    let found = operation["responses"].get(status.to_string())?;
+    match found["$ref"].as_str() {
+        Some(reference) => document.pointer(reference.trim_start_matches('#')),
+        None => Some(found),
+    }
+}
+
+/// Asserts that an answer is one that the operation declares, in just that form.
+#[track_caller]
+fn check(document: &Value, (method, path, operation): (&str, &str, &Value), answer: &Answer) {
+    let said = format!("{method} {path}: {} {}", answer.status, answer.body);
+    let declared =
+        response(document, operation, answer.status).unwrap_or_else(|| panic!("undeclared: {said}"));
+    let media_type = answer.header("content-type").expect("it has a type");
+    let schema = &declared["content"][media_type]["schema"];
+    assert!(schema.is_object(), "{media_type} is undeclared: {said}");
+    let parts = document["components"]["schemas"].as_object().cloned().unwrap_or_default();
+    let fault = Schemas { parts, is_partial: false }.fault(schema, &answer.json());
+    assert!(fault.is_none(), "{fault:?}: {said}");
+}
+
+#[test]
+fn every_route_of_the_document_answers_its_example_as_it_says() {
+    let place = Place::with_examples();
+    let server = Server::open(&place);
+    let document = document(&server);
+    let before = tree(&place.work());
+    let operations = operations(&document);
+    assert!(operations.len() > 60, "{}", operations.len());
+    for (method, path, operation) in &operations {
+        // A stream has no end, and the seed's own routes know no `dry_run`: they have tests of their own.
+        let is_seed = operation["description"].as_str().is_some_and(|it| it.contains("scripts"));
+        if is_seed || path == "/api/events" {
+            continue;
+        }
+        let body = &operation["requestBody"]["content"]["application/json"]["example"];
+        assert!(method == "GET" || method == "DELETE" || body.is_object(), "{method} {path} has no example");
+        let answer = server.json_with(method, &example_path(path, operation), "", body);
+        check(&document, (method, path, operation), &answer);
+        assert!(answer.status < 500 && answer.status != 405 && answer.status != 400, "{path}: {answer:?}");
+        if answer.status == 404 {
+            assert_ne!(answer.problem().1, "no-such-route", "{path}");
+        }
+    }
+    assert_eq!(tree(&place.work()), before, "examples are dry runs, which write nothing");
+}
+
+/// Method, route, what is asked, its body; status and code.
+type Refusal = (&'static str, &'static str, &'static str, Value, (u16, &'static str));
+
+#[test]
+fn refusals_are_as_the_document_says() {
+    let place = Place::with_examples();
+    let server = Server::open(&place);
+    let document = document(&server);
+    let cases: [Refusal; 17] = [
+        ("GET", "/api/list/{id}", "/api/list/nowhere", Value::Null, (404, "not-found")),
+        ("GET", "/api/list/{id}", "/api/list/feature-auth:2", Value::Null, (404, "not-found")),
+        ("GET", "/api/list", "/api/list?limit=0", Value::Null, (400, "parameter-invalid")),
+        ("GET", "/api/list", "/api/list?limit=201", Value::Null, (400, "parameter-invalid")),
+        ("GET", "/api/list", "/api/list?cursor=x", Value::Null, (400, "parameter-invalid")),
+        ("GET", "/api/list", "/api/list?tga=a", Value::Null, (400, "parameter-invalid")),
+        ("GET", "/api/search", "/api/search", Value::Null, (400, "parameter-invalid")),
+        ("GET", "/api/sql", "/api/sql?query=delete%20from%20steps", Value::Null, (422, "sql-refused")),
+        ("DELETE", "/api/plans/{id}", "/api/plans/feature-auth", Value::Null, (400, "parameter-invalid")),
+        ("POST", "/api/steps/{id}/done", "/api/steps/feature-auth/done", json!({}), (404, "not-found")),
+        (
+            "POST",
+            "/api/steps/{id}/done",
+            "/api/steps/feature-auth:2/done",
+            json!({}),
+            (409, "dependencies-open"),
+        ),
+        (
+            "POST",
+            "/api/steps/{id}/done",
+            "/api/steps/feature-auth:2/done",
+            json!({"by": 1}),
+            (422, "body-invalid"),
+        ),
+        (
+            "POST",
+            "/api/steps/{id}/done",
+            "/api/steps/feature-auth:2/done",
+            json!({"bye": "a"}),
+            (422, "body-invalid"),
+        ),
+        ("POST", "/api/steps/{id}/done", "/api/steps/feature-auth:2/done", json!([]), (422, "body-invalid")),
+        (
+            "POST",
+            "/api/steps/{id}/notes",
+            "/api/steps/feature-auth:2/notes",
+            json!({"text": " "}),
+            (422, "body-invalid"),
+        ),
+        (
+            "POST",
+            "/api/steps/{id}/set",
+            "/api/steps/feature-auth:2/set",
+            json!({"key": "id", "value": "a"}),
+            (422, "usage"),
+        ),
+        (
+            "POST",
+            "/api/steps/{id}/confirm",
+            "/api/steps/feature-auth:2/confirm",
+            json!({}),
+            (403, "confirmation-by-person"),
+        ),
+    ];
+    let before = tree(&place.work());
+    for (method, path, asked, body, expected) in cases {
+        let answer = server.json_with(method, asked, "", &body);
+        assert_eq!(answer.problem(), (expected.0, expected.1.to_owned()), "{asked} {body}");
+        let operation = &document["paths"][path][method.to_lowercase()];
+        check(&document, (method, path, operation), &answer);
+    }
+    let confirm =
+        server.json_with("POST", "/api/steps/feature-auth:2/confirm", "", &json!({"note": "it's fine"}));
+    let hint = confirm.json()["hint"].as_str().unwrap_or_default().to_owned();
+    assert!(hint.contains("`planwatch confirm feature-auth:2 --note 'it'\\''s fine'`"), "{hint}");
+    assert_eq!(tree(&place.work()), before);
+}
+
+/// What routes answer, and what to type for the same; the page's end is all that routes say besides.
+const SAME: &[(&str, &str, &str, &str)] = &[
+    ("GET", "/api/status", "", "status"),
+    ("GET", "/api/status?days=30", "", "status --days 30"),
+    ("GET", "/api/list", "", "list"),
+    ("GET", "/api/list?all=true&limit=200", "", "list --all"),
+    ("GET", "/api/list?status=active,draft&tag=web", "", "list --status active --status draft --tag web"),
+    ("GET", "/api/list/ledger-migration", "", "list ledger-migration"),
+    (
+        "GET",
+        "/api/list/ledger-migration?status=failed&status=blocked",
+        "",
+        "list ledger-migration --status failed,blocked",
+    ),
+    ("GET", "/api/show/feature-auth", "", "show feature-auth"),
+    ("GET", "/api/show/feature-auth?full=true", "", "show feature-auth --full"),
+    ("GET", "/api/show/feature-auth?graph=mermaid", "", "show feature-auth --graph mermaid"),
+    ("GET", "/api/show/ledger-migration:2.75", "", "show ledger-migration:2.75"),
+    ("GET", "/api/next", "", "next"),
+    ("GET", "/api/next?plan=fence-repair", "", "next fence-repair"),
+    ("GET", "/api/search?query=invoice&limit=20", "", "search invoice"),
+    ("GET", "/api/search?query=the&kind=step&limit=3", "", "search the --kind step --limit 3"),
+    ("GET", "/api/problems", "", "check"),
+    ("GET", "/api/decisions", "", "decide"),
+    ("GET", "/api/decisions/topics", "", "decide --topics"),
+    ("GET", "/api/insights", "", "insight"),
+    ("GET", "/api/scripts", "", "script list"),
+    ("GET", "/api/templates", "", "template list"),
+    ("GET", "/api/templates/bugfix", "", "template show bugfix"),
+    ("GET", "/api/templates/step", "", "template show step"),
+    ("POST", "/api/templates/bugfix/render", r#"{"title":"A fault"}"#, "template|render|bugfix|A fault"),
+    ("GET", "/api/instructions?topic=claims", "", "instructions claims"),
+    ("GET", "/api/undo", "", "undo --list"),
+    ("GET", "/api/plans/feature-auth/export?format=json", "", "export feature-auth --format json"),
+    ("GET", "/api/plans/feature-auth/export?format=adr", "", "export feature-auth --format adr"),
+    (
+        "GET",
+        "/api/sql?query=select%20id%20from%20plans%20order%20by%20id",
+        "",
+        "sql|select id from plans order by id",
+    ),
+    ("POST", "/api/claim", r#"{"dry_run":true}"#, "claim --dry-run"),
+    (
+        "POST",
+        "/api/plans/fence-repair/claim",
+        r#"{"dry_run":true,"by":"bo"}"#,
+        "claim fence-repair --dry-run --by bo",
+    ),
+    (
+        "POST",
+        "/api/steps/feature-auth:0/done",
+        r#"{"dry_run":true,"message":"m"}"#,
+        "done feature-auth:0 --dry-run -m m",
+    ),
+    (
+        "POST",
+        "/api/steps/feature-auth:0/fail",
+        r#"{"dry_run":true,"by":"bo"}"#,
+        "fail feature-auth:0 --dry-run --by bo",
+    ),
+    ("POST", "/api/plans/feature-auth/skip", r#"{"dry_run":true}"#, "skip feature-auth --dry-run"),
+    (
+        "POST",
+        "/api/steps/feature-auth:1/attempts",
+        r#"{"dry_run":true,"outcome":"so","notes":""}"#,
+        "attempt feature-auth:1 so --notes= --dry-run",
+    ),
+    (
+        "POST",
+        "/api/plans/feature-auth/notes",
+        r#"{"dry_run":true,"text":"hm","type":"warning"}"#,
+        "note feature-auth hm --type warning --dry-run",
+    ),
+    (
+        "POST",
+        "/api/new",
+        r#"{"title":"Sign in","steps":["A","B"],"goals":["g"],"dry_run":true}"#,
+        "new|Sign in|A|B|--goal|g|--dry-run",
+    ),
+    (
+        "POST",
+        "/api/new",
+        r#"{"title":"Sign in","template":"bugfix","draft":true,"dry_run":true}"#,
+        "new|Sign in|--template|bugfix|--draft|--dry-run",
+    ),
+    (
+        "POST",
+        "/api/plans/feature-auth/add",
+        r#"{"title":"T","after":"2","metadata":{"a":1},"dry_run":true}"#,
+        "add feature-auth T --after 2 --metadata {\"a\":1} --dry-run",
+    ),
+    (
+        "POST",
+        "/api/steps/feature-auth:2/set",
+        r#"{"key":"title","value":"T: 1","dry_run":true}"#,
+        "set|feature-auth:2|title|T: 1|--dry-run",
+    ),
+    (
+        "POST",
+        "/api/steps/feature-auth:2/set",
+        r#"{"key":"tags","value":"web","op":"add","dry_run":true}"#,
+        "set feature-auth:2 tags+=web --dry-run",
+    ),
+    (
+        "POST",
+        "/api/steps/feature-auth:2/set",
+        r#"{"key":"tags","value":["a","b"],"dry_run":true}"#,
+        "set|feature-auth:2|tags|[\"a\",\"b\"]|--yaml|--dry-run",
+    ),
+    (
+        "POST",
+        "/api/plans/feature-auth/unset",
+        r#"{"key":"priority","dry_run":true}"#,
+        "set feature-auth priority --unset --dry-run",
+    ),
+    (
+        "POST",
+        "/api/steps/fence-repair:4/move",
+        r#"{"after":"1","dry_run":true}"#,
+        "move fence-repair:4 --after 1 --dry-run",
+    ),
+    ("POST", "/api/plans/fence-repair/archive", r#"{"dry_run":true}"#, "archive fence-repair --dry-run"),
+    ("DELETE", "/api/steps/fence-repair:4?dry_run=true", "", "remove fence-repair:4 --dry-run"),
+    ("DELETE", "/api/plans/fence-repair?dry_run=true&yes=true", "", "remove fence-repair --yes --dry-run"),
+    (
+        "POST",
+        "/api/decisions",
+        r#"{"topic":"t","decision":"d","reasoning":"r","dry_run":true}"#,
+        "decide t d --because r --dry-run",
+    ),
+    ("POST", "/api/insights", r#"{"title":"t","text":"d","dry_run":true}"#, "insight t d --dry-run"),
+    (
+        "POST",
+        "/api/scripts",
+        r#"{"name":"build","command":"make all","dry_run":true}"#,
+        "script|add|build|make all|--dry-run",
+    ),
+    ("POST", "/api/problems/fix", r#"{"dry_run":true}"#, "check --fix --dry-run"),
+    ("POST", "/api/release-expired", r#"{"dry_run":true}"#, "release --expired --dry-run"),
+];
+
+#[test]
+fn answers_are_those_of_the_command_line() {
+    let place = Place::with_examples();
+    assert_eq!(place.run("decide cache yes --because fast").code, 0);
+    assert_eq!(place.run("insight slow it").code, 0);
+    assert_eq!(place.run("script add build make").code, 0);
+    place.date_changes();
+    let server = Server::open(&place);
+    for (method, path, body, line) in SAME {
+        let body: Value =
+            if body.is_empty() { Value::Null } else { serde_json::from_str(body).expect("it is JSON") };
+        let words: Vec<_> = line.split(if line.contains('|') { '|' } else { ' ' }).collect();
+        let typed = place.run_with(&[words.as_slice(), &["--json"]].concat());
+        let answer = server.json_with(method, path, "", &body);
+        assert_eq!(answer.status, 200, "{path}: {answer:?}; typed: {typed:?}");
+        let mut told = answer.json();
+        let next = told.as_object_mut().and_then(|it| it.remove("next_cursor"));
+        assert!(next.is_none_or(|it| it.is_null()), "{path} goes on");
+        let mut typed = typed.json();
+        // The command line prints the whole list.
+        for object in [&mut told, &mut typed] {
+            if let Some(more) = object.get_mut("more") {
+                *more = json!(0);
+            }
+        }
+        assert_eq!(told, typed, "{path} and `{line}`");
+    }
+}
+
+#[test]
+fn what_writes_writes_what_the_command_line_would() {
+    let place = Place::with_examples();
+    let server = Server::open(&place);
+    let ask = |method: &str, path: &str, body: Value| server.json_with(method, path, "", &body);
+    let made = ask("POST", "/api/new", json!({"title": "Sign in", "steps": ["Schema", "Tests"]}));
+    assert_eq!((made.status, &made.json()["changes"][0]["id"]), (201, &json!("sign-in")));
+    assert!(place.text("plans/sign-in/step-2.md").contains("Tests"));
+    let claimed = ask("POST", "/api/plans/sign-in/claim", json!({"by": "bo", "lease": "2h"})).json();
+    assert_eq!(claimed["step"]["id"], "sign-in:1");
+    let claim = claimed["claim"]["id"].as_str().expect("a claim").to_owned();
+    let renewed = ask("POST", &format!("/api/claims/{claim}/renew"), json!({"lease": "3h"})).json();
+    assert_eq!(renewed["claim"]["until"], "2026-11-21T15:00:00Z");
+    let refused = ask("POST", "/api/steps/sign-in:1/done", json!({"by": "eve"}));
+    assert_eq!(refused.problem(), (409, "claimed".to_owned()));
+    let done =
+        ask("POST", "/api/steps/sign-in:1/done", json!({"by": "bo", "claim": claim, "message": "made"}));
+    assert_eq!(done.json()["changes"][0]["now"]["status"], "completed");
+    assert!(place.text("plans/sign-in/step-1.md").contains("status: completed"));
+    let again = ask("POST", "/api/steps/sign-in:1/done", json!({"by": "eve", "claim": "g0000000"}));
+    assert_eq!(again.problem().0, 409);
+    let undone = ask("POST", "/api/undo", json!({}));
+    assert_eq!((undone.status, &undone.json()["verb"]), (200, &json!("undo")), "{undone:?}");
+    let document = "# Trip\n\n- [ ] Book\n- [ ] Pack\n";
+    let imported = ask("POST", "/api/import", json!({"text": document}));
+    assert_eq!(
+        (imported.status, &imported.json()["changes"][0]["id"]),
+        (201, &json!("trip")),
+        "{imported:?}"
+    );
+    assert!(place.text("plans/trip/step-2.md").contains("Pack"));
+    let twice = ask("POST", "/api/import", json!({"text": document, "name": "trip"}));
+    assert_eq!(twice.problem(), (409, "plan-exists".to_owned()));
+    assert_eq!(ask("DELETE", "/api/plans/trip?yes=true", Value::Null).status, 200);
+    assert!(!place.file("plans/trip").exists());
+    assert_eq!(ask("GET", "/api/list/trip", Value::Null).problem(), (404, "not-found".to_owned()));
+}
+
+#[test]
+fn lists_come_page_by_page() {
+    let place = Place::with_examples();
+    let server = Server::open(&place);
+    let whole = server.json("GET", "/api/list/ledger-migration", &Value::Null);
+    let all: Vec<_> = list(&whole["steps"]).iter().map(|it| it["id"].clone()).collect();
+    let (mut path, mut read) = ("/api/list/ledger-migration?limit=2".to_owned(), Vec::new());
+    loop {
+        let page = server.json_with("GET", &path, "", &Value::Null);
+        read.extend(list(&page.json()["steps"]).iter().map(|it| it["id"].clone()));
+        let Some(link) = page.header("link") else {
+            assert_eq!(page.json()["next_cursor"], Value::Null);
+            break;
+        };
+        let (next, relation) = link.split_once("; ").expect("a link has a relation");
+        assert_eq!(relation, "rel=\"next\"");
+        path = next.trim_matches(['<', '>']).to_owned();
+        assert!(path.starts_with("/api/list/ledger-migration?limit=2&cursor="), "{path}");
+    }
+    assert!(all.len() > 4);
+    assert_eq!(read, all);
+}
+
+#[test]
+fn the_document_can_be_relied_on() {
+    let place = Place::with_examples();
+    let server = Server::open(&place);
+    let document = document(&server);
+    assert_eq!((&document["openapi"], document.get("security")), (&json!("3.1.0"), None));
+    let mut names = BTreeSet::new();
+    for (method, path, operation) in operations(&document) {
+        let name = operation["operationId"].as_str().expect("it has a name").to_owned();
+        assert!(names.insert(name.clone()), "{name} twice");
+        assert!(
+            operation["summary"].as_str().is_some_and(|it| !it.is_empty() && !it.ends_with('.')),
+            "{path}"
+        );
+        let responses = operation["responses"].as_object().expect("it answers");
+        for status in ["400", "401", "403", "500", "503"] {
+            assert!(responses.contains_key(status), "{method} {path}: {status}");
+        }
+        assert!(responses.keys().any(|it| it.starts_with('2')), "{method} {path}");
+        assert!(
+            responses.keys().all(|it| it.len() == 3 && !it.contains('X')),
+            "{method} {path}: each status by itself"
+        );
+    }
+    let linked = document.to_string();
+    for part in linked.split("\"operationId\":\"").skip(1) {
+        let name = part.split('"').next().unwrap_or_default();
+        assert!(names.contains(name), "a link leads to {name}");
+    }
+    let guarded = Place::with_examples();
+    let server = Server::start(&guarded);
+    let token = guarded.text("plans/.planwatch/token");
+    let headers = format!("Authorization: Bearer {}\r\n", token.trim());
+    let document = server.ask("GET", "/openapi.json", &headers, "").json();
+    assert_eq!(document["security"], json!([{"token": []}]));
+    let empty = Map::new();
+    let references = document["components"]["schemas"].as_object().unwrap_or(&empty);
+    for part in document.to_string().split("#/components/schemas/").skip(1) {
+        let name = part.split('"').next().unwrap_or_default();
+        assert!(references.contains_key(name), "there is no schema {name}");
+    }
+}
+
+/// Verbs of the command line that have no route: they start processes, sit at a terminal, or set a machine up.
+const WITHOUT_ROUTE: [&str; 13] = [
+    "completions",
+    "draft",
+    "edit",
+    "git",
+    "help",
+    "init",
+    "man",
+    "mcp",
+    "run",
+    "stale",
+    "steps",
+    "trust",
+    "unset",
+];
+
+#[test]
+fn every_verb_of_the_command_line_has_a_route() {
+    let source = read(&root().join("src/bin/planwatch/args.rs"));
+    let names = source.lines().filter_map(|it| it.split_once("=> (&[\"")?.1.split('"').next());
+    let verbs: BTreeSet<_> = names.filter(|it| !WITHOUT_ROUTE.contains(it)).collect();
+    let commands = routes::commands();
+    let routed: BTreeSet<_> = commands.iter().filter_map(|it| it.split(' ').next()).collect();
+    let missing: Vec<_> = verbs.difference(&routed).collect();
+    assert!(verbs.len() > 30 && missing.is_empty(), "{missing:?} of {verbs:?}");
+    for script in ["add", "list", "show", "remove"] {
+        assert!(commands.contains(&format!("script {script}").as_str()), "{script}");
+    }
+}
+
+const BEGIN: &str = "<!-- made from the routes; PLANWATCH_BLESS=1 makes it anew -->\n";
+
+#[test]
+fn the_page_lists_every_route() {
+    let path = root().join("docs/http-routes.md");
+    let page = read(&path);
+    let (before, after) = page.split_once(BEGIN).expect("the table has a beginning");
+    let rest = after.split_once("\n\n").map_or("", |(_, rest)| rest);
+    let wanted = format!("{before}{BEGIN}{}\n{rest}", routes::markdown());
+    if std::env::var_os("PLANWATCH_BLESS").is_some() {
+        std::fs::write(&path, &wanted).expect("it can be written");
+    }
+    assert!(
+        page == wanted || std::env::var_os("PLANWATCH_BLESS").is_some(),
+        "the table is not that of the routes"
+    );
+}
