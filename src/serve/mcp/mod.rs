@@ -5,6 +5,7 @@
 //! it refused is told as its result, so that the agent can act on it. Only a call of no tool is an error of the protocol.
 
 mod claim;
+mod compat;
 mod draft;
 mod http;
 mod know;
@@ -71,6 +72,7 @@ struct Inner {
     /// As `contexts`, but makes the plans directory if there is none.
     to_make: Option<Contexts>,
     tools: Vec<Tool>,
+    instructions: &'static str,
     seal: OnceLock<RequestStateCodec>,
     /// Of the one client over standard input and output; none: calls are made in any order.
     lane: Option<Lane>,
@@ -85,7 +87,8 @@ struct Lane {
 impl Planwatch {
     pub fn new(contexts: Contexts, options: Options) -> Self {
         let tools = tool::tools(options.tools, options.is_read_only);
-        let inner = Inner { contexts, to_make: None, tools, seal: OnceLock::new(), lane: None };
+        let instructions = if options.tools == Toolset::Compat { compat::INSTRUCTIONS } else { INSTRUCTIONS };
+        let inner = Inner { contexts, to_make: None, tools, instructions, seal: OnceLock::new(), lane: None };
         Self { inner: Arc::new(inner) }
     }
 
@@ -130,7 +133,7 @@ impl Planwatch {
     /// Does something with the engine, in a thread that may wait.
     async fn work<T: Send + 'static>(
         &self,
-        nth: usize,
+        makes_plans: bool,
         by: Option<String>,
         work: impl FnOnce(&Inner, &Call) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<Result<T, Refusal>, ErrorData> {
@@ -143,7 +146,7 @@ impl Planwatch {
         }
         let inner = Arc::clone(&self.inner);
         let done = tokio::task::spawn_blocking(move || {
-            let call = inner.call(nth, by)?;
+            let call = inner.call(makes_plans, by)?;
             work(&inner, &call)
         });
         done.await.map_err(|_| ErrorData::internal_error("planwatch failed; nothing more is known", None))
@@ -158,8 +161,9 @@ impl Planwatch {
         by: Option<String>,
     ) -> Result<CallToolResponse, ErrorData> {
         let given = request.arguments.clone().unwrap_or_default();
+        let makes = self.inner.makes_plans(nth, &given);
         let questioned =
-            self.work(nth, by.clone(), move |inner, call| inner.question(nth, call, given)).await?;
+            self.work(makes, by.clone(), move |inner, call| inner.question(nth, call, given)).await?;
         let (question, seal) = match questioned {
             Ok((Turn::Asks(question), seal)) => (question, seal),
             Ok((Turn::Done(done), _)) => return Ok(answered(Ok(done))),
@@ -169,7 +173,7 @@ impl Planwatch {
             Asked::Answer(answer) => Ok(*answer),
             Asked::Said(Said::No) => Ok(result::answer(person::declined()).into()),
             Asked::Said(Said::Yes { note }) => {
-                let done = self.work(nth, by, move |_, call| (question.act)(call, note)).await?;
+                let done = self.work(makes, by, move |_, call| (question.act)(call, note)).await?;
                 Ok(answered(done))
             }
         }
@@ -184,12 +188,15 @@ fn answered(done: Result<Value, Refusal>) -> CallToolResponse {
 }
 
 impl Inner {
+    /// Whether a call begins with nothing, so that the plans directory is made for it.
+    fn makes_plans(&self, nth: usize, given: &Object) -> bool {
+        self.tools.get(nth).is_some_and(|it| it.makes_plans(given))
+    }
+
     /// The surroundings of a call by a client of this name.
-    fn call(&self, nth: usize, by: Option<String>) -> Result<Call, Refusal> {
+    fn call(&self, makes_plans: bool, by: Option<String>) -> Result<Call, Refusal> {
         let context = match ((self.contexts)(), &self.to_make) {
-            (Err(Error::NoPlansDir), Some(to_make)) if self.tools.get(nth).is_some_and(Tool::makes_plans) => {
-                to_make()?
-            }
+            (Err(Error::NoPlansDir), Some(to_make)) if makes_plans => to_make()?,
             (context, _) => context?,
         };
         let person = context.by.clone();
@@ -246,7 +253,7 @@ impl ServerHandler for Planwatch {
         let capabilities =
             ServerCapabilities::builder().enable_tools().enable_prompts().enable_completions().build();
         let info = Implementation::new(NAME, env!("CARGO_PKG_VERSION"));
-        ServerConfig::new(capabilities).with_server_info(info).with_instructions(INSTRUCTIONS)
+        ServerConfig::new(capabilities).with_server_info(info).with_instructions(self.inner.instructions)
     }
 
     async fn list_tools(
@@ -268,7 +275,8 @@ impl ServerHandler for Planwatch {
             return self.ask(nth, &request, &rc, by).await;
         }
         let given = request.arguments.unwrap_or_default();
-        let done = self.work(nth, by, move |inner, call| match inner.tools.get(nth) {
+        let makes = self.inner.makes_plans(nth, &given);
+        let done = self.work(makes, by, move |inner, call| match inner.tools.get(nth) {
             Some(Tool { run: Run::Now(run), .. }) => run(call, given),
             _ => Err(no_tool()),
         });
@@ -297,7 +305,7 @@ impl ServerHandler for Planwatch {
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let known = request.context.and_then(|it| it.arguments).unwrap_or_default();
-        let found = self.work(usize::MAX, None, move |_, call| {
+        let found = self.work(false, None, move |_, call| {
             let plan = known.get("plan").map(String::as_str);
             prompts::complete(call, &request.argument.name, &request.argument.value, plan)
         });

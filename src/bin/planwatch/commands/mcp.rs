@@ -16,6 +16,7 @@ pub(crate) fn run(session: &Session, args: &Mcp) -> Result<u8, Failure> {
     let tools = match args.tools {
         Tools::All => Toolset::All,
         Tools::Executor => Toolset::Executor,
+        Tools::Compat => Toolset::Compat,
     };
     let options = Options { tools, is_read_only: args.read_only };
     let server = Planwatch::new(session.contexts_found(), options).with_maker(session.contexts_to_make());
