@@ -18,6 +18,7 @@ mod import_words;
 mod index_laws;
 mod knowledge;
 mod mcp;
+mod mcp_live;
 mod no_index;
 mod problems;
 mod public_front_matters;

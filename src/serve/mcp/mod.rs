@@ -7,12 +7,14 @@
 mod claim;
 mod compat;
 mod draft;
+mod following;
 mod http;
 mod know;
 mod named;
 mod person;
 mod prompts;
 mod read;
+mod resources;
 mod result;
 mod schema;
 mod stdio;
@@ -23,22 +25,27 @@ use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
-    GetPromptResponse, Implementation, ListPromptsResult, ListToolsResult, PaginatedRequestParams,
-    RequestStateCodec, ServerCapabilities, ServerConfig,
+    GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    RequestStateCodec, ServerCapabilities, ServerConfig, SubscribeRequestMethod, SubscribeRequestParams,
+    SubscriptionFilter, UnsubscribeRequestParams,
 };
-use rmcp::service::{RequestContext, RoleServer};
+use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::plan::words::nearest;
 use crate::serve::contexts::Contexts;
+use crate::serve::feed::Feed;
+use crate::serve::mcp::following::{Followed, Source, Watching};
 use crate::serve::mcp::person::{Asked, Said};
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::schema::Object;
 use crate::serve::mcp::stdio::Line;
 use crate::serve::mcp::tool::{Call, Run, Tool, Turn};
+use crate::serve::place::Homes;
 
 pub use http::service;
 pub use stdio::stdio;
@@ -76,6 +83,9 @@ struct Inner {
     seal: OnceLock<RequestStateCodec>,
     /// Of the one client over standard input and output; none: calls are made in any order.
     lane: Option<Lane>,
+    /// Where live updates come from.
+    source: Source,
+    followed: Arc<Followed>,
 }
 
 /// Calls are made in the order in which they came, as long as somebody takes the answers.
@@ -88,7 +98,16 @@ impl Planwatch {
     pub fn new(contexts: Contexts, options: Options) -> Self {
         let tools = tool::tools(options.tools, options.is_read_only);
         let instructions = if options.tools == Toolset::Compat { compat::INSTRUCTIONS } else { INSTRUCTIONS };
-        let inner = Inner { contexts, to_make: None, tools, instructions, seal: OnceLock::new(), lane: None };
+        let inner = Inner {
+            contexts,
+            to_make: None,
+            tools,
+            instructions,
+            seal: OnceLock::new(),
+            lane: None,
+            source: Source::None,
+            followed: Arc::default(),
+        };
         Self { inner: Arc::new(inner) }
     }
 
@@ -96,6 +115,20 @@ impl Planwatch {
     #[must_use]
     pub fn with_maker(self, to_make: Contexts) -> Self {
         self.changed(|it| it.to_make = Some(to_make))
+    }
+
+    /// With live updates of what this process itself watches.
+    #[must_use]
+    pub fn with_feed(self, feed: Feed) -> Self {
+        self.changed(|it| it.source = Source::Feed(feed))
+    }
+
+    /// With live updates, for which another process is followed, or this one watches, as soon as somebody wants them.
+    #[must_use]
+    pub fn with_following(self, homes: Homes) -> Self {
+        self.changed(|it| {
+            it.source = Source::Thread(Arc::new(Watching::new(Arc::clone(&it.contexts), homes)));
+        })
     }
 
     /// With answers in the order of the calls, until the line is broken.
@@ -204,7 +237,7 @@ impl Inner {
         Ok(Call { context: Context { by, ..context }, contexts: Arc::clone(&self.contexts), person })
     }
 
-    /// What a tool that asks wants to know.
+    /// What a tool that asks wants to know, if this call is about that.
     fn question(&self, nth: usize, call: &Call, given: Object) -> Result<(Turn, RequestStateCodec), Refusal> {
         let Some(Tool { run: Run::Asks(ask), .. }) = self.tools.get(nth) else { return Err(no_tool()) };
         Ok((ask(call, given)?, self.seal(call)?))
@@ -250,8 +283,17 @@ fn name_of(rc: &RequestContext<RoleServer>) -> Option<String> {
 
 impl ServerHandler for Planwatch {
     fn get_info(&self) -> ServerConfig {
-        let capabilities =
-            ServerCapabilities::builder().enable_tools().enable_prompts().enable_completions().build();
+        let mut capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_prompts()
+            .enable_completions()
+            .enable_resources()
+            .build();
+        if let Some(resources) = &mut capabilities.resources {
+            let can_follow = self.inner.source.is_there();
+            resources.subscribe = can_follow.then_some(true);
+            resources.list_changed = can_follow.then_some(true);
+        }
         let info = Implementation::new(NAME, env!("CARGO_PKG_VERSION"));
         ServerConfig::new(capabilities).with_server_info(info).with_instructions(self.inner.instructions)
     }
@@ -311,6 +353,71 @@ impl ServerHandler for Planwatch {
         });
         // Where there are no plans yet, nothing completes.
         Ok(found.await?.map(CompleteResult::new).unwrap_or_default())
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let cursor = request.and_then(|it| it.cursor);
+        let listed =
+            self.work(false, None, move |_, call| Ok(resources::list(&call.context, cursor.as_deref())));
+        // Where there are no plans yet, there is nothing.
+        listed.await?.unwrap_or_else(|_| Ok(ListResourcesResult::default()))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let uri = request.uri.clone();
+        let read = self.work(false, None, move |_, call| Ok(resources::read(&call.context, &uri)));
+        let missing =
+            || ErrorData::invalid_params("there are no plans yet", Some(json!({"uri": request.uri})));
+        Ok(read.await?.map_err(|_| missing())??.into())
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        rc: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        // Over HTTP there is nobody to tell once the request is answered.
+        if self.inner.lane.is_none() {
+            return Err(ErrorData::method_not_found::<SubscribeRequestMethod>());
+        }
+        if !resources::is_uri(&request.uri) {
+            let data = json!({"uri": request.uri});
+            return Err(ErrorData::invalid_params("there is no such resource", Some(data)));
+        }
+        self.inner.followed.add(&self.inner.source, rc.peer, request.uri)
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.inner.followed.remove(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        self.inner.source.is_there().then(|| following::accepted(requested))
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        following::listen(&self.inner.source, subscription).await
     }
 }
 

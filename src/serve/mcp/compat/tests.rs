@@ -380,6 +380,15 @@ fn documents_are_imported_from_the_workspace_alone() {
         "action": "import", "plan_file_path": "docs/login.md", "category": "feature", "title": "Sign in", "priority": "low",
     });
     check(it, "memory_plan", given, json!({"plan_id": "sign-in", "title": "Sign in", "written": true}));
+    for path in ["/etc/passwd.md", "docs/none.md", "docs/../.."] {
+        match run(it, "memory_plan", &json!({"action": "import", "plan_file_path": path, "category": "bug"}))
+        {
+            Came::Refused(why) => {
+                assert!(why.starts_with(&format!("usage: `{path}` is no file in /")), "{why}")
+            }
+            Came::Done(done) | Came::Asked(_, done) => panic!("{path}: {done}"),
+        }
+    }
     let expected = json!({"plan": {"category": "feature", "priority": "low", "steps": [{}, {}]}});
     check(it, "memory_plan", json!({"action": "get", "plan_id": "sign-in"}), expected);
 }
