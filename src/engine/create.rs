@@ -110,21 +110,8 @@ fn new_plan(context: &Context, request: &NewRequest) -> Result<NewPlan, Error> {
     if request.title.trim().is_empty() || request.steps.iter().any(|it| it.trim().is_empty()) {
         return Err(Error::usage("a title is empty", "give each plan and step a title"));
     }
-    let priority = request.priority.as_deref().map(|it| {
-        Priority::read(it).ok_or_else(|| {
-            Error::usage(
-                format!("the priority `{it}` is not known"),
-                "known words: low, medium, high, critical",
-            )
-        })
-    });
-    let category = request.category.as_deref().map(|it| {
-        let known = CATEGORIES.iter().find(|known| known.eq_ignore_ascii_case(it));
-        let hint = format!("known words: {}", CATEGORIES.join(", "));
-        known
-            .map(|it| (*it).to_owned())
-            .ok_or_else(|| Error::usage(format!("the category `{it}` is not known"), hint))
-    });
+    let priority = request.priority.as_deref().map(priority);
+    let category = request.category.as_deref().map(category);
     if let Some(name) = &request.program {
         program::check_program(context, &PlanId::new(name.clone()))?;
         if request.is_program {
@@ -144,6 +131,23 @@ fn new_plan(context: &Context, request: &NewRequest) -> Result<NewPlan, Error> {
         goals: request.goals.clone(),
         success_criteria: request.criteria.clone(),
     })
+}
+
+pub(crate) fn priority(typed: &str) -> Result<Priority, Error> {
+    let unknown = || {
+        Error::usage(
+            format!("the priority `{typed}` is not known"),
+            "known words: low, medium, high, critical",
+        )
+    };
+    Priority::read(typed).ok_or_else(unknown)
+}
+
+pub(crate) fn category(typed: &str) -> Result<String, Error> {
+    let known = CATEGORIES.iter().find(|known| known.eq_ignore_ascii_case(typed));
+    let hint = || format!("known words: {}", CATEGORIES.join(", "));
+    let unknown = || Error::usage(format!("the category `{typed}` is not known"), hint());
+    known.map(|it| (*it).to_owned()).ok_or_else(unknown)
 }
 
 /// Tells the new plan as it will be read, also where nothing was written.

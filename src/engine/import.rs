@@ -28,6 +28,12 @@ pub struct ImportRequest {
     pub shown: String,
     /// What the plan is to be called; refused where the source holds several.
     pub name: Option<String>,
+    /// What the plan is to be titled; refused where the source holds several.
+    pub title: Option<String>,
+    /// Of each plan, in the place of what the source says.
+    pub category: Option<String>,
+    /// As `category`.
+    pub priority: Option<String>,
     pub mode: Mode,
 }
 
@@ -55,12 +61,22 @@ impl ImportReport {
 
 /// Reads the source, maps it, and makes the plans; every word of the source is in them or told as unmapped.
 pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport, Error> {
+    let heading = heading(request)?;
     let sources = sources(context, request)?;
     let name = name_of(request);
-    let brought = bring::bring(&name, &sources, &context.config.words).map_err(|it| nothing(request, &it))?;
-    if brought.plans.len() > 1 && request.name.is_some() {
-        let message = format!("there are {} plans in it, which cannot have one name", brought.plans.len());
-        return Err(Error::usage(message, "leave --as out, or name one of the files"));
+    let mut brought =
+        bring::bring(&name, &sources, &context.config.words).map_err(|it| nothing(request, &it))?;
+    let n_plans = brought.plans.len();
+    for (of_one, what, option) in
+        [(request.name.is_some(), "name", "--as"), (request.title.is_some(), "title", "--title")]
+    {
+        if n_plans > 1 && of_one {
+            let message = format!("there are {n_plans} plans in it, which cannot have one {what}");
+            return Err(Error::usage(message, format!("leave {option} out, or name one of the files")));
+        }
+    }
+    for plan in &mut brought.plans {
+        head(plan, request, &heading);
     }
     let mut writing = Writing::begin(context, "import", request.mode)?;
     let mut change = ChangeReport::new("import", request.mode);
@@ -73,6 +89,37 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
     change.hints = hints(context, &plans);
     let unmapped = with_lost_words(brought.form, &sources, &plans, brought.unmapped);
     Ok(ImportReport { form: brought.form, change, plans, unmapped })
+}
+
+/// What the request says of each plan, as edits of its front matter.
+fn heading(request: &ImportRequest) -> Result<Vec<Change>, Error> {
+    let mut changes = Vec::new();
+    if let Some(title) = &request.title {
+        if title.trim().is_empty() {
+            return Err(Error::usage("the title is empty", "give the plan a title"));
+        }
+        changes.push(set_text("title", title.trim()));
+    }
+    if let Some(category) = &request.category {
+        changes.push(set_word("category", &create::category(category)?));
+    }
+    if let Some(priority) = &request.priority {
+        changes.push(set_word("priority", create::priority(priority)?.word()));
+    }
+    Ok(changes)
+}
+
+/// Gives a plan what the request says; one without a `plan.md` gets one for it.
+fn head(plan: &mut BroughtPlan, request: &ImportRequest, heading: &[Change]) {
+    if heading.is_empty() {
+        return;
+    }
+    let draft = plan.plan.get_or_insert_default();
+    draft.changes.retain(|it| heading.iter().all(|new| new.key() != it.key()));
+    draft.changes.extend(heading.iter().cloned());
+    if let Some(title) = &request.title {
+        plan.title = title.trim().to_owned();
+    }
 }
 
 fn sources(context: &Context, request: &ImportRequest) -> Result<Vec<SourceFile>, Error> {

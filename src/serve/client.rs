@@ -7,6 +7,7 @@ use std::io::{self, BufRead, BufReader};
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
@@ -16,6 +17,7 @@ use crate::index::Generation;
 use crate::plan::id::PlanId;
 use crate::serve::changes::Event;
 use crate::serve::contexts;
+use crate::serve::feed::Told;
 use crate::serve::place::{self, Homes};
 use crate::serve::wire::{self, Answer, Ask, Status};
 
@@ -142,11 +144,39 @@ impl Client {
 
     /// Passes on every event from here on; `ready` is called first.
     pub fn follow(
-        mut self,
+        self,
         ready: &mut dyn FnMut(&Status) -> ControlFlow<()>,
         event: &mut dyn FnMut(&Event) -> ControlFlow<()>,
     ) -> End {
-        let Some(status) = self.status_after(Ask::Events) else { return End::Broken };
+        self.follow_answers(Ask::Events, ready, &mut |answer| match answer {
+            Answer::Event { event: json } => {
+                Event::from_json(&json).map_or(ControlFlow::Continue(()), |it| event(&it))
+            }
+            _ => ControlFlow::Continue(()),
+        })
+    }
+
+    /// As [`Self::follow`], with the hints that come before events, for whoever looks again at each.
+    pub fn follow_changes(
+        self,
+        ready: &mut dyn FnMut(&Status) -> ControlFlow<()>,
+        told: &mut dyn FnMut(Told) -> ControlFlow<()>,
+    ) -> End {
+        self.follow_answers(Ask::Changes, ready, &mut |answer| match answer {
+            Answer::Event { event } => Event::from_json(&event)
+                .map_or(ControlFlow::Continue(()), |it| told(Told::Event(Arc::new(it)))),
+            Answer::Changed { plan } => told(Told::Changed { plan: plan.map(PlanId::new) }),
+            _ => ControlFlow::Continue(()),
+        })
+    }
+
+    fn follow_answers(
+        mut self,
+        ask: Ask,
+        ready: &mut dyn FnMut(&Status) -> ControlFlow<()>,
+        told: &mut dyn FnMut(Answer) -> ControlFlow<()>,
+    ) -> End {
+        let Some(status) = self.status_after(ask) else { return End::Broken };
         if ready(&status).is_break() {
             return End::BrokenOff;
         }
@@ -154,13 +184,12 @@ impl Client {
             return End::Broken;
         }
         loop {
-            let told = match wire::read_answer(&mut self.answers) {
-                Ok(Some(Answer::Event { event })) => Event::from_json(&event),
+            let flow = match wire::read_answer(&mut self.answers) {
                 Ok(Some(Answer::End { why })) => return End::Said(why),
-                Ok(Some(_)) => None,
+                Ok(Some(answer)) => told(answer),
                 Ok(None) | Err(_) => return End::Broken,
             };
-            if told.is_some_and(|it| event(&it).is_break()) {
+            if flow.is_break() {
                 return End::BrokenOff;
             }
         }

@@ -326,7 +326,7 @@ impl<'a> Daemon<'a> {
         match asked.ask {
             Ask::Sync | Ask::Around(_) => self.wait_for_cookie(Some(asked)),
             Ask::Status => drop(asked.reply.try_send(Answer::Status(self.status()))),
-            Ask::Events => {
+            Ask::Events | Ask::Changes => {
                 if asked.reply.try_send(Answer::Status(self.status())).is_ok() {
                     self.followers.push(asked);
                 }

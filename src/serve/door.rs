@@ -126,7 +126,8 @@ fn serve(mut stream: UnixStream, pass: &Passing) -> io::Result<()> {
                 return wire::send(&mut stream, &refused);
             }
         };
-        let (reply, answers) = sync_channel(if ask == Ask::Events { WAITING } else { 1 });
+        let (reply, answers) =
+            sync_channel(if matches!(ask, Ask::Events | Ask::Changes) { WAITING } else { 1 });
         let (_sending, is_sent) = sync_channel(0);
         if !pass(Asked { ask, reply, is_sent }) {
             return Ok(());

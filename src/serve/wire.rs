@@ -23,6 +23,8 @@ pub(super) enum Ask {
     Status,
     /// Every event from here on, after the status.
     Events,
+    /// As [`Ask::Events`], and at once which plan is being changed.
+    Changes,
     /// End; the answer is the status, and the end of the stream is the daemon's.
     Stop,
 }
@@ -81,6 +83,10 @@ pub(super) enum Answer {
     Status(Status),
     Event {
         event: Value,
+    },
+    /// Something in this plan is being changed; with none, anything may have been.
+    Changed {
+        plan: Option<String>,
     },
     /// The daemon ends; nothing comes after this.
     End {
@@ -153,7 +159,7 @@ mod tests {
     #[test]
     fn what_is_said_is_understood() {
         let around = Ask::Around("Prüfung:1".to_owned());
-        for ask in [Ask::Sync, around, Ask::Status, Ask::Events, Ask::Stop] {
+        for ask in [Ask::Sync, around, Ask::Status, Ask::Events, Ask::Changes, Ask::Stop] {
             let line = request_line(ask.clone());
             assert_eq!(read_request(&mut BufReader::new(line.as_slice())).unwrap(), Some(ask));
         }
@@ -172,6 +178,7 @@ mod tests {
             Answer::Around { around: None },
             Answer::Status(status),
             Answer::Event { event: serde_json::json!({"id": "a:1"}) },
+            Answer::Changed { plan: Some("a".into()) },
             Answer::End { why: "stopped".into() },
         ];
         for answer in answers {

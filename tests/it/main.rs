@@ -21,6 +21,7 @@ mod index_laws;
 mod json_schema;
 mod knowledge;
 mod mcp;
+mod mcp_live;
 mod no_index;
 mod plugin;
 mod problems;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::Daemon;
 use crate::plan::id::PlanId;
 use crate::serve::feed::Told;
+use crate::serve::wire::{Answer, Ask};
 
 /// The least time between two hints about the same plan.
 const GAP: Duration = Duration::from_millis(5);
@@ -59,15 +60,18 @@ impl Hints {
 impl Daemon<'_> {
     /// Notes that something of a plan is being changed, or with none anything.
     pub(super) fn hint(&mut self, plan: Option<PlanId>) {
-        if self.feed.is_some() {
+        if self.feed.is_some() || self.followers.iter().any(|it| it.ask == Ask::Changes) {
             self.hints.owe(plan);
         }
     }
 
     pub(super) fn tell_hints(&mut self) {
-        let Some(feed) = &self.feed else { return };
         for plan in self.hints.take(Instant::now()) {
-            feed.publish(Told::Changed { plan });
+            let answer = Answer::Changed { plan: plan.as_ref().map(|it| it.as_str().to_owned()) };
+            self.followers.retain(|it| it.ask != Ask::Changes || it.reply.try_send(answer.clone()).is_ok());
+            if let Some(feed) = &self.feed {
+                feed.publish(Told::Changed { plan });
+            }
         }
     }
 }

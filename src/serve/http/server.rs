@@ -159,7 +159,8 @@ fn router(app: &App) -> Router {
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(app.clone(), once));
     let (routes, _document) = api();
-    let tools = mcp::service(std::sync::Arc::clone(app.contexts())).layer(from_fn(at_work));
+    let tools =
+        mcp::service(std::sync::Arc::clone(app.contexts()), app.feed().clone()).layer(from_fn(at_work));
     routes.with_state(app.clone()).nest_service("/mcp", tools).layer(layers)
 }
 

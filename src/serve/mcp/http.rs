@@ -7,14 +7,15 @@ use rmcp::transport::streamable_http_server::session::never::NeverSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
 use crate::serve::contexts::Contexts;
+use crate::serve::feed::Feed;
 use crate::serve::mcp::{Options, Planwatch};
 
 /// The service that answers at `/mcp`.
 ///
 /// It does not look at the names that requests ask for and come from: whoever nests it has done that, with a guard that
 /// knows the address.
-pub fn service(contexts: Contexts) -> Router {
-    let server = Planwatch::new(contexts, Options::default());
+pub fn service(contexts: Contexts, feed: Feed) -> Router {
+    let server = Planwatch::new(contexts, Options::default()).with_feed(feed);
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)

@@ -5,13 +5,16 @@
 //! it refused is told as its result, so that the agent can act on it. Only a call of no tool is an error of the protocol.
 
 mod claim;
+mod compat;
 mod draft;
+mod following;
 mod http;
 mod know;
 mod named;
 mod person;
 mod prompts;
 mod read;
+mod resources;
 mod result;
 mod schema;
 mod stdio;
@@ -22,22 +25,27 @@ use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
-    GetPromptResponse, Implementation, ListPromptsResult, ListToolsResult, PaginatedRequestParams,
-    RequestStateCodec, ServerCapabilities, ServerConfig,
+    GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    RequestStateCodec, ServerCapabilities, ServerConfig, SubscribeRequestMethod, SubscribeRequestParams,
+    SubscriptionFilter, UnsubscribeRequestParams,
 };
-use rmcp::service::{RequestContext, RoleServer};
+use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::plan::words::nearest;
 use crate::serve::contexts::Contexts;
+use crate::serve::feed::Feed;
+use crate::serve::mcp::following::{Followed, Source, Watching};
 use crate::serve::mcp::person::{Asked, Said};
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::schema::Object;
 use crate::serve::mcp::stdio::Line;
 use crate::serve::mcp::tool::{Call, Run, Tool, Turn};
+use crate::serve::place::Homes;
 
 pub use http::service;
 pub use stdio::stdio;
@@ -71,9 +79,13 @@ struct Inner {
     /// As `contexts`, but makes the plans directory if there is none.
     to_make: Option<Contexts>,
     tools: Vec<Tool>,
+    instructions: &'static str,
     seal: OnceLock<RequestStateCodec>,
     /// Of the one client over standard input and output; none: calls are made in any order.
     lane: Option<Lane>,
+    /// Where live updates come from.
+    source: Source,
+    followed: Arc<Followed>,
 }
 
 /// Calls are made in the order in which they came, as long as somebody takes the answers.
@@ -85,7 +97,17 @@ struct Lane {
 impl Planwatch {
     pub fn new(contexts: Contexts, options: Options) -> Self {
         let tools = tool::tools(options.tools, options.is_read_only);
-        let inner = Inner { contexts, to_make: None, tools, seal: OnceLock::new(), lane: None };
+        let instructions = if options.tools == Toolset::Compat { compat::INSTRUCTIONS } else { INSTRUCTIONS };
+        let inner = Inner {
+            contexts,
+            to_make: None,
+            tools,
+            instructions,
+            seal: OnceLock::new(),
+            lane: None,
+            source: Source::None,
+            followed: Arc::default(),
+        };
         Self { inner: Arc::new(inner) }
     }
 
@@ -93,6 +115,20 @@ impl Planwatch {
     #[must_use]
     pub fn with_maker(self, to_make: Contexts) -> Self {
         self.changed(|it| it.to_make = Some(to_make))
+    }
+
+    /// With live updates of what this process itself watches.
+    #[must_use]
+    pub fn with_feed(self, feed: Feed) -> Self {
+        self.changed(|it| it.source = Source::Feed(feed))
+    }
+
+    /// With live updates, for which another process is followed, or this one watches, as soon as somebody wants them.
+    #[must_use]
+    pub fn with_following(self, homes: Homes) -> Self {
+        self.changed(|it| {
+            it.source = Source::Thread(Arc::new(Watching::new(Arc::clone(&it.contexts), homes)));
+        })
     }
 
     /// With answers in the order of the calls, until the line is broken.
@@ -130,7 +166,7 @@ impl Planwatch {
     /// Does something with the engine, in a thread that may wait.
     async fn work<T: Send + 'static>(
         &self,
-        nth: usize,
+        makes_plans: bool,
         by: Option<String>,
         work: impl FnOnce(&Inner, &Call) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<Result<T, Refusal>, ErrorData> {
@@ -143,7 +179,7 @@ impl Planwatch {
         }
         let inner = Arc::clone(&self.inner);
         let done = tokio::task::spawn_blocking(move || {
-            let call = inner.call(nth, by)?;
+            let call = inner.call(makes_plans, by)?;
             work(&inner, &call)
         });
         done.await.map_err(|_| ErrorData::internal_error("planwatch failed; nothing more is known", None))
@@ -158,8 +194,9 @@ impl Planwatch {
         by: Option<String>,
     ) -> Result<CallToolResponse, ErrorData> {
         let given = request.arguments.clone().unwrap_or_default();
+        let makes = self.inner.makes_plans(nth, &given);
         let questioned =
-            self.work(nth, by.clone(), move |inner, call| inner.question(nth, call, given)).await?;
+            self.work(makes, by.clone(), move |inner, call| inner.question(nth, call, given)).await?;
         let (question, seal) = match questioned {
             Ok((Turn::Asks(question), seal)) => (question, seal),
             Ok((Turn::Done(done), _)) => return Ok(answered(Ok(done))),
@@ -169,7 +206,7 @@ impl Planwatch {
             Asked::Answer(answer) => Ok(*answer),
             Asked::Said(Said::No) => Ok(result::answer(person::declined()).into()),
             Asked::Said(Said::Yes { note }) => {
-                let done = self.work(nth, by, move |_, call| (question.act)(call, note)).await?;
+                let done = self.work(makes, by, move |_, call| (question.act)(call, note)).await?;
                 Ok(answered(done))
             }
         }
@@ -184,12 +221,15 @@ fn answered(done: Result<Value, Refusal>) -> CallToolResponse {
 }
 
 impl Inner {
+    /// Whether a call begins with nothing, so that the plans directory is made for it.
+    fn makes_plans(&self, nth: usize, given: &Object) -> bool {
+        self.tools.get(nth).is_some_and(|it| it.makes_plans(given))
+    }
+
     /// The surroundings of a call by a client of this name.
-    fn call(&self, nth: usize, by: Option<String>) -> Result<Call, Refusal> {
+    fn call(&self, makes_plans: bool, by: Option<String>) -> Result<Call, Refusal> {
         let context = match ((self.contexts)(), &self.to_make) {
-            (Err(Error::NoPlansDir), Some(to_make)) if self.tools.get(nth).is_some_and(Tool::makes_plans) => {
-                to_make()?
-            }
+            (Err(Error::NoPlansDir), Some(to_make)) if makes_plans => to_make()?,
             (context, _) => context?,
         };
         let person = context.by.clone();
@@ -197,7 +237,7 @@ impl Inner {
         Ok(Call { context: Context { by, ..context }, contexts: Arc::clone(&self.contexts), person })
     }
 
-    /// What a tool that asks wants to know.
+    /// What a tool that asks wants to know, if this call is about that.
     fn question(&self, nth: usize, call: &Call, given: Object) -> Result<(Turn, RequestStateCodec), Refusal> {
         let Some(Tool { run: Run::Asks(ask), .. }) = self.tools.get(nth) else { return Err(no_tool()) };
         Ok((ask(call, given)?, self.seal(call)?))
@@ -243,10 +283,19 @@ fn name_of(rc: &RequestContext<RoleServer>) -> Option<String> {
 
 impl ServerHandler for Planwatch {
     fn get_info(&self) -> ServerConfig {
-        let capabilities =
-            ServerCapabilities::builder().enable_tools().enable_prompts().enable_completions().build();
+        let mut capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_prompts()
+            .enable_completions()
+            .enable_resources()
+            .build();
+        if let Some(resources) = &mut capabilities.resources {
+            let can_follow = self.inner.source.is_there();
+            resources.subscribe = can_follow.then_some(true);
+            resources.list_changed = can_follow.then_some(true);
+        }
         let info = Implementation::new(NAME, env!("CARGO_PKG_VERSION"));
-        ServerConfig::new(capabilities).with_server_info(info).with_instructions(INSTRUCTIONS)
+        ServerConfig::new(capabilities).with_server_info(info).with_instructions(self.inner.instructions)
     }
 
     async fn list_tools(
@@ -268,7 +317,8 @@ impl ServerHandler for Planwatch {
             return self.ask(nth, &request, &rc, by).await;
         }
         let given = request.arguments.unwrap_or_default();
-        let done = self.work(nth, by, move |inner, call| match inner.tools.get(nth) {
+        let makes = self.inner.makes_plans(nth, &given);
+        let done = self.work(makes, by, move |inner, call| match inner.tools.get(nth) {
             Some(Tool { run: Run::Now(run), .. }) => run(call, given),
             _ => Err(no_tool()),
         });
@@ -297,12 +347,77 @@ impl ServerHandler for Planwatch {
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let known = request.context.and_then(|it| it.arguments).unwrap_or_default();
-        let found = self.work(usize::MAX, None, move |_, call| {
+        let found = self.work(false, None, move |_, call| {
             let plan = known.get("plan").map(String::as_str);
             prompts::complete(call, &request.argument.name, &request.argument.value, plan)
         });
         // Where there are no plans yet, nothing completes.
         Ok(found.await?.map(CompleteResult::new).unwrap_or_default())
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let cursor = request.and_then(|it| it.cursor);
+        let listed =
+            self.work(false, None, move |_, call| Ok(resources::list(&call.context, cursor.as_deref())));
+        // Where there are no plans yet, there is nothing.
+        listed.await?.unwrap_or_else(|_| Ok(ListResourcesResult::default()))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let uri = request.uri.clone();
+        let read = self.work(false, None, move |_, call| Ok(resources::read(&call.context, &uri)));
+        let missing =
+            || ErrorData::invalid_params("there are no plans yet", Some(json!({"uri": request.uri})));
+        Ok(read.await?.map_err(|_| missing())??.into())
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        rc: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        // Over HTTP there is nobody to tell once the request is answered.
+        if self.inner.lane.is_none() {
+            return Err(ErrorData::method_not_found::<SubscribeRequestMethod>());
+        }
+        if !resources::is_uri(&request.uri) {
+            let data = json!({"uri": request.uri});
+            return Err(ErrorData::invalid_params("there is no such resource", Some(data)));
+        }
+        self.inner.followed.add(&self.inner.source, rc.peer, request.uri)
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.inner.followed.remove(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        self.inner.source.is_there().then(|| following::accepted(requested))
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        following::listen(&self.inner.source, subscription).await
     }
 }
 

@@ -43,6 +43,11 @@ impl Refusal {
         Self::new("usage", message, hint)
     }
 
+    /// With its hint in other words.
+    pub(super) fn reworded(self, change: impl FnOnce(String) -> String) -> Self {
+        Self { hint: self.hint.map(change), ..self }
+    }
+
     /// One text for the agent: what was refused, and the next call to make. There is no structured content, because
     /// the tool's schema describes what it does when it does it.
     pub(super) fn into_result(self) -> CallToolResult {

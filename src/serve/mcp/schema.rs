@@ -3,7 +3,7 @@
 //! Arguments are described by the types that read them. Results are described in a short notation, because they are
 //! parts of shapes that belong to the engine: `id title? steps:step[] total:int` are four fields, of which one may be
 //! missing; a type is `str` (also if
-//! none is given), `strs`, `int`, `bool`, `obj`, `list` (of objects), `any`, or the name of a shape, with `[]` for many of it.
+//! none is given), `strs`, `int`, `num`, `bool`, `obj`, `list` (of objects), `any`, or the name of a shape, with `[]` for many of it.
 
 use std::sync::Arc;
 
@@ -115,6 +115,7 @@ fn of_kind(kind: &str) -> Value {
         "list" | "strs" => "array",
         "any" => return json!({}),
         "int" => "integer",
+        "num" => "number",
         "bool" => "boolean",
         "obj" => "object",
         _ => match SHAPES.iter().find(|(name, _)| *name == kind) {

@@ -48,6 +48,7 @@ pub fn stdio(server: Planwatch) -> Result<(), Error> {
             }),
         }
     });
+    server.inner.source.stop();
     // A thread that still waits for input must not hold up the end.
     runtime.shutdown_background();
     served

@@ -115,7 +115,7 @@ fn context(machine: &Machine) -> Context {
     }
 }
 
-fn call(machine: &Arc<Machine>) -> Call {
+pub(super) fn call(machine: &Arc<Machine>) -> Call {
     let again = Arc::clone(machine);
     let contexts = Arc::new(move || Ok(context(&again)));
     Call { context: context(machine), contexts, person: "ann".to_owned() }

@@ -13,7 +13,7 @@ use crate::serve::contexts::Contexts;
 use crate::serve::mcp::person::Question;
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::schema::{self, Object};
-use crate::serve::mcp::{claim, draft, know, person, read, write};
+use crate::serve::mcp::{claim, compat, draft, know, person, read, write};
 
 /// Which tools a server has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub enum Toolset {
     All,
     /// What somebody needs who works on one step.
     Executor,
+    /// Names and arguments that agents' prompts of other plan tools use.
+    Compat,
 }
 
 /// What a tool may do to the plans, as clients are told.
@@ -69,7 +71,7 @@ pub(super) enum Turn {
 /// What happens at a call.
 pub(super) enum Run {
     Now(Now),
-    /// A person is asked first; what is done then depends on the answer.
+    /// A person may be asked first; what is done then depends on the answer.
     Asks(Ask),
 }
 
@@ -112,9 +114,46 @@ impl Tool {
         Self { name, title, description, effect, input, output, run }
     }
 
-    /// Whether it begins with nothing, so that the plans directory is made for it.
-    pub(super) fn makes_plans(&self) -> bool {
-        matches!(self.name, "create_plan" | "refine_draft")
+    /// A tool that asks a person for some of what it does; `run` is given the arguments as they came, too.
+    pub(super) fn of_many<A: DeserializeOwned + JsonSchema + 'static>(
+        (name, title): (&'static str, &'static str),
+        effect: Effect,
+        description: &'static str,
+        output: &'static str,
+        run: fn(&Call, A, &Object) -> Result<Turn, Refusal>,
+    ) -> Self {
+        let input = schema::of_arguments::<A>();
+        let known = Arc::clone(&input);
+        let run = Run::Asks(Box::new(move |call, given| {
+            run(call, schema::arguments(&known, given.clone())?, &given)
+        }));
+        Self { name, title, description, effect, input, output, run }
+    }
+
+    /// Looks at the arguments as they came before anything else does, and says refusals in other words.
+    pub(super) fn covered(
+        self,
+        check: fn(&Object) -> Result<(), Refusal>,
+        reword: fn(Refusal) -> Refusal,
+    ) -> Self {
+        let run = match self.run {
+            Run::Now(now) => Run::Now(Box::new(move |call, given| {
+                check(&given).and_then(|()| now(call, given)).map_err(reword)
+            })),
+            Run::Asks(ask) => Run::Asks(Box::new(move |call, given| {
+                check(&given).and_then(|()| ask(call, given)).map_err(reword)
+            })),
+        };
+        Self { run, ..self }
+    }
+
+    /// Whether a call of it begins with nothing, so that the plans directory is made for it.
+    pub(super) fn makes_plans(&self, given: &Object) -> bool {
+        match self.name {
+            "create_plan" | "refine_draft" | "save_plan" => true,
+            "memory_plan" => compat::makes_plans(given),
+            _ => false,
+        }
     }
 
     /// As `tools/list` tells it.
@@ -147,6 +186,11 @@ pub(super) fn tools(of: Toolset, is_read_only: bool) -> Vec<Tool> {
         "decide",
         "insight",
     ];
+    if of == Toolset::Compat {
+        let mut tools = compat::tools();
+        tools.retain(|it| !is_read_only || it.effect == Effect::Reads);
+        return tools;
+    }
     let groups = [
         read::tools(),
         know::reading(),

@@ -50,6 +50,15 @@ pub(crate) struct Import {
     /// Name of the plan (default: made from its title)
     #[arg(long = "as", value_name = "NAME")]
     pub(crate) name: Option<String>,
+    /// Title of the plan, in the place of the one in the source
+    #[arg(long)]
+    pub(crate) title: Option<String>,
+    /// Put it into a category
+    #[arg(long)]
+    pub(crate) category: Option<String>,
+    /// Say how urgent it is: low, medium, high or critical
+    #[arg(long)]
+    pub(crate) priority: Option<String>,
     #[command(flatten)]
     pub(crate) dry_run: DryRun,
 }

@@ -40,7 +40,7 @@ pub(crate) struct Watch {
 
 An agent starts it, and speaks with it over standard input and output. It ends when its input does.")]
 pub(crate) struct Mcp {
-    /// Which tools: all, or those for working on one step
+    /// Which tools: all, those for working on one step, or the names that prompts for other tools use
     #[arg(long, value_name = "SET", default_value = "all")]
     pub(crate) tools: Tools,
     /// Only tools that read
@@ -52,6 +52,7 @@ pub(crate) struct Mcp {
 pub(crate) enum Tools {
     All,
     Executor,
+    Compat,
 }
 
 #[derive(Debug, Args)]

@@ -20,7 +20,9 @@ pub(crate) fn run(session: &Session, args: Import) -> Result<u8, Failure> {
     session.output.check_fields(&fields::IMPORT)?;
     let source = session.path(&args.path);
     let shown = args.path.display().to_string();
-    let request = ImportRequest { source, text: None, shown, name: args.name, mode: args.dry_run.mode() };
+    let mode = args.dry_run.mode();
+    let Import { name, title, category, priority, .. } = args;
+    let request = ImportRequest { source, text: None, shown, name, title, category, priority, mode };
     if session.workspace()?.plans_dir.is_none() {
         // No plans directory is made for what turns out to hold no plan.
         let trial = ImportRequest { mode: Mode::DryRun, ..request.clone() };

@@ -4,7 +4,7 @@ use planwatch::engine::error::Error;
 use planwatch::serve::mcp::{self, Options, Planwatch, Toolset};
 
 use crate::args::setup::{Mcp, Tools};
-use crate::context::Session;
+use crate::context::{self, Session};
 use crate::failure::Failure;
 
 pub(crate) fn run(session: &Session, args: &Mcp) -> Result<u8, Failure> {
@@ -16,9 +16,12 @@ pub(crate) fn run(session: &Session, args: &Mcp) -> Result<u8, Failure> {
     let tools = match args.tools {
         Tools::All => Toolset::All,
         Tools::Executor => Toolset::Executor,
+        Tools::Compat => Toolset::Compat,
     };
     let options = Options { tools, is_read_only: args.read_only };
-    let server = Planwatch::new(session.contexts_found(), options).with_maker(session.contexts_to_make());
+    let server = Planwatch::new(session.contexts_found(), options)
+        .with_maker(session.contexts_to_make())
+        .with_following(context::homes());
     mcp::stdio(server)?;
     Ok(0)
 }

@@ -143,7 +143,7 @@ fn import_plan(call: &Call, id: &str, path: &str) -> Result<Value, Refusal> {
         return Err(outside());
     }
     let (shown, name) = (path.to_owned(), Some(id.to_owned()));
-    let request = ImportRequest { source, text: None, shown, name, mode: Mode::Write };
+    let request = ImportRequest { source, shown, name, mode: Mode::Write, ..ImportRequest::default() };
     let report = import::import(context, &request)?;
     let unmapped = report.unmapped.len();
     let mut object = result::changed(report.change)?;

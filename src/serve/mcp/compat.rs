@@ -1,0 +1,108 @@
+//! Tools under the names, and with the arguments, that prompts written for other plan tools use; each is a thin cover
+//! of one of planwatch's own.
+//!
+//! Where two of those tools have one name, its cover takes the arguments of both. Answers use planwatch's words.
+
+mod memory;
+mod plans;
+mod steps;
+
+pub(super) use memory::makes_plans;
+
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+
+use crate::engine::texts;
+use crate::serve::mcp::result::{self, Refusal};
+use crate::serve::mcp::schema::Object;
+use crate::serve::mcp::tool::{Call, Run, Tool, Toolset, Turn, tools as tools_of};
+
+/// The same tools as planwatch's own set has under these names.
+const SAME: [&str; 4] = ["insight", "recall", "decide", "get_decisions"];
+
+pub(super) fn tools() -> Vec<Tool> {
+    let same = tools_of(Toolset::All, false).into_iter().filter(|it| SAME.contains(&it.name));
+    let covers = plans::tools().into_iter().chain(steps::tools()).chain([memory::tool()]);
+    covers.chain(same).map(|it| it.covered(check_ids, reworded)).collect()
+}
+
+/// What clients tell their model of this set.
+pub(super) const INSTRUCTIONS: &str = include_str!("compat/instructions.md");
+
+/// Who makes what comes through these tools, if it does not say.
+const MAKER: &str = "agent";
+
+/// Refuses ids that are numbers: those of other tools name nothing here.
+fn check_ids(given: &Object) -> Result<(), Refusal> {
+    const A_PLAN: &str = "a plan's id is the name of its directory, as `auth`; list_plans names them";
+    const A_STEP: &str = "a step's id is its plan and its number, as `auth:2`; get_plan_steps names them";
+    for (key, form) in [("plan_id", A_PLAN), ("program_id", A_PLAN), ("step_id", A_STEP)] {
+        if let Some(number @ Value::Number(_)) = given.get(key) {
+            return Err(Refusal::usage(format!("`{key}` is no number, and was given as {number}"), form));
+        }
+    }
+    Ok(())
+}
+
+fn find(name: &str) -> Result<&'static Tool, Refusal> {
+    static OWN: OnceLock<Vec<Tool>> = OnceLock::new();
+    let own = OWN.get_or_init(|| tools_of(Toolset::All, false));
+    let missing = || Refusal::new("bug", format!("there is no tool `{name}`"), "tell the person");
+    own.iter().find(|it| it.name == name).ok_or_else(missing)
+}
+
+/// Calls one of planwatch's own tools that may ask a person; arguments that are null are not given.
+fn turn(call: &Call, name: &str, arguments: Value) -> Result<Turn, Refusal> {
+    let Value::Object(given) = without_nulls(arguments) else { return Ok(Turn::Done(json!({}))) };
+    match &find(name)?.run {
+        Run::Now(now) => now(call, given).map(Turn::Done),
+        Run::Asks(ask) => ask(call, given),
+    }
+}
+
+/// As [`turn`], for one that asks nobody.
+fn own(call: &Call, name: &str, arguments: Value) -> Result<Value, Refusal> {
+    match turn(call, name, arguments)? {
+        Turn::Done(done) => Ok(done),
+        Turn::Asks(_) => Err(Refusal::new("bug", format!("`{name}` asks a person"), "tell the person")),
+    }
+}
+
+fn without_nulls(mut arguments: Value) -> Value {
+    if let Some(map) = arguments.as_object_mut() {
+        map.retain(|_, it| !it.is_null());
+    }
+    arguments
+}
+
+/// Names the tools of this set where a hint names those of the other one.
+fn reworded(refusal: Refusal) -> Refusal {
+    const WORDS: [(&str, &str); 9] = [
+        ("claim_next_step with the plan alone hands out", "peek_next_step names"),
+        ("claim_next_step hands out", "peek_next_step names"),
+        ("give the id of your claim as `claim`; ", "somebody else works on it; "),
+        ("confirm_gate asks", "memory_plan with action `confirm` asks"),
+        ("list_assets with kind `templates` names", "memory_plan with action `list_templates` names"),
+        ("list_assets with kind `scripts` names", "memory_plan with action `list_build_scripts` names"),
+        ("; with if_exists `update` it gets these fields", ""),
+        ("restructure_plan", "memory_plan with action `update`"),
+        ("update_plan changes", "memory_plan changes"),
+    ];
+    refusal.reworded(|hint| WORDS.iter().fold(hint, |text, (from, to)| text.replace(from, to)))
+}
+
+/// A plan in one line.
+fn plan_line(call: &Call, id: &str) -> Result<Value, Refusal> {
+    let (plan, _) = texts::plan(&call.context, id)?;
+    Ok(result::plan(&crate::engine::shape::value(&plan)))
+}
+
+/// A change of a plan, with its id under the name that the covers use.
+fn with_plan_id(mut changed: Value) -> Value {
+    changed["plan_id"] = changed["id"].clone();
+    changed
+}
+
+#[cfg(test)]
+mod tests;

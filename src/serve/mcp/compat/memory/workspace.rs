@@ -1,0 +1,87 @@
+//! Arguments that name a workspace or a path in it: there is one, the directory that is served.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::plan::id::slug;
+use crate::serve::mcp::result::Refusal;
+use crate::serve::mcp::tool::Call;
+
+/// Refuses the name of another workspace.
+pub(super) fn check(call: &Call, id: Option<&str>, path: Option<&str>) -> Result<(), Refusal> {
+    let is_other_id = |it: &&str| !is_own_id(call, it);
+    let is_other_path = |it: &&str| !is_own_path(call, it);
+    let Some(other) = id.filter(is_other_id).or(path.filter(is_other_path)) else { return Ok(()) };
+    let message = format!("`{other}` is another workspace; this server serves {}", root(call).display());
+    Err(Refusal::new(
+        "other-workspace",
+        message,
+        "leave workspace_id and workspace_path out, or use that one's server",
+    ))
+}
+
+/// The workspace as answers tell it.
+pub(super) fn told(call: &Call) -> Value {
+    let root = root(call);
+    json!({"workspace_id": name(&root), "workspace_path": root.display().to_string()})
+}
+
+/// The repository, or else the directory that the plans directory lies in.
+fn root(call: &Call) -> PathBuf {
+    lexical(&call.context.here.root)
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// The directories that may be meant: the repository, the plans directory, what it lies in, and where the server stands.
+fn own_paths(call: &Call) -> Vec<PathBuf> {
+    let (here, plans) = (&call.context.here, call.context.plans.root());
+    let all = [Some(here.root.as_path()), Some(here.directory.as_path()), Some(plans), plans.parent()];
+    all.into_iter().flatten().map(lexical).collect()
+}
+
+fn is_own_path(call: &Call, typed: &str) -> bool {
+    own_paths(call).contains(&lexical(&call.context.here.root.join(typed)))
+}
+
+/// A directory's name, also as a slug with a sum of digits behind it, or its path.
+fn is_own_id(call: &Call, typed: &str) -> bool {
+    let bare = match typed.rsplit_once('-') {
+        Some((name, sum)) if sum.len() >= 6 && sum.bytes().all(|it| it.is_ascii_hexdigit()) => name,
+        _ => typed,
+    };
+    let names = own_paths(call).iter().map(|it| name(it)).filter(|it| !it.is_empty()).collect::<Vec<_>>();
+    let slugged = |it: &str| slug(it, &|_| false);
+    let is_it = |it: &String| it == typed || slugged(it) == typed || slugged(it) == bare;
+    names.iter().any(is_it) || typed.contains('/') && is_own_path(call, typed)
+}
+
+/// Without `.` and `..`, as the words say.
+fn lexical(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+/// A file as somebody gave it, from the workspace's root; refused outside of it, also behind symbolic links.
+pub(super) fn file_inside(call: &Call, typed: &str) -> Result<PathBuf, Refusal> {
+    let (context, root) = (&call.context, root(call));
+    let outside = || {
+        let message = format!("`{typed}` is no file in {}", root.display());
+        Refusal::usage(message, "name one in it; for others tell the person to type: planwatch import PATH")
+    };
+    let source = lexical(&root.join(typed));
+    let relative = source.strip_prefix(&root).map_err(|_| outside())?;
+    let (parent, name) = relative.parent().zip(relative.file_name()).ok_or_else(outside)?;
+    let found = context.plans.directory_below(&root, parent).map_err(|_| outside())?.join(name);
+    if context.plans.is_file_beyond(&found) { Ok(found) } else { Err(outside()) }
+}

@@ -1,0 +1,345 @@
+//! Covers of the tools for steps.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Number, Value, json};
+
+use crate::engine::add::{self, AddRequest};
+use crate::engine::list::{self, ListReport, ListRequest};
+use crate::engine::next::{self, NextRequest};
+use crate::engine::patch::{self, PatchRequest};
+use crate::engine::release::{self, ReleaseRequest};
+use crate::engine::shape::{StepShape, value};
+use crate::engine::texts::{self, StepText};
+use crate::engine::update::{self, AttemptRequest, MoveRequest};
+use crate::engine::write::Mode;
+use crate::plan::moves::Verb;
+use crate::plan::words::StepStatus;
+use crate::serve::mcp::named;
+use crate::serve::mcp::result::{self, PAGE, Refusal, page, put};
+use crate::serve::mcp::tool::{Call, Effect, Tool};
+
+use super::{MAKER, own};
+
+/// A step after it was made or changed, in the notation of results.
+const STEP: &str = "step_id plan_id step_number:num title status created_by result? metadata:obj? path etag? did? \
+                    written:bool? hint?";
+
+pub(super) fn tools() -> Vec<Tool> {
+    vec![
+        Tool::new(
+            ("add_step", "Add a step"),
+            Effect::Adds,
+            "Adds a step: `description` is its text, or `title` with `notes`. At the end, behind after_step (2 -> 2.5), or at step_number or position, where the same text again changes nothing.",
+            STEP,
+            add_step,
+        ),
+        Tool::new(
+            ("update_step", "Report on a step"),
+            Effect::Sets,
+            "Says that a step is completed or failed, with the result, which becomes an attempt. Metadata merges by key.",
+            STEP,
+            update_step,
+        ),
+        Tool::new(
+            ("update_plan_step", "Update a step of a plan"),
+            Effect::Adds,
+            "Gives a step a status, logs an attempt, or both. An attempt without a status sets the step in progress.",
+            STEP,
+            update_plan_step,
+        ),
+        Tool::new(
+            ("peek_next_step", "Look at the next step"),
+            Effect::Reads,
+            "Reads the next step of a plan without changing it. Without a step, `state` and `why` say why.",
+            "state why step_id? step_number:num? title? description?",
+            peek_next_step,
+        ),
+        Tool::new(
+            ("get_plan_steps", "List a plan's steps"),
+            Effect::Reads,
+            "Lists the steps of a plan, one line a step.",
+            "plan_id title steps:list next_cursor?",
+            get_plan_steps,
+        ),
+        Tool::new(
+            ("get_step", "Read a step"),
+            Effect::Reads,
+            "Reads a step whole: text, status, result, attempts, metadata.",
+            GOT,
+            get_step,
+        ),
+    ]
+}
+
+/// A step as the covers tell it.
+fn told(step: &StepShape) -> Value {
+    let mut told =
+        result::pick(&value(step), "step_number title status created_by result? metadata? path etag?");
+    told["step_id"] = step.id.clone().into();
+    told["plan_id"] = step.plan.clone().into();
+    told
+}
+
+/// The step as it is after a change that did this.
+fn changed(call: &Call, id: &str, done: &Value) -> Result<Value, Refusal> {
+    let (step, _) = texts::step(&call.context, id)?;
+    let mut object = told(&step);
+    for key in ["did", "written", "hint"] {
+        if let Some(value) = done.get(key) {
+            object[key] = value.clone();
+        }
+    }
+    Ok(object)
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AddStep {
+    /// As auth
+    plan_id: String,
+    /// The text, in Markdown; its heading or first line is the title
+    description: Option<String>,
+    /// As 2
+    after_step: Option<Number>,
+    /// As 2.5
+    step_number: Option<Number>,
+    created_by: Option<Maker>,
+    metadata: Option<Map<String, Value>>,
+    title: Option<String>,
+    /// With title
+    notes: Option<String>,
+    /// As step_number
+    position: Option<Number>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Maker {
+    User,
+    Agent,
+}
+
+fn add_step(call: &Call, asked: AddStep) -> Result<Value, Refusal> {
+    let AddStep { plan_id, description, after_step, step_number, metadata, title, notes, position, .. } =
+        asked;
+    let by = if asked.created_by == Some(Maker::User) { "user" } else { MAKER };
+    let at = step_number.or(position).map(|it| it.to_string());
+    let after = after_step.map(|it| it.to_string());
+    let context = &call.context;
+    let (step, is_new) = match (title, description) {
+        (None, Some(text)) => {
+            let request =
+                StepText { plan: String::new(), text, at, after, created_by: Some(by.to_owned()), metadata };
+            let put = named::plan(call, &plan_id, |id| {
+                texts::put_step(context, &StepText { plan: id.to_owned(), ..request.clone() })
+            })?;
+            (put.now.0, put.is_new)
+        }
+        (Some(title), description) => {
+            let texts: Vec<_> = description.into_iter().chain(notes).collect();
+            let body = (!texts.is_empty()).then(|| texts.join("\n\n"));
+            let metadata = metadata.map(|it| Value::Object(it).to_string());
+            let by = Some(by.to_owned());
+            let request = AddRequest { title, at, after, metadata, body, by, ..AddRequest::default() };
+            let report = named::plan(call, &plan_id, |id| {
+                add::add(context, &AddRequest { plan: id.to_owned(), ..request.clone() })
+            })?;
+            let added = result::changed(report)?;
+            (texts::step(context, added["id"].as_str().unwrap_or_default())?.0, true)
+        }
+        (None, None) => {
+            return Err(Refusal::usage("a step says what is to be done", "give `description`, or `title`"));
+        }
+    };
+    let mut object = told(&step);
+    object["did"] = if is_new { "added" } else { "nothing: it is so already" }.into();
+    object["written"] = is_new.into();
+    Ok(object)
+}
+
+/// The claim that a report belongs to, where whoever uses these tools cannot know it.
+///
+/// They know no claims: the step was handed out over HTTP in the name of whoever runs the daemon, and an agent of theirs
+/// reports on it here. A claim in another name stays that one's.
+fn claim_of(call: &Call, id: &str) -> Result<Option<String>, Refusal> {
+    let (step, _) = texts::step(&call.context, id)?;
+    let claim = step.claim.filter(|it| it.by.as_deref() == Some(call.person.as_str()));
+    Ok(claim.map(|it| it.id))
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct UpdateStep {
+    /// As auth:2
+    step_id: String,
+    /// completed or failed; else a status as get_step has them
+    status: Option<String>,
+    /// What was done, or why not
+    result: Option<String>,
+    metadata: Option<Map<String, Value>>,
+}
+
+fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
+    let UpdateStep { step_id, status, result, metadata } = asked;
+    if status.is_none() && result.is_none() && metadata.is_none() {
+        return Err(Refusal::usage("nothing is to be changed", "give `status`, `result` or `metadata`"));
+    }
+    let claim = claim_of(call, &step_id)?;
+    let request =
+        PatchRequest { id: step_id.clone(), status, result, metadata, by: None, claim, mode: Mode::Write };
+    let done = result::changed(patch::patch(&call.context, &request)?)?;
+    changed(call, &step_id, &done)
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct UpdatePlanStep {
+    /// As auth:2
+    step_id: String,
+    status: Option<Status>,
+    /// In a word or two, as `no answer`
+    attempt_outcome: Option<String>,
+    attempt_notes: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    Pending,
+    InProgress,
+    Done,
+    Skipped,
+    Blocked,
+    Completed,
+    Failed,
+}
+
+impl Status {
+    fn read(self) -> StepStatus {
+        match self {
+            Self::Pending => StepStatus::Pending,
+            Self::InProgress => StepStatus::InProgress,
+            Self::Done | Self::Completed => StepStatus::Completed,
+            Self::Skipped => StepStatus::Skipped,
+            Self::Blocked => StepStatus::Blocked,
+            Self::Failed => StepStatus::Failed,
+        }
+    }
+}
+
+fn update_plan_step(call: &Call, asked: UpdatePlanStep) -> Result<Value, Refusal> {
+    let UpdatePlanStep { step_id: id, status, attempt_outcome, attempt_notes: notes } = asked;
+    let (context, claim) = (&call.context, claim_of(call, &id)?);
+    let (is_begun, status) = (texts::step(context, &id)?.0.status == "in_progress", status.map(Status::read));
+    let report = match (status, attempt_outcome) {
+        (None, None) if notes.is_none() => {
+            return Err(Refusal::usage("nothing is to be changed", "give `status` or `attempt_outcome`"));
+        }
+        (Some(StepStatus::Pending), None) if is_begun => {
+            let (ids, message) = (vec![id.clone()], notes);
+            release::release(context, &ReleaseRequest { ids, message, claim, ..ReleaseRequest::default() })
+        }
+        (Some(status), None) => {
+            let (verb, ids) = (Verb::giving(status), vec![id.clone()]);
+            let request =
+                MoveRequest { verb, ids, message: notes, by: None, claim, force: false, mode: Mode::Write };
+            update::move_steps(context, &request)
+        }
+        (status, outcome) => {
+            let status = status.map(|it| crate::plan::words::Status::word(it).to_owned());
+            let outcome = outcome.unwrap_or_else(|| "attempted".to_owned());
+            let request =
+                AttemptRequest { id: id.clone(), outcome, notes, status, claim, ..AttemptRequest::default() };
+            update::attempt(context, &request)
+        }
+    };
+    let done = result::changed(report?)?;
+    changed(call, &id, &done)
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Peek {
+    /// As auth
+    plan_id: String,
+}
+
+fn peek_next_step(call: &Call, asked: Peek) -> Result<Value, Refusal> {
+    let (context, Peek { plan_id }) = (&call.context, asked);
+    let report =
+        named::plan(call, &plan_id, |id| next::next(context, &NextRequest { plan: Some(id.to_owned()) }))?;
+    let mut object = json!({"state": report.state.word(), "why": report.why});
+    if let Some(step) = report.step {
+        let (_, text) = texts::step(context, &step.id)?;
+        object["step_id"] = step.id.into();
+        object["step_number"] = step.step_number;
+        object["title"] = step.title.into();
+        object["description"] = result::cut(&text, result::TEXT).unwrap_or(text).into();
+    }
+    Ok(object)
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GetPlanSteps {
+    /// As auth
+    plan_id: String,
+    status: Option<String>,
+    limit: Option<usize>,
+    cursor: Option<String>,
+}
+
+fn get_plan_steps(call: &Call, asked: GetPlanSteps) -> Result<Value, Refusal> {
+    let GetPlanSteps { plan_id, status, limit, cursor } = asked;
+    let request = ListRequest { status: status.into_iter().collect(), ..ListRequest::default() };
+    let listed = named::plan(call, &plan_id, |id| {
+        list::list(&call.context, &ListRequest { plan: Some(id.to_owned()), ..request.clone() })
+    })?;
+    let ListReport::Steps { plan, steps } = listed else {
+        return Err(Refusal::usage(format!("`{plan_id}` is no plan"), "list_plans names them"));
+    };
+    let shape = |it: &StepShape| {
+        json!({
+            "step_number": it.step_number, "status": it.status, "created_by": it.created_by, "step_id": it.id,
+            "title": result::cut(&it.title, 160).unwrap_or_else(|| it.title.clone()),
+        })
+    };
+    // Two files may have one number; their paths tell them apart.
+    let key = |_: usize, it: &StepShape| {
+        let name = it.path.rsplit('/').next().filter(|it| *it != "plan.md");
+        name.map_or_else(|| it.id.clone(), str::to_owned)
+    };
+    let page = page(&steps, (limit, cursor.as_deref()), PAGE, key, shape)?;
+    let mut object = json!({"plan_id": plan.id, "title": plan.title});
+    put(&mut object, "steps", page);
+    Ok(object)
+}
+
+/// A step as `get_step` tells it.
+const GOT: &str = "step_id plan_id step_number:num description title status ready:bool? unverified:bool? depends:strs? \
+                   waits_for:strs? why_not_ready:strs? dependants:strs? phase? type? assignee? created_by claim:obj? \
+                   lapsed:bool? confirm:bool? confirmation:obj? verify:list? touches:strs? result? attempts:list? \
+                   notes:list? decisions:list? metadata:obj? tasks_done:int? tasks_total:int? path etag? more? \
+                   problem_list:list?";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct GetStep {
+    /// As auth:2
+    step_id: String,
+}
+
+fn get_step(call: &Call, asked: GetStep) -> Result<Value, Refusal> {
+    let GetStep { step_id } = asked;
+    let mut object = own(call, "get_step", json!({"step": step_id}))?;
+    let number = texts::step(&call.context, &step_id)?.0.step_number;
+    let Some(map) = object.as_object_mut() else { return Ok(object) };
+    for (from, to) in [("id", "step_id"), ("plan", "plan_id"), ("body", "description")] {
+        if let Some(value) = map.remove(from) {
+            map.insert(to.to_owned(), value);
+        }
+    }
+    map.insert("step_number".to_owned(), number);
+    Ok(object)
+}

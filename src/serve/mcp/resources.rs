@@ -1,0 +1,404 @@
+//! Resources: plans, steps, decisions and the briefing as texts that a client can show, attach and follow.
+//!
+//! A plan or step is its file, byte by byte. A name that leads nowhere is told with the URI that was asked for.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use rmcp::ErrorData;
+use rmcp::model::{ListResourcesResult, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
+use serde_json::{Value, json};
+
+use crate::engine::context::Context;
+use crate::engine::decide::{self, DecisionsRequest};
+use crate::engine::error::Error;
+use crate::engine::list::{self, ListReport, ListRequest};
+use crate::engine::status::{self, StatusRequest};
+use crate::engine::texts;
+use crate::serve::changes::{Of, What};
+use crate::serve::feed::Told;
+
+const SCHEME: &str = "planwatch:///";
+
+const MARKDOWN: &str = "text/markdown";
+
+/// How many are listed at once.
+const PAGE: usize = 100;
+
+/// What a URI names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Named {
+    Briefing,
+    Plan(String),
+    /// A plan, and a step's number.
+    Step(String, String),
+    Topic(String),
+}
+
+impl Named {
+    fn read(uri: &str) -> Option<Self> {
+        let parts: Vec<String> = uri.strip_prefix(SCHEME)?.split('/').map(decoded).collect::<Option<_>>()?;
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        if parts.iter().any(|it| it.is_empty()) {
+            return None;
+        }
+        match parts.as_slice() {
+            ["briefing"] => Some(Self::Briefing),
+            ["plans", plan] => Some(Self::Plan((*plan).to_owned())),
+            ["plans", plan, "steps", number] => Some(Self::Step((*plan).to_owned(), (*number).to_owned())),
+            ["decisions", topic] => Some(Self::Topic((*topic).to_owned())),
+            _ => None,
+        }
+    }
+
+    fn uri(&self) -> String {
+        match self {
+            Self::Briefing => format!("{SCHEME}briefing"),
+            Self::Plan(plan) => format!("{SCHEME}plans/{}", encoded(plan)),
+            Self::Step(plan, number) => format!("{SCHEME}plans/{}/steps/{}", encoded(plan), encoded(number)),
+            Self::Topic(topic) => format!("{SCHEME}decisions/{}", encoded(topic)),
+        }
+    }
+
+    /// Whether its text may be another one after this.
+    fn is_touched_by(&self, told: &Told) -> bool {
+        match (self, told) {
+            (_, Told::Changed { plan: None }) | (Self::Briefing, _) => true,
+            (Self::Topic(_), _) => false,
+            (Self::Plan(of) | Self::Step(of, _), Told::Changed { plan: Some(plan) }) => of == plan.as_str(),
+            (Self::Plan(of), Told::Event(event)) => *of == event.plan,
+            (Self::Step(plan, number), Told::Event(event)) => event.id == format!("{plan}:{number}"),
+        }
+    }
+}
+
+/// A name as a part of a URI's path.
+fn encoded(name: &str) -> String {
+    let mut text = String::new();
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                text.push(char::from(byte));
+            }
+            other => {
+                let _ = write!(text, "%{other:02X}");
+            }
+        }
+    }
+    text
+}
+
+/// None: it is no UTF-8, or a `%` has no two digits behind it.
+fn decoded(part: &str) -> Option<String> {
+    let (mut bytes, mut rest) = (Vec::new(), part.as_bytes());
+    while let Some((first, more)) = rest.split_first() {
+        match (*first, more) {
+            (b'%', [high, low, more @ ..]) => {
+                let digits = [*high, *low];
+                let digits = std::str::from_utf8(&digits).ok()?;
+                bytes.push(u8::from_str_radix(digits, 16).ok()?);
+                rest = more;
+            }
+            (b'%', _) => return None,
+            (byte, more) => {
+                bytes.push(byte);
+                rest = more;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Whether it could be followed.
+pub(super) fn is_uri(uri: &str) -> bool {
+    Named::read(uri).is_some()
+}
+
+/// What `resources/templates/list` tells.
+pub(super) fn templates() -> Vec<ResourceTemplate> {
+    let template = |path: &str, name: &str, title: &str| {
+        ResourceTemplate::new(format!("{SCHEME}{path}"), name).with_title(title).with_mime_type(MARKDOWN)
+    };
+    vec![
+        template("plans/{plan}", "plan", "A plan's plan.md"),
+        template("plans/{plan}/steps/{n}", "step", "A step's file, by its number"),
+        template("decisions/{topic}", "decisions", "What was decided about a topic"),
+    ]
+}
+
+/// The briefing, live plans, and topics of decisions; a cursor is the URI of the last one before.
+pub(super) fn list(context: &Context, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
+    let all = all(context).map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+    let start = match cursor {
+        None => 0,
+        Some(cursor) => {
+            let last = all.iter().position(|it| it.uri == cursor);
+            let gone = || ErrorData::invalid_params("the cursor leads nowhere any more", None);
+            last.ok_or_else(gone)? + 1
+        }
+    };
+    let end = (start + PAGE).min(all.len());
+    let next = (end < all.len()).then(|| all[end - 1].uri.clone());
+    let mut result = ListResourcesResult::with_all_items(all[start..end].to_vec());
+    result.next_cursor = next;
+    Ok(result)
+}
+
+fn all(context: &Context) -> Result<Vec<Resource>, Error> {
+    let resource = |named: &Named, name: &str, title: &str| {
+        Resource::new(named.uri(), name).with_title(title).with_mime_type(MARKDOWN)
+    };
+    let mut all = vec![resource(&Named::Briefing, "briefing", "What needs attention")];
+    let request = ListRequest { all: true, ..ListRequest::default() };
+    if let ListReport::Plans { plans, .. } = list::list(context, &request)? {
+        let live = plans.iter().filter(|it| !it.archived);
+        all.extend(live.map(|it| resource(&Named::Plan(it.id.clone()), &it.id, &it.title)));
+    }
+    let topics = decide::topics(context).into_iter().map(|it| it.topic);
+    all.extend(topics.map(|it| resource(&Named::Topic(it.clone()), &it, &format!("Decisions: {it}"))));
+    Ok(all)
+}
+
+pub(super) fn read(context: &Context, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    let missing = |why: String| ErrorData::invalid_params(why, Some(json!({"uri": uri})));
+    let Some(named) = Named::read(uri) else {
+        let forms = templates().into_iter().map(|it| it.uri_template).collect::<Vec<_>>().join(", ");
+        return Err(missing(format!("there is no such resource; resources are {SCHEME}briefing, {forms}")));
+    };
+    let text = match &named {
+        Named::Briefing => briefing(context),
+        Named::Plan(plan) => {
+            texts::plan(context, plan).and_then(|(it, _)| file(context, &it.path, it.etag.is_some()))
+        }
+        Named::Step(plan, number) => texts::step(context, &format!("{plan}:{number}"))
+            .and_then(|(it, _)| file(context, &it.path, it.etag.is_some())),
+        Named::Topic(topic) => decisions(context, topic),
+    };
+    let text = text.map_err(|error| match error.hint() {
+        Some(hint) => missing(format!("{error}; {hint}")),
+        None => missing(error.to_string()),
+    })?;
+    Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri).with_mime_type(MARKDOWN)]))
+}
+
+/// A file as it is. `shown` has the plans directory's name before it.
+fn file(context: &Context, shown: &str, exists: bool) -> Result<String, Error> {
+    let relative = shown.strip_prefix(&format!("{}/", context.root_name())).unwrap_or(shown);
+    if !exists {
+        return Err(Error::NotFound { what: "file", name: relative.to_owned(), nearest: None });
+    }
+    let bytes = context.plans.read(Path::new(relative))?.bytes;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What holds and what held, newest first.
+fn decisions(context: &Context, topic: &str) -> Result<String, Error> {
+    let request = DecisionsRequest {
+        topic: Some(topic.to_owned()),
+        plan: None,
+        step: None,
+        tags: Vec::new(),
+        since: None,
+        limit: usize::MAX,
+    };
+    let report = decide::decisions(context, &request)?;
+    let nearest = report.nearest.clone();
+    let all = report.to_json()["decisions"].as_array().cloned().unwrap_or_default();
+    if all.is_empty() {
+        return Err(Error::NotFound { what: "topic", name: topic.to_owned(), nearest });
+    }
+    let text = |it: &Value, key: &str| it[key].as_str().unwrap_or_default().to_owned();
+    let one = |it: &Value| {
+        let line = |label: &str, key: &str| match text(it, key) {
+            value if value.is_empty() => String::new(),
+            value => format!("{label}: {value}\n"),
+        };
+        format!(
+            "\n## {}\n\n{}\n{}\n{}{}{}",
+            text(it, "id"),
+            text(it, "decision"),
+            match text(it, "reasoning") {
+                why if why.is_empty() => String::new(),
+                why => format!("\n{why}\n"),
+            },
+            line("Decided", "decided_at"),
+            line("By", "by"),
+            line("Supersedes", "supersedes"),
+        )
+    };
+    let topic = all.first().map_or_else(|| topic.to_owned(), |it| text(it, "topic"));
+    Ok(format!("# Decisions: {topic}\n{}", all.iter().map(one).collect::<String>()))
+}
+
+/// What the briefing tool tells, as a text.
+fn briefing(context: &Context) -> Result<String, Error> {
+    const MOST: usize = 20;
+    let report = status::status(context, &StatusRequest::default())?.to_json();
+    let mut text = "# Briefing\n".to_owned();
+    let lists = [
+        ("Needs attention", "attention"),
+        ("In progress", "in_progress"),
+        ("Ready", "ready"),
+        ("Finished", "finished"),
+    ];
+    for (title, key) in lists {
+        let none = Vec::new();
+        let all = report[key].as_array().unwrap_or(&none);
+        if all.is_empty() {
+            continue;
+        }
+        let _ = write!(text, "\n## {title}\n\n");
+        for it in all.iter().take(MOST) {
+            let step = if it["step"].is_object() { &it["step"] } else { it };
+            let of = |key: &str| step[key].as_str().unwrap_or_default();
+            let reason = it["reason"].as_str().map(|it| format!(" ({it})")).unwrap_or_default();
+            let by = step["claim"]["by"].as_str().map(|it| format!(", {it}")).unwrap_or_default();
+            let _ = writeln!(text, "- {}: {}{reason}{by}", of("id"), of("title"));
+        }
+        if all.len() > MOST {
+            let _ = writeln!(text, "- and {} more", all.len() - MOST);
+        }
+    }
+    let problems = &report["problems"];
+    let _ = write!(text, "\nProblems: {} errors, {} warnings.\n", problems["errors"], problems["warnings"]);
+    Ok(text)
+}
+
+/// What a client is to be told after this: the URIs of what it follows and is to read again.
+pub(super) fn updated(followed: &BTreeSet<String>, told: &[Told]) -> Vec<String> {
+    let is_touched =
+        |uri: &&String| Named::read(uri).is_some_and(|named| told.iter().any(|it| named.is_touched_by(it)));
+    followed.iter().filter(is_touched).cloned().collect()
+}
+
+/// Whether the list of resources may be another one after this.
+pub(super) fn changes_list(told: &[Told]) -> bool {
+    told.iter().any(|it| match it {
+        Told::Changed { plan } => plan.is_none(),
+        Told::Event(event) => {
+            event.of == Of::Plan && matches!(event.what, What::Added { .. } | What::Removed { .. })
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::disk::model::Machine;
+    use crate::plan::id::PlanId;
+    use crate::serve::mcp::tests::call;
+
+    #[track_caller]
+    fn check_uri(uri: &str, named: &Named) {
+        assert_eq!(Named::read(uri).as_ref(), Some(named));
+        assert_eq!(named.uri(), uri);
+    }
+
+    #[test]
+    fn uris_name_what_they_say_and_nothing_else() {
+        check_uri("planwatch:///briefing", &Named::Briefing);
+        check_uri("planwatch:///plans/auth", &Named::Plan("auth".into()));
+        check_uri("planwatch:///plans/auth/steps/2.5", &Named::Step("auth".into(), "2.5".into()));
+        check_uri("planwatch:///plans/Pr%C3%BCfung%201", &Named::Plan("Prüfung 1".into()));
+        check_uri("planwatch:///decisions/api%20design", &Named::Topic("api design".into()));
+        for uri in [
+            "planwatch:///",
+            "planwatch:///plans/",
+            "planwatch:///plans/a/steps",
+            "planwatch:///plans/a/b/c",
+            "planwatch://plans/a",
+            "file:///etc/passwd",
+            "planwatch:///plans/%2",
+            "planwatch:///plans/%FF",
+        ] {
+            assert_eq!(Named::read(uri), None, "{uri}");
+        }
+    }
+
+    fn machine() -> Arc<Machine> {
+        Arc::new(Machine::with(&[
+            ("/plans/auth/plan.md", "---\nstatus: active # kept\n---\n# Sign in\n"),
+            ("/plans/auth/step-1.md", "# Schema\r\n\r\nTables.\r\n"),
+            (
+                "/plans/_decisions/0001-store.md",
+                "---\ntopic: store\ndecided_at: 2026-11-20T09:00:00Z\nby: ann\n---\nUse Redis.\n",
+            ),
+        ]))
+    }
+
+    fn text(uri: &str) -> Result<String, ErrorData> {
+        let call = call(&machine());
+        read(&call.context, uri).map(|it| {
+            let told = serde_json::to_value(&it.contents[0]).unwrap();
+            assert_eq!((&told["uri"], &told["mimeType"]), (&json!(uri), &json!("text/markdown")));
+            told["text"].as_str().unwrap().to_owned()
+        })
+    }
+
+    #[test]
+    fn a_resource_is_the_file_byte_by_byte() {
+        assert_eq!(text("planwatch:///plans/auth").unwrap(), "---\nstatus: active # kept\n---\n# Sign in\n");
+        assert_eq!(text("planwatch:///plans/auth/steps/1").unwrap(), "# Schema\r\n\r\nTables.\r\n");
+        assert!(text("planwatch:///briefing").unwrap().contains("## Ready\n\n- auth:1: Schema"));
+    }
+
+    #[test]
+    fn what_is_missing_is_told_with_its_uri() {
+        for uri in [
+            "planwatch:///plans/other",
+            "planwatch:///plans/auth/steps/7",
+            "planwatch:///decisions/none",
+            "planwatch:///plans/..",
+            "planwatch:///plans/..%2F..",
+            "planwatch:///x",
+        ] {
+            let error = text(uri).unwrap_err();
+            assert_eq!((error.code.0, error.data), (-32602, Some(json!({"uri": uri}))), "{uri}");
+        }
+    }
+
+    #[test]
+    fn the_list_comes_in_pages_that_hold_each_resource_once() {
+        let files: Vec<_> =
+            (0..250).map(|n| (format!("/plans/p{n:03}/plan.md"), format!("# Plan {n}\n"))).collect();
+        let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let call = call(&Arc::new(Machine::with(&files)));
+        let (mut uris, mut cursor) = (BTreeSet::new(), None);
+        loop {
+            let page = list(&call.context, cursor.as_deref()).unwrap();
+            assert!(page.resources.len() <= PAGE);
+            uris.extend(page.resources.into_iter().map(|it| it.uri));
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(uris.len(), 251);
+        assert!(uris.contains("planwatch:///briefing") && uris.contains("planwatch:///plans/p249"));
+        assert!(list(&call.context, Some("planwatch:///plans/gone")).is_err());
+    }
+
+    #[test]
+    fn a_change_touches_what_shows_it() {
+        let followed: BTreeSet<String> = [
+            "planwatch:///briefing",
+            "planwatch:///plans/a",
+            "planwatch:///plans/a/steps/1",
+            "planwatch:///plans/b",
+            "planwatch:///decisions/x",
+        ]
+        .map(str::to_owned)
+        .into();
+        let of = |plan: Option<&str>| Told::Changed { plan: plan.map(PlanId::new) };
+        assert_eq!(
+            updated(&followed, &[of(Some("a"))]),
+            ["planwatch:///briefing", "planwatch:///plans/a", "planwatch:///plans/a/steps/1"]
+        );
+        assert_eq!(updated(&followed, &[of(None)]).len(), 5);
+        assert!(updated(&followed, &[]).is_empty());
+        assert!(changes_list(&[of(None)]) && !changes_list(&[of(Some("a"))]));
+    }
+}

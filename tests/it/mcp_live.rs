@@ -1,0 +1,169 @@
+//! `planwatch mcp` as a process of its own: what docs/mcp.md says of its tools, and updates of what a client follows.
+#![expect(clippy::disallowed_methods, reason = "tests edit files as editors do, and bless a page")]
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::{Child, ChildStdin, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::{Lines, Place, lines_of, read, root};
+
+/// A client of the older protocol, and the server that it started.
+struct Client {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Lines,
+    n_asked: u64,
+    /// Notifications that came before an answer.
+    told: Vec<Value>,
+}
+
+impl Client {
+    fn start(place: &Place, arguments: &[&str]) -> Self {
+        let mut command = place.command();
+        let command = command.arg("mcp").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the binary starts");
+        let output = lines_of(child.stdout.take().expect("it is piped"));
+        let input = child.stdin.take();
+        let mut client = Self { child, input, output, n_asked: 0, told: Vec::new() };
+        let who = json!({"name": "test", "version": "1"});
+        let begin = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": who});
+        client.ask("initialize", &begin);
+        client.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client
+    }
+
+    fn say(&mut self, message: &Value) {
+        let input = self.input.as_mut().expect("it is open");
+        writeln!(input, "{message}").and_then(|()| input.flush()).expect("the server reads");
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.n_asked += 1;
+        let id = self.n_asked;
+        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        loop {
+            let message = self.message();
+            if message["id"] == id {
+                assert!(message["error"].is_null(), "{message}");
+                return message["result"].clone();
+            }
+            self.told.push(message);
+        }
+    }
+
+    fn message(&mut self) -> Value {
+        serde_json::from_str(&self.output.next()).expect("a line is a message")
+    }
+
+    /// Waits until a resource is told to be another one; what came before is forgotten.
+    fn hears_of(&mut self, uri: &str) {
+        loop {
+            let told = if self.told.is_empty() { self.message() } else { self.told.remove(0) };
+            if told["method"] == "notifications/resources/updated" && told["params"]["uri"] == uri {
+                self.told.clear();
+                return;
+            }
+        }
+    }
+
+    /// Closes the input, and waits for the server to end.
+    fn end(mut self) -> i32 {
+        drop(self.input.take());
+        self.child.wait().expect("it ends").code().unwrap_or(-1)
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+const PLAN: &str = "planwatch:///plans/fence-repair";
+const STEP: &str = "planwatch:///plans/fence-repair/steps/4";
+
+fn text(client: &mut Client, uri: &str) -> String {
+    let read = client.ask("resources/read", &json!({"uri": uri}));
+    read["contents"][0]["text"].as_str().expect("it is a text").to_owned()
+}
+
+#[test]
+fn who_follows_a_resource_is_told_of_every_edit_with_a_daemon_and_without() {
+    let place = Place::with_examples();
+    let path = "plans/fence-repair/step-4.md";
+    let mut client = Client::start(&place, &[]);
+    assert_eq!(text(&mut client, STEP), place.text(path));
+    for uri in [STEP, PLAN] {
+        client.ask("resources/subscribe", &json!({"uri": uri}));
+    }
+    // Watching has begun, and nobody has seen what was before.
+    client.hears_of(STEP);
+    let edited = place.text(path) + "\nMind the gate.\n";
+    place.write(path, &edited);
+    client.hears_of(STEP);
+    assert_eq!(text(&mut client, STEP), edited);
+    // The process that watches now is this one, so another client follows it.
+    let mut other = Client::start(&place, &["--tools", "compat"]);
+    other.ask("resources/subscribe", &json!({"uri": PLAN}));
+    other.hears_of(PLAN);
+    place.write(path, edited.replace("gate", "dog"));
+    other.hears_of(PLAN);
+    client.hears_of(STEP);
+    assert_eq!(client.end(), 0);
+    assert_eq!(other.end(), 0);
+}
+
+/// A row for each tool, as a client is told of it.
+fn table(tools: &Value, executor: Option<&Value>) -> String {
+    let mut table = String::new();
+    let names = |it: &Value| -> Vec<String> {
+        it["tools"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|it| it["name"].as_str().unwrap_or_default().to_owned())
+            .collect()
+    };
+    let few = executor.map(names);
+    let heads = if few.is_some() { ("| | executor ", "|---|---") } else { ("| ", "|---") };
+    let _ = writeln!(table, "| tool | what it does {}|\n|---|---{}|", heads.0, heads.1);
+    for tool in tools["tools"].as_array().into_iter().flatten() {
+        let hints = &tool["annotations"];
+        let effect = match (&hints["readOnlyHint"], &hints["destructiveHint"]) {
+            (Value::Bool(true), _) => "reads",
+            (_, Value::Bool(true)) => "takes away",
+            _ => "writes",
+        };
+        let name = tool["name"].as_str().unwrap_or_default();
+        let description = tool["description"].as_str().unwrap_or_default().replace('|', "\\|");
+        let _ = write!(table, "| `{name}` | {description} | {effect} |");
+        if let Some(few) = &few {
+            let _ = write!(table, " {} |", if few.iter().any(|it| it == name) { "yes" } else { "" });
+        }
+        table.push('\n');
+    }
+    table
+}
+
+#[test]
+fn the_page_lists_the_tools_that_clients_are_told_of() {
+    let place = Place::with_examples();
+    let list = |set: &str| Client::start(&place, &["--tools", set]).ask("tools/list", &json!({}));
+    let (all, executor, compat) = (list("all"), list("executor"), list("compat"));
+    let path = root().join("docs/mcp.md");
+    let mut page = read(&path);
+    for (name, table) in [("all", table(&all, Some(&executor))), ("compat", table(&compat, None))] {
+        let (begin, end) = (format!("<!-- tools: {name} -->\n"), format!("<!-- end: {name} -->"));
+        let from = page.find(&begin).expect("the page has a place for the table") + begin.len();
+        let to = page.find(&end).expect("the table ends");
+        page.replace_range(from..to, &table);
+    }
+    if std::env::var_os("PLANWATCH_BLESS").is_some() {
+        std::fs::write(&path, &page).expect("the page can be written");
+    }
+    assert_eq!(read(&path), page, "PLANWATCH_BLESS=1 writes the tables anew");
+}
