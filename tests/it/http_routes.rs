@@ -311,8 +311,8 @@ const SAME: &[(&str, &str, &str, &str)] = &[
     (
         "POST",
         "/api/scripts",
-        r#"{"name":"build","command":"make all","dry_run":true}"#,
-        "script|add|build|make all|--dry-run",
+        r#"{"name":"deploy","command":"make all","dry_run":true}"#,
+        "script|add|deploy|make all|--dry-run",
     ),
     ("POST", "/api/problems/fix", r#"{"dry_run":true}"#, "check --fix --dry-run"),
     ("POST", "/api/release-expired", r#"{"dry_run":true}"#, "release --expired --dry-run"),

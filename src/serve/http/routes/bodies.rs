@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 
-/// A body with who asks, and whether only to look; with `owned` also with what stands for owning a step.
+/// A body with who asks, and whether only to look; `owned` has also what stands for owning a step, `bare` nobody who asks.
 macro_rules! bodies {
     () => {};
     ($(#[$about:meta])* owned $name:ident { $($fields:tt)* } $($rest:tt)*) => {
@@ -21,20 +21,28 @@ macro_rules! bodies {
             $($rest)*
         }
     };
-    ($(#[$about:meta])* $name:ident { $($fields:tt)* } $($rest:tt)*) => {
+    ($(#[$about:meta])* bare $name:ident { $($fields:tt)* } $($rest:tt)*) => {
         $(#[$about])*
         #[derive(Debug, Deserialize, ToSchema)]
         #[serde(deny_unknown_fields)]
-        #[allow(dead_code, reason = "`dry_run` is looked up before the body is read")]
         pub(crate) struct $name {
             $($fields)*
-            /// Who does it; the daemon's user if it is left out.
-            pub(crate) by: Option<String>,
             /// Answer with the diff and write nothing.
-            #[serde(default)]
-            pub(crate) dry_run: bool,
+            // It is looked up before the body is read.
+            #[serde(rename = "dry_run", default)]
+            _dry_run: bool,
         }
         bodies! { $($rest)* }
+    };
+    ($(#[$about:meta])* $name:ident { $($fields:tt)* } $($rest:tt)*) => {
+        bodies! {
+            $(#[$about])* bare $name {
+                $($fields)*
+                /// Who does it; the daemon's user if it is left out.
+                pub(crate) by: Option<String>,
+            }
+            $($rest)*
+        }
     };
 }
 
@@ -59,7 +67,7 @@ bodies! {
     }
 
     /// How long a claim holds from now on.
-    Renew {
+    bare Renew {
         /// How long from now on, as 90s, 30m, 2h or 1d; else as before.
         #[schema(pattern = "^[1-9][0-9]{0,3}[smhd]$")]
         pub(crate) lease: Option<String>,
@@ -228,7 +236,7 @@ bodies! {
     }
 
     /// A document that becomes a plan.
-    Import {
+    bare Import {
         /// The document, in Markdown.
         #[schema(pattern = "[^\\s\\x00-\\x1f]")]
         pub(crate) text: String,
@@ -271,7 +279,7 @@ bodies! {
     }
 
     /// A command under a name; nothing runs it here.
-    Script {
+    bare Script {
         /// Its id is made from it.
         #[schema(pattern = "[^\\s\\x00-\\x1f]")]
         pub(crate) name: String,
