@@ -1,12 +1,16 @@
 //! The differences between what was known of a plan and what its files say, as events; pure.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::disk::OwnWrite;
+use crate::engine::load;
 use crate::engine::shape::{envelope, shown_path};
 use crate::plan::id::PlanId;
 use crate::plan::model::{Plan, Step};
+use crate::plan::problem::Problem;
 use crate::plan::records::Attempt;
 use crate::plan::time::Time;
 use crate::serve::known::{KnownPlan, KnownStep, name_of};
@@ -108,13 +112,13 @@ impl Event {
     }
 }
 
-/// Whether something that looks half-written, or gone, is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sight {
-    /// It may be a save under way: it is not told yet.
-    First,
-    /// It looks the same for a while: it is told as it is.
-    Settled,
+/// The name under which all of a plan is held back.
+const PLAN_FILE: &str = "plan.md";
+
+/// A file that cannot be read as what it is may be half-written, and an empty one may be about to be written: editors that
+/// save in place empty it first.
+fn is_in_doubt(problems: &[Problem], etag: Option<&str>) -> bool {
+    problems.iter().any(|it| it.code.refuses_writing()) || etag == Some(load::etag(b"").as_str())
 }
 
 /// What a look at a plan comes to.
@@ -123,8 +127,8 @@ pub(super) struct Told {
     pub(super) events: Vec<Event>,
     /// What is known from here on; none if there is no such plan.
     pub(super) known: Option<KnownPlan>,
-    /// Something was held back: one more look is needed.
-    pub(super) is_unsettled: bool,
+    /// Files, or `plan.md` for all of a plan, that may be a save under way and were held back: one more look is needed.
+    pub(super) held: Vec<Box<str>>,
 }
 
 /// What the events of one look have in common.
@@ -134,7 +138,8 @@ pub(super) struct Teller<'a> {
     pub(super) root: &'a str,
     /// What planwatch's own log says, newest last.
     pub(super) own: &'a [OwnWrite],
-    pub(super) sight: Sight,
+    /// Files that looked half-written, or gone, for a while: they are told as they are.
+    pub(super) seen_long: &'a HashSet<&'a str>,
 }
 
 impl Teller<'_> {
@@ -142,8 +147,8 @@ impl Teller<'_> {
     pub(super) fn plan(&self, id: &PlanId, old: Option<&KnownPlan>, new: Option<&Plan>) -> Told {
         match (old, new) {
             (None, None) => Told::default(),
-            (Some(old), None) if self.sight == Sight::First => {
-                Told { known: Some(old.clone()), is_unsettled: true, ..Told::default() }
+            (Some(old), None) if !self.seen_long.contains(PLAN_FILE) => {
+                Told { known: Some(old.clone()), held: vec![PLAN_FILE.into()], ..Told::default() }
             }
             (old, new) => self.difference(id, old, new),
         }
@@ -160,7 +165,7 @@ impl Teller<'_> {
         };
         for step in old_steps {
             let now = new_steps.iter().find(|it| name_of(&it.path) == &*step.name);
-            if now.is_none() && self.sight == Sight::First && step.has_file {
+            if now.is_none() && !self.seen_long.contains(&*step.name) && step.has_file {
                 told.hold(&step.name, Some(step));
             } else if now.is_none() {
                 let what = What::Removed { old: step.status.word().to_owned() };
@@ -176,9 +181,10 @@ impl Teller<'_> {
     }
 
     fn step(&self, id: &PlanId, old: Option<&KnownStep>, new: &Step, told: &mut Told) {
-        let is_in_doubt = new.problems.iter().any(|it| it.code.refuses_writing());
-        if is_in_doubt && self.sight == Sight::First && old != Some(&KnownStep::of(new)) {
-            return told.hold(name_of(&new.path), old);
+        let name = name_of(&new.path);
+        let is_in_doubt = is_in_doubt(&new.problems, new.etag.as_deref());
+        if is_in_doubt && !self.seen_long.contains(name) && old != Some(&KnownStep::of(new)) {
+            return told.hold(name, old);
         }
         let number = new.id.number.to_string();
         let mut tell = |what| {
@@ -200,7 +206,12 @@ impl Teller<'_> {
     /// A plan comes before its steps and goes, or is complete, after them.
     fn status(&self, id: &PlanId, old: Option<&KnownPlan>, new: Option<&Plan>, told: &mut Told) {
         let word = |it: &KnownPlan| it.status.word().to_owned();
-        if told.is_unsettled
+        let is_in_doubt = new.is_some_and(|it| is_in_doubt(&it.problems, it.etag.as_deref()));
+        let is_other = old.is_some_and(|it| told.known.as_ref().is_some_and(|now| word(now) != word(it)));
+        if is_in_doubt && is_other && !self.seen_long.contains(PLAN_FILE) {
+            told.held.push(PLAN_FILE.into());
+        }
+        if !told.held.is_empty()
             && let (Some(old), Some(now)) = (old, &mut told.known)
         {
             now.status = old.status.clone();
@@ -258,7 +269,7 @@ impl Teller<'_> {
 impl Told {
     /// Keeps what was known of a step, also that there was none.
     fn hold(&mut self, name: &str, old: Option<&KnownStep>) {
-        self.is_unsettled = true;
+        self.held.push(name.into());
         let Some(known) = &mut self.known else { return };
         let at = known.steps.iter().position(|it| &*it.name == name);
         match (at, old) {

@@ -260,7 +260,7 @@ impl<'a> Daemon<'a> {
         if self.mending.is_some() {
             return self.mending;
         }
-        let untold = self.untold.values().map(Untold::due);
+        let untold = self.untold.values().filter_map(Untold::due);
         let waiting = self.waiting.iter().map(|it| it.deadline);
         untold
             .chain(waiting)

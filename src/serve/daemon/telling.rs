@@ -1,5 +1,6 @@
 //! Tells what changed once it has settled: a save is seen whole, and what looks half-written gets a second look.
 
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use super::{Daemon, Flow};
 use crate::engine::error::Error;
 use crate::engine::load;
 use crate::plan::id::PlanId;
-use crate::serve::changes::{Sight, Teller};
+use crate::serve::changes::Teller;
 use crate::serve::feed::Told;
 use crate::serve::watch::End;
 use crate::serve::wire::Answer;
@@ -22,23 +23,30 @@ const LONGEST_SETTLE: Duration = Duration::from_millis(400);
 const SECOND_LOOK: Duration = Duration::from_millis(300);
 
 /// A plan that may have something to tell.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Untold {
-    quiet_since: Instant,
-    first: Instant,
-    /// Since when something is held back.
-    held_since: Option<Instant>,
+    /// Since when it is quiet, and since when there is something new; none once that was looked at.
+    news: Option<(Instant, Instant)>,
+    /// Files that are held back, each since its own first look: one that is half-written says nothing of another.
+    pub(super) held: BTreeMap<Box<str>, Instant>,
 }
 
 impl Untold {
-    pub(super) fn due(&self) -> Instant {
-        let settled = (self.quiet_since + SETTLE).min(self.first + LONGEST_SETTLE);
-        self.held_since.map_or(settled, |it| settled.max(it + SECOND_LOOK))
+    /// When it has to be looked at; none: never.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let settled =
+            self.news.map(|(quiet_since, first)| (quiet_since + SETTLE).min(first + LONGEST_SETTLE));
+        let second = self.held.values().min().map(|it| *it + SECOND_LOOK);
+        settled.into_iter().chain(second).min()
     }
 
-    fn sight(&self, now: Instant) -> Sight {
-        let is_second = self.held_since.is_some_and(|it| it + SECOND_LOOK <= now);
-        if is_second { Sight::Settled } else { Sight::First }
+    fn is_due(&self, now: Instant) -> bool {
+        self.due().is_none_or(|it| it <= now)
+    }
+
+    /// What has been held back for long enough.
+    fn seen_long(&self, now: Instant) -> HashSet<&str> {
+        self.held.iter().filter(|(_, since)| **since + SECOND_LOOK <= now).map(|(name, _)| &**name).collect()
     }
 }
 
@@ -46,15 +54,16 @@ impl Daemon<'_> {
     /// Notes that something happened in a plan.
     pub(super) fn note(&mut self, id: PlanId) {
         let now = Instant::now();
-        let fresh = || Untold { quiet_since: now, first: now, held_since: None };
-        self.untold.entry(id).or_insert_with(fresh).quiet_since = now;
+        let news = &mut self.untold.entry(id).or_default().news;
+        let first = news.map_or(now, |(_, first)| first);
+        *news = Some((now, first));
     }
 
     /// Tells of the plans that have settled.
     pub(super) fn tell(&mut self) -> Result<Flow, Error> {
         let now = Instant::now();
         let (due, later): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.untold).into_iter().partition(|(_, it)| it.due() <= now);
+            std::mem::take(&mut self.untold).into_iter().partition(|(_, it)| it.is_due(now));
         self.untold = later.into_iter().collect();
         if due.is_empty() {
             return Ok(Flow::Continue(()));
@@ -65,17 +74,19 @@ impl Daemon<'_> {
         own.retain(|it| !self.credited.contains(it));
         for (id, untold) in due {
             let plan = load::one_plan(&context, &id)?.filter(|it| !it.is_archived);
-            let teller = Teller { now: context.now, root: &root, own: &own, sight: untold.sight(now) };
+            let seen_long = untold.seen_long(now);
+            let teller = Teller { now: context.now, root: &root, own: &own, seen_long: &seen_long };
             let told = teller.plan(&id, self.known.get(&id), plan.as_ref());
             match told.known {
                 Some(known) => drop(self.known.insert(id.clone(), known)),
                 None => drop(self.known.remove(&id)),
             }
-            if told.is_unsettled {
-                let held_since = untold.held_since.or(Some(now));
-                self.untold.insert(id, Untold { first: now, held_since, ..untold });
-            } else {
+            if told.held.is_empty() {
                 self.credited.extend(own.iter().filter(|it| it.path.starts_with(id.as_str())).cloned());
+            } else {
+                let since = |name: &str| untold.held.get(name).copied().unwrap_or(now);
+                let held = told.held.into_iter().map(|name| (name.clone(), since(&name))).collect();
+                self.untold.insert(id, Untold { news: None, held });
             }
             for event in &told.events {
                 if let Some(feed) = &self.feed {

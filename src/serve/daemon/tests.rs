@@ -469,6 +469,65 @@ fn what_lies_around_a_plan_follows_the_files() {
     });
 }
 
+/// Lets time pass until something is held back.
+fn hold(rig: &mut Rig<'_>) {
+    let a = PlanId::new("a");
+    while rig.daemon.untold.get(&a).is_none_or(|it| it.held.is_empty()) {
+        assert!(rig.daemon.turn().unwrap().is_continue());
+    }
+}
+
+#[test]
+fn a_save_in_place_is_not_told_as_a_step_that_lost_its_status() {
+    let heard = with_rig(|rig| {
+        rig.write("a/step-1.md", "done");
+        rig.let_through_all();
+        rig.settle();
+        let step = rig.home.join("plans/a/step-1.md");
+        std::fs::write(&step, "").unwrap();
+        rig.let_through_all();
+        hold(rig);
+        rig.write("a/step-1.md", "done\ntitle: Saved in place");
+        rig.let_through_all();
+        rig.settle();
+        // What stays empty is told.
+        std::fs::write(&step, "").unwrap();
+        rig.let_through_all();
+        hold(rig);
+        rig.settle();
+    });
+    let told = ["status a:1 completed", "status a completed", "status a:1 pending", "status a active"];
+    assert_eq!(heard.events, told);
+}
+
+#[test]
+fn what_is_held_back_says_nothing_of_another_file() {
+    let heard = with_rig(|rig| {
+        for step in ["a/step-1.md", "a/step-2.md", "a/step-3.md"] {
+            rig.write(step, "wip");
+        }
+        rig.let_through_all();
+        rig.settle();
+        let path = |name: &str| rig.home.join("plans/a").join(name);
+        let (first, second) = (path("step-1.md"), path("step-2.md"));
+        std::fs::write(&first, "").unwrap();
+        rig.let_through_all();
+        hold(rig);
+        // The moment of the first one's second look is the second one's first.
+        let held = &mut rig.daemon.untold.get_mut(&PlanId::new("a")).unwrap().held;
+        held.values_mut().for_each(|since| *since -= DEADLINE);
+        std::fs::write(&second, "").unwrap();
+        rig.write("a/step-3.md", "done");
+        rig.let_through_all();
+        hold(rig);
+        rig.write("a/step-2.md", "wip");
+        rig.let_through_all();
+        rig.settle();
+    });
+    let told: Vec<_> = heard.events.iter().filter(|it| it.starts_with("status")).collect();
+    assert_eq!(told, ["status a:1 in_progress", "status a:1 pending", "status a:3 completed"]);
+}
+
 #[test]
 fn a_feed_is_told_of_a_change_before_it_has_settled_and_after() {
     with_rig(|rig| {
