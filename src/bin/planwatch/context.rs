@@ -27,7 +27,7 @@ use planwatch::plan::id::PlanId;
 use planwatch::plan::time::Time;
 use planwatch::serve::client::{self, Holder};
 use planwatch::serve::contexts::Contexts;
-use planwatch::serve::{Homes, client};
+use planwatch::serve::Homes;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::Everywhere;

@@ -330,7 +330,8 @@ fn import(call: &Call, asked: MemoryPlan) -> Result<Value, Refusal> {
     let MemoryPlan { plan_file_path, title, category, priority, .. } = asked;
     let shown = plan_file_path.unwrap_or_default();
     let source = workspace::file_inside(call, &shown)?;
-    let request = ImportRequest { source, text: None, shown, name: None, title, category, priority, mode: Mode::Write };
+    let request =
+        ImportRequest { source, text: None, shown, name: None, title, category, priority, mode: Mode::Write };
     let report = import::import(&call.context, &request)?;
     const MOST_TOLD: usize = 20;
     let unmapped: Vec<_> =
