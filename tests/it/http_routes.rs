@@ -458,6 +458,7 @@ const WITHOUT_ROUTE: [&str; 13] = [
     "edit",
     "git",
     "help",
+    "hook",
     "init",
     "man",
     "mcp",

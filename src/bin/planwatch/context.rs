@@ -25,9 +25,9 @@ use planwatch::engine::workspace::{self, Workspace, WorkspaceRequest};
 use planwatch::index::Generation;
 use planwatch::plan::id::PlanId;
 use planwatch::plan::time::Time;
+use planwatch::serve::Homes;
 use planwatch::serve::client::{self, Holder};
 use planwatch::serve::contexts::Contexts;
-use planwatch::serve::Homes;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::Everywhere;
