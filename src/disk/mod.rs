@@ -30,6 +30,7 @@ mod project;
 mod question;
 mod real;
 mod records;
+mod remarks;
 mod run_files;
 mod runtime;
 mod scan;

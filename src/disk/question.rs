@@ -41,8 +41,9 @@ pub struct Question {
 pub enum Turn {
     /// Somebody has begun this answer after it was asked.
     Answered(Vec<u8>),
-    /// Nobody has; others wait until it is answered or dropped.
-    Yours(Answering),
+    /// Nobody has; others wait until it is answered or dropped. With it comes the last answer, if there is one: it was
+    /// begun too early to be taken unseen.
+    Yours(Answering, Option<Vec<u8>>),
     /// Nobody can wait or be waited for here.
     Alone,
 }
@@ -68,26 +69,28 @@ impl PlansDir {
 
 impl Question {
     /// Waits for whoever is answering, and returns an answer that was begun after this was asked, if there is one.
-    pub fn turn(self) -> Turn {
-        self.wait().unwrap_or(Turn::Alone)
+    ///
+    /// `wait` is called before an answer is begun: it is good for all who ask until that returns.
+    pub fn turn(self, wait: impl FnOnce()) -> Turn {
+        self.answered(wait).unwrap_or(Turn::Alone)
     }
 
-    fn wait(self) -> Option<Turn> {
+    fn answered(self, wait: impl FnOnce()) -> Option<Turn> {
         let Self { disk, path, begun } = self;
         let lock = disk.lock(&path, PATIENCE).ok()??;
         if !is_at(&*disk, &*lock, &path) {
             return None;
         }
         let bytes = lock.read(LIMIT, NUMBER as u64).ok()?;
-        if let Some((number, answer)) = read_answer(&bytes)
-            && number > begun
-        {
-            return Some(Turn::Answered(answer.to_vec()));
-        }
+        let last = match read_answer(&bytes) {
+            Some((number, answer)) if number > begun => return Some(Turn::Answered(answer.to_vec())),
+            last => last.map(|(_, answer)| answer.to_vec()),
+        };
+        wait();
         // After the other numbers, also where the file was lost meanwhile.
         let number = read_number(&bytes).unwrap_or(0).max(begun).checked_add(1)?;
         lock.write(line(number).as_bytes()).ok()?;
-        Some(Turn::Yours(Answering { disk, path, number, lock }))
+        Some(Turn::Yours(Answering { disk, path, number, lock }, last))
     }
 }
 
@@ -158,7 +161,7 @@ mod tests {
 
     fn answering(turn: Turn) -> Answering {
         match turn {
-            Turn::Yours(it) => it,
+            Turn::Yours(it, _) => it,
             other => panic!("{other:?}"),
         }
     }
@@ -169,7 +172,7 @@ mod tests {
             (Turn::Answered(bytes), Some(expected)) => {
                 assert_eq!(String::from_utf8(bytes).unwrap(), expected);
             }
-            (Turn::Yours(_), None) => {}
+            (Turn::Yours(..), None) => {}
             (turn, expected) => panic!("{turn:?} instead of {expected:?}"),
         }
     }
@@ -178,16 +181,33 @@ mod tests {
     fn an_answer_is_for_those_who_asked_before_it_was_begun() {
         let plans = plans();
         let (first, second) = (ask(&plans), ask(&plans));
-        let mine = answering(first.turn());
+        let mine = answering(first.turn(|| {}));
         let late = ask(&plans);
         mine.answer(b"one");
         let later = ask(&plans);
-        check(second.turn(), Some("one"));
+        check(second.turn(|| {}), Some("one"));
         // Begun before it was asked.
-        let mine = answering(late.turn());
+        let mine = answering(late.turn(|| {}));
         mine.answer(b"two, and longer");
-        check(later.turn(), Some("two, and longer"));
-        check(ask(&plans).turn(), None);
+        check(later.turn(|| {}), Some("two, and longer"));
+        check(ask(&plans).turn(|| {}), None);
+    }
+
+    #[test]
+    fn who_is_to_answer_is_given_the_last_answer() {
+        let plans = plans();
+        let given = || match ask(&plans).turn(|| {}) {
+            Turn::Yours(answering, last) => (answering, last),
+            other => panic!("{other:?}"),
+        };
+        let (mine, last) = given();
+        assert_eq!(last, None);
+        mine.answer(b"one");
+        // Who dies without an answer takes none away.
+        let (dropped, last) = given();
+        assert_eq!(last.as_deref(), Some(&b"one"[..]));
+        drop(dropped);
+        assert_eq!(given().1.as_deref(), Some(&b"one"[..]));
     }
 
     #[test]
@@ -195,8 +215,8 @@ mod tests {
         let plans = plans();
         for text in ["a long answer", "short", ""] {
             let (first, second) = (ask(&plans), ask(&plans));
-            answering(first.turn()).answer(text.as_bytes());
-            check(second.turn(), Some(text));
+            answering(first.turn(|| {})).answer(text.as_bytes());
+            check(second.turn(|| {}), Some(text));
         }
     }
 
@@ -204,8 +224,8 @@ mod tests {
     fn an_answer_that_was_begun_and_not_given_is_nobodys() {
         let plans = plans();
         let (first, second) = (ask(&plans), ask(&plans));
-        drop(answering(first.turn()));
-        check(second.turn(), None);
+        drop(answering(first.turn(|| {})));
+        check(second.turn(|| {}), None);
     }
 
     #[test]

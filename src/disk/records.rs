@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::calls::{Disk, DiskFile, FileKind, Open, Rename};
+use super::calls::{Disk, DiskFile, FileKind, Open, Rename, Stat};
 use super::error::DiskError;
 use super::moves::{Safe, is, make_dirs, read_own, write_new};
 use super::names::RUNTIME;
@@ -105,6 +105,11 @@ impl Records {
     /// Whether there is such a record.
     pub fn has(&self, name: &str) -> bool {
         self.disk.lstat(&self.dir.join(name)).is_ok()
+    }
+
+    /// Looks at one record; none where it is not there.
+    pub fn stat(&self, name: &str) -> Option<Stat> {
+        self.disk.lstat(&self.dir.join(name)).ok()
     }
 
     /// Reads one record.

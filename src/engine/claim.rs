@@ -4,6 +4,7 @@
 //! gives way to the next. The order of the writes is told in `engine::leases`.
 
 mod for_run;
+mod kept;
 mod queue;
 mod refusal;
 mod renew;
@@ -16,11 +17,11 @@ use serde_json::{Value, json};
 use crate::disk::{Process, Question};
 use crate::engine::context::Context;
 use crate::engine::error::Error;
-use crate::engine::leases::{Locked, NewRecord, Sharing};
+use crate::engine::leases::{Leases, Locked, NewRecord, Sharing};
 use crate::engine::next::{self, NextReport, NextRequest};
 use crate::engine::owner;
 use crate::engine::resolve::{self, NamedStep, Target};
-use crate::engine::step_file::{self, StepUpdate};
+use crate::engine::step_file::{self, Made, StepUpdate};
 use crate::engine::write::{Mode, Writing};
 use crate::plan::change::{self, NewAttempt};
 use crate::plan::claims::Lapse;
@@ -32,6 +33,7 @@ use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
 
 pub(crate) use for_run::{Asked, Begun, RunAsk, Task, claim_for_run, task, wanted};
+pub(crate) use kept::note_claimed;
 pub(crate) use refusal::held;
 pub use renew::{RenewRequest, renew};
 
@@ -103,12 +105,15 @@ struct Ask<'a> {
     force: bool,
 }
 
+/// A step that was handed out, on disk and recorded.
+struct Grant {
+    made: Made,
+    why: String,
+}
+
 /// What became of one candidate.
 enum Taken {
-    Granted {
-        step: Value,
-        why: String,
-    },
+    Granted(Box<Grant>),
     /// Workers failed on it too often; it is failed now.
     Failed,
     /// Somebody else was faster, or its file changed.
@@ -184,10 +189,12 @@ fn begin<'a>(
     mode: Mode,
     sharing: Sharing,
 ) -> Result<(Writing<'a>, Locked<'a>), Error> {
+    // Others wait while the lock is held, so all that can be found out without it is.
+    let leases = Leases::of(context);
     let writing = Writing::begin(context, verb, mode)?;
     let locked = match mode {
-        Mode::Write => Locked::take(context, sharing)?,
-        Mode::DryRun => Locked::look(context),
+        Mode::Write => Locked::take_at(leases, sharing)?,
+        Mode::DryRun => Locked::look_at(leases),
     };
     Ok((writing, locked))
 }
@@ -227,7 +234,7 @@ fn nothing(report: &NextReport, request: &ClaimRequest) -> ClaimReport {
     }
 }
 
-/// Tries what another process found ready meanwhile, then what this one finds; none: nothing is ready.
+/// Tries what another process found ready, then what this one finds; none: nothing is ready.
 fn claim_ready(
     ask: &Ask<'_>,
     plan: Option<&PlanId>,
@@ -238,30 +245,30 @@ fn claim_ready(
     let mut tried = HashSet::new();
     let answering = match queue::source(context, question) {
         Source::Look(answering) => answering,
-        Source::Told(queue) => {
+        Source::Queue(queue) => {
             let (mut writing, locked) = begin(context, "claim", request.mode, sharing(request))?;
             // Who was handed it since then has a record; nobody need read the file to see that.
             let is_taken = |it: &Ready| !it.has_record && locked.has_record(&it.step.id);
             let free = queue.into_iter().filter(|it| !is_taken(it));
-            let found = take_first(ask, plan, &mut writing, &locked, &mut tried, free)?;
-            if found.is_some() {
-                return Ok(found);
+            if let Some(grant) = take_first(ask, &mut writing, &locked, &mut tried, free)? {
+                drop(locked);
+                return granted(ask, plan.cloned(), grant, writing).map(Some);
             }
             None
         }
     };
-    let mut queue = queue::look(context, plan, &tried)?;
-    if let Some(answering) = answering {
-        queue::tell(context, answering, &queue);
-    }
+    let mut queue = match answering {
+        Some(answering) => queue::look_for_all(context, answering),
+        None => queue::look(context, plan, &tried)?,
+    };
     if queue.is_empty() {
         return Ok(None);
     }
     let (mut writing, locked) = begin(context, "claim", request.mode, sharing(request))?;
     while !queue.is_empty() {
-        let found = take_first(ask, plan, &mut writing, &locked, &mut tried, queue.into_iter())?;
-        if found.is_some() {
-            return Ok(found);
+        if let Some(grant) = take_first(ask, &mut writing, &locked, &mut tried, queue.into_iter())? {
+            drop(locked);
+            return granted(ask, plan.cloned(), grant, writing).map(Some);
         }
         // What was done meanwhile may have made others ready.
         queue = queue::look(context, plan, &tried)?;
@@ -271,17 +278,14 @@ fn claim_ready(
 
 fn take_first(
     ask: &Ask<'_>,
-    plan: Option<&PlanId>,
     writing: &mut Writing<'_>,
     locked: &Locked<'_>,
     tried: &mut HashSet<StepId>,
     queue: impl Iterator<Item = Ready>,
-) -> Result<Option<ClaimReport>, Error> {
+) -> Result<Option<Grant>, Error> {
     for Ready { step: named, .. } in queue {
         match take(ask, writing, locked, &named, Wish::Ready) {
-            Ok(Taken::Granted { step, why }) => {
-                return Ok(Some(granted(ask, plan.cloned(), step, why, writing)));
-            }
+            Ok(Taken::Granted(grant)) => return Ok(Some(*grant)),
             // A file that cannot be written hides no other step.
             Ok(Taken::Failed | Taken::Gone) | Err(Error::File { .. } | Error::Edit { .. }) => {}
             Err(error) => return Err(error),
@@ -291,30 +295,36 @@ fn take_first(
     Ok(None)
 }
 
+/// What is told of a claim, once the next one has been let in.
 fn granted(
     ask: &Ask<'_>,
     plan: Option<PlanId>,
-    step: Value,
-    why: String,
-    writing: &mut Writing<'_>,
-) -> ClaimReport {
+    grant: Grant,
+    writing: Writing<'_>,
+) -> Result<ClaimReport, Error> {
+    let (is_dry_run, diff) = writing.end();
+    let Grant { made, why } = grant;
+    let step = made.told(ask.context)?.changed.now;
     let until = ask.process.is_none().then(|| ask.context.now.plus_seconds(ask.lease));
-    ClaimReport {
+    Ok(ClaimReport {
         state: "next",
         step: Some(step),
         why,
         claim: Some(Granted { id: ask.id.clone(), until }),
         plan: plan.map(|it| it.to_string()),
-        is_dry_run: writing.is_dry_run(),
-        diff: std::mem::take(&mut writing.diff),
-    }
+        is_dry_run,
+        diff,
+    })
 }
 
 fn claim_step(ask: &Ask<'_>, named: &NamedStep, request: &ClaimRequest) -> Result<ClaimReport, Error> {
     let id = &named.id;
     let (mut writing, locked) = begin(ask.context, "claim", request.mode, sharing(request))?;
     match take(ask, &mut writing, &locked, named, Wish::Named)? {
-        Taken::Granted { step, why } => Ok(granted(ask, Some(id.plan.clone()), step, why, &mut writing)),
+        Taken::Granted(grant) => {
+            drop(locked);
+            granted(ask, Some(id.plan.clone()), *grant, writing)
+        }
         Taken::Failed | Taken::Gone => {
             let tries = ask.context.config.max_attempts();
             let message = format!("`{id}` is failed now: {tries} workers began it and did not end it");
@@ -359,9 +369,9 @@ fn take(
         }
         Ok(update)
     };
-    let done = step_file::update_under(ask.context, writing, named, &|plans| locked.tell(plans), &decide);
-    let done = match done {
-        Ok(done) => done,
+    let made = step_file::write_under(ask.context, writing, named, &|plans| locked.tell(plans), &decide);
+    let made = match made {
+        Ok(made) => made,
         Err(error) => {
             // After a failed write the file may have the claim all the same, and its record must stay with it.
             if !matches!(error, Error::Disk(_)) {
@@ -371,11 +381,12 @@ fn take(
         }
     };
     if is_failed.get() {
+        let done = made.told(ask.context)?;
         locked.changed(&done.before, &done.after, false);
         return Ok(Taken::Failed);
     }
     locked.confirm(id)?;
-    Ok(Taken::Granted { step: done.changed.now, why: why.take() })
+    Ok(Taken::Granted(Box::new(Grant { made, why: why.take() })))
 }
 
 /// What taking the step makes of it: in progress for the asker, or failed, if too many gave up on it.
@@ -401,6 +412,8 @@ fn update_for(ask: &Ask<'_>, plans: &Plans, step: &Step, is_forced: bool) -> Ste
         });
     }
     update.status = Some(StepStatus::InProgress);
+    // Of a process that ends, and of what is forced, others would have to know more.
+    update.only_claims = !is_forced && ask.process.is_none();
     update.keys.push(change::set_claim(&ask.id, ask.by, context.now));
     update.did = "claimed".to_owned();
     update

@@ -27,12 +27,13 @@
 mod locked;
 mod sharing;
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{self, Head, Process, ProcessState, Records, Worktree};
+use crate::disk::{self, Head, Process, ProcessState, Records, Stat, Worktree};
 use crate::engine::context::Context;
 use crate::engine::load;
 use crate::plan::claims::{Claims, Held, Holding, Lapse};
@@ -120,6 +121,8 @@ pub(crate) struct Leases<'a> {
     place: Place,
     shared: Option<Records>,
     own: Option<Records>,
+    /// Whether something beside the records was asked: processes, other working trees, branches.
+    asked_more: Cell<bool>,
 }
 
 impl<'a> Leases<'a> {
@@ -137,7 +140,8 @@ impl<'a> Leases<'a> {
         });
         let shared = worktree.as_ref().map(|it| plans.shared_records(it));
         let place = place.unwrap_or_default();
-        Self { context, worktree, place, shared, own: plans.own_records() }
+        let asked_more = Cell::new(false);
+        Self { context, worktree, place, shared, own: plans.own_records(), asked_more }
     }
 
     /// Tells plans what is known of claims on their steps.
@@ -186,6 +190,23 @@ impl<'a> Leases<'a> {
             names.retain(|it| it == CLOSED || keys.contains(it.trim_end_matches(".new")));
         }
         names
+    }
+
+    /// Whether what was told hangs on more than the files, the records and the time.
+    pub(crate) fn asked_more(&self) -> bool {
+        self.asked_more.get()
+    }
+
+    /// Lists the records there are: in which of two places each is, its name, and its stat if that is wanted.
+    pub(crate) fn listed(&self, is_wanted: &dyn Fn(&str) -> bool) -> Vec<(bool, String, Option<Stat>)> {
+        let places = [(true, &self.shared), (false, &self.own)].into_iter();
+        let all = places.filter_map(|(is_shared, it)| Some((is_shared, it.as_ref()?)));
+        all.flat_map(|(is_shared, records)| {
+            let stat = move |name: &String| is_wanted(name).then(|| records.stat(name)).flatten();
+            records.names().into_iter().map(move |name| (is_shared, stat(&name), name))
+        })
+        .map(|(is_shared, stat, name)| (is_shared, name, stat))
+        .collect()
     }
 
     /// Whether a claim on the step is recorded, in force or not.
@@ -270,6 +291,7 @@ impl<'a> Leases<'a> {
     }
 
     fn elsewhere(&self, place: &Place) -> Holding {
+        self.asked_more.set(true);
         let is_gone = self.is_removed(place);
         Holding::Elsewhere { worktree: place.worktree.display().to_string(), is_gone }
     }
@@ -280,10 +302,12 @@ impl<'a> Leases<'a> {
     }
 
     fn is_there(&self, branch: Option<&str>, root: &Path) -> bool {
+        self.asked_more.set(true);
         self.worktree.as_ref().is_some_and(|it| self.context.plans.has_branch(it, branch, root))
     }
 
     fn lapse(&self, until: Time, process: Option<&Process>) -> Option<Lapse> {
+        self.asked_more.set(self.asked_more.get() || process.is_some());
         let is_over = self.context.now >= until;
         let by_time = is_over.then_some(Lapse::Expired);
         match process.map(|it| it.state(self.context.plans.disk())) {
@@ -329,7 +353,8 @@ impl<'a> Leases<'a> {
         [&self.shared, &self.own].into_iter().flatten().any(|it| it.has(name))
     }
 
-    fn key(&self, step: &StepId) -> String {
+    /// The name of a step's record; one that is not whole has `.new` behind it.
+    pub(crate) fn key(&self, step: &StepId) -> String {
         let mut hash = blake3::hash(format!("{}\0{step}", self.place.plans).as_bytes()).to_hex().to_string();
         hash.truncate(16);
         hash

@@ -7,6 +7,7 @@ mod fill;
 mod parallel;
 mod refresh;
 mod some;
+mod stamps;
 mod text;
 
 use std::collections::BTreeSet;
@@ -17,7 +18,7 @@ use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::leases::Leases;
 use crate::engine::resolve::Side;
-use crate::index::{Key, Stamp};
+use crate::index::{FileRow, Key, Stamp};
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
@@ -31,6 +32,7 @@ pub(crate) use around::{Own, around};
 pub(crate) use parallel::map;
 pub(crate) use refresh::{Fresh, IndexState, Wanted, fresh, fresh_of, index_state, looked, reindex};
 pub(crate) use some::{some, some_and_waiting, some_for_now};
+pub(crate) use stamps::stamps_now;
 pub(crate) use text::{Record, search};
 
 /// Loads all plans as they are now, live and archived, with every problem between them.
@@ -52,7 +54,15 @@ pub(crate) fn as_filed(context: &Context) -> Plans {
 
 /// As [`as_filed`], for a moment's decision: the index may stay a few plans behind.
 pub(crate) fn as_filed_for_now(context: &Context) -> Plans {
-    Plans::judged(refresh::fresh_for_now(context).plans)
+    Plans::judged(refresh::fresh_for_now(context, Wanted::Plans).plans)
+}
+
+/// As [`as_filed_for_now`], with the files that they were read from, by path; none where something could not be read.
+pub(crate) fn as_filed_for_now_and_files(context: &Context) -> (Plans, Option<Vec<(String, FileRow)>>) {
+    let Fresh { plans, mut files, problems, .. } = refresh::fresh_for_now(context, Wanted::PlansAndFiles);
+    files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    let is_read = problems.is_empty() && files.iter().all(|(_, it)| !it.hash.is_empty());
+    (Plans::judged(plans), is_read.then_some(files))
 }
 
 /// As [`all`], and with it what no plan could be made of: broken links, unreadable directories, special files.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::engine::claim;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::expected;
@@ -34,6 +35,8 @@ pub(crate) struct StepUpdate {
     pub(crate) renews: bool,
     /// The claim that is recorded beside the file ends; the file knows nothing of it.
     pub(crate) ends_record: bool,
+    /// It hands a ready step out, and whatever else hangs on the step stays as it was.
+    pub(crate) only_claims: bool,
     /// Reported once the rest is written.
     pub(crate) refusal: Option<Error>,
     /// In the past tense, for people.
@@ -107,6 +110,17 @@ pub(crate) fn update_under(
     tell: &dyn Fn(Plans) -> Plans,
     decide: &dyn Fn(&Plans, &Plan, &Step) -> Result<StepUpdate, Error>,
 ) -> Result<Done, Error> {
+    write_under(context, writing, named, tell, decide)?.told(context)
+}
+
+/// As [`update_under`]; what is to be told of it can be made without the locks.
+pub(crate) fn write_under(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    named: &NamedStep,
+    tell: &dyn Fn(Plans) -> Plans,
+    decide: &dyn Fn(&Plans, &Plan, &Step) -> Result<StepUpdate, Error>,
+) -> Result<Made, Error> {
     let id = &named.id.plan;
     let plans = tell(load::around(context, &named.id, None)?);
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
@@ -114,12 +128,20 @@ pub(crate) fn update_under(
     let step = resolve::one_step(context, plan, named)?;
     write::check_writable(context, &step.problems)?;
     let mut outcome = Outcome::before(step);
+    let is_written = !writing.is_dry_run();
     let was_written = if step.has_file() {
         writing.change(&step.path, &mut |bytes| {
             let plans = as_it_is(context, &plans, step, bytes)?;
             let (plan, now) = resolve::same_file(&plans, step)?;
             expected::check_step(context, &plans, plan, now)?;
-            outcome.edit(now, decide(&plans, plan, now)?, bytes)
+            let update = decide(&plans, plan, now)?;
+            let only_claims = update.only_claims && is_written;
+            let after = outcome.edit(now, update, bytes)?;
+            // Before the file shows it, so that nobody who sees it has to wonder.
+            if only_claims {
+                claim::note_claimed(context, bytes, &after);
+            }
+            Ok(after)
         })?
     } else {
         expected::check_step(context, &plans, plan, step)?;
@@ -130,7 +152,26 @@ pub(crate) fn update_under(
     };
     match outcome.refusal.take() {
         Some(error) => Err(error),
-        None => outcome.changed(context, &plans, step, was_written),
+        None => {
+            let step = step.clone();
+            Ok(Made { plans, step, outcome, was_written })
+        }
+    }
+}
+
+/// A change that is in the file.
+pub(crate) struct Made {
+    /// As they were loaded.
+    plans: Plans,
+    step: Step,
+    outcome: Outcome,
+    was_written: bool,
+}
+
+impl Made {
+    /// What was done, with the step as the change left it.
+    pub(crate) fn told(self, context: &Context) -> Result<Done, Error> {
+        self.outcome.changed(context, &self.plans, &self.step, self.was_written)
     }
 }
 

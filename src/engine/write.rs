@@ -125,6 +125,11 @@ impl<'a> Writing<'a> {
         Ok(Self { context, locked, diff: String::new() })
     }
 
+    /// Gives the lock back; returns whether nothing was written, and the diff.
+    pub(crate) fn end(self) -> (bool, String) {
+        (self.is_dry_run(), self.diff)
+    }
+
     pub(crate) fn is_dry_run(&self) -> bool {
         self.locked.is_none()
     }

@@ -385,7 +385,7 @@ pub fn candidates<'a>(plans: &'a Plans, now: Time) -> Vec<Next<'a>> {
 /// Returns the ready steps of the plans that are asked for, in the order in which workers are handed them.
 ///
 /// As if [`candidates`] were asked again and again, and its first step in progress from then on.
-pub fn in_turn(plans: &Plans, now: Time, is_asked: impl Fn(&Plan) -> bool) -> impl Iterator<Item = &Step> {
+pub fn in_turn(plans: &Plans, now: Time, is_asked: impl Fn(&Plan) -> bool) -> impl Iterator<Item = Turn<'_>> {
     let waiting = Waiting::of(plans);
     let asked = plans.live().filter(|it| is_asked(it) && closed_state(it).is_none());
     let mut rest: Vec<_> = asked
@@ -398,20 +398,22 @@ pub fn in_turn(plans: &Plans, now: Time, is_asked: impl Fn(&Plan) -> bool) -> im
         );
     }
     std::iter::from_fn(move || {
-        let Reverse(Turn { at, step, .. }) = first.pop()?;
+        let Reverse(turn) = first.pop()?;
+        let at = turn.at;
         let (plan, steps) = &mut rest[at];
         first.extend(
             steps.next().map(|step| Reverse(Turn { rank: rank(plan, Some(step), &waiting), at, step })),
         );
-        Some(step)
+        Some(turn)
     })
 }
 
-/// A plan's first step among those of other plans.
-struct Turn<'a> {
+/// A ready step of a plan among those of other plans; the smaller of two is handed out first, if both can be.
+pub struct Turn<'a> {
     rank: Rank,
-    at: usize,
-    step: &'a Step,
+    /// Which plan it is of: the same number for each of its steps.
+    pub at: usize,
+    pub step: &'a Step,
 }
 
 impl Ord for Turn<'_> {

@@ -1,4 +1,5 @@
-//! Which steps can be handed out, first things first, and how those who ask at once share one look at the plans.
+//! Which steps can be handed out, first things first, and how those who ask at once, or one after the other, share one
+//! look at the plans.
 //!
 //! A queue is a hint: each step of it is decided on anew under the lock. That nothing is ready only one's own look says.
 
@@ -6,6 +7,7 @@ use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
+use super::kept;
 use crate::disk::{Answering, Question, Turn};
 use crate::engine::context::{Context, Reading};
 use crate::engine::error::Error;
@@ -23,7 +25,7 @@ use crate::plan::time::Time;
 const NAME: &str = "claimable";
 
 /// More steps than this are not found at once: each one costs a count of those that wait for it.
-const MOST: usize = 64;
+pub(super) const MOST: usize = 64;
 
 /// What was asked a second ago may be answered by who asked now: no lease is finer.
 const SAME_TIME: i64 = 1;
@@ -38,14 +40,14 @@ pub(super) struct Ready {
 
 /// Where the first queue comes from.
 pub(super) enum Source {
-    /// Somebody else has looked since this was asked.
-    Told(Vec<Ready>),
+    /// Somebody else has looked since this was asked, or what was found before is still so.
+    Queue(Vec<Ready>),
     /// Who looks may tell the others.
     Look(Option<Answering>),
 }
 
 /// A queue as it is told, with what decides whether it is the same for who hears it.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Told {
     reader: String,
     at: Time,
@@ -61,15 +63,49 @@ pub(super) fn ask(context: &Context, mode: Mode) -> Option<Question> {
 
 /// Waits for who is looking already.
 pub(super) fn source(context: &Context, question: Option<Question>) -> Source {
-    match question.map(Question::turn) {
-        Some(Turn::Answered(bytes)) => hear(context, &bytes).map_or(Source::Look(None), Source::Told),
-        Some(Turn::Yours(answering)) => Source::Look(Some(answering)),
+    // Who has an answer and claims by it asks again after that, and can then be answered with the others.
+    match question.map(|it| it.turn(|| context.plans.wait_for_writers())) {
+        Some(Turn::Answered(bytes)) => hear(context, &bytes).map_or(Source::Look(None), Source::Queue),
+        Some(Turn::Yours(answering, last)) => match last.and_then(|it| still(context, &it)) {
+            Some((queue, told)) => {
+                answering.answer(&told);
+                Source::Queue(queue)
+            }
+            None => Source::Look(Some(answering)),
+        },
         Some(Turn::Alone) | None => Source::Look(None),
     }
 }
 
+/// The queue that was told last, if a look would find it so now, and how it is told.
+fn still(context: &Context, last: &[u8]) -> Option<(Vec<Ready>, Vec<u8>)> {
+    hear(context, last)?;
+    let (told, proof) = parts(last);
+    let told: Told = serde_json::from_slice(told).ok()?;
+    let queue = kept::still(context, &serde_json::from_slice(proof).ok()?)?;
+    let told = bytes_of(&Told { steps: queue.iter().map(step).collect(), ..told }, proof);
+    (!queue.is_empty()).then_some((queue, told))
+}
+
+/// What all are told, and behind it what only who looks next has to read.
+fn parts(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let at = bytes.iter().position(|it| *it == b'\n').unwrap_or(bytes.len());
+    (&bytes[..at], bytes.get(at + 1..).unwrap_or_default())
+}
+
+fn bytes_of(told: &Told, proof: &[u8]) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec(told).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes.extend(proof);
+    bytes
+}
+
+fn step(it: &Ready) -> (String, Option<String>, bool) {
+    (it.step.id.to_string(), it.step.file().map(str::to_owned), it.has_record)
+}
+
 fn hear(context: &Context, bytes: &[u8]) -> Option<Vec<Ready>> {
-    let Told { reader, at, steps } = serde_json::from_slice(bytes).ok()?;
+    let Told { reader, at, steps } = serde_json::from_slice(parts(bytes).0).ok()?;
     let is_near = |a: Time, b: Time| a <= b.plus_seconds(SAME_TIME);
     if reader != reader_of(context) || !is_near(at, context.now) || !is_near(context.now, at) {
         return None;
@@ -80,12 +116,23 @@ fn hear(context: &Context, bytes: &[u8]) -> Option<Vec<Ready>> {
     steps.into_iter().map(ready).collect()
 }
 
-/// Leaves a queue for those who asked before the look began.
-pub(super) fn tell(context: &Context, answering: Answering, queue: &[Ready]) {
-    let step = |it: &Ready| (it.step.id.to_string(), it.step.file().map(str::to_owned), it.has_record);
-    let steps = queue.iter().map(step).collect();
-    let told = Told { reader: reader_of(context), at: context.now, steps };
-    answering.answer(&serde_json::to_vec(&told).unwrap_or_default());
+/// As [`look`], of all plans, and leaves the queue for those who asked before the look began, and for later ones as
+/// long as it is known to be right.
+pub(super) fn look_for_all(context: &Context, answering: Answering) -> Vec<Ready> {
+    let leases = Leases::of(context);
+    let listed = leases.listed(&|_| true);
+    let (plans, files) = load::as_filed_for_now_and_files(context);
+    let begun = kept::appeared(&listed, leases.listed(&|_| false));
+    let plans = leases.tell_hopefully(plans);
+    let turns: Vec<_> = rules::in_turn(&plans, context.now, |_| true).take(MOST).collect();
+    let queue: Vec<_> = turns.iter().map(|it| ready(&plans, it.step)).collect();
+    let proof = files.and_then(|files| kept::proof(&leases, (listed, begun), &turns, &queue, files));
+    let proof = proof.and_then(|it| serde_json::to_vec(&it).ok()).unwrap_or_default();
+    let told = Told { reader: reader_of(context), at: context.now, steps: queue.iter().map(step).collect() };
+    answering.answer(&bytes_of(&told, &proof));
+    drop(turns);
+    load::let_go(plans);
+    queue
 }
 
 /// What lets two processes read the same files in the same way.
@@ -124,8 +171,10 @@ fn queue_of(
     tried: &HashSet<StepId>,
     is_asked: impl Fn(&Plan) -> bool,
 ) -> Vec<Ready> {
-    let ready =
-        |step: &Step| Ready { step: NamedStep::of(step), has_record: plans.claims().has_record(&step.id) };
-    let steps = rules::in_turn(plans, now, is_asked).filter(|it| !tried.contains(&it.id));
-    steps.take(MOST).map(ready).collect()
+    let steps = rules::in_turn(plans, now, is_asked).map(|it| it.step).filter(|it| !tried.contains(&it.id));
+    steps.take(MOST).map(|it| ready(plans, it)).collect()
+}
+
+fn ready(plans: &Plans, step: &Step) -> Ready {
+    Ready { step: NamedStep::of(step), has_record: plans.claims().has_record(&step.id) }
 }

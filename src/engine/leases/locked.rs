@@ -35,7 +35,12 @@ pub(crate) enum Sharing {
 impl<'a> Locked<'a> {
     /// Takes the lock of the records, after the lock of the plans directory.
     pub(crate) fn take(context: &'a Context, sharing: Sharing) -> Result<Self, Error> {
-        let leases = Leases::of(context);
+        Self::take_at(Leases::of(context), sharing)
+    }
+
+    /// As [`Self::take`], where the place of the records was found before the locks were taken.
+    pub(crate) fn take_at(leases: Leases<'a>, sharing: Sharing) -> Result<Self, Error> {
+        let context = leases.context;
         let Some((shared, worktree)) = leases.shared.as_ref().zip(leases.worktree.as_ref()) else {
             return Ok(Self::own(leases));
         };
@@ -53,8 +58,8 @@ impl<'a> Locked<'a> {
     }
 
     /// For a dry run: what is known, and nothing is written.
-    pub(crate) fn look(context: &'a Context) -> Self {
-        Self { leases: Leases::of(context), records: None }
+    pub(crate) fn look_at(leases: Leases<'a>) -> Self {
+        Self { leases, records: None }
     }
 
     fn own(leases: Leases<'a>) -> Self {

@@ -120,7 +120,7 @@ impl Walked {
         }
     }
 
-    fn into_found(self) -> Vec<Found> {
+    pub(super) fn into_found(self) -> Vec<Found> {
         let directory = directory(&self.key);
         let found = |(name, meaning, stamp)| {
             let path = format!("{directory}/{name}");

@@ -82,12 +82,12 @@ pub(super) fn fresh_told(
 
 /// As [`fresh`], for who looks often and for no more than this moment: a few changes are left to the next one to put
 /// into the index.
-pub(super) fn fresh_for_now(context: &Context) -> Fresh {
+pub(super) fn fresh_for_now(context: &Context, wanted: Wanted) -> Fresh {
     let mut index = kept_index(context);
     let told = index.as_ref().and_then(|_| told(context));
-    match told.and_then(|it| known(context, index.as_mut()?, it, Wanted::Plans)) {
+    match told.and_then(|it| known(context, index.as_mut()?, it, wanted)) {
         Some(found) => Fresh { index, ..found },
-        None => attempts(context, index, &Asked { wanted: Wanted::Plans, only: None, left: FEW }),
+        None => attempts(context, index, &Asked { wanted, only: None, left: FEW }),
     }
 }
 

@@ -190,7 +190,7 @@ fn workers_are_handed_what_next_would_name_with_the_steps_before_in_progress() {
         taken.push(first.id.to_string());
     }
     let plans = with(&[]);
-    let in_turn: Vec<_> = in_turn(&plans, now(), |_| true).map(|it| it.id.to_string()).collect();
+    let in_turn: Vec<_> = in_turn(&plans, now(), |_| true).map(|it| it.step.id.to_string()).collect();
     assert_eq!(in_turn, taken);
     assert_eq!(taken, ["b:1", "c:1", "a:1", "a:2", "a:3", "b:2", "b:3"]);
 }

@@ -1,0 +1,47 @@
+//! Short lines that processes leave for each other, in `.planwatch`: each is true for ever, and may be missing.
+
+use super::calls::Open;
+use super::moves::read_own;
+use super::plans_dir::PlansDir;
+
+/// Beyond this length the old lines go.
+const LONG: u64 = 64 << 10;
+
+impl PlansDir {
+    /// Leaves a line; for whoever holds the lock of the plans directory.
+    ///
+    /// Nothing is synced, and a line that cannot be written is missing.
+    pub fn remark(&self, name: &str, line: &str) {
+        let Some(path) = self.made_runtime_dir().map(|it| it.join(name)) else { return };
+        if self.disk.lstat(&path).is_ok_and(|it| it.len > LONG) {
+            self.disk.remove(&path).ok();
+        }
+        if let Ok(file) = self.disk.open(&path, Open::Append) {
+            file.write(format!("{line}\n").as_bytes()).ok();
+        }
+    }
+
+    /// Reads the lines; the last one may be half written.
+    pub fn remarks(&self, name: &str) -> String {
+        let path = self.runtime_dir().map(|it| it.join(name));
+        let bytes = path.and_then(|it| read_own(&*self.disk, &it, 2 * LONG).ok().flatten());
+        String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::disk::model::Machine;
+
+    #[test]
+    fn lines_are_there_until_there_are_too_many() {
+        let plans = Machine::with(&[("/plans/p/plan.md", "# P\n")]).plans();
+        assert_eq!(plans.remarks("r"), "");
+        plans.remark("r", "one");
+        plans.remark("r", "two");
+        assert_eq!(plans.remarks("r"), "one\ntwo\n");
+        plans.remark("r", &"x".repeat(64 << 10));
+        plans.remark("r", "three");
+        assert_eq!(plans.remarks("r"), "three\n");
+    }
+}

@@ -1,0 +1,277 @@
+//! Whether the queue of an earlier look is what a look would find now, but for the steps that were claimed since.
+//!
+//! A look notes what its queue was made from: which files of plans there are, with their stamps; the content of those
+//! whose stamps are too young; and which claims are recorded. If all of that is as it was, so is the queue. One thing
+//! may be otherwise: a step of the queue that was claimed. Whoever claims leaves a remark which content became which by
+//! that, and a claim changes nothing that other steps hang on. Anything else that has changed, or that is not
+//! understood, is a reason to look at the plans again.
+//!
+//! What is not noted: processes, other working trees and branches. Where a look had to ask them, its queue is not kept.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use super::queue::{MOST, Ready};
+use crate::disk::Stat;
+use crate::engine::context::Context;
+use crate::engine::leases::Leases;
+use crate::engine::load;
+use crate::engine::resolve::NamedStep;
+use crate::index::{FileRow, Stamp, stamps};
+use crate::plan::id::read_step_id;
+use crate::plan::rules::Turn;
+
+/// The end of a record's name until its claim is made to the end.
+const UNFINISHED: &str = ".new";
+
+/// The remarks of those who claim, in `.planwatch`.
+const REMARKS: &str = "claimed";
+
+/// With more files a look through the index costs less than one at all stamps.
+const MANY: usize = 20_000;
+
+/// With more files whose stamps are too young the plans are looked at again.
+const MANY_DOUBTS: usize = 256;
+
+/// What a queue was made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Proof {
+    /// A hash of the paths and stamps of all files, but for those of the queue's steps.
+    files: String,
+    /// Those of them whose stamps are too young, with the hashes of what was in them.
+    doubts: Vec<(String, String)>,
+    /// A hash of the names and stamps of all records, but for those of the queue's steps and of claims under way.
+    records: String,
+    /// The names of those.
+    under_way: Vec<String>,
+    /// The queue, in the order in which it was handed out.
+    steps: Vec<Kept>,
+    /// There were no more steps.
+    is_whole: bool,
+}
+
+/// A step of a queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Kept {
+    id: String,
+    path: String,
+    /// Its file's stamp, and whether that says that the content is the same.
+    stamp: String,
+    is_sure: bool,
+    etag: String,
+    /// The name of its record, and which there were.
+    key: String,
+    had: Had,
+    /// The number of its plan.
+    plan: usize,
+    /// Which it would be, if every step could be handed out now.
+    rank: usize,
+}
+
+/// What was recorded of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Had {
+    record: bool,
+    /// That, or a claim that was not made to its end.
+    claim: bool,
+}
+
+/// The records, as [`Leases::listed`] has them.
+pub(super) type Listed = Vec<(bool, String, Option<Stat>)>;
+
+/// Leaves the remark that a claim makes this content out of that one.
+pub(crate) fn note_claimed(context: &Context, before: &[u8], after: &[u8]) {
+    context.plans.remark(REMARKS, &remark(&load::etag(before), &load::etag(after)));
+}
+
+fn remark(before: &str, after: &str) -> String {
+    format!("{before} {after}")
+}
+
+/// The names, without their ends, of records that were not there before.
+pub(super) fn appeared(before: &Listed, now: Listed) -> Vec<String> {
+    let before: HashSet<_> = before.iter().map(|(_, name, _)| name).collect();
+    let names = now.into_iter().map(|(_, name, _)| name).filter(|it| !before.contains(it));
+    names.map(|it| it.trim_end_matches(UNFINISHED).to_owned()).collect()
+}
+
+/// Notes what a queue was made from: the records as they were before anything was read, and the names of those that were
+/// made meanwhile. None: it cannot be said of all of it.
+pub(super) fn proof(
+    leases: &Leases<'_>,
+    (listed, appeared): (Listed, Vec<String>),
+    turns: &[Turn<'_>],
+    ready: &[Ready],
+    files: Vec<(String, FileRow)>,
+) -> Option<Proof> {
+    if turns.is_empty() || leases.asked_more() || files.len() > MANY {
+        return None;
+    }
+    let mut files: BTreeMap<_, _> = files.into_iter().collect();
+    let mut by_rank: Vec<_> = (0..turns.len()).collect();
+    by_rank.sort_by(|a, b| turns[*a].cmp(&turns[*b]));
+    let names: HashSet<_> = listed.iter().map(|(_, name, _)| name.clone()).collect();
+    let mut steps = Vec::new();
+    for (nth, (turn, ready)) in turns.iter().zip(ready).enumerate() {
+        let path = turn.step.path.clone();
+        let row = files.remove(&path).filter(|it| turn.step.etag.as_ref() == Some(&it.hash))?;
+        let key = leases.key(&turn.step.id);
+        let had = Had { record: names.contains(&key), claim: ready.has_record };
+        let rank = by_rank.iter().position(|it| *it == nth)?;
+        let stamp = hash_of(std::iter::once((path.as_str(), row.stamp)));
+        let (id, is_sure) = (turn.step.id.to_string(), !row.is_in_doubt());
+        steps.push(Kept { id, path, stamp, is_sure, etag: row.hash, key, had, plan: turn.at, rank });
+    }
+    let doubts = files.iter().filter(|(_, it)| it.is_in_doubt());
+    let doubts: Vec<_> = doubts.map(|(path, it)| (path.clone(), it.hash.clone())).collect();
+    let unfinished = listed.iter().filter_map(|(_, name, _)| Some(name.strip_suffix(UNFINISHED)?.to_owned()));
+    let under_way: Vec<_> = unfinished.chain(appeared).collect();
+    let apart = names_of(&steps, &under_way);
+    let records = hash_of_records(listed.into_iter().filter(|(_, name, _)| !apart.contains(name)));
+    let files = hash_of(files.iter().map(|(path, it)| (path.as_str(), it.stamp)));
+    let is_whole = turns.len() < MOST;
+    (doubts.len() <= MANY_DOUBTS).then_some(Proof { files, doubts, records, under_way, steps, is_whole })
+}
+
+/// The queue as a look would find it now; none: only a look can tell.
+pub(super) fn still(context: &Context, proof: &Proof) -> Option<Vec<Ready>> {
+    let apart = names_of(&proof.steps, &proof.under_way);
+    let listed = Leases::of(context).listed(&|name| !apart.contains(name));
+    let (own, others): (Vec<_>, Vec<_>) = listed.into_iter().partition(|(_, name, _)| apart.contains(name));
+    if hash_of_records(others.into_iter()) != proof.records {
+        return None;
+    }
+    let recorded: HashSet<_> = own.into_iter().map(|(_, name, _)| name).collect();
+    let is_as_it_was = |(path, etag): &(String, String)| etag_of(context, path).as_ref() == Some(etag);
+    if !proof.doubts.iter().all(is_as_it_was) {
+        return None;
+    }
+    let places: HashMap<_, _> =
+        proof.steps.iter().enumerate().map(|(nth, it)| (it.path.as_str(), nth)).collect();
+    let mut stamped = vec![None; proof.steps.len()];
+    let mut files = load::stamps_now(context)?;
+    files.retain(|(path, stamp)| match places.get(path.as_str()) {
+        Some(nth) => {
+            stamped[*nth] = Some(hash_of(std::iter::once((path.as_str(), *stamp))));
+            false
+        }
+        None => true,
+    });
+    if hash_of(files.iter().map(|(path, stamp)| (path.as_str(), *stamp))) != proof.files {
+        return None;
+    }
+    let remarks = context.plans.remarks(REMARKS);
+    let remarks: HashSet<_> = remarks.lines().collect();
+    let left: Option<Vec<_>> = proof
+        .steps
+        .iter()
+        .zip(stamped)
+        .map(|(kept, stamp)| kept.is_left(context, stamp?.as_str(), &remarks, &recorded))
+        .collect();
+    let left = left?;
+    let ready = in_turn(&proof.steps, &left, proof.is_whole).into_iter().map(|nth| {
+        let kept = &proof.steps[nth];
+        let file = kept.path.rsplit('/').next().map(str::to_owned);
+        let has_record = recorded.contains(&kept.key);
+        Some(Ready { step: NamedStep::in_file(read_step_id(&kept.id)?, file), has_record })
+    });
+    ready.collect()
+}
+
+impl Kept {
+    /// Whether the step can still be handed out, as far as can be seen without the lock; none: it is not what it was.
+    fn is_left(
+        &self,
+        context: &Context,
+        stamp: &str,
+        remarks: &HashSet<&str>,
+        recorded: &HashSet<String>,
+    ) -> Option<bool> {
+        let is_recorded = recorded.contains(&self.key);
+        // Who makes it may be dead: that shows under the lock.
+        let is_unfinished = recorded.contains(&unfinished(&self.key));
+        let is_same = stamp == self.stamp;
+        if is_same && self.is_sure {
+            return Some(self.is_left_as_it_was(is_recorded, is_unfinished));
+        }
+        let etag = etag_of(context, &self.path)?;
+        if etag == self.etag {
+            return is_same.then(|| self.is_left_as_it_was(is_recorded, is_unfinished));
+        }
+        // Of one that is not made to the end nobody knows yet what becomes of the step, and its file is younger now.
+        let is_claimed = remarks.contains(remark(&self.etag, &etag).as_str()) && !is_unfinished;
+        is_claimed.then_some(false)
+    }
+
+    /// As [`Self::is_left`], with the file as it was.
+    fn is_left_as_it_was(&self, is_recorded: bool, is_unfinished: bool) -> bool {
+        if self.had.claim {
+            // One that was not finished at the look may be now.
+            is_unfinished || !is_recorded || self.had.record
+        } else {
+            // In another working tree somebody has claimed it.
+            is_unfinished || !is_recorded
+        }
+    }
+}
+
+/// In which order the steps that are left are handed out, as [`crate::plan::rules::in_turn`] has it: each plan's in the
+/// order of their numbers, and of their first ones the most urgent.
+///
+/// What a plan has behind its last step here is not known, only that all that followed that step was more urgent.
+fn in_turn(steps: &[Kept], left: &[bool], is_whole: bool) -> Vec<usize> {
+    let mut plans: HashMap<usize, (VecDeque<usize>, usize)> = HashMap::new();
+    for (nth, kept) in steps.iter().enumerate() {
+        let (queue, last) = plans.entry(kept.plan).or_default();
+        *last = nth;
+        if left[nth] {
+            queue.push_back(nth);
+        }
+    }
+    let ended = |it: &(VecDeque<usize>, usize)| it.0.is_empty().then_some(it.1);
+    let mut known_from = plans.values().filter_map(ended).max();
+    let head = |nth: &usize| Reverse((steps[*nth].rank, *nth));
+    let mut first: BinaryHeap<_> = plans.values().filter_map(|(queue, _)| queue.front()).map(head).collect();
+    let mut found = Vec::new();
+    while let Some(Reverse((_, nth))) = first.pop() {
+        if !is_whole && known_from.is_some_and(|it| nth < it) {
+            break;
+        }
+        found.push(nth);
+        if let Some(plan) = plans.get_mut(&steps[nth].plan) {
+            plan.0.pop_front();
+            first.extend(plan.0.front().map(head));
+            known_from = known_from.max(ended(plan));
+        }
+    }
+    found
+}
+
+fn etag_of(context: &Context, path: &str) -> Option<String> {
+    load::read_source(context, path).ok().map(|it| it.etag)
+}
+
+fn unfinished(key: &str) -> String {
+    format!("{key}{UNFINISHED}")
+}
+
+/// The names of records that may come and go: they say something of these steps alone.
+fn names_of(steps: &[Kept], under_way: &[String]) -> HashSet<String> {
+    let keys = steps.iter().map(|it| &it.key).chain(under_way);
+    keys.flat_map(|it| [it.clone(), unfinished(it)]).collect()
+}
+
+fn hash_of<'a>(files: impl Iterator<Item = (&'a str, Stamp)>) -> String {
+    load::etag(&stamps(files))
+}
+
+fn hash_of_records(listed: impl Iterator<Item = (bool, String, Option<Stat>)>) -> String {
+    let stamp = |it: Stat| Stamp::new(it.len, it.mtime_ns, it.ctime_ns, it.ino, it.dev);
+    let named = listed.map(|(is_shared, name, stat)| {
+        (format!("{is_shared}/{name}"), stat.map_or_else(|| Stamp::new(0, 0, 0, 0, 0), stamp))
+    });
+    let named: Vec<_> = named.collect();
+    hash_of(named.iter().map(|(name, stamp)| (name.as_str(), *stamp)))
+}

@@ -1,0 +1,30 @@
+//! The files of all plans with their stamps, of which none is read.
+
+use super::files::{Walked, walk};
+use super::{Found, parallel};
+use crate::disk::PlanDir;
+use crate::engine::context::Context;
+use crate::index::Stamp;
+
+/// So many plans are looked at in one thread.
+const FEW: usize = 256;
+
+/// The files of all plans, sorted by path, as [`super::as_filed_for_now_and_files`] has them; none where something
+/// cannot be looked at.
+pub(crate) fn stamps_now(context: &Context) -> Option<Vec<(String, Stamp)>> {
+    let (dirs, beside) = context.plans.plan_dirs();
+    let stamped = |dir: &PlanDir| {
+        let (walked, trouble) = walk(context, dir);
+        let found = walked.map(Walked::into_found).unwrap_or_default();
+        let files: Vec<_> = found.into_iter().map(|Found { path, stamp, .. }| (path, stamp)).collect();
+        trouble.is_empty().then_some(files)
+    };
+    // Who asks often does so beside others who have work for the other processors.
+    let all: Option<Vec<_>> = match dirs.len() <= FEW {
+        true => dirs.iter().map(stamped).collect(),
+        false => parallel::map(&dirs, stamped).into_iter().collect(),
+    };
+    let mut all: Vec<_> = all.filter(|_| beside.trouble.is_empty())?.into_iter().flatten().collect();
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    Some(all)
+}
