@@ -61,12 +61,15 @@ impl Disk for RealDisk {
     }
 
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
-        // NONBLOCK: opening a FIFO for reading would otherwise wait for ever.
+        // NONBLOCK: opening a FIFO would otherwise wait for ever for who is at its other end.
         let (flags, mode) = match how {
             Open::Read => (OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty()),
             Open::InPlace => (OFlags::RDWR | OFlags::NONBLOCK, Mode::empty()),
             Open::New(mode) => (OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, Mode::from_raw_mode(mode)),
-            Open::Append => (OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE, Mode::from_raw_mode(0o600)),
+            Open::Append => {
+                let end = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NONBLOCK;
+                (end, Mode::from_raw_mode(0o600))
+            }
         };
         Ok(Box::new(RealFile(open_without_links(path, flags, mode)?)))
     }

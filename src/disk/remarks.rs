@@ -12,20 +12,22 @@ impl PlansDir {
     ///
     /// Nothing is synced, and a line that cannot be written is missing.
     pub fn remark(&self, name: &str, line: &str) {
-        let Some(path) = self.made_runtime_dir().map(|it| it.join(name)) else { return };
-        if self.disk.lstat(&path).is_ok_and(|it| it.len > LONG) {
-            self.disk.remove(&path).ok();
+        let Some(path) = self.runtime_dir().map(|it| it.join(name)) else { return };
+        let is_long = self.disk.lstat(&path).is_ok_and(|it| it.len > LONG);
+        if is_long && self.disk.remove(&path).is_err() {
+            return;
         }
         if let Ok(file) = self.disk.open(&path, Open::Append) {
             file.write(format!("{line}\n").as_bytes()).ok();
         }
     }
 
-    /// Reads the lines; the last one may be half written.
+    /// Reads the lines; one may be half written, and another one stand right behind it.
     pub fn remarks(&self, name: &str) -> String {
         let path = self.runtime_dir().map(|it| it.join(name));
         let bytes = path.and_then(|it| read_own(&*self.disk, &it, 2 * LONG).ok().flatten());
-        String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default()
+        // What is no text takes none of the other lines away.
+        String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
     }
 }
 
@@ -36,6 +38,7 @@ mod tests {
     #[test]
     fn lines_are_there_until_there_are_too_many() {
         let plans = Machine::with(&[("/plans/p/plan.md", "# P\n")]).plans();
+        let _locked = plans.lock(&mut || {}).unwrap();
         assert_eq!(plans.remarks("r"), "");
         plans.remark("r", "one");
         plans.remark("r", "two");
