@@ -42,6 +42,10 @@ use queue::{Ready, Source};
 /// How often nothing was found where something is ready a moment later.
 const TRIES: usize = 3;
 
+/// A claim with a lease of so many seconds is not over before those who claim beside it have looked again: nobody waits
+/// so long for a lock.
+const LONG: i64 = 60;
+
 #[derive(Debug, Clone, Default)]
 pub struct ClaimRequest {
     /// A plan or a step; none: `PLANWATCH_PLAN`, else whatever is most urgent.
@@ -412,8 +416,8 @@ fn update_for(ask: &Ask<'_>, plans: &Plans, step: &Step, is_forced: bool) -> Ste
         });
     }
     update.status = Some(StepStatus::InProgress);
-    // Of a process that ends, and of what is forced, others would have to know more.
-    update.only_claims = !is_forced && ask.process.is_none();
+    // Of a process or a lease that ends soon, and of what is forced, others would have to know more.
+    update.only_claims = !is_forced && ask.process.is_none() && ask.lease >= LONG;
     update.keys.push(change::set_claim(&ask.id, ask.by, context.now));
     update.did = "claimed".to_owned();
     update

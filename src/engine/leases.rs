@@ -47,7 +47,10 @@ pub(crate) use sharing::NotShared;
 pub(crate) use locked::{Locked, NewRecord, Sharing, changed, forget, moved, note_worker, reopened};
 
 /// The log of closed steps.
-const CLOSED: &str = "closed";
+pub(crate) const CLOSED: &str = "closed";
+
+/// Within so many seconds a lease is as good as over for who wants to know what will hold for a moment.
+pub(crate) const NEAR: i64 = 2;
 
 /// A claim as this machine remembers it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -121,7 +124,7 @@ pub(crate) struct Leases<'a> {
     place: Place,
     shared: Option<Records>,
     own: Option<Records>,
-    /// Whether something beside the records was asked: processes, other working trees, branches.
+    /// Whether something beside the records was asked: processes, other working trees, branches, or a time that is near.
     asked_more: Cell<bool>,
 }
 
@@ -133,15 +136,18 @@ impl<'a> Leases<'a> {
         let place = worktree.as_ref().map(|it| Place {
             plans: plans.path_in(it),
             worktree: it.root.clone(),
-            branch: match plans.head(it) {
-                Head::Branch(name) => Some(name),
-                Head::Detached => None,
-            },
+            branch: branch(context, it),
         });
         let shared = worktree.as_ref().map(|it| plans.shared_records(it));
         let place = place.unwrap_or_default();
         let asked_more = Cell::new(false);
         Self { context, worktree, place, shared, own: plans.own_records(), asked_more }
+    }
+
+    /// Looks anew at what may have changed while a lock was waited for: the branch, and whether there are own records.
+    fn look_again(&mut self) {
+        self.place.branch = self.worktree.as_ref().and_then(|it| branch(self.context, it));
+        self.own = self.context.plans.own_records();
     }
 
     /// Tells plans what is known of claims on their steps.
@@ -192,7 +198,7 @@ impl<'a> Leases<'a> {
         names
     }
 
-    /// Whether what was told hangs on more than the files, the records and the time.
+    /// Whether what was told hangs on more than the files and the records, or on a lease that is soon over.
     pub(crate) fn asked_more(&self) -> bool {
         self.asked_more.get()
     }
@@ -307,8 +313,9 @@ impl<'a> Leases<'a> {
     }
 
     fn lapse(&self, until: Time, process: Option<&Process>) -> Option<Lapse> {
-        self.asked_more.set(self.asked_more.get() || process.is_some());
         let is_over = self.context.now >= until;
+        let is_near = !is_over && self.context.now.plus_seconds(NEAR) >= until;
+        self.asked_more.set(self.asked_more.get() || is_near || process.is_some());
         let by_time = is_over.then_some(Lapse::Expired);
         match process.map(|it| it.state(self.context.plans.disk())) {
             Some(ProcessState::Running) => None,
@@ -358,6 +365,13 @@ impl<'a> Leases<'a> {
         let mut hash = blake3::hash(format!("{}\0{step}", self.place.plans).as_bytes()).to_hex().to_string();
         hash.truncate(16);
         hash
+    }
+}
+
+fn branch(context: &Context, worktree: &Worktree) -> Option<String> {
+    match context.plans.head(worktree) {
+        Head::Branch(name) => Some(name),
+        Head::Detached => None,
     }
 }
 

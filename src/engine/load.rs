@@ -57,11 +57,13 @@ pub(crate) fn as_filed_for_now(context: &Context) -> Plans {
     Plans::judged(refresh::fresh_for_now(context, Wanted::Plans).plans)
 }
 
-/// As [`as_filed_for_now`], with the files that they were read from, by path; none where something could not be read.
+/// As [`as_filed_for_now`], with the files that they were read from, by path; none where something could not be read,
+/// and where there are many.
 pub(crate) fn as_filed_for_now_and_files(context: &Context) -> (Plans, Option<Vec<(String, FileRow)>>) {
-    let Fresh { plans, mut files, problems, .. } = refresh::fresh_for_now(context, Wanted::PlansAndFiles);
+    let Fresh { plans, mut files, problems, .. } = refresh::fresh_for_now(context, Wanted::PlansAndFewFiles);
     files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    let is_read = problems.is_empty() && files.iter().all(|(_, it)| !it.hash.is_empty());
+    let is_few = !files.is_empty() && files.len() <= refresh::MANY_FILES;
+    let is_read = is_few && problems.is_empty() && files.iter().all(|(_, it)| !it.hash.is_empty());
     (Plans::judged(plans), is_read.then_some(files))
 }
 

@@ -6,7 +6,8 @@
 //! that, and a claim changes nothing that other steps hang on. Anything else that has changed, or that is not
 //! understood, is a reason to look at the plans again.
 //!
-//! What is not noted: processes, other working trees and branches. Where a look had to ask them, its queue is not kept.
+//! What is not noted: processes, other working trees, branches, and leases that are over soon. Where a look had to ask
+//! them, or a step of the queue has a record already, the queue is not kept.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::queue::{MOST, Ready};
 use crate::disk::Stat;
 use crate::engine::context::Context;
-use crate::engine::leases::Leases;
+use crate::engine::leases::{CLOSED, Leases};
 use crate::engine::load;
 use crate::engine::resolve::NamedStep;
 use crate::index::{FileRow, Stamp, stamps};
@@ -28,9 +29,6 @@ const UNFINISHED: &str = ".new";
 
 /// The remarks of those who claim, in `.planwatch`.
 const REMARKS: &str = "claimed";
-
-/// With more files a look through the index costs less than one at all stamps.
-const MANY: usize = 20_000;
 
 /// With more files whose stamps are too young the plans are looked at again.
 const MANY_DOUBTS: usize = 256;
@@ -61,21 +59,12 @@ struct Kept {
     stamp: String,
     is_sure: bool,
     etag: String,
-    /// The name of its record, and which there were.
+    /// The name of its record; there was none.
     key: String,
-    had: Had,
     /// The number of its plan.
     plan: usize,
     /// Which it would be, if every step could be handed out now.
     rank: usize,
-}
-
-/// What was recorded of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Had {
-    record: bool,
-    /// That, or a claim that was not made to its end.
-    claim: bool,
 }
 
 /// The records, as [`Leases::listed`] has them.
@@ -90,10 +79,11 @@ fn remark(before: &str, after: &str) -> String {
     format!("{before} {after}")
 }
 
-/// The names, without their ends, of records that were not there before.
+/// The names, without their ends, of records of steps that were not there before.
 pub(super) fn appeared(before: &Listed, now: Listed) -> Vec<String> {
     let before: HashSet<_> = before.iter().map(|(_, name, _)| name).collect();
-    let names = now.into_iter().map(|(_, name, _)| name).filter(|it| !before.contains(it));
+    let is_new = |it: &String| it != CLOSED && !before.contains(it);
+    let names = now.into_iter().map(|(_, name, _)| name).filter(is_new);
     names.map(|it| it.trim_end_matches(UNFINISHED).to_owned()).collect()
 }
 
@@ -103,10 +93,9 @@ pub(super) fn proof(
     leases: &Leases<'_>,
     (listed, appeared): (Listed, Vec<String>),
     turns: &[Turn<'_>],
-    ready: &[Ready],
     files: Vec<(String, FileRow)>,
 ) -> Option<Proof> {
-    if turns.is_empty() || leases.asked_more() || files.len() > MANY {
+    if turns.is_empty() || leases.asked_more() {
         return None;
     }
     let mut files: BTreeMap<_, _> = files.into_iter().collect();
@@ -114,15 +103,14 @@ pub(super) fn proof(
     by_rank.sort_by(|a, b| turns[*a].cmp(&turns[*b]));
     let names: HashSet<_> = listed.iter().map(|(_, name, _)| name.clone()).collect();
     let mut steps = Vec::new();
-    for (nth, (turn, ready)) in turns.iter().zip(ready).enumerate() {
+    for (nth, turn) in turns.iter().enumerate() {
         let path = turn.step.path.clone();
         let row = files.remove(&path).filter(|it| turn.step.etag.as_ref() == Some(&it.hash))?;
-        let key = leases.key(&turn.step.id);
-        let had = Had { record: names.contains(&key), claim: ready.has_record };
+        let key = Some(leases.key(&turn.step.id)).filter(|it| !names.contains(it))?;
         let rank = by_rank.iter().position(|it| *it == nth)?;
         let stamp = hash_of(std::iter::once((path.as_str(), row.stamp)));
         let (id, is_sure) = (turn.step.id.to_string(), !row.is_in_doubt());
-        steps.push(Kept { id, path, stamp, is_sure, etag: row.hash, key, had, plan: turn.at, rank });
+        steps.push(Kept { id, path, stamp, is_sure, etag: row.hash, key, plan: turn.at, rank });
     }
     let doubts = files.iter().filter(|(_, it)| it.is_in_doubt());
     let doubts: Vec<_> = doubts.map(|(path, it)| (path.clone(), it.hash.clone())).collect();
@@ -174,8 +162,7 @@ pub(super) fn still(context: &Context, proof: &Proof) -> Option<Vec<Ready>> {
     let ready = in_turn(&proof.steps, &left, proof.is_whole).into_iter().map(|nth| {
         let kept = &proof.steps[nth];
         let file = kept.path.rsplit('/').next().map(str::to_owned);
-        let has_record = recorded.contains(&kept.key);
-        Some(Ready { step: NamedStep::in_file(read_step_id(&kept.id)?, file), has_record })
+        Some(Ready { step: NamedStep::in_file(read_step_id(&kept.id)?, file), has_record: false })
     });
     ready.collect()
 }
@@ -189,31 +176,18 @@ impl Kept {
         remarks: &HashSet<&str>,
         recorded: &HashSet<String>,
     ) -> Option<bool> {
-        let is_recorded = recorded.contains(&self.key);
-        // Who makes it may be dead: that shows under the lock.
-        let is_unfinished = recorded.contains(&unfinished(&self.key));
         let is_same = stamp == self.stamp;
-        if is_same && self.is_sure {
-            return Some(self.is_left_as_it_was(is_recorded, is_unfinished));
-        }
-        let etag = etag_of(context, &self.path)?;
+        let etag = if is_same && self.is_sure { self.etag.clone() } else { etag_of(context, &self.path)? };
         if etag == self.etag {
-            return is_same.then(|| self.is_left_as_it_was(is_recorded, is_unfinished));
+            // A claim that the file does not show is that of another working tree. One that is not made to the end may
+            // be a dead process's: that shows under the lock.
+            let is_left = is_same && !recorded.contains(&self.key);
+            return is_left.then_some(true);
         }
         // Of one that is not made to the end nobody knows yet what becomes of the step, and its file is younger now.
+        let is_unfinished = recorded.contains(&unfinished(&self.key));
         let is_claimed = remarks.contains(remark(&self.etag, &etag).as_str()) && !is_unfinished;
         is_claimed.then_some(false)
-    }
-
-    /// As [`Self::is_left`], with the file as it was.
-    fn is_left_as_it_was(&self, is_recorded: bool, is_unfinished: bool) -> bool {
-        if self.had.claim {
-            // One that was not finished at the look may be now.
-            is_unfinished || !is_recorded || self.had.record
-        } else {
-            // In another working tree somebody has claimed it.
-            is_unfinished || !is_recorded
-        }
     }
 }
 
@@ -275,3 +249,6 @@ fn hash_of_records(listed: impl Iterator<Item = (bool, String, Option<Stat>)>) -
     let named: Vec<_> = named.collect();
     hash_of(named.iter().map(|(name, stamp)| (name.as_str(), *stamp)))
 }
+
+#[cfg(test)]
+mod tests;

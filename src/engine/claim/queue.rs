@@ -11,7 +11,7 @@ use super::kept;
 use crate::disk::{Answering, Question, Turn};
 use crate::engine::context::{Context, Reading};
 use crate::engine::error::Error;
-use crate::engine::leases::Leases;
+use crate::engine::leases::{Leases, NEAR};
 use crate::engine::load;
 use crate::engine::resolve::NamedStep;
 use crate::engine::write::Mode;
@@ -126,13 +126,21 @@ pub(super) fn look_for_all(context: &Context, answering: Answering) -> Vec<Ready
     let plans = leases.tell_hopefully(plans);
     let turns: Vec<_> = rules::in_turn(&plans, context.now, |_| true).take(MOST).collect();
     let queue: Vec<_> = turns.iter().map(|it| ready(&plans, it.step)).collect();
-    let proof = files.and_then(|files| kept::proof(&leases, (listed, begun), &turns, &queue, files));
+    let files = files.filter(|_| is_steady(&plans, context.now));
+    let proof = files.and_then(|files| kept::proof(&leases, (listed, begun), &turns, files));
     let proof = proof.and_then(|it| serde_json::to_vec(&it).ok()).unwrap_or_default();
     let told = Told { reader: reader_of(context), at: context.now, steps: queue.iter().map(step).collect() };
     answering.answer(&bytes_of(&told, &proof));
     drop(turns);
     load::let_go(plans);
     queue
+}
+
+/// Whether no claim lapses in a moment by its own time stamp alone.
+fn is_steady(plans: &Plans, now: Time) -> bool {
+    let soon = now.plus_seconds(NEAR);
+    let mut steps = plans.live().flat_map(|it| &it.steps);
+    steps.all(|it| plans.claims().lapse(it, now) == plans.claims().lapse(it, soon))
 }
 
 /// What lets two processes read the same files in the same way.

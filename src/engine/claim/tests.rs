@@ -555,6 +555,30 @@ fn a_queue_is_kept_as_long_as_only_its_steps_are_claimed() {
 }
 
 #[test]
+fn a_queue_is_not_kept_past_the_end_of_a_lease() {
+    for (lease, is_kept) in [(1, false), (2, false), (59, false), (60, true)] {
+        let target = Some("p:2".to_owned());
+        let named = ClaimRequest { target, lease: Some(lease), ..ClaimRequest::default() };
+        // After the look a short one leaves no remark, before it one that is soon over stands in the way.
+        for is_before in [true, false] {
+            let (machine, asks) = three();
+            let ann = asks(&machine, "a", 0);
+            let bob = asks(&machine, "b", 0);
+            if is_before {
+                claim(&bob, &named).unwrap();
+            }
+            check_told(queue::ask(&ann, Mode::Write), &ann, Some("p:1"));
+            if !is_before {
+                claim(&bob, &named).unwrap();
+            }
+            let source = queue::source(&bob, queue::ask(&bob, Mode::Write));
+            let is_kept = is_kept || is_before && lease > 2;
+            assert_eq!(matches!(source, Source::Queue(_)), is_kept, "{lease} {is_before}");
+        }
+    }
+}
+
+#[test]
 fn claim_ids_have_the_form_of_the_format() {
     let machine = Machine::with(&[("/plans/p/plan.md", "# P\n")]);
     let context = context(&machine, "ann", 0);

@@ -35,11 +35,16 @@ pub(crate) enum Sharing {
 impl<'a> Locked<'a> {
     /// Takes the lock of the records, after the lock of the plans directory.
     pub(crate) fn take(context: &'a Context, sharing: Sharing) -> Result<Self, Error> {
-        Self::take_at(Leases::of(context), sharing)
+        Self::lock(Leases::of(context), sharing)
     }
 
     /// As [`Self::take`], where the place of the records was found before the locks were taken.
-    pub(crate) fn take_at(leases: Leases<'a>, sharing: Sharing) -> Result<Self, Error> {
+    pub(crate) fn take_at(mut leases: Leases<'a>, sharing: Sharing) -> Result<Self, Error> {
+        leases.look_again();
+        Self::lock(leases, sharing)
+    }
+
+    fn lock(leases: Leases<'a>, sharing: Sharing) -> Result<Self, Error> {
         let context = leases.context;
         let Some((shared, worktree)) = leases.shared.as_ref().zip(leases.worktree.as_ref()) else {
             return Ok(Self::own(leases));

@@ -23,6 +23,9 @@ use crate::plan::problem::Problem;
 /// Reading so many plans once more costs less than a commit.
 const FEW: usize = 8;
 
+/// To gather more files than this costs too much for who looks often.
+pub(crate) const MANY_FILES: usize = 20_000;
+
 /// What is to be gathered beside the changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
@@ -31,6 +34,8 @@ pub(crate) enum Wanted {
     /// As [`Plan::lighten`] leaves them, which is less to read, to make and to hold.
     LightPlans,
     PlansAndFiles,
+    /// No files where there are more than [`MANY_FILES`].
+    PlansAndFewFiles,
 }
 
 impl Wanted {
@@ -484,6 +489,9 @@ impl<'scope, 'a: 'scope> Kept<'scope, 'a> {
 impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
     fn new(wanted: Wanted, heads: &'a [Head], kept: Option<Kept<'scope, 'a>>) -> Self {
         let is_there = vec![false; heads.len()];
+        let n_files = || heads.iter().map(|it| it.steps as usize + 1).sum::<usize>();
+        let is_few = wanted != Wanted::PlansAndFewFiles || n_files() <= MANY_FILES;
+        let wanted = if is_few { wanted } else { Wanted::Plans };
         Self { wanted, heads, kept, is_there, trouble: Vec::new(), fresh: Fresh::default() }
     }
 
@@ -511,7 +519,7 @@ impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
         };
         let Some(head) = head else { return Ok(change) };
         self.fresh.n_steps += head.steps as usize;
-        if self.wanted == Wanted::PlansAndFiles {
+        if matches!(self.wanted, Wanted::PlansAndFiles | Wanted::PlansAndFewFiles) {
             let path = |it: FileRow| (format!("{}/{}", directory(&key), it.name), it);
             self.fresh.files.extend(head.files()?.into_iter().map(path));
         }

@@ -1,0 +1,68 @@
+//! The order in which the rest of a queue is handed out, against plans of which everything is known.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashSet};
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// How urgent the steps of each plan are, the smallest first.
+type Plans = Vec<Vec<u8>>;
+
+/// As [`crate::plan::rules::in_turn`] hands out all steps but those that are gone: plan, number.
+fn handed_out(plans: &Plans, is_gone: &dyn Fn(&(usize, usize)) -> bool) -> Vec<(usize, usize)> {
+    let next = |plan: usize, from: usize| {
+        let nth = (from..plans[plan].len()).find(|nth| !is_gone(&(plan, *nth)))?;
+        Some(Reverse((plans[plan][nth], plan, nth)))
+    };
+    let mut first: BinaryHeap<_> = (0..plans.len()).filter_map(|plan| next(plan, 0)).collect();
+    let mut all = Vec::new();
+    while let Some(Reverse((_, plan, nth))) = first.pop() {
+        all.push((plan, nth));
+        first.extend(next(plan, nth + 1));
+    }
+    all
+}
+
+fn kept(plans: &Plans, queue: &[(usize, usize)]) -> Vec<Kept> {
+    let urgency = |it: &(usize, usize)| (plans[it.0][it.1], it.0);
+    let mut by_rank = queue.to_vec();
+    by_rank.sort_by_key(urgency);
+    let step = |it: &(usize, usize)| {
+        let (id, path, stamp) = (format!("p{}:{}", it.0, it.1), String::new(), String::new());
+        let rank = by_rank.iter().position(|other| other == it).unwrap();
+        Kept { id, path, stamp, is_sure: true, etag: String::new(), key: String::new(), plan: it.0, rank }
+    };
+    queue.iter().map(step).collect()
+}
+
+proptest! {
+    #[test]
+    fn the_rest_of_a_queue_goes_as_a_look_would_have_it(
+        plans in prop::collection::vec(prop::collection::vec(0..4_u8, 0..6), 1..6),
+        most in 1..20_usize,
+        gone in prop::collection::vec(any::<bool>(), 20),
+        n_first in 0..20_usize,
+    ) {
+        let all = handed_out(&plans, &|_| false);
+        let queue = &all[..most.min(all.len())];
+        let is_whole = queue.len() < most;
+        let steps = kept(&plans, queue);
+        let rest = |is_gone: &dyn Fn(usize) -> bool| -> (Vec<_>, Vec<_>) {
+            let left: Vec<_> = (0..queue.len()).map(|it| !is_gone(it)).collect();
+            let taken: HashSet<_> = (0..queue.len()).filter(|it| is_gone(*it)).map(|it| queue[it]).collect();
+            let found = in_turn(&steps, &left, is_whole).into_iter().map(|it| queue[it]).collect();
+            (found, handed_out(&plans, &|it| taken.contains(it)))
+        };
+        let (found, expected) = rest(&|it| gone[it]);
+        if is_whole {
+            prop_assert_eq!(&found, &expected);
+        } else {
+            prop_assert_eq!(&found[..], &expected[..found.len()]);
+        }
+        // Who takes the first ones in their order leaves all others.
+        let (found, _) = rest(&|it| it < n_first);
+        prop_assert_eq!(&found[..], &queue[n_first.min(queue.len())..]);
+    }
+}
