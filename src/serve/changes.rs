@@ -165,7 +165,9 @@ impl Teller<'_> {
         };
         for step in old_steps {
             let now = new_steps.iter().find(|it| name_of(&it.path) == &*step.name);
-            if now.is_none() && !self.seen_long.contains(&*step.name) && step.has_file {
+            // With a plan that is gone, and was for long enough, so are its steps.
+            let is_held = new.is_some() && step.has_file && !self.seen_long.contains(&*step.name);
+            if now.is_none() && is_held {
                 told.hold(&step.name, Some(step));
             } else if now.is_none() {
                 let what = What::Removed { old: step.status.word().to_owned() };
