@@ -452,7 +452,7 @@ fn the_document_can_be_relied_on() {
 }
 
 /// Verbs of the command line that have no route: they start processes, sit at a terminal, or set a machine up.
-const WITHOUT_ROUTE: [&str; 13] = [
+const WITHOUT_ROUTE: [&str; 14] = [
     "completions",
     "draft",
     "edit",

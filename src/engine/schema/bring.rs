@@ -1,7 +1,7 @@
 //! Templates, prompts, instructions, and plans as one document.
 
 use super::looks::{page, shown_plan};
-use super::{Answers, Object, list, maybe_text, text, word};
+use super::{Answers, Object, flag, list, maybe, maybe_text, text, word};
 
 pub(super) fn answers() -> Answers {
     vec![
@@ -10,6 +10,7 @@ pub(super) fn answers() -> Answers {
         ("prompt", prompt()),
         ("rendered-prompt", rendered()),
         ("instructions", Object::new().fields(["topic", "text"], &text()).field("topics", list(text()))),
+        ("init", init()),
         ("export", shown_plan()),
         (
             "export-text",
@@ -18,6 +19,17 @@ pub(super) fn answers() -> Answers {
                 .field("form", word(["markdown", "mermaid", "adr"])),
         ),
     ]
+}
+
+fn init() -> Object {
+    let file = || Object::new().fields(["path", "did"], &text()).field("why", maybe_text()).closed();
+    let command = Object::new().fields(["command", "why"], &text());
+    Object::new()
+        .fields(["undo", "dry_run"], &flag())
+        .field("plans", maybe(file()))
+        .field("files", list(file()))
+        .field("commands", list(command.closed()))
+        .field("diff", text())
 }
 
 fn named() -> Object {
