@@ -1,6 +1,6 @@
 //! The routes of every verb beside those that scripts know, and the document that describes all of them.
 //!
-//! One table ([`table`]) says what there is. The router is made from it, so is `GET /openapi.json`, and so is the table in
+//! One table (`table`) says what there is. The router is made from it, so is `GET /openapi.json`, and so is the table in
 //! docs/http.md. Handlers only translate; they run in a thread that may wait.
 
 mod answers;
