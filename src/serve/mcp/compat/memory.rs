@@ -61,7 +61,7 @@ struct MemoryPlan {
     categorization: Option<Map<String, Value>>,
     template: Option<String>,
     /// update: the new list of {phase, task, type, status, assignee, notes}
-    steps: Option<Vec<Value>>,
+    steps: Option<Vec<Map<String, Value>>>,
     include_archived: Option<bool>,
     plan_file_path: Option<String>,
     note: Option<String>,
@@ -69,7 +69,7 @@ struct MemoryPlan {
     note_type: Option<String>,
     confirm: Option<bool>,
     /// Numbers
-    step_indices: Option<Vec<Value>>,
+    step_indices: Option<Vec<Number>>,
     consolidated_task: Option<String>,
     script_name: Option<String>,
     script_description: Option<String>,
