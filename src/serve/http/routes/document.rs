@@ -57,7 +57,7 @@ const ABOUT: &str = "Plans as Markdown files. Answers are the objects that `plan
 
 fn schemas(known: &Value) -> Map<String, Value> {
     let known = known["components"]["schemas"].as_object().cloned().unwrap_or_default();
-    let own = schema::parts().into_iter().chain(seed::parts()).chain([("Problem", problem())]);
+    let own = schema::parts().into_iter().chain(seed::parts()).chain([("Refusal", refusal())]);
     let own = own.map(|(name, it)| (name.to_owned(), it)).chain(answers::all());
     // Of the same name, that which says more is meant.
     known.into_iter().filter(|(name, _)| is_body(name)).chain(own).collect()
@@ -89,7 +89,7 @@ fn take_over(operation: &mut Value, known: &Value, route: &Route) {
 }
 
 /// RFC 9457.
-fn problem() -> Value {
+fn refusal() -> Value {
     let words = json!({"type": "string"});
     schema::Object::new()
         .fields(["type", "title", "detail", "instance", "code"], &words)
@@ -119,7 +119,7 @@ const REFUSALS: [(u16, &str); 15] = [
 ];
 
 fn refusals() -> Map<String, Value> {
-    let schema = json!({"$ref": format!("{PLACE}Problem")});
+    let schema = json!({"$ref": format!("{PLACE}Refusal")});
     let content = json!({"application/problem+json": {"schema": schema}});
     let one = |(status, about): &(u16, &str)| {
         (format!("Refused{status}"), json!({"description": about, "content": content}))

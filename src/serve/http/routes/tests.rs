@@ -3,7 +3,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::document::document;
-use super::{seed, table};
+use super::{answers, seed, table};
+use crate::engine::schema;
 use crate::serve::http::api;
 
 fn known() -> Value {
@@ -33,6 +34,17 @@ fn what_is_answered_elsewhere_is_described_and_nothing_else() {
         let schema = &whole["components"]["schemas"][name];
         assert_eq!(schema["additionalProperties"], json!(false), "{name} is closed");
     }
+}
+
+#[test]
+fn no_two_schemas_have_one_name() {
+    let parts = schema::parts().into_iter().chain(seed::parts()).map(|(name, _)| name.to_owned());
+    let names: Vec<_> = parts.chain(answers::all().into_iter().map(|(name, _)| name)).collect();
+    let different: BTreeSet<_> = names.iter().collect();
+    assert_eq!(different.len(), names.len());
+    let document = document(&known(), false);
+    // Those, the refusal's, and the bodies of the routes that are answered elsewhere.
+    assert_eq!(document["components"]["schemas"].as_object().unwrap().len(), names.len() + 4);
 }
 
 #[test]
