@@ -165,7 +165,8 @@ class Stream(threading.Thread):
             if it.get("event") == "status" and it.get("plan") == PLAN:
                 told.setdefault(it["id"], []).append(it["new"])
             elif it.get("event") == "added" and it.get("plan") == PLAN:
-                told.setdefault(it["id"], [])
+                # A step that was added and done before its plan settled is told once, as it is then.
+                told.setdefault(it["id"], []).extend([it["new"]] if it["new"] == "completed" else [])
         return told
 
 
