@@ -20,26 +20,12 @@ mod server;
 mod token;
 
 use axum::Router;
-use utoipa::OpenApi;
-use utoipa::openapi::OpenApi as Document;
-use utoipa_axum::router::OpenApiRouter;
 
 pub use server::{Bound, Serving, Settings, bind};
 
 use app::App;
 
-/// What is said of all routes together.
-#[derive(OpenApi)]
-#[openapi(info(
-    title = "planwatch",
-    description = "Plans and steps in Markdown files, asked and changed over HTTP.",
-    license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
-))]
-struct Api;
-
-/// All routes, and the document that is made from them.
-fn api() -> (Router<App>, Document) {
-    let routes = OpenApiRouter::with_openapi(Api::openapi());
-    let (known, document) = routes.merge(seed::router()).merge(events::router()).split_for_parts();
-    (known.merge(routes::router(&document)), document)
+/// All routes.
+fn api() -> Router<App> {
+    seed::router().merge(events::router()).merge(routes::router())
 }

@@ -83,9 +83,8 @@ fn every_route_of_the_document_answers_its_example_as_it_says() {
     let operations = operations(&document);
     assert!(operations.len() > 60, "{}", operations.len());
     for (method, path, operation) in &operations {
-        // A stream has no end, and the seed's own routes know no `dry_run`: they have tests of their own.
-        let is_seed = operation["description"].as_str().is_some_and(|it| it.contains("scripts"));
-        if is_seed || path == "/api/events" {
+        // The scripts' routes know no `dry_run`; the next test asks them.
+        if is_of_scripts(operation) {
             continue;
         }
         let body = &operation["requestBody"]["content"]["application/json"]["example"];
@@ -98,6 +97,32 @@ fn every_route_of_the_document_answers_its_example_as_it_says() {
         }
     }
     assert_eq!(tree(&place.work()), before, "examples are dry runs, which write nothing");
+}
+
+fn is_of_scripts(operation: &Value) -> bool {
+    operation["description"].as_str().is_some_and(|it| it.contains("scripts"))
+}
+
+#[test]
+fn the_routes_of_scripts_answer_their_examples_as_the_document_says() {
+    let place = Place::with_examples();
+    let server = Server::open(&place);
+    let document = document(&server);
+    let operations = operations(&document);
+    // A stream has no end: events have tests of their own.
+    let asked =
+        operations.iter().filter(|(_, path, it)| is_of_scripts(it) && path != "/api/events").map(|it| {
+            let (method, path, operation) = it;
+            let body = &operation["requestBody"]["content"]["application/json"]["example"];
+            assert_eq!(method == "GET", body.is_null(), "{method} {path}");
+            let answer = server.json_with(method, &example_path(path, operation), "", body);
+            check(&document, (method, path, operation), &answer);
+            assert!(answer.status < 300, "{method} {path}: {answer:?}");
+            let closed =
+                &operation["requestBody"]["content"]["application/json"]["schema"]["additionalProperties"];
+            assert!(body.is_null() || closed == &json!(false), "{method} {path} takes only what it says");
+        });
+    assert_eq!(asked.count(), 8);
 }
 
 /// Method, route, what is asked, its body; status and code.

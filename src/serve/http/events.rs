@@ -7,22 +7,22 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 use hyper::body::Frame;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc, watch};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use crate::engine::shape::envelope;
 use crate::serve::feed::{Following, Since, Told};
 use crate::serve::http::app::App;
 use crate::serve::http::connections::{self, Busy};
-use crate::serve::http::problem::{Problem, ProblemShape};
+use crate::serve::http::problem::Problem;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -32,17 +32,12 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How many events wait for a viewer who does not read, beside those that the feed remembers.
 const WAITING: usize = 64;
 
-pub(super) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(events))
+pub(super) fn router() -> Router<App> {
+    Router::new().route("/api/events", get(events))
 }
 
 /// Changes as they happen: `ready`, then `changed` at once and `event` when it has settled, or `reset`.
-#[utoipa::path(get, path = "/api/events", tag = "events", operation_id = "followEvents", responses(
-    (status = 200, description = "Server-sent events without an end", body = String, content_type = "text/event-stream"),
-    (status = 503, description = "Too many viewers follow", body = ProblemShape, content_type = "application/problem+json"),
-    (status = "4XX", description = "Refused", body = ProblemShape, content_type = "application/problem+json"),
-), params(("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was seen")))]
-pub(super) async fn events(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
+async fn events(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
     let Ok(permit) = app.streams().clone().try_acquire_owned() else {
         let detail = "too many viewers follow the events already";
         let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-streams", detail);

@@ -29,9 +29,8 @@ pub(super) struct Rest {
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// How a problem is written, for the document of the routes and for the answer alike.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-#[schema(as = Problem)]
+/// How a problem is written.
+#[derive(Debug, Serialize)]
 pub(super) struct ProblemShape {
     /// `urn:planwatch:<code>`.
     #[serde(rename = "type")]
@@ -39,7 +38,6 @@ pub(super) struct ProblemShape {
     /// The status in words.
     pub(super) title: String,
     /// The HTTP status.
-    #[schema(minimum = 400, maximum = 599)]
     pub(super) status: u16,
     /// What is wrong here, in one sentence.
     pub(super) detail: String,
@@ -50,7 +48,6 @@ pub(super) struct ProblemShape {
     /// What to do about it.
     pub(super) hint: Option<String>,
     /// Facts for machines; which there are depends on the code.
-    #[schema(value_type = Object)]
     pub(super) details: Map<String, Value>,
 }
 

@@ -3,13 +3,12 @@
 mod plans;
 mod steps;
 
+use axum::Router;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 use serde::Serialize;
-use utoipa::ToSchema;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use crate::engine::shape::{PlanShape, StepShape};
 use crate::plan::time::Time;
@@ -17,30 +16,29 @@ use crate::serve::http::app::App;
 use crate::serve::http::etag::tagged;
 use crate::serve::http::extract::Json;
 
-pub(super) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(plans::list, plans::create))
-        .routes(routes!(plans::show))
-        .routes(routes!(plans::next_step))
-        .routes(routes!(steps::list, steps::add))
-        .routes(routes!(steps::show, steps::update))
+pub(super) use plans::NewPlan;
+pub(super) use steps::{NewStep, StepUpdate};
+
+pub(super) fn router() -> Router<App> {
+    Router::new()
+        .route("/api/plans", get(plans::list).post(plans::create))
+        .route("/api/plans/{id}", get(plans::show))
+        .route("/api/plans/{id}/next-step", get(plans::next_step))
+        .route("/api/plans/{id}/steps", get(steps::list).post(steps::add))
+        .route("/api/steps/{id}", get(steps::show).patch(steps::update))
 }
 
 /// A plan as scripts know it, and all that every other surface tells of it.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(as = SeedPlan)]
+#[derive(Debug, Clone, Serialize)]
 struct SeedPlan {
     #[serde(flatten)]
-    #[schema(value_type = Object)]
     plan: PlanShape,
     /// When it was made.
-    #[schema(value_type = Option<String>, format = DateTime)]
     inserted_at: Option<Time>,
 }
 
 /// A plan with the text of its `plan.md`, without the front matter.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(as = SeedPlanWithBody)]
+#[derive(Debug, Clone, Serialize)]
 struct SeedPlanWithBody {
     #[serde(flatten)]
     plan: SeedPlan,
@@ -48,16 +46,13 @@ struct SeedPlanWithBody {
 }
 
 /// A step as scripts know it, and all that every other surface tells of it.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(as = SeedStep)]
+#[derive(Debug, Clone, Serialize)]
 struct SeedStep {
     #[serde(flatten)]
-    #[schema(value_type = Object)]
     step: StepShape,
     /// The text of the step's file, without the front matter.
     description: String,
     /// When it was made.
-    #[schema(value_type = Option<String>, format = DateTime)]
     inserted_at: Option<Time>,
 }
 

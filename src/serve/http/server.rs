@@ -158,10 +158,9 @@ fn router(app: &App) -> Router {
         .map_request(|it: hyper::Request<_>| it.map(Body::new))
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(app.clone(), once));
-    let (routes, _document) = api();
     let tools =
         mcp::service(std::sync::Arc::clone(app.contexts()), app.feed().clone()).layer(from_fn(at_work));
-    routes.with_state(app.clone()).nest_service("/mcp", tools).layer(layers)
+    api().with_state(app.clone()).nest_service("/mcp", tools).layer(layers)
 }
 
 /// What answers without the handlers of this module keeps its connection as they do.

@@ -1,4 +1,4 @@
-//! `GET /openapi.json`: the table of routes as OpenAPI 3.1, and as the table in docs/http.md.
+//! `GET /openapi.json`: the table of routes as OpenAPI 3.1, and as the table in docs/http-routes.md.
 
 use std::fmt::Write;
 
@@ -14,19 +14,13 @@ use crate::engine::schema::{self, PLACE};
 const EVERY: [u16; 9] = [400, 401, 403, 408, 413, 415, 422, 500, 503];
 
 /// The document; `needs_token` tells whether every request must bring the daemon's token.
-///
-/// `known` describes the routes that are answered elsewhere: what they take is in it.
-pub(crate) fn document(known: &Value, needs_token: bool) -> Value {
+pub(crate) fn document(needs_token: bool) -> Value {
     let routes = table();
     let mut paths: Map<String, Value> = Map::new();
     for route in &routes {
         let item = paths.entry(route.path).or_insert_with(|| json!({}));
         if let Some(item) = item.as_object_mut() {
-            let mut operation = operation(route, &routes);
-            if route.handler.is_none() {
-                take_over(&mut operation, &known["paths"][route.path][route.verb.word()], route);
-            }
-            item.insert(route.verb.word().to_owned(), operation);
+            item.insert(route.verb.word().to_owned(), operation(route, &routes));
         }
     }
     let mut document = json!({
@@ -40,7 +34,7 @@ pub(crate) fn document(known: &Value, needs_token: bool) -> Value {
         "servers": [{"url": "/"}],
         "paths": paths,
         "components": {
-            "schemas": schemas(known),
+            "schemas": schemas(),
             "responses": refusals(),
             "headers": {"Link": {"description": "The next page, as `rel=\"next\"`", "schema": {"type": "string"}}},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -55,37 +49,9 @@ pub(crate) fn document(known: &Value, needs_token: bool) -> Value {
 const ABOUT: &str = "Plans as Markdown files. Answers are the objects that `planwatch --json` prints; refusals are \
                      `application/problem+json` with the codes of the command line.";
 
-fn schemas(known: &Value) -> Map<String, Value> {
-    let known = known["components"]["schemas"].as_object().cloned().unwrap_or_default();
+fn schemas() -> Map<String, Value> {
     let own = schema::parts().into_iter().chain(seed::parts()).chain([("Refusal", refusal())]);
-    let own = own.map(|(name, it)| (name.to_owned(), it)).chain(answers::all());
-    // Of the same name, that which says more is meant.
-    known.into_iter().filter(|(name, _)| is_body(name)).chain(own).collect()
-}
-
-/// Bodies of requests are all that is taken from what describes the other routes.
-fn is_body(name: &str) -> bool {
-    ["NewPlan", "NewStep", "StepUpdate"].contains(&name)
-}
-
-/// What a route takes that is answered elsewhere.
-fn take_over(operation: &mut Value, known: &Value, route: &Route) {
-    operation["description"] = "One of the routes that scripts know.".into();
-    let described = known["parameters"].as_array().into_iter().flatten();
-    let more = described.filter(|it| it["in"] == "query").cloned();
-    if let Some(parameters) = operation["parameters"].as_array_mut() {
-        parameters.extend(more);
-    }
-    if let Some(body) = &route.body {
-        let schema = &known["requestBody"]["content"]["application/json"]["schema"];
-        operation["requestBody"] = json!({
-            "required": true, "content": {"application/json": {"schema": schema, "example": body.example}},
-        });
-    }
-    if route.path == "/api/events" {
-        let content = json!({"text/event-stream": {"schema": {"type": "string"}}});
-        operation["responses"]["200"] = json!({"description": route.about, "content": content});
-    }
+    own.map(|(name, it)| (name.to_owned(), it)).chain(answers::all()).collect()
 }
 
 /// RFC 9457.
@@ -148,6 +114,9 @@ fn operation(route: &Route, routes: &[Route]) -> Value {
 /// In words, with the headers that every client may send.
 fn described(route: &Route) -> String {
     let mut said = format!("As `planwatch {}`.", route.command);
+    if route.handler.is_none() {
+        said += " One of the routes that scripts know, in their shapes.";
+    }
     if route.errors.contains(&412) {
         said += " With `If-Match` only if what is changed still has this `ETag`.";
     }
@@ -161,7 +130,7 @@ fn responses(route: &Route, routes: &[Route]) -> Map<String, Value> {
     let mut responses = Map::new();
     for (status, schema) in &route.success {
         let mut response = json!({
-            "description": route.about, "content": {"application/json": {"schema": schema}},
+            "description": route.about, "content": {route.media: {"schema": schema}},
         });
         if route.parameters.iter().any(|it| it.name == "cursor") {
             response["headers"] = json!({"Link": {"$ref": "#/components/headers/Link"}});
@@ -250,7 +219,7 @@ fn in_query(it: &Parameter) -> Value {
     })
 }
 
-/// The routes as the table of docs/http.md.
+/// The routes as the table of docs/http-routes.md.
 pub fn markdown() -> String {
     let mut text = "| route | what it does | as |\n|---|---|---|\n".to_owned();
     for it in table() {

@@ -1,7 +1,7 @@
 //! The routes of every verb beside those that scripts know, and the document that describes all of them.
 //!
 //! One table (`table`) says what there is. The router is made from it, so is `GET /openapi.json`, and so is the table in
-//! docs/http.md. Handlers only translate; they run in a thread that may wait.
+//! docs/http-routes.md. Handlers only translate; they run in a thread that may wait.
 
 mod answers;
 mod bodies;
@@ -29,7 +29,6 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get, on};
 use serde_json::Value;
-use utoipa::openapi::OpenApi as Document;
 
 use crate::serve::http::app::App;
 use crate::serve::http::etag::{IfMatch, tagged};
@@ -54,18 +53,14 @@ pub fn commands() -> Vec<&'static str> {
 }
 
 /// What answers the routes that have a handler here.
-///
-/// `known` describes what is answered elsewhere.
-pub(super) fn router(known: &Document) -> Router<App> {
-    let known = Arc::new(serde_json::to_value(known).unwrap_or_default());
+pub(super) fn router() -> Router<App> {
     let mut paths: BTreeMap<&'static str, MethodRouter<App>> = BTreeMap::new();
     for route in table().into_iter().filter(|it| it.handler.is_some()) {
         let (path, method) = (route.path, method(Arc::new(route)));
         let methods = paths.remove(path).unwrap_or_default();
         paths.insert(path, methods.merge(method));
     }
-    let described =
-        get(|State(app): State<App>| async move { axum::Json(document(&known, app.token().is_some())) });
+    let described = get(|State(app): State<App>| async move { axum::Json(document(app.token().is_some())) });
     let routes = paths.into_iter().fold(Router::new(), |router, (path, methods)| router.route(path, methods));
     routes.route("/openapi.json", described)
 }

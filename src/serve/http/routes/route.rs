@@ -89,6 +89,8 @@ pub(crate) struct Route {
     pub(crate) body: Option<Body>,
     /// The status of success, and the schema of its body.
     pub(crate) success: Vec<(u16, Value)>,
+    /// The media type of that body.
+    pub(crate) media: &'static str,
     /// The statuses that it can answer beside those that every route can.
     pub(crate) errors: &'static [u16],
     pub(crate) links: Vec<Link>,
@@ -114,6 +116,7 @@ impl Route {
             parameters: Vec::new(),
             body: None,
             success: Vec::new(),
+            media: "application/json",
             errors: &[],
             links: Vec::new(),
             handler: None,
@@ -138,14 +141,13 @@ impl Route {
         self
     }
 
-    /// An example of a body that is described elsewhere.
-    pub(crate) fn example(mut self, example: Value) -> Self {
-        self.body = Some(Body { schema: Value::Null, example });
+    pub(crate) fn answers(mut self, status: u16, schema: Value) -> Self {
+        self.success.push((status, schema));
         self
     }
 
-    pub(crate) fn answers(mut self, status: u16, schema: Value) -> Self {
-        self.success.push((status, schema));
+    pub(crate) fn media(mut self, media: &'static str) -> Self {
+        self.media = media;
         self
     }
 

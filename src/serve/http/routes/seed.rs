@@ -1,10 +1,10 @@
-//! The routes that scripts know, as the document describes them; they are answered in `serve::http::seed`, and what they take
-//! is described there.
+//! The routes that scripts know, as the document describes them; they are answered in `serve::http::{seed, events}`.
 
 use serde_json::{Value, json};
 
-use super::route::{LOOKING, MAKING, Route, WRITING, get, patch, post};
+use super::route::{Kind, LOOKING, MAKING, Route, WRITING, get, patch, post, query};
 use crate::engine::schema::{self, PLACE, list};
+use crate::serve::http::seed::{NewPlan, NewStep, StepUpdate};
 
 pub(crate) fn routes() -> Vec<Route> {
     let plan = |route: Route| {
@@ -15,10 +15,11 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         plan(get("/api/plans", "list_all_plans", "list"))
             .about("All plans but archived ones, as an array; with `title` those of this id or title")
+            .takes([query("title", Kind::Text, "Only plans that have exactly this id or title", "Sign in")])
             .answers(200, list(part("SeedPlan"))),
         plan(post("/api/plans", "create_plan", "new"))
             .about("Make a plan of a text; the same text again changes nothing")
-            .example(json!({"title": "Sign in", "body": "People have accounts.\n"}))
+            .body::<NewPlan>(json!({"title": "Sign in", "body": "People have accounts.\n"}))
             .answers(201, part("SeedPlan"))
             .answers(200, part("SeedPlan"))
             .refuses(MAKING),
@@ -37,7 +38,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .refuses(LOOKING),
         step(post("/api/plans/{id}/steps", "create_step", "add"))
             .about("Add a step of a text; the same text at the same number again changes nothing")
-            .example(
+            .body::<NewStep>(
                 json!({"description": "# Measure it\n\nHow long does it take?\n", "created_by": "agent"}),
             )
             .answers(201, part("SeedStep"))
@@ -49,11 +50,12 @@ pub(crate) fn routes() -> Vec<Route> {
             .refuses(LOOKING),
         step(patch("/api/steps/{id}", "update_step", "set"))
             .about("Update a step: status, result and metadata in one write")
-            .example(json!({"result": "done and merged", "metadata": {"pr": 12}}))
+            .body::<StepUpdate>(json!({"result": "done and merged", "metadata": {"pr": 12}}))
             .answers(200, part("SeedStep"))
             .refuses(WRITING),
         get("/api/events", "follow_events", "watch")
             .about("Changes as server-sent events, without an end")
+            .media("text/event-stream")
             .answers(200, schema::text()),
     ]
 }

@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use super::{SeedPlan, SeedPlanWithBody, made};
 use crate::engine::claim::{self, ClaimReport, ClaimRequest};
@@ -16,21 +16,16 @@ use crate::serve::http::app::App;
 use crate::serve::http::etag::tagged;
 use crate::serve::http::extract::{Body, Json, Params, PlanName};
 use crate::serve::http::guard::is_prefetch;
-use crate::serve::http::problem::{Problem, ProblemShape, not_allowed};
+use crate::serve::http::problem::{Problem, not_allowed};
 
-#[derive(Debug, Deserialize, IntoParams)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub(super) struct ListParams {
     /// Only plans that have exactly this id or title.
     title: Option<String>,
 }
 
 /// All plans but archived ones.
-#[utoipa::path(get, path = "/api/plans", tag = "plans", operation_id = "listPlans", params(ListParams), responses(
-    (status = 200, description = "The plans, in the order of `planwatch list`", body = Vec<SeedPlan>),
-    (status = "4XX", description = "Refused", body = ProblemShape, content_type = "application/problem+json"),
-))]
 pub(super) async fn list(
     State(app): State<App>,
     Params(params): Params<ListParams>,
@@ -47,7 +42,7 @@ pub(super) async fn list(
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct NewPlan {
+pub(in crate::serve::http) struct NewPlan {
     /// The id is made from it.
     title: String,
     /// The text of `plan.md`, with or without front matter.
@@ -56,12 +51,6 @@ pub(super) struct NewPlan {
 }
 
 /// Makes a plan; the same text again changes nothing.
-#[utoipa::path(post, path = "/api/plans", tag = "plans", operation_id = "createPlan", request_body = NewPlan, responses(
-    (status = 201, description = "It was made", body = SeedPlan),
-    (status = 200, description = "It is there already, with the same text", body = SeedPlan),
-    (status = 409, description = "It is there, with another text", body = ProblemShape, content_type = "application/problem+json"),
-    (status = "4XX", description = "Refused", body = ProblemShape, content_type = "application/problem+json"),
-))]
 pub(super) async fn create(
     State(app): State<App>,
     Body(NewPlan { title, body }): Body<NewPlan>,
@@ -74,36 +63,28 @@ pub(super) async fn create(
 }
 
 /// One plan with its text.
-#[utoipa::path(get, path = "/api/plans/{id}", tag = "plans", operation_id = "getPlan", responses(
-    (status = 200, description = "The plan", body = SeedPlanWithBody, headers(("ETag" = String, description = "Of `plan.md`"))),
-    (status = 404, description = "There is none", body = ProblemShape, content_type = "application/problem+json"),
-    (status = "4XX", description = "Refused", body = ProblemShape, content_type = "application/problem+json"),
-), params(("id" = String, Path, description = "The plan's id")))]
 pub(super) async fn show(State(app): State<App>, plan: PlanName) -> Result<Response, Problem> {
     let plan = plan.reference();
     Ok(SeedPlanWithBody::answer(app.ask(move |context| texts::plan(context, &plan)).await?))
 }
 
 /// A step that was handed out.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 pub(super) struct Handed {
     /// `next`.
     status: &'static str,
     step_id: String,
-    #[schema(value_type = f64)]
     step_number: Value,
     /// The text of its file.
     description: String,
     title: String,
     /// The claim, which an update may name.
-    #[schema(value_type = Object)]
     claim: Value,
 }
 
 /// What the next step of a plan is.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 #[serde(untagged)]
-#[schema(as = NextStep)]
 pub(super) enum NextStep {
     /// It is the asker's from here on.
     Next(Box<Handed>),
@@ -115,11 +96,6 @@ pub(super) enum NextStep {
 }
 
 /// Hands out the next step and claims it; HEAD is refused, and so is what a browser asks for beforehand.
-#[utoipa::path(get, path = "/api/plans/{id}/next-step", tag = "plans", operation_id = "claimNextStep", responses(
-    (status = 200, description = "The step, which is claimed now, or that all are closed", body = NextStep),
-    (status = 409, description = "Nothing is ready; `details` says why", body = ProblemShape, content_type = "application/problem+json"),
-    (status = "4XX", description = "Refused", body = ProblemShape, content_type = "application/problem+json"),
-), params(("id" = String, Path, description = "The plan's id")))]
 pub(super) async fn next_step(
     State(app): State<App>,
     method: Method,

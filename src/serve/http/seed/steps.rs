@@ -12,14 +12,9 @@ use crate::engine::texts::{self, StepText};
 use crate::serve::http::app::App;
 use crate::serve::http::etag::IfMatch;
 use crate::serve::http::extract::{Body, Json, Number, PlanName, StepName};
-use crate::serve::http::problem::{Problem, ProblemShape};
+use crate::serve::http::problem::Problem;
 
 /// The steps of a plan, in their order.
-#[utoipa::path(get, path = "/api/plans/{id}/steps", tag = "steps", operation_id = "listSteps", responses(
-    (status = 200, description = "The steps", body = Vec<SeedStep>),
-    (status = 404, description = "There is no such plan", body = ProblemShape, content_type = "application/problem+json"),
-    (status = "4XX", description = "Refused", body = ProblemShape, content_type = "application/problem+json"),
-), params(("id" = String, Path, description = "The plan's id")))]
 pub(super) async fn list(State(app): State<App>, plan: PlanName) -> Result<Json<Vec<SeedStep>>, Problem> {
     let steps = app.ask(move |context| texts::steps(context, &plan.reference())).await?;
     Ok(Json(steps.into_iter().map(SeedStep::of).collect()))
@@ -27,7 +22,7 @@ pub(super) async fn list(State(app): State<App>, plan: PlanName) -> Result<Json<
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct NewStep {
+pub(in crate::serve::http) struct NewStep {
     /// The text of the step's file; its first heading or line is the title.
     description: String,
     /// At exactly this number; without one behind the last step.
@@ -43,12 +38,6 @@ pub(super) struct NewStep {
 }
 
 /// Adds a step; the same text at the same number again changes nothing.
-#[utoipa::path(post, path = "/api/plans/{id}/steps", tag = "steps", operation_id = "addStep", request_body = NewStep, responses(
-    (status = 201, description = "It was added", body = SeedStep),
-    (status = 200, description = "It is there already, with the same text", body = SeedStep),
-    (status = 409, description = "The number has another text", body = ProblemShape, content_type = "application/problem+json"),
-    (status = "4XX", description = "Refused", body = ProblemShape, content_type = "application/problem+json"),
-), params(("id" = String, Path, description = "The plan's id")))]
 pub(super) async fn add(
     State(app): State<App>,
     plan: PlanName,
@@ -69,11 +58,6 @@ pub(super) async fn add(
 }
 
 /// One step with its text.
-#[utoipa::path(get, path = "/api/steps/{id}", tag = "steps", operation_id = "getStep", responses(
-    (status = 200, description = "The step", body = SeedStep, headers(("ETag" = String, description = "Of the step's file"))),
-    (status = 404, description = "There is none", body = ProblemShape, content_type = "application/problem+json"),
-    (status = "4XX", description = "Refused", body = ProblemShape, content_type = "application/problem+json"),
-), params(("id" = String, Path, description = "The step's id, `<plan>:<number>`")))]
 pub(super) async fn show(State(app): State<App>, step: StepName) -> Result<Response, Problem> {
     let step = app.ask(move |context| texts::step(context, &step.reference())).await?;
     Ok(SeedStep::answer(step))
@@ -81,7 +65,7 @@ pub(super) async fn show(State(app): State<App>, step: StepName) -> Result<Respo
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct StepUpdate {
+pub(in crate::serve::http) struct StepUpdate {
     /// A status; what it may follow is what the command line allows.
     status: Option<String>,
     /// Recorded as an attempt.
@@ -96,11 +80,6 @@ pub(super) struct StepUpdate {
 }
 
 /// Updates a step, all in one write.
-#[utoipa::path(patch, path = "/api/steps/{id}", tag = "steps", operation_id = "updateStep", request_body = StepUpdate, responses(
-    (status = 200, description = "The step as it is now", body = SeedStep),
-    (status = 412, description = "It is not what `If-Match` says", body = ProblemShape, content_type = "application/problem+json"),
-    (status = "4XX", description = "Refused", body = ProblemShape, content_type = "application/problem+json"),
-), params(("id" = String, Path, description = "The step's id, `<plan>:<number>`"), ("If-Match" = Option<String>, Header, description = "The etag that it has to have")))]
 pub(super) async fn update(
     State(app): State<App>,
     step: StepName,
