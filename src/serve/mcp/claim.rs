@@ -22,7 +22,6 @@ pub(super) fn tools() -> Vec<Tool> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct ClaimNext {
     /// A plan, or one step as auth:2; none: of all plans
     plan: Option<String>,

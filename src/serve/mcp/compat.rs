@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::engine::texts;
 use crate::serve::mcp::result::{self, Refusal};
 use crate::serve::mcp::schema::Object;
-use crate::serve::mcp::tool::{Call, Run, Tool, Toolset, Turn, tools as tools_of};
+use crate::serve::mcp::tool::{Call, Tool, Toolset, Turn, tools as tools_of};
 
 /// The same tools as planwatch's own set has under these names.
 const SAME: [&str; 4] = ["insight", "recall", "decide", "get_decisions"];
@@ -55,10 +55,7 @@ fn find(name: &str) -> Result<&'static Tool, Refusal> {
 /// Calls one of planwatch's own tools that may ask a person; arguments that are null are not given.
 fn turn(call: &Call, name: &str, arguments: Value) -> Result<Turn, Refusal> {
     let Value::Object(given) = without_nulls(arguments) else { return Ok(Turn::Done(json!({}))) };
-    match &find(name)?.run {
-        Run::Now(now) => now(call, given).map(Turn::Done),
-        Run::Asks(ask) => ask(call, given),
-    }
+    (find(name)?.run)(call, given)
 }
 
 /// As [`turn`], for one that asks nobody.

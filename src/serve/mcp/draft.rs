@@ -20,7 +20,6 @@ pub(super) fn tools() -> Vec<Tool> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct Refine {
     /// Title of a new draft, or id of one
     plan: Option<String>,

@@ -78,7 +78,6 @@ fn offset(cursor: Option<&str>) -> Result<usize, Refusal> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct Recall {
     query: String,
     /// plan, step, decision or insight
@@ -119,7 +118,6 @@ fn counted(name: &str, mut page: result::Page) -> Value {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct GetDecisions {
     topic: Option<String>,
     plan: Option<String>,
@@ -168,7 +166,6 @@ fn get_decisions(call: &Call, asked: GetDecisions) -> Result<Value, Refusal> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct ListAssets {
     kind: AssetKind,
     /// Of scripts
@@ -242,7 +239,6 @@ fn list_of(object: &Value, key: &str) -> Vec<Value> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct Decide {
     topic: String,
     decision: String,
@@ -272,7 +268,6 @@ fn record_decision(call: &Call, asked: Decide) -> Result<Value, Refusal> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct Insight {
     title: String,
     text: String,
@@ -288,7 +283,6 @@ fn record_insight(call: &Call, asked: Insight) -> Result<Value, Refusal> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct ManageScript {
     action: ScriptAction,
     name: String,

@@ -42,9 +42,8 @@ use crate::serve::feed::Feed;
 use crate::serve::mcp::following::{Followed, Source, Watching};
 use crate::serve::mcp::person::{Asked, Said};
 use crate::serve::mcp::result::Refusal;
-use crate::serve::mcp::schema::Object;
 use crate::serve::mcp::stdio::Line;
-use crate::serve::mcp::tool::{Call, Run, Tool, Turn};
+use crate::serve::mcp::tool::{Call, Tool, Turn};
 use crate::serve::place::Homes;
 
 pub use http::service;
@@ -78,7 +77,7 @@ struct Inner {
     contexts: Contexts,
     /// As `contexts`, but makes the plans directory if there is none.
     to_make: Option<Contexts>,
-    tools: Vec<Tool>,
+    tools: Vec<Arc<Tool>>,
     instructions: &'static str,
     seal: OnceLock<RequestStateCodec>,
     /// Of the one client over standard input and output; none: calls are made in any order.
@@ -96,7 +95,7 @@ struct Lane {
 
 impl Planwatch {
     pub fn new(contexts: Contexts, options: Options) -> Self {
-        let tools = tool::tools(options.tools, options.is_read_only);
+        let tools = tool::tools(options.tools, options.is_read_only).into_iter().map(Arc::new).collect();
         let instructions = if options.tools == Toolset::Compat { compat::INSTRUCTIONS } else { INSTRUCTIONS };
         let inner = Inner {
             contexts,
@@ -151,9 +150,9 @@ impl Planwatch {
         self
     }
 
-    fn find(&self, name: &str) -> Result<usize, ErrorData> {
+    fn find(&self, name: &str) -> Result<Arc<Tool>, ErrorData> {
         let tools = &self.inner.tools;
-        tools.iter().position(|it| it.name == name).ok_or_else(|| {
+        tools.iter().find(|it| it.name == name).cloned().ok_or_else(|| {
             let near =
                 nearest(name, tools.iter().map(|it| it.name)).map(|it| format!("; did you mean `{it}`?"));
             ErrorData::invalid_params(
@@ -184,33 +183,6 @@ impl Planwatch {
         });
         done.await.map_err(|_| ErrorData::internal_error("planwatch failed; nothing more is known", None))
     }
-
-    /// Asks the person, and does what was asked for if they say yes.
-    async fn ask(
-        &self,
-        nth: usize,
-        request: &CallToolRequestParams,
-        rc: &RequestContext<RoleServer>,
-        by: Option<String>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let given = request.arguments.clone().unwrap_or_default();
-        let makes = self.inner.makes_plans(nth, &given);
-        let questioned =
-            self.work(makes, by.clone(), move |inner, call| inner.question(nth, call, given)).await?;
-        let (question, seal) = match questioned {
-            Ok((Turn::Asks(question), seal)) => (question, seal),
-            Ok((Turn::Done(done), _)) => return Ok(answered(Ok(done))),
-            Err(refusal) => return Ok(refusal.into_result().into()),
-        };
-        match person::ask(&question, &seal, request, rc).await? {
-            Asked::Answer(answer) => Ok(*answer),
-            Asked::Said(Said::No) => Ok(result::answer(person::declined()).into()),
-            Asked::Said(Said::Yes { note }) => {
-                let done = self.work(makes, by, move |_, call| (question.act)(call, note)).await?;
-                Ok(answered(done))
-            }
-        }
-    }
 }
 
 fn answered(done: Result<Value, Refusal>) -> CallToolResponse {
@@ -221,11 +193,6 @@ fn answered(done: Result<Value, Refusal>) -> CallToolResponse {
 }
 
 impl Inner {
-    /// Whether a call begins with nothing, so that the plans directory is made for it.
-    fn makes_plans(&self, nth: usize, given: &Object) -> bool {
-        self.tools.get(nth).is_some_and(|it| it.makes_plans(given))
-    }
-
     /// The surroundings of a call by a client of this name.
     fn call(&self, makes_plans: bool, by: Option<String>) -> Result<Call, Refusal> {
         let context = match ((self.contexts)(), &self.to_make) {
@@ -235,12 +202,6 @@ impl Inner {
         let person = context.by.clone();
         let by = by.unwrap_or_else(|| person.clone());
         Ok(Call { context: Context { by, ..context }, contexts: Arc::clone(&self.contexts), person })
-    }
-
-    /// What a tool that asks wants to know, if this call is about that.
-    fn question(&self, nth: usize, call: &Call, given: Object) -> Result<(Turn, RequestStateCodec), Refusal> {
-        let Some(Tool { run: Run::Asks(ask), .. }) = self.tools.get(nth) else { return Err(no_tool()) };
-        Ok((ask(call, given)?, self.seal(call)?))
     }
 
     /// The key lives as long as the process: what was asked before is asked again.
@@ -261,10 +222,6 @@ impl Inner {
 fn short(name: &str) -> String {
     const LONG: usize = 60;
     result::cut(name, LONG).map_or_else(|| name.to_owned(), |it| format!("{it}…"))
-}
-
-fn no_tool() -> Refusal {
-    Refusal::new("bug", "the tool cannot be called so", "use another one")
 }
 
 /// The client's name as it is recorded: one short line, or none.
@@ -303,7 +260,7 @@ impl ServerHandler for Planwatch {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.inner.tools.iter().map(Tool::told).collect()))
+        Ok(ListToolsResult::with_all_items(self.inner.tools.iter().map(|it| it.told()).collect()))
     }
 
     async fn call_tool(
@@ -311,18 +268,27 @@ impl ServerHandler for Planwatch {
         request: CallToolRequestParams,
         rc: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let nth = self.find(&request.name)?;
+        let tool = self.find(&request.name)?;
         let by = name_of(&rc);
-        if matches!(self.inner.tools.get(nth), Some(Tool { run: Run::Asks(_), .. })) {
-            return self.ask(nth, &request, &rc, by).await;
-        }
-        let given = request.arguments.unwrap_or_default();
-        let makes = self.inner.makes_plans(nth, &given);
-        let done = self.work(makes, by, move |inner, call| match inner.tools.get(nth) {
-            Some(Tool { run: Run::Now(run), .. }) => run(call, given),
-            _ => Err(no_tool()),
+        let given = request.arguments.clone().unwrap_or_default();
+        let makes = tool.makes_plans(&given);
+        let turn = self.work(makes, by.clone(), move |inner, call| match (tool.run)(call, given)? {
+            Turn::Done(done) => Ok(Ok(done)),
+            Turn::Asks(question) => Ok(Err((question, inner.seal(call)?))),
         });
-        Ok(answered(done.await?))
+        let (question, seal) = match turn.await? {
+            Ok(Ok(done)) => return Ok(answered(Ok(done))),
+            Ok(Err(asks)) => asks,
+            Err(refusal) => return Ok(answered(Err(refusal))),
+        };
+        match person::ask(&question, &seal, &request, &rc).await? {
+            Asked::Answer(answer) => Ok(*answer),
+            Asked::Said(Said::No) => Ok(answered(Ok(person::declined()))),
+            Asked::Said(Said::Yes { note }) => {
+                let done = self.work(makes, by, move |_, call| (question.act)(call, note));
+                Ok(answered(done.await?))
+            }
+        }
     }
 
     async fn list_prompts(

@@ -204,7 +204,6 @@ fn done(report: ChangeReport) -> Result<Value, Refusal> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct ConfirmGate {
     /// With phase
     plan: Option<String>,
@@ -264,7 +263,6 @@ fn confirm_gate(call: &Call, asked: ConfirmGate) -> Result<Turn, Refusal> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct DeletePlan {
     /// Id or title
     plan: String,

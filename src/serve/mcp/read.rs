@@ -54,7 +54,6 @@ pub(super) fn tools() -> Vec<Tool> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct ListPlans {
     /// active, draft, completed, abandoned, archived or all
     status: Option<String>,
@@ -119,7 +118,6 @@ const GOT_PLAN: &str = "id title status state kind priority? program? goals:strs
                         steps_blocked:any? steps_in_progress:any? confirm_phases:any? problem_list:any? archived:any?";
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct GetPlan {
     /// Id or title
     plan: String,
@@ -245,7 +243,6 @@ const GOT_STEP: &str = "id plan title status ready:bool? depends:strs? waits_for
 const MORE_OF_STEP: &str = "why_not_ready? dependants? lapsed? confirmation? decisions? problem_list?";
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct GetStep {
     /// Id, as auth:2
     step: String,
@@ -278,7 +275,6 @@ fn get_step(call: &Call, asked: GetStep) -> Result<Value, Refusal> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct Peek {
     plan: Option<String>,
 }
@@ -300,7 +296,6 @@ fn peek_next_step(call: &Call, asked: Peek) -> Result<Value, Refusal> {
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct Briefing {
     /// Until a step counts as stale
     days: Option<u32>,

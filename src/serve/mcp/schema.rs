@@ -24,13 +24,15 @@ pub(super) fn of_arguments<A: JsonSchema>() -> Arc<Object> {
         it.inline_subschemas = true;
         it.meta_schema = None;
     });
-    let mut schema = settings.into_generator().into_root_schema_for::<A>().to_value();
+    told(settings.into_generator().into_root_schema_for::<A>().to_value())
+}
+
+/// Apart from [`of_arguments`], because that is compiled once for each type.
+fn told(mut schema: Value) -> Arc<Object> {
     plain(&mut schema);
     let mut object = schema.as_object().cloned().unwrap_or_default();
     object.remove("title");
     object.remove("description");
-    // Unknown arguments are refused with the nearest known one, which says more.
-    object.remove("additionalProperties");
     object.entry("properties").or_insert_with(|| json!({}));
     Arc::new(object)
 }
@@ -136,13 +138,19 @@ pub(super) fn fields(notation: &str) -> impl Iterator<Item = (&str, bool)> {
 
 /// Reads arguments; what is wrong with them is said so that the call can be made right.
 ///
-/// Agents write numbers as texts and texts as numbers, which is understood where it can mean one thing only.
+/// Agents write numbers as texts and texts as numbers, which is understood where it can mean one thing only. No schema
+/// forbids unknown arguments: they are refused here with the nearest known one, which says more.
 pub(super) fn arguments<A: DeserializeOwned>(schema: &Object, given: Object) -> Result<A, Refusal> {
-    let empty = Map::new();
-    let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
+    let held = held_to_all(schema, given)?;
+    let unread = |error| Refusal::usage(format!("the arguments cannot be read: {error}"), all(schema));
+    serde_json::from_value(Value::Object(held)).map_err(unread)
+}
+
+fn held_to_all(schema: &Object, given: Object) -> Result<Object, Refusal> {
+    let property = |name: &str| schema.get("properties").and_then(|it| it.get(name));
     let mut read = Map::new();
     for (name, value) in given {
-        let Some(property) = properties.get(&name) else { return Err(unknown(&name, properties)) };
+        let Some(property) = property(&name) else { return Err(unknown(&name, schema)) };
         if !value.is_null() {
             let value = held_to(property, &name, value)?;
             read.insert(name, value);
@@ -151,25 +159,26 @@ pub(super) fn arguments<A: DeserializeOwned>(schema: &Object, given: Object) -> 
     let required = schema.get("required").and_then(Value::as_array);
     let missing = required.into_iter().flatten().filter_map(Value::as_str).find(|it| !read.contains_key(*it));
     if let Some(missing) = missing {
-        let what = properties.get(missing).and_then(|it| it["description"].as_str()).unwrap_or_default();
+        let what = property(missing).and_then(|it| it["description"].as_str()).unwrap_or_default();
         let hint = if what.is_empty() { "give it".to_owned() } else { format!("`{missing}`: {what}") };
         return Err(Refusal::usage(format!("the argument `{missing}` is missing"), hint));
     }
-    serde_json::from_value(Value::Object(read))
-        .map_err(|error| Refusal::usage(format!("the arguments cannot be read: {error}"), all(properties)))
+    Ok(read)
 }
 
-fn unknown(name: &str, properties: &Object) -> Refusal {
-    let near = nearest(name, properties.keys().map(String::as_str));
-    let hint = near.map_or_else(|| all(properties), |it| format!("did you mean `{it}`? {}", all(properties)));
+fn unknown(name: &str, schema: &Object) -> Refusal {
+    let near = nearest(name, names(schema));
+    let hint = near.map_or_else(|| all(schema), |it| format!("did you mean `{it}`? {}", all(schema)));
     Refusal::usage(format!("there is no argument `{name}`"), hint)
 }
 
-fn all(properties: &Object) -> String {
-    if properties.is_empty() {
-        return "this tool takes no arguments".to_owned();
-    }
-    format!("the arguments are {}", properties.keys().cloned().collect::<Vec<_>>().join(", "))
+fn all(schema: &Object) -> String {
+    format!("the arguments are {}", names(schema).collect::<Vec<_>>().join(", "))
+}
+
+fn names(schema: &Object) -> impl Iterator<Item = &str> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.into_iter().flat_map(Map::keys).map(String::as_str)
 }
 
 /// Brings a value into the type that the schema says, where there is no doubt about it.
@@ -207,7 +216,14 @@ fn held_to(property: &Value, name: &str, value: Value) -> Result<Value, Refusal>
         _ => true,
     };
     if !is_right {
-        let what = if kind == "integer" { "a whole number" } else { kind };
+        let what = match kind {
+            "integer" => "a whole number",
+            "array" => "a list",
+            "object" => "an object",
+            "string" => "a text",
+            "boolean" => "true or false",
+            other => other,
+        };
         return Err(Refusal::usage(format!("`{name}` has to be {what}"), format!("it was given as {value}")));
     }
     let words: Vec<_> = property["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();

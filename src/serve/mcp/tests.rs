@@ -7,7 +7,7 @@ use crate::engine::config::Config;
 use crate::engine::context::{Context, Freshness, Here, Reading};
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::schema::Object;
-use crate::serve::mcp::tool::{Call, Run, Tool, Toolset, Turn, tools};
+use crate::serve::mcp::tool::{Call, Tool, Toolset, Turn, tools};
 
 /// A tool list as a client gets it.
 fn told(of: Toolset, is_read_only: bool) -> Vec<Value> {
@@ -129,12 +129,9 @@ fn find(name: &str) -> Tool {
 fn run(machine: &Arc<Machine>, name: &str, arguments: &Value) -> Result<Value, Refusal> {
     let (tool, call) = (find(name), call(machine));
     let given: Object = arguments.as_object().cloned().unwrap();
-    match &tool.run {
-        Run::Now(now) => now(&call, given),
-        Run::Asks(ask) => match ask(&call, given)? {
-            Turn::Done(done) => Ok(done),
-            Turn::Asks(question) => (question.act)(&call, Some("looks right".to_owned())),
-        },
+    match (tool.run)(&call, given)? {
+        Turn::Done(done) => Ok(done),
+        Turn::Asks(question) => (question.act)(&call, Some("looks right".to_owned())),
     }
 }
 
@@ -329,9 +326,8 @@ fn a_draft_is_refined_by_its_handle() {
 fn a_gate_that_is_open_already_asks_nobody() {
     let machine = machine();
     answer(&machine, "confirm_gate", &json!({"step": "auth:2"}));
-    let Run::Asks(ask) = find("confirm_gate").run else { panic!("it asks") };
     let given = json!({"step": "auth:2"}).as_object().cloned().unwrap();
-    assert!(matches!(ask(&call(&machine), given), Ok(Turn::Done(_))));
+    assert!(matches!((find("confirm_gate").run)(&call(&machine), given), Ok(Turn::Done(_))));
 }
 
 #[test]

@@ -59,21 +59,14 @@ impl Call {
     }
 }
 
-type Now = Box<dyn Fn(&Call, Object) -> Result<Value, Refusal> + Send + Sync>;
-type Ask = Box<dyn Fn(&Call, Object) -> Result<Turn, Refusal> + Send + Sync>;
-
-/// What a call of a tool that may ask comes to.
+/// What a call of a tool comes to.
 pub(super) enum Turn {
     Done(Value),
+    /// A person is asked first; what is done then depends on the answer.
     Asks(Question),
 }
 
-/// What happens at a call.
-pub(super) enum Run {
-    Now(Now),
-    /// A person may be asked first; what is done then depends on the answer.
-    Asks(Ask),
-}
+type Run = Box<dyn Fn(&Call, Object) -> Result<Turn, Refusal> + Send + Sync>;
 
 pub(super) struct Tool {
     pub(super) name: &'static str,
@@ -88,45 +81,26 @@ pub(super) struct Tool {
 impl Tool {
     /// A tool that does what it does at once; `output` is in the notation of [`schema`].
     pub(super) fn new<A: DeserializeOwned + JsonSchema + 'static>(
-        (name, title): (&'static str, &'static str),
+        names: (&'static str, &'static str),
         effect: Effect,
         description: &'static str,
         output: &'static str,
         run: fn(&Call, A) -> Result<Value, Refusal>,
     ) -> Self {
-        let input = schema::of_arguments::<A>();
-        let known = Arc::clone(&input);
-        let run = Run::Now(Box::new(move |call, given| run(call, schema::arguments(&known, given)?)));
-        Self { name, title, description, effect, input, output, run }
+        Self::asking(names, effect, description, output, move |call, asked| run(call, asked).map(Turn::Done))
     }
 
-    /// A tool that asks a person.
+    /// A tool that may ask a person.
     pub(super) fn asking<A: DeserializeOwned + JsonSchema + 'static>(
         (name, title): (&'static str, &'static str),
         effect: Effect,
         description: &'static str,
         output: &'static str,
-        ask: fn(&Call, A) -> Result<Turn, Refusal>,
+        ask: impl Fn(&Call, A) -> Result<Turn, Refusal> + Send + Sync + 'static,
     ) -> Self {
         let input = schema::of_arguments::<A>();
         let known = Arc::clone(&input);
-        let run = Run::Asks(Box::new(move |call, given| ask(call, schema::arguments(&known, given)?)));
-        Self { name, title, description, effect, input, output, run }
-    }
-
-    /// A tool that asks a person for some of what it does; `run` is given the arguments as they came, too.
-    pub(super) fn of_many<A: DeserializeOwned + JsonSchema + 'static>(
-        (name, title): (&'static str, &'static str),
-        effect: Effect,
-        description: &'static str,
-        output: &'static str,
-        run: fn(&Call, A, &Object) -> Result<Turn, Refusal>,
-    ) -> Self {
-        let input = schema::of_arguments::<A>();
-        let known = Arc::clone(&input);
-        let run = Run::Asks(Box::new(move |call, given| {
-            run(call, schema::arguments(&known, given.clone())?, &given)
-        }));
+        let run = Box::new(move |call: &Call, given| ask(call, schema::arguments(&known, given)?));
         Self { name, title, description, effect, input, output, run }
     }
 
@@ -136,14 +110,9 @@ impl Tool {
         check: fn(&Object) -> Result<(), Refusal>,
         reword: fn(Refusal) -> Refusal,
     ) -> Self {
-        let run = match self.run {
-            Run::Now(now) => Run::Now(Box::new(move |call, given| {
-                check(&given).and_then(|()| now(call, given)).map_err(reword)
-            })),
-            Run::Asks(ask) => Run::Asks(Box::new(move |call, given| {
-                check(&given).and_then(|()| ask(call, given)).map_err(reword)
-            })),
-        };
+        let run = self.run;
+        let run =
+            Box::new(move |call: &Call, given| check(&given).and_then(|()| run(call, given)).map_err(reword));
         Self { run, ..self }
     }
 

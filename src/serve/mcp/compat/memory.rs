@@ -6,7 +6,7 @@ mod scripts;
 mod workspace;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value, json};
 
 use crate::engine::create::{self, NewRequest};
@@ -24,7 +24,7 @@ use super::plans::whole_plan;
 use super::{own, plan_line, turn, with_plan_id};
 
 pub(super) fn tool() -> Tool {
-    Tool::of_many(
+    Tool::asking(
         ("memory_plan", "Everything about plans"),
         Effect::TakesAway,
         "Reads, makes and changes plans, programs and scripts; `action` says what. delete and confirm ask the person. run_build_script only names the command.",
@@ -40,8 +40,7 @@ const ANSWER: &str = "did written:bool state? plan_id? id? title? path? status? 
                       trusted:bool? run? next_cursor?";
 
 /// Arguments of all actions.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
 struct MemoryPlan {
     action: Action,
     /// The directory served here
@@ -82,7 +81,6 @@ struct MemoryPlan {
     /// Its number
     confirm_step_index: Option<Number>,
     /// The person who answers is recorded
-    #[expect(dead_code, reason = "whoever calls a tool cannot say who confirmed")]
     confirmed_by: Option<String>,
     /// Of lists
     limit: Option<usize>,
@@ -90,14 +88,14 @@ struct MemoryPlan {
     cursor: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Scope {
     Phase,
     Step,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Action {
     List,
@@ -164,10 +162,11 @@ pub(in crate::serve::mcp) fn makes_plans(given: &Object) -> bool {
 }
 
 /// Refuses arguments that are missing, and those that the action has no use for.
-fn check_arguments(action: Action, given: &Object) -> Result<(), Refusal> {
+fn check_arguments(asked: &MemoryPlan) -> Result<(), Refusal> {
     const ALWAYS: [&str; 3] = ["action", "workspace_id", "workspace_path"];
-    let word = given.get("action").and_then(Value::as_str).unwrap_or_default();
-    let (needed, more) = action.arguments();
+    let given = value(asked);
+    let word = given["action"].as_str().unwrap_or_default();
+    let (needed, more) = asked.action.arguments();
     let list =
         |words: &str| words.split(' ').filter(|it| !it.is_empty()).map(str::to_owned).collect::<Vec<_>>();
     let (needed, more) = (list(needed), list(more));
@@ -177,20 +176,20 @@ fn check_arguments(action: Action, given: &Object) -> Result<(), Refusal> {
         (true, false) => format!("`{word}` may have {}", more.join(", ")),
         (false, false) => format!("`{word}` takes {}, and may have {}", needed.join(", "), more.join(", ")),
     };
-    let is_there = |name: &str| given.get(name).is_some_and(|it| !it.is_null());
+    let is_there = |name: &str| !given[name].is_null();
     if let Some(missing) = needed.iter().find(|it| !is_there(it)) {
         return Err(Refusal::usage(format!("the argument `{missing}` is missing"), hint()));
     }
     let is_known =
         |name: &String| ALWAYS.contains(&name.as_str()) || needed.contains(name) || more.contains(name);
-    match given.keys().find(|it| is_there(it) && !is_known(it)) {
+    match given.as_object().into_iter().flat_map(Map::keys).find(|it| is_there(it) && !is_known(it)) {
         Some(other) => Err(Refusal::usage(format!("`{word}` has no use for `{other}`"), hint())),
         None => Ok(()),
     }
 }
 
-fn memory_plan(call: &Call, asked: MemoryPlan, given: &Object) -> Result<Turn, Refusal> {
-    check_arguments(asked.action, given)?;
+fn memory_plan(call: &Call, asked: MemoryPlan) -> Result<Turn, Refusal> {
+    check_arguments(&asked)?;
     workspace::check(call, asked.workspace_id.as_deref(), asked.workspace_path.as_deref())?;
     match asked.action {
         Action::Delete => delete(call, &asked),

@@ -64,7 +64,6 @@ pub(super) fn tools() -> Vec<Tool> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct SavePlan {
     title: String,
     /// The text, in Markdown
@@ -100,7 +99,6 @@ fn save_plan(call: &Call, asked: SavePlan) -> Result<Value, Refusal> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct CreatePlan {
     title: String,
     description: Option<String>,
@@ -121,7 +119,6 @@ const GOT: &str = "plan_id id title status state kind priority? category? progra
                    problem_list:list? archived:bool? path etag? body? steps:list children:list? next_cursor? more?";
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct GetPlan {
     /// As auth
     plan_id: Option<String>,
@@ -152,7 +149,6 @@ pub(super) fn whole_plan(
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct ListPlans {
     status: Option<Closing>,
     limit: Option<usize>,
@@ -187,7 +183,6 @@ fn list_plans(call: &Call, asked: ListPlans) -> Result<Value, Refusal> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct SearchPlans {
     query: String,
     limit: Option<usize>,
@@ -200,7 +195,6 @@ fn search_plans(call: &Call, asked: SearchPlans) -> Result<Value, Refusal> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct UpdatePlanStatus {
     /// As auth
     plan_id: String,

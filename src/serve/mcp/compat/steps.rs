@@ -94,7 +94,6 @@ fn changed(call: &Call, id: &str, done: &Value) -> Result<Value, Refusal> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct AddStep {
     /// As auth
     plan_id: String,
@@ -169,7 +168,6 @@ fn claim_of(call: &Call, id: &str) -> Result<Option<String>, Refusal> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct UpdateStep {
     /// As auth:2
     step_id: String,
@@ -193,7 +191,6 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct UpdatePlanStep {
     /// As auth:2
     step_id: String,
@@ -259,7 +256,6 @@ fn update_plan_step(call: &Call, asked: UpdatePlanStep) -> Result<Value, Refusal
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct Peek {
     /// As auth
     plan_id: String,
@@ -281,7 +277,6 @@ fn peek_next_step(call: &Call, asked: Peek) -> Result<Value, Refusal> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct GetPlanSteps {
     /// As auth
     plan_id: String,
@@ -324,7 +319,6 @@ const GOT: &str = "step_id plan_id step_number:num description title status read
                    problem_list:list?";
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct GetStep {
     /// As auth:2
     step_id: String,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::disk::model::Machine;
 use crate::serve::mcp::tests::call;
-use crate::serve::mcp::tool::{Run, Tool, Toolset, Turn, tools};
+use crate::serve::mcp::tool::{Tool, Toolset, Turn, tools};
 
 /// What a call came to.
 enum Came {
@@ -21,11 +21,7 @@ fn find(name: &str) -> Tool {
 fn run(machine: &Arc<Machine>, name: &str, arguments: &Value) -> Came {
     let (tool, call) = (find(name), call(machine));
     let given = arguments.as_object().cloned().unwrap();
-    let turn = match &tool.run {
-        Run::Now(now) => now(&call, given).map(Turn::Done),
-        Run::Asks(ask) => ask(&call, given),
-    };
-    let done = match turn {
+    let done = match (tool.run)(&call, given) {
         Ok(Turn::Done(done)) => Ok((None, done)),
         Ok(Turn::Asks(question)) => {
             let message = question.message.clone();

@@ -50,7 +50,6 @@ pub(super) fn tools() -> Vec<Tool> {
 }
 
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct CreatePlan {
     title: String,
     description: Option<String>,
@@ -211,7 +210,6 @@ fn steps_of(call: &Call, id: &str) -> Result<Vec<String>, Refusal> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct UpdatePlan {
     /// Id or title
     plan: String,
@@ -315,7 +313,6 @@ fn update_plan(call: &Call, asked: UpdatePlan) -> Result<Value, Refusal> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct Restructure {
     /// Id or title
     plan: String,

@@ -47,7 +47,6 @@ pub(super) fn tools() -> Vec<Tool> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct AddStep {
     plan: String,
     /// The step's text, in Markdown
@@ -129,7 +128,6 @@ fn set_request(id: &str, key: &str, op: SetOp) -> SetRequest {
 }
 
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct UpdateStep {
     /// Id, as auth:2
     step: String,
@@ -238,7 +236,6 @@ impl<'a> On<'a> {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 struct AddNote {
     plan: Option<String>,
     step: Option<String>,
