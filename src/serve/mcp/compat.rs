@@ -75,7 +75,7 @@ fn without_nulls(mut arguments: Value) -> Value {
 
 /// Names the tools of this set where a hint names those of the other one.
 fn reworded(refusal: Refusal) -> Refusal {
-    const WORDS: [(&str, &str); 9] = [
+    const WORDS: [(&str, &str); 11] = [
         ("claim_next_step with the plan alone hands out", "peek_next_step names"),
         ("claim_next_step hands out", "peek_next_step names"),
         ("give the id of your claim as `claim`; ", "somebody else works on it; "),
@@ -83,8 +83,10 @@ fn reworded(refusal: Refusal) -> Refusal {
         ("list_assets with kind `templates` names", "memory_plan with action `list_templates` names"),
         ("list_assets with kind `scripts` names", "memory_plan with action `list_build_scripts` names"),
         ("; with if_exists `update` it gets these fields", ""),
+        ("restructure_plan with op `consolidate`", "memory_plan with action `consolidate`"),
         ("restructure_plan", "memory_plan with action `update`"),
         ("update_plan changes", "memory_plan changes"),
+        ("claim_next_step", "peek_next_step"),
     ];
     refusal.reworded(|hint| WORDS.iter().fold(hint, |text, (from, to)| text.replace(from, to)))
 }

@@ -18,6 +18,7 @@ use crate::engine::status::{self, StatusRequest};
 use crate::engine::texts;
 use crate::serve::changes::{Of, What};
 use crate::serve::feed::Told;
+use crate::serve::mcp::result;
 
 const SCHEME: &str = "planwatch:///";
 
@@ -175,7 +176,7 @@ pub(super) fn read(context: &Context, uri: &str) -> Result<ReadResourceResult, E
             .and_then(|(it, _)| file(context, &it.path, it.etag.is_some())),
         Named::Topic(topic) => decisions(context, topic),
     };
-    let text = text.map_err(|error| match error.hint() {
+    let text = text.map_err(|error| match result::hint(&error) {
         Some(hint) => missing(format!("{error}; {hint}")),
         None => missing(error.to_string()),
     })?;

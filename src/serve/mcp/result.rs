@@ -77,10 +77,9 @@ impl From<Error> for Refusal {
 }
 
 /// The engine's hints name commands; where a tool does it better, the tool is named.
-fn hint(error: &Error) -> Option<String> {
+pub(super) fn hint(error: &Error) -> Option<String> {
     let hint = match error {
         Error::NotFound { nearest: Some(it), .. } => format!("did you mean `{it}`?"),
-        Error::NotFound { what: "plan", .. } => "list_plans with status `all` names the plans".to_owned(),
         Error::NotFound { what: "template", .. } => "list_assets with kind `templates` names them".to_owned(),
         Error::NotFound { what: "prompt", .. } => "list_assets with kind `prompts` names them".to_owned(),
         Error::NotFound { what: "script", .. } => "list_assets with kind `scripts` names them".to_owned(),
@@ -97,18 +96,65 @@ fn hint(error: &Error) -> Option<String> {
             )
         }
         Error::Held { .. } => "claim_next_step with the plan alone hands out another step".to_owned(),
-        Error::NotExpected { .. } => "read it again, and decide anew: details.now is what it is".to_owned(),
+        Error::NotExpected { .. } => "read it again with get_plan or get_step, and decide anew".to_owned(),
         Error::NotFound { what: "draft", .. } => {
             "start anew: refine_draft with `plan` and `conversation`".to_owned()
         }
         Error::ClaimedWithin { .. } => "wait until the work is done".to_owned(),
         Error::ClaimGone { .. } => "claim_next_step hands out a step".to_owned(),
         Error::ClaimLost { id, .. } => {
-            format!("stop working on it: somebody else has the step; get_step {id} tells who")
+            format!("stop working on it: it is not yours any more; get_step with `{id}` tells how it stands")
         }
-        other => return other.hint(),
+        other => return other.hint().map(|it| in_tools(&it)),
     };
     Some(hint)
+}
+
+/// Commands, and the tools that do the same with a plan and with a step. What no tool does, a person types.
+const COMMANDS: [(&str, &str, &str); 11] = [
+    ("show", "get_plan", "get_step"),
+    ("next", "claim_next_step", "claim_next_step"),
+    ("claim", "claim_next_step", "claim_next_step"),
+    ("list", "list_plans with status `all`", ""),
+    ("add", "add_step", "add_step"),
+    ("reopen", "update_plan with status `active`", "update_step with status `pending`"),
+    ("start", "update_plan with status `active`", "update_step with status `in_progress`"),
+    ("release", "update_step with status `pending`", "update_step with status `pending`"),
+    ("archive", "update_plan with archived `false`", "update_plan with archived `false`"),
+    ("decide", "get_decisions", "get_decisions"),
+    ("squash", "restructure_plan with op `consolidate`", "restructure_plan with op `consolidate`"),
+];
+
+/// A hint that names commands and their options, with tools and their arguments in the place of those that have one.
+pub(super) fn in_tools(hint: &str) -> String {
+    // Nothing is forced here.
+    let hint = hint.split(", or use --force").next().unwrap_or_default().replace("--after ", "after_step ");
+    let mut parts = hint.split("planwatch ");
+    let mut told = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (command, after) = part.split_at(part.find('`').unwrap_or(part.len()));
+        match tool_for(command) {
+            Some(tool) => {
+                told.truncate(told.trim_end_matches('`').len());
+                told += &tool;
+                told += after.trim_start_matches('`');
+            }
+            None => told.extend(["planwatch ", part]),
+        }
+    }
+    told
+}
+
+fn tool_for(command: &str) -> Option<String> {
+    let mut words = command.split(' ');
+    let verb = words.next()?;
+    let id = words.find(|it| !it.starts_with("--"));
+    let verb = if verb == "list" && id.is_some() { "show" } else { verb };
+    let (_, plan, step) = COMMANDS.iter().find(|(it, ..)| *it == verb)?;
+    let Some(id) = id else { return Some((*plan).to_owned()) };
+    let tool = if id.contains(':') { step } else { plan };
+    let (name, with) = tool.split_at(tool.find(' ').unwrap_or(tool.len()));
+    Some(format!("{name} `{id}`{with}"))
 }
 
 /// The result of a call: the object, and the same as text for clients that show only texts.
@@ -284,7 +330,7 @@ pub(super) fn changed(report: ChangeReport) -> Result<Value, Refusal> {
         }
     }
     if !hints.is_empty() {
-        object["hint"] = hints.join("; ").into();
+        object["hint"] = in_tools(&hints.join("; ")).into();
     }
     Ok(object)
 }

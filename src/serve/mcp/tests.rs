@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::disk::model::Machine;
 use crate::engine::config::Config;
 use crate::engine::context::{Context, Freshness, Here, Reading};
-use crate::serve::mcp::result::Refusal;
+use crate::serve::mcp::result::{Refusal, in_tools};
 use crate::serve::mcp::schema::Object;
 use crate::serve::mcp::tool::{Call, Tool, Toolset, Turn, tools};
 
@@ -260,6 +260,40 @@ fn refusals_say_what_to_do_next() {
         "get_plan",
         json!({"plan": "auth", "cursor": "x"}),
         "usage: the cursor `x` leads nowhere any more; begin without a cursor",
+    );
+}
+
+#[test]
+fn hints_name_tools_where_commands_do_the_same() {
+    let machine = machine();
+    let check = |name: &str, arguments: Value, expected: &str| {
+        let refused = refusal(&machine, name, &arguments);
+        assert!(refused.ends_with(expected), "{refused}");
+    };
+    answer(&machine, "update_step", &json!({"step": "auth:1", "status": "skipped"}));
+    check(
+        "update_step",
+        json!({"step": "auth:1", "status": "failed"}),
+        "; update_step `auth:1` with status `pending` first",
+    );
+    check(
+        "add_step",
+        json!({"plan": "auth", "title": "X", "step_number": 1}),
+        "; after_step 1 puts it behind",
+    );
+    let unknown = json!({"step": "auth:1", "status": "completed", "claim": "c0000000"});
+    check("update_step", unknown, "; get_step `auth:1` tells who has it");
+    answer(&machine, "update_plan", &json!({"plan": "auth", "archived": true}));
+    check(
+        "add_step",
+        json!({"plan": "auth", "title": "X"}),
+        "; update_plan `auth` with archived `false` brings it back",
+    );
+    let made = answer(&machine, "create_plan", &json!({"title": "Billing", "steps": ["Invoices"]}));
+    assert_eq!(made["hint"], "claim_next_step `billing`");
+    assert_eq!(
+        in_tools("a person types `planwatch confirm auth:2`"),
+        "a person types `planwatch confirm auth:2`"
     );
 }
 
