@@ -34,6 +34,8 @@ pub struct AddRequest {
     /// The step's text.
     pub body: Option<String>,
     pub by: Option<String>,
+    /// A person has to confirm it before it is handed out.
+    pub is_gated: bool,
     /// What the text's own front matter says stays, but for the id.
     pub keeps_own: bool,
     pub mode: Mode,
@@ -67,6 +69,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
         metadata: request.metadata.clone(),
         created_by: maker(context, request.by.as_deref()),
         body: request.body.clone(),
+        is_gated: request.is_gated,
         keeps_own: request.keeps_own,
     };
     let bytes = step_file::new_file(&new, &id, context).map_err(|it| it.below(&context.root_name()))?;

@@ -11,14 +11,15 @@ use crate::engine::program;
 use crate::engine::shape::{Shaper, value};
 use crate::engine::step_file;
 use crate::engine::template;
-use crate::engine::write::{self, ChangeReport, Changed, Mode, Writing};
+use crate::engine::texts;
+use crate::engine::write::{ChangeReport, Changed, Mode, Writing};
 use crate::plan::change::{NewPlan, NewStep};
 use crate::plan::file_name::{PLAN_FILE, step_file};
 use crate::plan::id::{self, PlanId, StepId};
 use crate::plan::model::{Order, Plan};
 use crate::plan::plans::Plans;
 use crate::plan::problem::Code;
-use crate::plan::read::{self, Bodies, CATEGORIES, Content, PLAN_KEYS, PlanSources, Source};
+use crate::plan::read::{self, Bodies, CATEGORIES, Content, PlanSources, Source};
 use crate::plan::records::Priority;
 use crate::plan::step_number::StepNumber;
 
@@ -41,6 +42,8 @@ pub struct NewRequest {
     pub by: Option<String>,
     /// The template that the plan begins with; the steps above come behind its own.
     pub template: Option<String>,
+    /// What is to stand in `plan.md`, with or without front matter. No template then.
+    pub body: Option<String>,
     pub mode: Mode,
 }
 
@@ -80,11 +83,13 @@ pub(crate) fn files(context: &Context, request: &NewRequest) -> Result<(PlanId, 
     let mut files = match &request.template {
         Some(name) => template::fill(context, request, name, &id, &plan)?,
         None => {
-            let changes = plan.changes(context.now);
-            let bytes = write::edit(PLAN_FILE, plan.body().as_bytes(), &changes, PLAN_KEYS)?;
-            vec![(PLAN_FILE.to_owned(), bytes)]
+            let body = request.body.as_deref().unwrap_or_default();
+            vec![(PLAN_FILE.to_owned(), texts::plan_file(context, &plan, body)?)]
         }
     };
+    if request.body.is_some() {
+        texts::refuse_faulty(&as_read(context, &id, &files))?;
+    }
     let last = template::last_number(&files);
     let first = last.map_or(Ok(StepNumber::whole(1)), |it| it.successor()).unwrap_or(StepNumber::whole(1));
     let numbers = std::iter::successors(Some(first), |it| it.successor().ok());
@@ -109,6 +114,9 @@ pub(crate) fn free_id(context: &Context, title: &str) -> PlanId {
 fn new_plan(context: &Context, request: &NewRequest) -> Result<NewPlan, Error> {
     if request.title.trim().is_empty() || request.steps.iter().any(|it| it.trim().is_empty()) {
         return Err(Error::usage("a title is empty", "give each plan and step a title"));
+    }
+    if request.template.is_some() && request.body.is_some() {
+        return Err(Error::usage("a template and a text contradict each other", "give one of them"));
     }
     let priority = request.priority.as_deref().map(priority);
     let category = request.category.as_deref().map(category);

@@ -12,7 +12,7 @@ use crate::engine::resolve::{self, Side};
 use crate::engine::shape::{PlanShape, Shaper, StepShape};
 use crate::engine::write::{self, Mode, Writing};
 use crate::engine::{load, step_file};
-use crate::plan::change::NewPlan;
+use crate::plan::change::{NewPlan, set_text};
 use crate::plan::file_name::PLAN_FILE;
 use crate::plan::id::{self, PlanId};
 use crate::plan::model::{Order, Plan, Step};
@@ -70,7 +70,9 @@ pub fn put_plan(context: &Context, request: &PlanText) -> Result<Put<PlanShape>,
     if let Some(same) = same_plan(context, &id, &request.body)? {
         return Ok(Put { is_new: false, now: same });
     }
-    let files = vec![(PLAN_FILE.to_owned(), plan_file(context, request)?)];
+    let is_sequential = context.config.order == Some(Order::Sequential);
+    let new = NewPlan { title: request.title.clone(), is_sequential, ..NewPlan::default() };
+    let files = vec![(PLAN_FILE.to_owned(), plan_file(context, &new, &request.body)?)];
     refuse_faulty(&create::as_read(context, &id, &files))?;
     if load::exists(context, &id) {
         let (name, bytes) = &files[0];
@@ -123,19 +125,20 @@ fn is_same(file: &[u8], text: &str) -> bool {
     cut(file) == text || cut(body) == text
 }
 
-/// The text with what a plan of planwatch's own has in front of it; what the text says of itself stays.
-fn plan_file(context: &Context, request: &PlanText) -> Result<Vec<u8>, Error> {
-    let is_sequential = context.config.order == Some(Order::Sequential);
-    let new = NewPlan { title: request.title.clone(), is_sequential, ..NewPlan::default() };
-    if request.body.trim().is_empty() {
+/// The text with what a plan of planwatch's own has in front of it, where the text does not say it itself, and with all
+/// that was asked for beside it.
+pub(crate) fn plan_file(context: &Context, new: &NewPlan, body: &str) -> Result<Vec<u8>, Error> {
+    if body.trim().is_empty() {
         return write::edit(PLAN_FILE, new.body().as_bytes(), &new.changes(context.now), PLAN_KEYS);
     }
-    let bytes = with_end(&request.body);
+    let bytes = with_end(body);
     let own = step_file::own_keys(&bytes);
     let mut changes = new.changes(context.now);
-    let has_heading = heading(&request.body).is_some();
-    changes.extend((!has_heading).then(|| crate::plan::change::set_text("title", &request.title)));
-    changes.retain(|it| !own.iter().any(|key| key == it.key()));
+    let has_heading = heading(body).is_some();
+    changes.extend((!has_heading).then(|| set_text("title", &new.title)));
+    const USUAL: [&str; 4] = ["status", "title", "order", "created_at"];
+    changes.retain(|it| !USUAL.contains(&it.key()) || !own.iter().any(|key| key == it.key()));
+    changes.extend(new.description.as_ref().map(|it| set_text("description", it)));
     write::edit(PLAN_FILE, &bytes, &changes, PLAN_KEYS)
 }
 
@@ -149,7 +152,7 @@ fn heading(text: &str) -> Option<String> {
     markdown::outline(body).title().filter(|it| !it.is_empty()).map(str::to_owned)
 }
 
-fn refuse_faulty(plan: &Plan) -> Result<(), Error> {
+pub(crate) fn refuse_faulty(plan: &Plan) -> Result<(), Error> {
     let fault = plan.problems.iter().find(|it| it.severity() == Severity::Error);
     fault.map_or(Ok(()), |it| Err(Error::File { problem: Box::new(it.clone()) }))
 }

@@ -209,6 +209,8 @@ pub struct NewStep {
     pub created_by: Option<String>,
     /// The text that was given; none: the heading alone.
     pub body: Option<String>,
+    /// A person has to confirm it.
+    pub is_gated: bool,
     /// What the text's own front matter says stays, but for the id.
     pub keeps_own: bool,
 }
@@ -233,6 +235,7 @@ impl NewStep {
         }
         changes.extend(self.phase.as_ref().map(|it| set_text("phase", it)));
         changes.extend(self.kind.as_ref().map(|it| set_text("type", it)));
+        changes.extend(self.is_gated.then(|| set_word("confirm", "required")));
         changes.push(set_word("created_at", &created_at.to_string()));
         if let Some(yaml) = &self.metadata {
             changes.push(Change::Set { key: "metadata".to_owned(), value: NewValue::Yaml(yaml.clone()) });

@@ -2,6 +2,7 @@
 
 use crate::engine::error::Error;
 use crate::engine::list::{self, ListReport, ListRequest};
+use crate::engine::show::{self, ShowReport, ShowRequest, ShownPlan};
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::tool::Call;
 
@@ -35,13 +36,13 @@ pub(super) fn plan<T>(
     }
 }
 
-/// Does something with a step.
-pub(super) fn step<T>(
-    _call: &Call,
-    typed: &str,
-    act: impl Fn(&str) -> Result<T, Error>,
-) -> Result<T, Refusal> {
-    Ok(act(typed.trim())?)
+/// A plan with its steps; `otherwise` is what to do with the name of something else.
+pub(super) fn shown(call: &Call, typed: &str, full: bool, otherwise: &str) -> Result<ShownPlan, Refusal> {
+    let request = |id: &str| ShowRequest { id: id.to_owned(), full, graph: None };
+    match plan(call, typed, |id| show::show(&call.context, &request(id)))? {
+        ShowReport::Plan(shown) => Ok(*shown),
+        _ => Err(Refusal::usage(format!("`{typed}` is no plan"), otherwise)),
+    }
 }
 
 /// The ids of the plans that are called so, else of those that have it in their title.

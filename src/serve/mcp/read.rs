@@ -96,7 +96,7 @@ fn list_plans(call: &Call, asked: ListPlans) -> Result<Value, Refusal> {
     });
     let from = (asked.limit, asked.cursor.as_deref());
     let shape = |it: &PlanShape| result::plan(&crate::engine::shape::value(it));
-    let page = page(&plans, from, PAGE, |_, it| key(it), shape)?;
+    let page = page(&plans, from, PAGE, |_, it| result::plan_key(it), shape)?;
     let mut object = json!({});
     put(&mut object, "plans", page);
     // Who finds nothing is told that there is more.
@@ -104,11 +104,6 @@ fn list_plans(call: &Call, asked: ListPlans) -> Result<Value, Refusal> {
         object["hidden"] = hidden.into();
     }
     Ok(object)
-}
-
-/// A live and an archived plan may have one name.
-fn key(plan: &PlanShape) -> String {
-    if plan.archived { format!("_archive/{}", plan.id) } else { plan.id.clone() }
 }
 
 /// What is told of a plan, in the notation of results.
@@ -144,19 +139,14 @@ const FOR_STEPS: usize = 1_500;
 
 fn get_plan(call: &Call, asked: GetPlan) -> Result<Value, Refusal> {
     let is_full = asked.detail == Some(Detail::Full);
-    let shown = named::plan(call, &asked.plan, |id| {
-        show::show(&call.context, &ShowRequest { id: id.to_owned(), full: is_full, graph: None })
-    })?;
-    let id = match shown {
-        ShowReport::Plan(shown) => return got_plan(call, &asked, &ShowReport::Plan(shown).to_json()),
-        ShowReport::Step(shown) => shown.step.id,
-        _ => asked.plan,
-    };
-    Err(Refusal::usage(format!("`{id}` is no plan"), "get_step reads a step; list_plans names the plans"))
+    let otherwise = "get_step reads a step; list_plans names the plans";
+    let shown = named::shown(call, &asked.plan, is_full, otherwise)?;
+    got_plan(call, asked, &ShowReport::Plan(Box::new(shown)).to_json())
 }
 
-fn got_plan(call: &Call, asked: &GetPlan, whole: &Value) -> Result<Value, Refusal> {
-    let is_full = asked.detail == Some(Detail::Full);
+fn got_plan(call: &Call, asked: GetPlan, whole: &Value) -> Result<Value, Refusal> {
+    let GetPlan { detail, status, limit, cursor, .. } = asked;
+    let is_full = detail == Some(Detail::Full);
     let mut object = pick(whole, GOT_PLAN);
     object["kind"] = whole["plan_kind"].clone();
     for key in ["goals", "success_criteria", "notes", "decisions", "problem_list", "tags"] {
@@ -189,7 +179,7 @@ fn got_plan(call: &Call, asked: &GetPlan, whole: &Value) -> Result<Value, Refusa
             children.iter().take(FEW * 3).map(|it| pick(it, "id title status state")).collect();
     }
     let none = Vec::new();
-    let statuses = wanted(call, asked.status.as_deref())?;
+    let statuses = wanted(call, status.as_deref())?;
     let is_wanted = |it: &&Value| match statuses {
         Wanted::All => true,
         Wanted::Ready => it["ready"] == true,
@@ -199,16 +189,10 @@ fn got_plan(call: &Call, asked: &GetPlan, whole: &Value) -> Result<Value, Refusa
     object["steps"] = json!([]);
     let room = if is_full { result::LONG_PAGE / 2 } else { PAGE };
     let room = room.saturating_sub(object.to_string().len()).max(FOR_STEPS);
-    let from = (asked.limit, asked.cursor.as_deref());
+    let from = (limit, cursor.as_deref());
     let shape = |it: &&Value| if is_full { result::step(it) } else { result::line(it) };
-    // Two files may have one number; their paths tell them apart.
-    let key = |_: usize, it: &&Value| {
-        it["path"].as_str().and_then(|it| it.rsplit('/').next()).unwrap_or_default().to_owned()
-    };
-    let key = |nth: usize, it: &&Value| match key(nth, it) {
-        name if name == "plan.md" => it["id"].as_str().unwrap_or_default().to_owned(),
-        name => name,
-    };
+    let text = |it: &'_ Value, key: &str| it[key].as_str().unwrap_or_default().to_owned();
+    let key = |_: usize, it: &&Value| result::step_key(&text(it, "path"), &text(it, "id"));
     let page = page(&steps, from, room, key, shape)?;
     put(&mut object, "steps", page);
     Ok(object)
@@ -250,10 +234,8 @@ struct GetStep {
 
 fn get_step(call: &Call, asked: GetStep) -> Result<Value, Refusal> {
     let GetStep { step } = asked;
-    let shown = named::step(call, &step, |id| {
-        show::show(&call.context, &ShowRequest { id: id.to_owned(), full: false, graph: None })
-    })?;
-    let ShowReport::Step(shown) = shown else {
+    let request = ShowRequest { id: step.trim().to_owned(), ..ShowRequest::default() };
+    let ShowReport::Step(shown) = show::show(&call.context, &request)? else {
         return Err(Refusal::usage(
             format!("`{step}` is no step"),
             "get_plan reads a plan and names its steps",

@@ -4,7 +4,9 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
 
 use crate::engine::error::Error;
+use crate::engine::shape::PlanShape;
 use crate::engine::write::ChangeReport;
+use crate::plan::file_name::PLAN_FILE;
 use crate::serve::mcp::schema;
 
 /// So many bytes of JSON are less than 2,000 tokens.
@@ -296,6 +298,16 @@ pub(super) fn page<T>(
         items.push(shown);
     }
     Ok(Page { items, next })
+}
+
+/// What names a plan in a page: a live and an archived one may have one id.
+pub(super) fn plan_key(plan: &PlanShape) -> String {
+    if plan.archived { format!("_archive/{}", plan.id) } else { plan.id.clone() }
+}
+
+/// What names a step in a page: two files may have one number, and one that stands only in the Steps list has none.
+pub(super) fn step_key(path: &str, id: &str) -> String {
+    path.rsplit('/').next().filter(|it| *it != PLAN_FILE).unwrap_or(id).to_owned()
 }
 
 /// Puts a page into an object.

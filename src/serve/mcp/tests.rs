@@ -289,12 +289,78 @@ fn hints_name_tools_where_commands_do_the_same() {
         json!({"plan": "auth", "title": "X"}),
         "; update_plan `auth` with archived `false` brings it back",
     );
+    let titles = json!({"plan": "web", "op": "remove", "steps": ["Schema"]});
+    check("restructure_plan", titles, "; write it as 2 or 2.5; get_plan names the steps");
+    check(
+        "peek_next_step",
+        json!({"plan": "nothing-like-it"}),
+        "; list_plans with status `all` names the plans",
+    );
     let made = answer(&machine, "create_plan", &json!({"title": "Billing", "steps": ["Invoices"]}));
     assert_eq!(made["hint"], "claim_next_step `billing`");
     assert_eq!(
         in_tools("a person types `planwatch confirm auth:2`"),
         "a person types `planwatch confirm auth:2`"
     );
+}
+
+#[test]
+fn a_plan_is_made_whole_or_not_at_all() {
+    let machine = machine();
+    let text = "---\npriority: low\n---\n# Other\n\nText.\n";
+    let refused = [
+        (
+            json!({"title": "Mail", "body": text, "template": "feature"}),
+            "a template and a text contradict each other",
+        ),
+        (json!({"title": "Mail", "body": text, "priority": "huge"}), "the priority `huge` is not known"),
+        (json!({"title": "Mail", "body": text, "program": "nope"}), "there is no plan `nope`"),
+        (json!({"title": "Mail", "from_file": "doc.md", "goals": ["g"]}), "a document brings its own text"),
+    ];
+    for (arguments, why) in refused {
+        let refused = refusal(&machine, "create_plan", &arguments);
+        assert!(refused.contains(why), "{refused}");
+        assert!(refusal(&machine, "get_plan", &json!({"plan": "mail"})).starts_with("not-found"));
+    }
+    let arguments =
+        json!({"title": "Mail", "body": text, "tags": ["x"], "steps": ["Send"], "priority": "high"});
+    let made = answer(&machine, "create_plan", &arguments);
+    assert_eq!(
+        (&made["id"], &made["did"], &made["written"]),
+        (&json!("mail"), &json!("made with 2 files"), &json!(true))
+    );
+    let plan = machine.text("/plans/mail/plan.md").unwrap();
+    assert!(
+        plan.contains("priority: high\n")
+            && plan.contains("tags:\n  - x\n")
+            && plan.ends_with("# Other\n\nText.\n"),
+        "{plan}"
+    );
+}
+
+#[test]
+fn a_plan_that_is_there_is_what_an_update_of_it_tells() {
+    let machine = machine();
+    let update = json!({"title": "Sign in", "steps": ["Schema", "Rollout"], "if_exists": "update"});
+    let done = answer(&machine, "create_plan", &update);
+    let plan = answer(&machine, "get_plan", &json!({"plan": "auth"}));
+    assert_eq!(
+        (&done["title"], &done["etag"], &done["did"]),
+        (&json!("Sign in"), &plan["etag"], &json!("added"))
+    );
+    assert_eq!(answer(&machine, "create_plan", &update)["written"], false);
+    let other = json!({"title": "Sign in", "body": "# Sign in\n\nOther.\n", "if_exists": "update"});
+    assert!(refusal(&machine, "create_plan", &other).contains("gets no other text"));
+}
+
+#[test]
+fn a_step_is_there_with_its_gate_from_the_first_moment() {
+    let machine = machine();
+    let added = answer(&machine, "add_step", &json!({"plan": "web", "title": "Go live", "gate": true}));
+    assert_eq!(added["did"], "added");
+    assert!(machine.text("/plans/web/step-1.md").unwrap().contains("\nconfirm: required\n"));
+    let looked = json!({"plan": "auth", "op": "remove", "steps": [3], "dry_run": true});
+    assert_eq!(answer(&machine, "restructure_plan", &looked).get("steps_after"), None);
 }
 
 #[test]

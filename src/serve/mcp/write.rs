@@ -6,6 +6,7 @@ mod step;
 use serde_json::Value;
 
 use crate::engine::error::Error;
+use crate::engine::set::{SetOp, SetRequest};
 use crate::engine::write::{ChangeReport, Mode};
 use crate::serve::mcp::result::{self, Refusal};
 use crate::serve::mcp::tool::Tool;
@@ -16,6 +17,12 @@ pub(super) fn tools() -> Vec<Tool> {
 
 /// Who makes what comes through these tools.
 const MAKER: &str = "agent";
+
+/// A key of a file that is given a value.
+pub(in crate::serve::mcp) fn set_request(id: &str, key: &str, op: SetOp) -> SetRequest {
+    let (id, key) = (id.to_owned(), key.to_owned());
+    SetRequest { id, key, op, by: None, claim: None, force: false, mode: Mode::Write }
+}
 
 /// One change of a call that makes several.
 type Change<'a> = Box<dyn Fn(Mode) -> Result<ChangeReport, Error> + 'a>;

@@ -28,6 +28,7 @@ pub(crate) fn run(session: &Session, args: Add) -> Result<u8, Failure> {
         metadata: args.metadata,
         body,
         by: args.by.by,
+        is_gated: false,
         keeps_own: false,
         mode: args.dry_run.mode(),
     };

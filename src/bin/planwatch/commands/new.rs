@@ -29,6 +29,7 @@ pub(crate) fn run(session: &Session, args: New) -> Result<u8, Failure> {
         is_draft: args.draft,
         by: args.by.by,
         template: args.template,
+        body: None,
         mode,
     };
     let mut report = match mode {

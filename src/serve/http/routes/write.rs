@@ -155,6 +155,7 @@ fn new_plan(context: &Context, call: &Call) -> Result<Reply, Problem> {
         is_draft: body.draft,
         by: body.by,
         template: body.template,
+        body: None,
         mode: call.mode(),
     };
     Ok(Reply::made(&create::new(context, &request)?))
@@ -174,6 +175,7 @@ fn add_step(context: &Context, call: &Call) -> Result<Reply, Problem> {
         verify: body.verify,
         metadata: body.metadata.as_ref().map(yaml),
         body: body.body,
+        is_gated: false,
         keeps_own: false,
         by: body.by,
         mode: call.mode(),

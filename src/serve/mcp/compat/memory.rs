@@ -12,13 +12,14 @@ use serde_json::{Map, Number, Value, json};
 use crate::engine::create::{self, NewRequest};
 use crate::engine::import::{self, ImportRequest};
 use crate::engine::list::{self, ListReport, ListRequest};
-use crate::engine::set::{self, SetOp, SetRequest};
-use crate::engine::shape::{PlanShape, value};
+use crate::engine::set::{self, SetOp};
+use crate::engine::shape::value;
 use crate::engine::write::Mode;
 use crate::serve::mcp::person::Question;
 use crate::serve::mcp::result::{self, PAGE, Refusal, page, put};
 use crate::serve::mcp::schema::Object;
 use crate::serve::mcp::tool::{Call, Effect, Tool, Turn};
+use crate::serve::mcp::write::set_request;
 
 use super::plans::whole_plan;
 use super::{own, plan_line, turn, with_plan_id};
@@ -274,10 +275,8 @@ fn list_plans(call: &Call, asked: &MemoryPlan) -> Result<Value, Refusal> {
         return Ok(json!({"plans": []}));
     };
     plans.retain(|it| !it.archived || asked.include_archived == Some(true));
-    let key =
-        |_: usize, it: &PlanShape| if it.archived { format!("_archive/{}", it.id) } else { it.id.clone() };
     let from = (asked.limit, asked.cursor.as_deref());
-    let page = page(&plans, from, PAGE, key, |it| result::plan(&value(it)))?;
+    let page = page(&plans, from, PAGE, |_, it| result::plan_key(it), |it| result::plan(&value(it)))?;
     let mut object = json!({});
     put(&mut object, "plans", page);
     Ok(object)
@@ -293,15 +292,8 @@ fn create(call: &Call, asked: MemoryPlan) -> Result<Value, Refusal> {
     });
     let mut made = own(call, "create_plan", arguments)?;
     if let Some(categorization) = categorization {
-        let request = SetRequest {
-            id: made["id"].as_str().unwrap_or_default().to_owned(),
-            key: "metadata".to_owned(),
-            op: SetOp::Yaml(json!({"categorization": categorization}).to_string()),
-            by: None,
-            claim: None,
-            force: false,
-            mode: Mode::Write,
-        };
+        let op = SetOp::Yaml(json!({"categorization": categorization}).to_string());
+        let request = set_request(made["id"].as_str().unwrap_or_default(), "metadata", op);
         made["etag"] = result::changed(set::set(&call.context, &request)?)?["etag"].clone();
     }
     Ok(with_plan_id(made))

@@ -4,12 +4,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::engine::set::{self, SetOp, SetRequest};
+use crate::engine::set::{self, SetOp};
 use crate::engine::shape::value;
 use crate::engine::texts::{self, PlanText};
-use crate::engine::write::Mode;
 use crate::serve::mcp::result::{self, Refusal};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
+use crate::serve::mcp::write::set_request;
 
 use super::{own, with_plan_id};
 
@@ -82,15 +82,7 @@ fn save_plan(call: &Call, asked: SavePlan) -> Result<Value, Refusal> {
     saved["written"] = put.is_new.into();
     let lists = [("tags", tags), ("files", files)];
     for (key, list) in lists.into_iter().filter_map(|(key, it)| Some((key, it?))) {
-        let request = SetRequest {
-            id: put.now.id.clone(),
-            key: key.to_owned(),
-            op: SetOp::Yaml(json!(list).to_string()),
-            by: None,
-            claim: None,
-            force: false,
-            mode: Mode::Write,
-        };
+        let request = set_request(&put.now.id, key, SetOp::Yaml(json!(list).to_string()));
         let changed = result::changed(set::set(context, &request)?)?;
         saved["etag"] = changed["etag"].clone();
         saved["written"] = (saved["written"] == true || changed["written"] == true).into();

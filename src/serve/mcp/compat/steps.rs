@@ -300,11 +300,7 @@ fn get_plan_steps(call: &Call, asked: GetPlanSteps) -> Result<Value, Refusal> {
             "title": result::cut(&it.title, 160).unwrap_or_else(|| it.title.clone()),
         })
     };
-    // Two files may have one number; their paths tell them apart.
-    let key = |_: usize, it: &StepShape| {
-        let name = it.path.rsplit('/').next().filter(|it| *it != "plan.md");
-        name.map_or_else(|| it.id.clone(), str::to_owned)
-    };
+    let key = |_: usize, it: &StepShape| result::step_key(&it.path, &it.id);
     let page = page(&steps, (limit, cursor.as_deref()), PAGE, key, shape)?;
     let mut object = json!({"plan_id": plan.id, "title": plan.title});
     put(&mut object, "steps", page);

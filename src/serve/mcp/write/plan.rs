@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::engine::add::{self, AddRequest};
 use crate::engine::archive::{self, ArchiveRequest};
 use crate::engine::context::Context;
 use crate::engine::create::{self, NewRequest};
@@ -12,15 +13,15 @@ use crate::engine::list::{self, ListReport, ListRequest};
 use crate::engine::remove::{self, RemoveRequest};
 use crate::engine::replace::{self, ReplaceRequest};
 use crate::engine::set::{self, SetOp, SetRequest};
-use crate::engine::show::{self, ShowReport, ShowRequest};
+use crate::engine::shape::value;
+use crate::engine::show::ShownPlan;
 use crate::engine::squash::{self, SquashRequest};
-use crate::engine::texts::{self, PlanText};
 use crate::engine::write::Mode;
 use crate::plan::id;
 use crate::serve::mcp::named;
 use crate::serve::mcp::result::{self, CHANGED, Refusal};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
-use crate::serve::mcp::write::{Change, MAKER, all};
+use crate::serve::mcp::write::{Change, MAKER, all, set_request};
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![
@@ -43,31 +44,38 @@ pub(super) fn tools() -> Vec<Tool> {
             Effect::TakesAway,
             "replace: `steps` is the new list, titles or step objects; known ones keep their files. consolidate: makes one step of \
              several. remove: takes steps out.",
-            "did written:bool plan steps_before:int steps_after:int changes:list? hint?",
+            "did written:bool plan steps_before:int steps_after:int? changes:list? hint?",
             restructure_plan,
         ),
     ]
 }
 
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-struct CreatePlan {
-    title: String,
+/// What a new plan and one that is there are both given.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+struct Fields {
     description: Option<String>,
-    /// Titles, in order
-    steps: Option<Vec<String>>,
     category: Option<String>,
     /// low, medium, high or critical
     priority: Option<String>,
     goals: Option<Vec<String>>,
     success_criteria: Option<Vec<String>>,
     tags: Option<Vec<String>>,
-    template: Option<String>,
     /// Id of the program that it belongs to
     program: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct CreatePlan {
+    title: String,
+    /// Titles, in order
+    steps: Option<Vec<String>>,
+    #[serde(flatten)]
+    fields: Fields,
+    template: Option<String>,
     as_program: Option<bool>,
     /// The text of plan.md, in Markdown
     body: Option<String>,
-    /// A document in the repository to import
+    /// A document in the repository to import; only title, category and priority go with it
     from_file: Option<String>,
     if_exists: Option<IfExists>,
 }
@@ -80,7 +88,7 @@ enum IfExists {
     Update,
 }
 
-fn create_plan(call: &Call, mut asked: CreatePlan) -> Result<Value, Refusal> {
+fn create_plan(call: &Call, asked: CreatePlan) -> Result<Value, Refusal> {
     let context = &call.context;
     let id = id::slug(&asked.title, &|_| false);
     let request = ListRequest { all: true, ..ListRequest::default() };
@@ -99,36 +107,40 @@ fn create_plan(call: &Call, mut asked: CreatePlan) -> Result<Value, Refusal> {
         };
         return Err(Refusal::new("plan-exists", message, hint));
     }
-    if let Some(path) = asked.from_file {
-        return import_plan(call, &id, &path);
+    if asked.from_file.is_some() {
+        return import_plan(call, id, asked);
     }
-    if let Some(body) = asked.body.take() {
-        // The text is the plan; what else is asked for is set in it, as in a plan that is there.
-        let text = PlanText { title: asked.title.clone(), body };
-        let made = texts::put_plan(context, &text)?.now;
-        return update_instead(call, &made.id, asked);
-    }
+    let CreatePlan { title, steps, fields, template, as_program, body, .. } = asked;
     let request = NewRequest {
-        title: asked.title,
-        steps: asked.steps.unwrap_or_default(),
-        description: asked.description,
-        goals: asked.goals.unwrap_or_default(),
-        criteria: asked.success_criteria.unwrap_or_default(),
-        tags: asked.tags.unwrap_or_default(),
-        category: asked.category,
-        priority: asked.priority,
-        program: asked.program,
-        is_program: asked.as_program.unwrap_or_default(),
+        title,
+        steps: steps.unwrap_or_default(),
+        description: fields.description,
+        goals: fields.goals.unwrap_or_default(),
+        criteria: fields.success_criteria.unwrap_or_default(),
+        tags: fields.tags.unwrap_or_default(),
+        category: fields.category,
+        priority: fields.priority,
+        program: fields.program,
+        is_program: as_program.unwrap_or_default(),
         by: Some(MAKER.to_owned()),
-        template: asked.template,
+        template,
+        body,
         ..NewRequest::default()
     };
     result::changed(create::new(context, &request)?)
 }
 
 /// Makes a plan of a document; the document stays as it is.
-fn import_plan(call: &Call, id: &str, path: &str) -> Result<Value, Refusal> {
+fn import_plan(call: &Call, id: String, asked: CreatePlan) -> Result<Value, Refusal> {
     let context = &call.context;
+    let CreatePlan { title, steps, fields, template, as_program, body, from_file, .. } = asked;
+    let rest = Fields { category: None, priority: None, ..fields.clone() };
+    let has_more = steps.is_some() || template.is_some() || as_program.is_some() || body.is_some();
+    if has_more || rest != Fields::default() {
+        let hint = "with from_file give title, category and priority alone; update_plan and add_step change the plan then";
+        return Err(Refusal::usage("a document brings its own text, steps and goals", hint));
+    }
+    let path = &from_file.unwrap_or_default();
     let source = context.here.root.join(path);
     let outside = || {
         let hint = "name a file below the repository's root, by its path from there";
@@ -141,8 +153,10 @@ fn import_plan(call: &Call, id: &str, path: &str) -> Result<Value, Refusal> {
     if !context.plans.is_file_beyond(&source) {
         return Err(outside());
     }
-    let (shown, name) = (path.to_owned(), Some(id.to_owned()));
-    let request = ImportRequest { source, shown, name, mode: Mode::Write, ..ImportRequest::default() };
+    let (shown, name, title) = (path.clone(), Some(id), Some(title));
+    let Fields { category, priority, .. } = fields;
+    let request =
+        ImportRequest { source, shown, name, title, category, priority, ..ImportRequest::default() };
     let report = import::import(context, &request)?;
     let unmapped = report.unmapped.len();
     let mut object = result::changed(report.change)?;
@@ -156,57 +170,34 @@ fn import_plan(call: &Call, id: &str, path: &str) -> Result<Value, Refusal> {
 
 /// Gives a plan that is there what a new one would have: its fields, and the steps whose titles it does not have.
 fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Refusal> {
-    if asked.template.is_some() || asked.as_program == Some(true) {
-        let hint = "update_plan changes what is there; a template makes new plans";
-        return Err(Refusal::usage("a plan that is there is not made of a template or into a program", hint));
+    let there = shown(call, id)?;
+    let is_other = |it: &String| it.trim() != there.body.trim();
+    let is_text = asked.from_file.is_some() || asked.body.as_ref().is_some_and(is_other);
+    if is_text || asked.template.is_some() || asked.as_program == Some(true) {
+        let hint = "leave it out; update_plan changes fields, and the text of plan.md is changed in the file";
+        return Err(Refusal::usage("a plan that is there gets no other text, template or kind", hint));
     }
-    let fields = Fields {
-        description: asked.description,
-        category: asked.category,
-        priority: asked.priority,
-        goals: asked.goals,
-        success_criteria: asked.success_criteria,
-        tags: asked.tags,
-        program: asked.program,
-        ..Fields::default()
+    let mut changes = changes_of(call, &None, id, asked.fields, []);
+    let is_new = |it: &String| there.steps.iter().all(|step| step.title != *it);
+    for title in asked.steps.into_iter().flatten().filter(is_new) {
+        let (plan, by) = (id.to_owned(), Some(MAKER.to_owned()));
+        let request = AddRequest { plan, title, by, ..AddRequest::default() };
+        changes.push(Box::new(move |mode| add::add(&call.context, &AddRequest { mode, ..request.clone() })));
+    }
+    let done = match changes.as_slice() {
+        [] => json!({"did": "nothing: it is so already", "written": false}),
+        changes => all(changes)?,
     };
-    let titles = steps_of(call, id)?;
-    let new: Vec<_> = asked.steps.unwrap_or_default().into_iter().filter(|it| !titles.contains(it)).collect();
-    let mut changes = changes_of(call, &None, id, fields);
-    for title in new {
-        let request = crate::engine::add::AddRequest {
-            plan: id.to_owned(),
-            title,
-            by: Some(MAKER.to_owned()),
-            ..crate::engine::add::AddRequest::default()
-        };
-        changes.push(Box::new(move |mode| {
-            crate::engine::add::add(
-                &call.context,
-                &crate::engine::add::AddRequest { mode, ..request.clone() },
-            )
-        }));
-    }
-    if changes.is_empty() {
-        let shown = show::show(&call.context, &ShowRequest { id: id.to_owned(), ..ShowRequest::default() })?
-            .to_json();
-        let mut same = result::pick(&shown, "id title path status etag");
-        same["did"] = "nothing: it is so already".into();
-        same["written"] = false.into();
-        return Ok(same);
-    }
-    let mut done = all(&changes)?;
-    done["id"] = id.into();
-    Ok(done)
+    // The last change may be of a step; what was asked about is the plan.
+    let mut object = result::pick(&value(&shown(call, id)?.plan), "id title path status etag");
+    object["did"] = done["did"].clone();
+    object["written"] = done["written"].clone();
+    Ok(object)
 }
 
-/// The titles of a plan's steps.
-fn steps_of(call: &Call, id: &str) -> Result<Vec<String>, Refusal> {
-    let shown = show::show(&call.context, &ShowRequest { id: id.to_owned(), ..ShowRequest::default() })?;
-    let ShowReport::Plan(shown) = shown else {
-        return Err(Refusal::usage(format!("`{id}` is no plan"), "list_plans names them"));
-    };
-    Ok(shown.steps.iter().map(|it| it.title.clone()).collect())
+/// A plan by its id or title.
+fn shown(call: &Call, typed: &str) -> Result<ShownPlan, Refusal> {
+    named::shown(call, typed, false, "update_step changes a step; list_plans names the plans")
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -216,55 +207,35 @@ struct UpdatePlan {
     /// draft, active, completed or abandoned
     status: Option<String>,
     title: Option<String>,
-    description: Option<String>,
-    /// low, medium, high or critical
-    priority: Option<String>,
-    category: Option<String>,
-    goals: Option<Vec<String>>,
-    success_criteria: Option<Vec<String>>,
-    tags: Option<Vec<String>>,
-    /// Id of the program that it belongs to
-    program: Option<String>,
+    #[serde(flatten)]
+    fields: Fields,
     convert_to_program: Option<bool>,
     archived: Option<bool>,
     /// Only if plan.md still is this
     etag: Option<String>,
 }
 
-/// Fields of a plan that are given a value.
-#[derive(Debug, Clone, Default)]
-struct Fields {
-    status: Option<String>,
-    title: Option<String>,
-    description: Option<String>,
-    priority: Option<String>,
-    category: Option<String>,
-    goals: Option<Vec<String>>,
-    success_criteria: Option<Vec<String>>,
-    tags: Option<Vec<String>>,
-    program: Option<String>,
-    kind: Option<String>,
-}
-
 /// The changes, the first of them on a condition if there is one.
-fn changes_of<'a>(call: &'a Call, first: &'a Option<Context>, id: &str, fields: Fields) -> Vec<Change<'a>> {
+fn changes_of<'a>(
+    call: &'a Call,
+    first: &'a Option<Context>,
+    id: &str,
+    fields: Fields,
+    more: impl IntoIterator<Item = (&'static str, Option<String>)>,
+) -> Vec<Change<'a>> {
     let texts = [
-        ("title", fields.title),
         ("description", fields.description),
         ("priority", fields.priority),
         ("category", fields.category),
-        ("kind", fields.kind),
         ("program", fields.program),
-        ("status", fields.status),
     ];
     let lists =
         [("goals", fields.goals), ("success_criteria", fields.success_criteria), ("tags", fields.tags)];
-    let texts = texts.into_iter().filter_map(|(key, it)| Some((key, SetOp::Text(it?))));
+    let texts = texts.into_iter().chain(more).filter_map(|(key, it)| Some((key, SetOp::Text(it?))));
     let lists = lists.into_iter().filter_map(|(key, it)| Some((key, SetOp::Yaml(json!(it?).to_string()))));
     let change = |(nth, (key, op)): (usize, (&str, SetOp))| -> Change<'a> {
         let context = first.as_ref().filter(|_| nth == 0).unwrap_or(&call.context);
-        let (id, key) = (id.to_owned(), key.to_owned());
-        let request = SetRequest { id, key, op, by: None, claim: None, force: false, mode: Mode::Write };
+        let request = set_request(id, key, op);
         Box::new(move |mode| set::set(context, &SetRequest { mode, ..request.clone() }))
     };
     lists.chain(texts).enumerate().map(change).collect()
@@ -272,27 +243,12 @@ fn changes_of<'a>(call: &'a Call, first: &'a Option<Context>, id: &str, fields: 
 
 fn update_plan(call: &Call, asked: UpdatePlan) -> Result<Value, Refusal> {
     let context = &call.context;
-    let shown = named::plan(call, &asked.plan, |id| {
-        show::show(context, &ShowRequest { id: id.to_owned(), ..ShowRequest::default() })
-    })?;
-    let ShowReport::Plan(shown) = shown else {
-        return Err(Refusal::usage(format!("`{}` is no plan", asked.plan), "update_step changes a step"));
-    };
+    let shown = shown(call, &asked.plan)?;
     let id = shown.plan.id;
-    let fields = Fields {
-        status: asked.status,
-        title: asked.title,
-        description: asked.description,
-        priority: asked.priority,
-        category: asked.category,
-        goals: asked.goals,
-        success_criteria: asked.success_criteria,
-        tags: asked.tags,
-        program: asked.program,
-        kind: asked.convert_to_program.filter(|it| *it).map(|_| "program".to_owned()),
-    };
+    let kind = asked.convert_to_program.filter(|it| *it).map(|_| "program".to_owned());
+    let more = [("title", asked.title), ("kind", kind), ("status", asked.status)];
     let first = call.on_condition(asked.etag)?;
-    let changes = changes_of(call, &first, &id, fields);
+    let changes = changes_of(call, &first, &id, asked.fields, more);
     let restored = |restores: bool| {
         let request = ArchiveRequest { plans: vec![id.clone()], restores, mode: Mode::Write };
         let context = first.as_ref().filter(|_| changes.is_empty()).unwrap_or(context);
@@ -339,12 +295,7 @@ const MOST_TOLD: usize = 30;
 fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {
     let context = &call.context;
     let mode = if asked.dry_run == Some(true) { Mode::DryRun } else { Mode::Write };
-    let shown = named::plan(call, &asked.plan, |id| {
-        show::show(context, &ShowRequest { id: id.to_owned(), ..ShowRequest::default() })
-    })?;
-    let ShowReport::Plan(shown) = shown else {
-        return Err(Refusal::usage(format!("`{}` is no plan", asked.plan), "name the step's plan"));
-    };
+    let shown = shown(call, &asked.plan)?;
     let id = shown.plan.id.clone();
     if asked.steps.is_empty() {
         return Err(Refusal::usage(
@@ -365,14 +316,15 @@ fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {
                     "it is the title of the step that they become",
                 ));
             };
-            let steps = asked.steps.iter().map(|it| number(&id, it)).collect();
+            let steps = asked.steps.iter().map(|it| number(&id, it)).collect::<Result<_, _>>()?;
             squash::squash(
                 context,
                 &SquashRequest { plan: id.clone(), steps, title, by: None, force: false, mode },
             )?
         }
         Op::Remove => {
-            let ids = asked.steps.iter().map(|it| format!("{id}:{}", number(&id, it))).collect();
+            let ids = asked.steps.iter().map(|it| Ok(format!("{id}:{}", number(&id, it)?)));
+            let ids = ids.collect::<Result<_, Refusal>>()?;
             remove::remove(context, &RemoveRequest { ids, mode, ..RemoveRequest::default() })?
         }
     };
@@ -385,11 +337,13 @@ fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {
         "written": mode == Mode::Write && report.changes.iter().any(|it| it.was_written),
         "plan": id,
         "steps_before": shown.plan.steps_total,
-        "steps_after": if mode == Mode::Write { steps_of(call, &id)?.len() } else { shown.plan.steps_total },
         "changes": report.changes.iter().filter(|it| it.was_written).take(MOST_TOLD).map(told).collect::<Vec<_>>(),
     });
+    if mode == Mode::Write {
+        object["steps_after"] = self::shown(call, &id)?.plan.steps_total.into();
+    }
     if !report.hints.is_empty() {
-        object["hint"] = report.hints.join("; ").into();
+        object["hint"] = result::in_tools(&report.hints.join("; ")).into();
     }
     Ok(object)
 }
@@ -401,6 +355,13 @@ fn step_item(given: &str) -> Value {
 }
 
 /// A step's number as somebody gave it: alone, or in the whole id.
-fn number(plan: &str, given: &str) -> String {
-    given.strip_prefix(plan).and_then(|it| it.strip_prefix(':')).unwrap_or(given).to_owned()
+fn number(plan: &str, given: &str) -> Result<String, Refusal> {
+    let alone = given.strip_prefix(plan).and_then(|it| it.strip_prefix(':')).unwrap_or(given);
+    let not = || {
+        Refusal::usage(
+            format!("`{given}` is no step's number"),
+            "write it as 2 or 2.5; get_plan names the steps",
+        )
+    };
+    id::read_number(alone).map(|it| it.to_string()).ok_or_else(not)
 }

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::engine::add::{self, AddRequest};
 use crate::engine::context::Context;
@@ -10,7 +10,6 @@ use crate::engine::list;
 use crate::engine::note::{self, NoteRequest};
 use crate::engine::patch::{self, PatchRequest};
 use crate::engine::release::{self, ReleaseRequest};
-use crate::engine::set::{self, SetOp, SetRequest};
 use crate::engine::show::{self, ShowReport, ShowRequest};
 use crate::engine::update::{self, AttemptRequest};
 use crate::engine::write::Mode;
@@ -89,6 +88,7 @@ fn add_step(call: &Call, asked: AddStep) -> Result<Value, Refusal> {
         verify: asked.verify.unwrap_or_default(),
         metadata: asked.metadata.map(|it| Value::Object(it).to_string()),
         body: description,
+        is_gated: asked.gate.unwrap_or_default(),
         by: Some(MAKER.to_owned()),
         mode: Mode::Write,
         ..AddRequest::default()
@@ -97,15 +97,7 @@ fn add_step(call: &Call, asked: AddStep) -> Result<Value, Refusal> {
     let report = named::plan(call, &plan, |id| {
         add::add(context, &AddRequest { plan: id.to_owned(), ..request.clone() })
     })?;
-    let mut object = result::changed(report)?;
-    if asked.gate == Some(true) {
-        let id = object["id"].as_str().unwrap_or_default().to_owned();
-        let request = set_request(&id, "confirm", SetOp::Text("required".to_owned()));
-        let gated = result::changed(set::set(context, &request)?)?;
-        object["etag"] = gated["etag"].clone();
-        object["did"] = "added, with a gate".into();
-    }
-    Ok(object)
+    result::changed(report)
 }
 
 /// The first heading or line of a text.
@@ -113,18 +105,6 @@ fn title_of(text: &str) -> Option<String> {
     const LONG: usize = 120;
     let line = text.lines().map(|it| it.trim_start_matches('#').trim()).find(|it| !it.is_empty())?;
     Some(result::cut(line, LONG).map_or_else(|| line.to_owned(), |it| format!("{it}…")))
-}
-
-fn set_request(id: &str, key: &str, op: SetOp) -> SetRequest {
-    SetRequest {
-        id: id.to_owned(),
-        key: key.to_owned(),
-        op,
-        by: None,
-        claim: None,
-        force: false,
-        mode: Mode::Write,
-    }
 }
 
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -269,9 +249,5 @@ fn add_note(call: &Call, asked: AddNote) -> Result<Value, Refusal> {
     let report = named::plan(call, &id, |id| {
         note::note(&call.context, &NoteRequest { id: id.to_owned(), ..request.clone() })
     })?;
-    let mut object = result::changed(report)?;
-    if object["etag"].is_null() {
-        object.as_object_mut().map(|it| it.remove("etag"));
-    }
-    Ok(json!(object))
+    result::changed(report)
 }
