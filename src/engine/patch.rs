@@ -101,7 +101,7 @@ fn merged(context: &Context, step: &Step, patch: &Map<String, Value>) -> Result<
     Ok(Some(if metadata.is_empty() {
         Change::Remove { key }
     } else {
-        Change::Set { key, value: new_value(&Value::Object(metadata)) }
+        Change::Set { key, value: NewValue::of_json(&Value::Object(metadata)) }
     }))
 }
 
@@ -126,16 +126,4 @@ fn refuse_comments(path: &str, bytes: &[u8]) -> Result<(), Error> {
         reason: "there are comments in `metadata`, which would be lost".to_owned(),
         by_hand: "change it in an editor".to_owned(),
     })
-}
-
-fn new_value(of: &Value) -> NewValue {
-    match of {
-        Value::String(text) => NewValue::Text(text.clone()),
-        Value::Array(items) if !items.is_empty() => NewValue::List(items.iter().map(new_value).collect()),
-        Value::Object(map) if !map.is_empty() => {
-            NewValue::Map(map.iter().map(|(key, it)| (key.clone(), new_value(it))).collect())
-        }
-        // Numbers, true, false, null, [] and {} are in YAML what they are in JSON.
-        other => NewValue::Word(other.to_string()),
-    }
 }

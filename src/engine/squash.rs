@@ -26,7 +26,7 @@ use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::records::Attempt;
 use crate::plan::words::StepStatus;
 use crate::text::header_edit::{Change, NewValue};
-use crate::text::{front_matter, markdown};
+use crate::text::{front_matter, markdown, scalar};
 
 #[derive(Debug, Clone, Default)]
 pub struct SquashRequest {
@@ -348,11 +348,11 @@ fn attempt(attempt: &Attempt) -> Change {
     Change::Append { key: "attempts".to_owned(), item: NewValue::Map(entries) }
 }
 
-/// JSON is YAML; a text is written as texts are.
+/// A text is written as texts are.
 fn json_value(value: &Value) -> NewValue {
     match value {
         Value::String(text) => NewValue::Text(text.clone()),
-        other => NewValue::Yaml(other.to_string()),
+        other => NewValue::Yaml(scalar::json(other)),
     }
 }
 

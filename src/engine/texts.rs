@@ -22,6 +22,7 @@ use crate::plan::read::PLAN_KEYS;
 use crate::plan::step_number::StepNumber;
 use crate::text::front_matter;
 use crate::text::markdown;
+use crate::text::scalar;
 
 /// A plan as a text.
 #[derive(Debug, Clone, Default)]
@@ -165,7 +166,7 @@ pub fn put_step(context: &Context, request: &StepText) -> Result<Put<(StepShape,
     if let Some(same) = same_step(context, &plan, request)? {
         return Ok(Put { is_new: false, now: same });
     }
-    let metadata = request.metadata.clone().map(|it| Value::Object(it).to_string());
+    let metadata = request.metadata.clone().map(|it| scalar::json(&Value::Object(it)));
     let add = AddRequest {
         plan: request.plan.clone(),
         title: title(&request.text),

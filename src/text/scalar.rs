@@ -69,6 +69,20 @@ pub fn double(text: &str) -> String {
     quoted
 }
 
+/// Writes a value as JSON on one line that is YAML too: what some YAML reader takes only as an escape is one.
+pub fn json(value: &serde_json::Value) -> String {
+    let json = value.to_string();
+    let mut yaml = String::with_capacity(json.len());
+    for it in json.chars() {
+        match u32::from(it) {
+            // Beyond these planes the escapes of the two have different forms, and no reader needs one.
+            code @ ..=0xffff if !is_printable(it) => yaml.push_str(&format!("\\u{code:04x}")),
+            _ => yaml.push(it),
+        }
+    }
+    yaml
+}
+
 /// A text of several lines as a block scalar, where that is exact and survives editors that trim lines.
 pub fn literal(text: &str) -> Option<Literal<'_>> {
     text.contains('\n').then(|| any_literal(text))?

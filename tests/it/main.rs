@@ -19,6 +19,7 @@ mod import_words;
 mod index_laws;
 #[path = "../support/json_schema.rs"]
 mod json_schema;
+mod json_values;
 mod knowledge;
 mod mcp;
 mod mcp_live;

@@ -12,6 +12,7 @@ use crate::plan::step_number::StepNumber;
 use crate::plan::words::nearest;
 use crate::plan::words::{StepStatus, Words};
 use crate::text::header_edit::{Change, NewValue};
+use crate::text::scalar;
 
 /// What an object can say.
 const KEYS: [&str; 18] = [
@@ -199,8 +200,7 @@ fn lists(nth: usize, object: &Map<String, Value>) -> Result<Vec<Change>, NotStep
         let texts: Option<Vec<&str>> = value.as_array().and_then(|it| it.iter().map(command).collect());
         changes.push(match texts {
             Some(texts) => list_of(key, texts),
-            // JSON is YAML.
-            None => Change::Set { key: key.to_owned(), value: NewValue::Yaml(value.to_string()) },
+            None => Change::Set { key: key.to_owned(), value: NewValue::Yaml(scalar::json(value)) },
         });
     }
     if object.get("touches").and_then(Value::as_array).is_some_and(Vec::is_empty) {

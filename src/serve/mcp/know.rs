@@ -13,6 +13,7 @@ use crate::engine::write::Mode;
 use crate::engine::{prompt, script, template};
 use crate::serve::mcp::result::{self, CHANGED, PAGE, Refusal, page, pick, put};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
+use crate::text::scalar;
 
 pub(super) fn reading() -> Vec<Tool> {
     vec![
@@ -261,7 +262,7 @@ fn record_decision(call: &Call, asked: Decide) -> Result<Value, Refusal> {
         plan,
         step,
         by: None,
-        metadata: metadata.map(|it| value(&it).to_string()),
+        metadata: metadata.map(|it| scalar::json(&value(&it))),
         mode: Mode::Write,
     };
     result::changed(decide::decide(&call.context, &request)?)

@@ -46,9 +46,11 @@ impl EditError {
         self
     }
 
-    /// Adds what a person would type for the change.
+    /// Adds what a person would type for the change, unless the refusal knows better.
     pub(super) fn by_hand(mut self, change: &Change) -> Self {
-        self.by_hand = by_hand(self.code, change);
+        if self.by_hand.is_empty() {
+            self.by_hand = by_hand(self.code, change);
+        }
         self
     }
 }

@@ -1,6 +1,7 @@
 //! The rules of editing, one table each; laws over random files are in `tests/it/edit_laws.rs`.
 
 use super::*;
+use crate::text::scalar;
 
 const ORDER: [&str; 7] = ["id", "status", "claim", "title", "depends", "notes", "attempts"];
 
@@ -325,6 +326,35 @@ fn what_cannot_be_edited_surely_is_refused() {
     refuses("---\nstatus: y\rb: 1\n---\n", status(), "layout", 13);
     refuses("---\na: 1\n... # end\n---\n", status(), "front-matter-invalid", 4);
     refuses("---\n&a\nstatus: y\n---\n", remove("status"), "layout", 4);
+}
+
+#[test]
+fn a_json_value_is_set_over_many_lines() {
+    let value = serde_json::json!({"a": [null, [], {}, [-1.5024920540636636e+102]], "õ\u{8d}#": {}, "": "1"});
+    check(
+        "---\nb: 1\n---\n",
+        set("a", NewValue::of_json(&value)),
+        "---\nb: 1\na:\n  a:\n    - null\n    - []\n    - {}\n    - - -1.5024920540636636e+102\n  \"õ\\x8D#\": {}\n  \"\": \"1\"\n---\n",
+    );
+}
+
+#[test]
+fn a_key_that_some_reader_finds_too_long_is_refused() {
+    for (key, times) in [("k", 1001), ("é", 501), ("\u{1}", 250)] {
+        let value = serde_json::json!([{ key.repeat(times): 1 }]);
+        for value in [
+            NewValue::of_json(&value),
+            typed(&scalar::json(&value)),
+            typed(&format!("- ? {}", scalar::double(&key.repeat(times)))),
+        ] {
+            let error = edit(b"---\nb: 1\n---\n", &[set("a", value)], &ORDER).expect_err("refused");
+            assert_eq!(
+                (error.code, error.reason.as_str()),
+                ("value-invalid", "a key has more than 1000 bytes as it is written in YAML")
+            );
+            assert_eq!(error.by_hand, "choose a shorter key, or hold the text in a value");
+        }
+    }
 }
 
 #[test]

@@ -2,10 +2,12 @@
 
 use super::EditError;
 use super::refusal::VALUE_INVALID;
+use crate::text::scalar::{self, Place};
 use crate::text::yaml::resolve::plain_kind;
 use crate::text::yaml::{self, Kind, Tree, View};
+use serde_json::Value;
 
-/// The longest key that every reader takes without a `?`.
+/// How long a key may be as it is written: without a `?` YAML takes 1024 characters, some readers as many bytes.
 const MAX_KEY: usize = 1000;
 
 /// How often an alias in a typed value may be written out.
@@ -29,6 +31,19 @@ pub enum NewValue {
 }
 
 impl NewValue {
+    /// A JSON value over as many lines as it has parts.
+    pub fn of_json(of: &Value) -> Self {
+        match of {
+            Value::String(text) => Self::Text(text.clone()),
+            Value::Array(items) => Self::List(items.iter().map(Self::of_json).collect()),
+            Value::Object(map) => {
+                Self::Map(map.iter().map(|(key, it)| (key.clone(), Self::of_json(it))).collect())
+            }
+            // Numbers, true, false and null are in YAML what they are in JSON.
+            other => Self::Word(other.to_string()),
+        }
+    }
+
     /// Refuses a typed value that is not one YAML value, and keys that no reader would take.
     pub(super) fn check(&self) -> Result<(), EditError> {
         match self {
@@ -39,11 +54,12 @@ impl NewValue {
                 value.check()
             }),
             Self::Yaml(text) => {
-                let tree = typed(text).map_err(|it| EditError::new(VALUE_INVALID, 0, it))?;
+                let tree = typed(text).map_err(|it| not_a_value(text, it))?;
                 let nodes = tree.root().subtree_size(MAX_NODES);
                 let is_small = nodes <= MAX_NODES || tree.aliases().next().is_none();
                 let too_much = || EditError::new(VALUE_INVALID, 0, "its aliases stand for too much");
-                is_small.then_some(()).ok_or_else(too_much)
+                is_small.then_some(()).ok_or_else(too_much)?;
+                check_typed_keys(tree.root())
             }
         }
     }
@@ -111,9 +127,39 @@ pub(super) fn plain_value(view: View<'_>) -> NewValue {
     }
 }
 
+/// What is wrong with a typed value that YAML does not read.
+fn not_a_value(text: &str, reason: String) -> EditError {
+    // Of JSON it can only be the length of a key, for which YAML has other words.
+    let json = serde_json::from_str(text).ok();
+    let long_key = json.and_then(|it| NewValue::of_json(&it).check().err());
+    long_key.unwrap_or_else(|| EditError::new(VALUE_INVALID, 0, reason))
+}
+
+/// Refuses a key that is too long in the form in which it would be written.
 pub(super) fn check_key(key: &str) -> Result<(), EditError> {
-    if key.len() <= MAX_KEY {
+    check_key_len(scalar::inline(key, Place::Flow).len())
+}
+
+/// As [`check_key`], for the keys that a person typed, which may be written as they are or anew.
+fn check_typed_keys(view: View<'_>) -> Result<(), EditError> {
+    // What an alias stands for is looked at where it is written.
+    if view.is_alias() {
         return Ok(());
     }
-    Err(EditError::new(VALUE_INVALID, 0, format!("a key has more than {MAX_KEY} bytes")))
+    for (key, value) in view.own_entries() {
+        check_key_len(key.outer_span().len())?;
+        check_key(key.text().unwrap_or_default())?;
+        check_typed_keys(key)?;
+        check_typed_keys(value)?;
+    }
+    view.items().try_for_each(check_typed_keys)
+}
+
+fn check_key_len(len: usize) -> Result<(), EditError> {
+    if len <= MAX_KEY {
+        return Ok(());
+    }
+    let reason = format!("a key has more than {MAX_KEY} bytes as it is written in YAML");
+    let by_hand = "choose a shorter key, or hold the text in a value".to_owned();
+    Err(EditError { by_hand, ..EditError::new(VALUE_INVALID, 0, reason) })
 }

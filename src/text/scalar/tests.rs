@@ -105,6 +105,16 @@ fn what_is_not_printable_is_escaped() {
 }
 
 #[test]
+fn json_that_is_yaml_too_is_still_json() {
+    let value = serde_json::json!({"a\u{85}\u{7f}": ["\u{feff}\u{2028}é\u{ffff}🎉\0", -1.2e-100, null, {}]});
+    let written = json(&value);
+    assert_eq!(written, r#"{"a\u0085\u007f":["\ufeff\u2028é\uffff🎉\u0000",-1.2e-100,null,{}]}"#);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&written).unwrap(), value);
+    let read: serde_yaml::Value = serde_yaml::from_str(&written).unwrap();
+    assert_eq!(serde_json::to_value(read).unwrap(), value);
+}
+
+#[test]
 fn a_block_scalar_is_offered_only_where_it_is_exact() {
     assert_eq!(literal("a\nb"), Some(Literal { header: "|-", lines: vec!["a", "b"] }));
     assert_eq!(literal("a\n\nb\n"), Some(Literal { header: "|", lines: vec!["a", "", "b"] }));

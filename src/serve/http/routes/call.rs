@@ -1,7 +1,5 @@
 //! A request as a handler sees it, and what it answers.
 
-use std::fmt::Write;
-
 use axum::http::StatusCode;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -161,22 +159,6 @@ fn is_unsaid(schema: &Value, value: &Value) -> bool {
     is_wanted && value.as_str().is_some_and(|it| it.chars().all(|c| c.is_whitespace() || c < ' '))
 }
 
-/// A JSON value as YAML, which JSON is but for the characters that YAML takes only as escapes.
-pub(crate) fn yaml(value: &Value) -> String {
-    let is_escaped = |c: char| {
-        c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
-    };
-    let text = value.to_string();
-    text.chars().fold(String::with_capacity(text.len()), |mut yaml, c| {
-        if is_escaped(c) {
-            write!(yaml, "\\u{:04x}", u32::from(c)).ok();
-        } else {
-            yaml.push(c);
-        }
-        yaml
-    })
-}
-
 /// Reads the query as the route's parameters say; what is none of them is refused, so that a slip is seen.
 pub(crate) fn read_query(
     parameters: &[Parameter],
@@ -241,8 +223,6 @@ fn read_value(parameter: &Parameter, value: String) -> Result<Value, Error> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::serve::http::routes::route::query;
 
@@ -262,15 +242,6 @@ mod tests {
         let read = read_query(&parameters(), pairs);
         let said = read.map(|it| Value::Object(it).to_string()).map_err(|it| it.to_string());
         assert_eq!(said, expected.map(str::to_owned).map_err(str::to_owned));
-    }
-
-    #[test]
-    fn a_json_value_is_the_same_in_yaml() {
-        let value = json!({"a\u{85}\u{9b}\u{7f}": ["\u{feff}\u{2028}é\u{1f980}", -1.2e-100, true, null, {}], "": "c.\u{3}:"});
-        let yaml = yaml(&value);
-        assert_eq!(serde_json::from_str::<Value>(&yaml).unwrap(), value);
-        let parsed = crate::text::yaml::parse(&yaml).unwrap();
-        assert_eq!(parsed.root().to_json().unwrap(), value);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::answers::named;
 use super::bodies::{Decide, Insight, Script};
-use super::call::{Call, Reply, plan_named, step_named, yaml};
+use super::call::{Call, Reply, plan_named, step_named};
 use super::look::{SINCE, SINCE_ABOUT, text};
 use super::route::{Kind, LOOKING, MAKING, Parameter, Route, delete, get, post, query};
 use super::{Problem, pages};
@@ -13,6 +13,7 @@ use crate::engine::decide::{self, DecideRequest, DecisionsRequest};
 use crate::engine::error::Error;
 use crate::engine::insight::{self, InsightRequest, InsightsRequest};
 use crate::engine::script::{self, AddRequest};
+use crate::text::scalar;
 
 pub(crate) fn routes() -> Vec<Route> {
     let mut all = decisions();
@@ -151,7 +152,7 @@ fn record_decision(context: &Context, call: &Call) -> Result<Reply, Problem> {
         plan: plan_of(body.plan)?,
         step: body.step.map(|it| step_named(&it)).transpose()?,
         by: body.by,
-        metadata: body.metadata.as_ref().map(yaml),
+        metadata: body.metadata.as_ref().map(scalar::json),
         mode: call.mode(),
     };
     Ok(Reply::made(&decide::decide(context, &request)?))

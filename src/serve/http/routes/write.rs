@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::answers::named;
 use super::bodies::{Add, Dry, New, Renumber, Replace, Set, Squash, Unset};
-use super::call::{Call, Reply, yaml};
+use super::call::{Call, Reply};
 use super::route::{Kind, MAKING, Parameter, Route, WRITING, delete, get, post, query};
 use super::{Problem, pages};
 use crate::engine::add::{self, AddRequest};
@@ -18,6 +18,7 @@ use crate::engine::replace::{self, ReplaceRequest};
 use crate::engine::set::{self, SetOp, SetRequest};
 use crate::engine::squash::{self, SquashRequest};
 use crate::engine::undo;
+use crate::text::scalar;
 
 pub(crate) fn routes() -> Vec<Route> {
     let mut all = making();
@@ -173,7 +174,7 @@ fn add_step(context: &Context, call: &Call) -> Result<Reply, Problem> {
         kind: body.kind,
         touches: body.touches,
         verify: body.verify,
-        metadata: body.metadata.as_ref().map(yaml),
+        metadata: body.metadata.as_ref().map(scalar::json),
         body: body.body,
         is_gated: false,
         keeps_own: false,
@@ -190,9 +191,9 @@ fn set_field(context: &Context, call: &Call, id: String) -> Result<Reply, Proble
         ("set", Value::String(text)) => SetOp::Text(text),
         ("add", Value::String(text)) => SetOp::Add(text),
         ("take", Value::String(text)) => SetOp::Take(text),
-        ("set", value) => SetOp::Yaml(yaml(&value)),
-        ("add", value) => SetOp::AddYaml(yaml(&value)),
-        ("take", value) => SetOp::TakeYaml(yaml(&value)),
+        ("set", value) => SetOp::Yaml(scalar::json(&value)),
+        ("add", value) => SetOp::AddYaml(scalar::json(&value)),
+        ("take", value) => SetOp::TakeYaml(scalar::json(&value)),
         (other, _) => {
             return Err(
                 Error::usage(format!("nothing is done by `{other}`"), "`op` is set, add or take").into()

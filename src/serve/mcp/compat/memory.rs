@@ -20,6 +20,7 @@ use crate::serve::mcp::result::{self, PAGE, Refusal, page, put};
 use crate::serve::mcp::schema::Object;
 use crate::serve::mcp::tool::{Call, Effect, Tool, Turn};
 use crate::serve::mcp::write::set_request;
+use crate::text::scalar;
 
 use super::plans::whole_plan;
 use super::{own, plan_line, turn, with_plan_id};
@@ -292,7 +293,7 @@ fn create(call: &Call, asked: MemoryPlan) -> Result<Value, Refusal> {
     });
     let mut made = own(call, "create_plan", arguments)?;
     if let Some(categorization) = categorization {
-        let op = SetOp::Yaml(json!({"categorization": categorization}).to_string());
+        let op = SetOp::Yaml(scalar::json(&json!({"categorization": categorization})));
         let request = set_request(made["id"].as_str().unwrap_or_default(), "metadata", op);
         made["etag"] = result::changed(set::set(&call.context, &request)?)?["etag"].clone();
     }

@@ -10,6 +10,7 @@ use crate::engine::texts::{self, PlanText};
 use crate::serve::mcp::result::{self, Refusal};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
 use crate::serve::mcp::write::set_request;
+use crate::text::scalar;
 
 use super::{own, with_plan_id};
 
@@ -83,6 +84,15 @@ fn save_plan(call: &Call, asked: SavePlan) -> Result<Value, Refusal> {
     let lists = [("tags", tags), ("files", files)];
     for (key, list) in lists.into_iter().filter_map(|(key, it)| Some((key, it?))) {
         let request = set_request(&put.now.id, key, SetOp::Yaml(json!(list).to_string()));
+        let request = SetRequest {
+            id: put.now.id.clone(),
+            key: key.to_owned(),
+            op: SetOp::Yaml(scalar::json(&json!(list))),
+            by: None,
+            claim: None,
+            force: false,
+            mode: Mode::Write,
+        };
         let changed = result::changed(set::set(context, &request)?)?;
         saved["etag"] = changed["etag"].clone();
         saved["written"] = (saved["written"] == true || changed["written"] == true).into();

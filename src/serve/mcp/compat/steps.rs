@@ -18,6 +18,7 @@ use crate::plan::words::StepStatus;
 use crate::serve::mcp::named;
 use crate::serve::mcp::result::{self, PAGE, Refusal, page, put};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
+use crate::text::scalar;
 
 use super::{MAKER, own};
 
@@ -138,7 +139,7 @@ fn add_step(call: &Call, asked: AddStep) -> Result<Value, Refusal> {
         (Some(title), description) => {
             let texts: Vec<_> = description.into_iter().chain(notes).collect();
             let body = (!texts.is_empty()).then(|| texts.join("\n\n"));
-            let metadata = metadata.map(|it| Value::Object(it).to_string());
+            let metadata = metadata.map(|it| scalar::json(&Value::Object(it)));
             let by = Some(by.to_owned());
             let request = AddRequest { title, at, after, metadata, body, by, ..AddRequest::default() };
             let report = named::plan(call, &plan_id, |id| {

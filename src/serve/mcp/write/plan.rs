@@ -22,6 +22,7 @@ use crate::serve::mcp::named;
 use crate::serve::mcp::result::{self, CHANGED, Refusal};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
 use crate::serve::mcp::write::{Change, MAKER, all, set_request};
+use crate::text::scalar;
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![
@@ -232,7 +233,7 @@ fn changes_of<'a>(
     let lists =
         [("goals", fields.goals), ("success_criteria", fields.success_criteria), ("tags", fields.tags)];
     let texts = texts.into_iter().chain(more).filter_map(|(key, it)| Some((key, SetOp::Text(it?))));
-    let lists = lists.into_iter().filter_map(|(key, it)| Some((key, SetOp::Yaml(json!(it?).to_string()))));
+    let lists = lists.into_iter().filter_map(|(key, it)| Some((key, SetOp::Yaml(scalar::json(&json!(it?))))));
     let change = |(nth, (key, op)): (usize, (&str, SetOp))| -> Change<'a> {
         let context = first.as_ref().filter(|_| nth == 0).unwrap_or(&call.context);
         let request = set_request(id, key, op);

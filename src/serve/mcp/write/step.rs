@@ -18,6 +18,7 @@ use crate::serve::mcp::named;
 use crate::serve::mcp::result::{self, CHANGED, Refusal};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
 use crate::serve::mcp::write::{Change, MAKER, all};
+use crate::text::scalar;
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![
@@ -86,7 +87,7 @@ fn add_step(call: &Call, asked: AddStep) -> Result<Value, Refusal> {
         kind: asked.r#type,
         touches: asked.touches.unwrap_or_default(),
         verify: asked.verify.unwrap_or_default(),
-        metadata: asked.metadata.map(|it| Value::Object(it).to_string()),
+        metadata: asked.metadata.map(|it| scalar::json(&Value::Object(it))),
         body: description,
         is_gated: asked.gate.unwrap_or_default(),
         by: Some(MAKER.to_owned()),
