@@ -156,7 +156,11 @@ pub(crate) fn read_body(bytes: &[u8], schema: &Value) -> Result<Value, Problem> 
 /// Whether a text that has to say something says nothing.
 fn is_unsaid(schema: &Value, value: &Value) -> bool {
     let is_wanted = schema["pattern"] == SAID;
-    is_wanted && value.as_str().is_some_and(|it| it.chars().all(|c| c.is_whitespace() || c < ' '))
+    is_wanted && value.as_str().is_some_and(says_nothing)
+}
+
+fn says_nothing(text: &str) -> bool {
+    text.chars().all(|it| it.is_whitespace() || it < ' ')
 }
 
 /// Reads the query as the route's parameters say; what is none of them is refused, so that a slip is seen.
@@ -205,6 +209,7 @@ fn read_value(parameter: &Parameter, value: String) -> Result<Value, Error> {
     let not =
         |what: String| Err(Error::usage(format!("`{}` is not {what}", parameter.name), parameter.about));
     match parameter.kind {
+        Kind::Form(SAID) if says_nothing(&value) => not("a text that says something".to_owned()),
         Kind::Text | Kind::Form(_) | Kind::Texts(_) => Ok(value.into()),
         Kind::Word(words) if words.contains(&value.as_str()) => Ok(value.into()),
         Kind::Word(words) => not(format!("one of {}", words.join(", "))),
@@ -232,6 +237,7 @@ mod tests {
             query("status", Kind::Texts(""), "", "a"),
             query("all", Kind::Flag, "say true", true),
             query("limit", Kind::Count(1, 200), "", 1),
+            query("query", Kind::Form(SAID), "say what", "a"),
             query("form", Kind::Word(&["text", "dot"]), "", "dot"),
         ]
     }
@@ -261,6 +267,9 @@ mod tests {
         }
         for limit in ["0", "201", "-1", "+1", "1.0", "", "x", "99999999999999"] {
             check(&[("limit", limit)], Err("`limit` is not a whole number from 1 to 200"));
+        }
+        for said in ["", " ", "\u{c}\u{3000}\u{19}"] {
+            check(&[("query", said)], Err("`query` is not a text that says something"));
         }
         check(&[("form", "svg")], Err("`form` is not one of text, dot"));
     }
