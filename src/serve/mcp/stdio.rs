@@ -24,7 +24,7 @@ pub fn stdio(server: Planwatch) -> Result<(), Error> {
     let line = Arc::new(Line::default());
     let server = server.in_order(Arc::clone(&line));
     let served = runtime.block_on(async {
-        let input = Input { from: tokio::io::stdin(), line: Arc::clone(&line) };
+        let input = Input { from: tokio::io::stdin(), line: Arc::clone(&line), has_given_way: false };
         let output = Output { to: tokio::io::stdout(), line: Arc::clone(&line) };
         let running = tokio::select! {
             running = server.clone().serve((input, output)) => running,
@@ -102,6 +102,8 @@ impl Line {
 struct Input<R> {
     from: R,
     line: Arc<Line>,
+    /// Since something was read last.
+    has_given_way: bool,
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for Input<R> {
@@ -117,7 +119,16 @@ impl<R: AsyncRead + Unpin> AsyncRead for Input<R> {
                 return Poll::Pending;
             }
         }
-        Pin::new(&mut self.from).poll_read(cx, to)
+        // What was asked before is begun, and so perhaps found stuck, before more is read: requests come faster than they
+        // are answered, and would wait in memory.
+        if !self.has_given_way {
+            self.has_given_way = true;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let read = Pin::new(&mut self.from).poll_read(cx, to);
+        self.has_given_way = read.is_pending();
+        read
     }
 }
 
@@ -140,5 +151,28 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for Output<W> {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let done = Pin::new(&mut self.to).poll_shutdown(cx);
         self.line.wrote(done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_has_its_turn_before_more_is_read() {
+        let line = Arc::new(Line::default());
+        let mut input = Input { from: &b"abcd"[..], line: Arc::clone(&line), has_given_way: false };
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut read = || {
+            let mut bytes = [0; 2];
+            let mut buffer = ReadBuf::new(&mut bytes);
+            let is_ready = Pin::new(&mut input).poll_read(&mut cx, &mut buffer).is_ready();
+            is_ready.then(|| buffer.filled().to_vec())
+        };
+        assert_eq!([read(), read(), read()], [None, Some(b"ab".to_vec()), None]);
+        line.set_stuck(true);
+        assert_eq!([read(), read()], [None, None], "an answer waits to be taken");
+        line.set_stuck(false);
+        assert_eq!(read(), Some(b"cd".to_vec()));
     }
 }
