@@ -12,6 +12,8 @@ import time
 import traceback
 import urllib.request
 
+# Seconds until something counts as hanging: more than a slow and busy machine needs for anything that is asked here.
+PATIENCE = 120
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 # Asked for with --quiet, of every script: only what failed, and the sums.
 QUIET = "PLANWATCH_JUDGES_QUIET"
@@ -64,7 +66,7 @@ class Project:
 
     def run(self, *arguments, check=True):
         ran = subprocess.run(
-            [self.binary, *arguments], cwd=self.root, env=self.environment, capture_output=True, text=True, timeout=120,
+            [self.binary, *arguments], cwd=self.root, env=self.environment, capture_output=True, text=True, timeout=PATIENCE,
         )
         if check and ran.returncode != 0:
             raise AssertionError(f"planwatch {' '.join(arguments)}: {ran.returncode} {ran.stderr}")
@@ -119,7 +121,7 @@ class Daemon:
             raise
         return self
 
-    def _wait_until_ready(self, seconds=20):
+    def _wait_until_ready(self, seconds=PATIENCE):
         end = time.monotonic() + seconds
         while '"kind":"ready"' not in self.log.read_text():
             if self.process.poll() is not None or time.monotonic() > end:
@@ -134,17 +136,17 @@ class Daemon:
         request = urllib.request.Request(self.url + path, data=data, method=method, headers=self.headers())
         if data is not None:
             request.add_header("Content-Type", "application/json")
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return json.loads(answer.read() or b"null")
 
     def __exit__(self, *_):
         self.process.terminate()
         try:
-            self.process.wait(10)
+            self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            raise AssertionError("the daemon did not end within 10 seconds")
+            raise AssertionError(f"the daemon did not end within {PATIENCE} seconds")
         if "panicked" in self.log.read_text(errors="replace"):
             raise AssertionError(f"the daemon panicked: {self.log.read_text(errors='replace')[-2000:]}")
 

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from mcp_judges.ground import Checks, Project
-from mcp_judges.raw import MODERN, Raw
+from mcp_judges.raw import MANY, MODERN, PROMPT, Raw
 
 GARBAGE = [
     b"\n", b"   \n", b"\r\n", b"hello\n", b"{\n", b"}\n", b"null\n", b"true\n", b"1\n", b'"x"\n', b"[]\n", b"[1,2]\n", b"{}\n", b"\x00\n", b"\xff\xfe\n",
@@ -25,10 +25,6 @@ GARBAGE = [
     b'{"jsonrpc":"2.0","id":913,"id":914,"method":"ping","method":"tools/list"}\n', b'{"jsonrpc":"2.0","id":915,"method":"' + b"x" * 100_000 + b'"}\n',
     b'{"jsonrpc":"2.0","id":916,"method":"ping","params":{"a":' + b"[" * 5000 + b"]" * 5000 + b"}}\n", b"[" * 200_000 + b"\n", b"Content-Length: 10\r\n\r\n{}\n",
 ]
-
-
-# Seconds; an end that waits for something else than the call that is being made takes forever.
-PROMPT = 10
 
 
 def settled(checks, name, server, seconds=PROMPT):
@@ -116,7 +112,7 @@ def in_flight(checks, project, requests):
                 sent.append(server.request("ping"))
         begun = time.monotonic()
         server.send(*sent)
-        missing = server.wait_for_all([it["id"] for it in sent], 120)
+        missing = server.wait_for_all([it["id"] for it in sent])
         checks.that(f"{requests} requests in flight, each answered once", not missing, f"missing or twice {missing[:5]}; {time.monotonic() - begun:.1f} s")
         wrong = [it["id"] for it in sent if it["method"] == "tools/call" and server.answers[json.dumps(it["id"])][0]["result"]["structuredContent"]["id"] != it["params"]["arguments"]["step"]]
         checks.same("each with its own answer", wrong, [])
@@ -132,7 +128,7 @@ def ends(checks, project, _):
         server.hello()
         server.send(*writes(server))
         # It is not left at once: what was asked before is answered, for `printf … | planwatch mcp`, unless it takes long.
-        settled(checks, "input ends with 200 writes in flight", server, 60)
+        settled(checks, "input ends with 200 writes in flight", server, MANY)
         told = sum(len(it) for it in server.answers.values()) - 1
         kept = project.text("docs-onboarding/plan.md").count("text: end ")
         checks.that("what was written was answered, but for the last one", 0 < told <= kept <= told + 1, f"{told} answered, {kept} written")
@@ -158,7 +154,7 @@ def ends(checks, project, _):
             begun = time.monotonic()
             server.process.send_signal(number)
             try:
-                code = server.process.wait(5)
+                code = server.process.wait(PROMPT)
             except subprocess.TimeoutExpired:
                 code = "still running"
             checks.that(f"{number.name} ends it", code != "still running" and b"panicked" not in server.errors, f"exit {code} after {time.monotonic() - begun:.2f} s")

@@ -2,6 +2,7 @@
 import time
 
 from mcp_judges.calls import SMALL, Caller
+from mcp_judges.ground import PATIENCE
 
 
 async def long_plan(connection, checks, steps):
@@ -22,7 +23,7 @@ async def long_plan(connection, checks, steps):
         with_limit = await call(tool, **arguments)
         took = time.monotonic() - begun
         # No figure of speed, but nothing may seem to hang.
-        checks.that(f"{tool} answers soon", took < 60 and with_limit is not None, f"{took:.2f} s")
+        checks.that(f"{tool} answers soon", took < PATIENCE and with_limit is not None, f"{took:.2f} s")
     await pages(connection, checks, plan, steps)
 
 

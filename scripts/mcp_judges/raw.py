@@ -4,6 +4,9 @@ import subprocess
 import threading
 import time
 
+# Seconds. An answer or an end that never comes takes longer than any; a shared machine may be slow with all others.
+ANSWER, PROMPT, MANY = 120, 60, 600
+
 MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
@@ -75,7 +78,7 @@ class Raw:
             params["_meta"] = MODERN
         return {"jsonrpc": "2.0", "id": self.last, "method": method, "params": params}
 
-    def ask(self, method, params=None, is_modern=False, seconds=20):
+    def ask(self, method, params=None, is_modern=False, seconds=ANSWER):
         """Sends a request and waits for its answer."""
         request = self.request(method, params, is_modern)
         self.send(request)
@@ -90,7 +93,7 @@ class Raw:
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         return answer
 
-    def wait(self, of, seconds=20):
+    def wait(self, of, seconds=ANSWER):
         key = json.dumps(of)
         with self.lock:
             if not self.lock.wait_for(lambda: key in self.answers or self.process.poll() is not None, seconds):
@@ -99,13 +102,13 @@ class Raw:
                 raise AssertionError(f"it ended ({self.process.poll()}) without an answer to {of}; stderr: {self.errors[-500:]!r}")
             return self.answers[key][0]
 
-    def wait_for_all(self, ids, seconds=60):
+    def wait_for_all(self, ids, seconds=MANY):
         keys = {json.dumps(it) for it in ids}
         with self.lock:
             self.lock.wait_for(lambda: keys <= set(self.answers) or self.process.poll() is not None, seconds)
             return [it for it in ids if len(self.answers.get(json.dumps(it), [])) != 1]
 
-    def end(self, seconds=5):
+    def end(self, seconds=PROMPT):
         """Closes its input; the exit code and how long it took."""
         begun = time.monotonic()
         try:
@@ -119,7 +122,7 @@ class Raw:
             self.process.kill()
         took = time.monotonic() - begun
         for it in self.threads:
-            it.join(5)
+            it.join(PROMPT)
         return code, took
 
     def memory(self):

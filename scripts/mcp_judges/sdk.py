@@ -3,6 +3,8 @@ import asyncio
 import dataclasses
 import json
 
+from mcp_judges.ground import PATIENCE
+
 
 class Refused(Exception):
     """An error of the protocol, which is no result of a tool."""
@@ -74,7 +76,7 @@ class Events:
     def put(self, kind, uri=None):
         self.queue.put_nowait((kind, str(uri) if uri else None))
 
-    async def until(self, wanted, seconds=10):
+    async def until(self, wanted, seconds=PATIENCE):
         """Waits for an event that is wanted; answers all that came, or raises."""
         seen = []
         try:

@@ -7,6 +7,7 @@ from mcp import ClientSession, McpError, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from mcp_judges.ground import PATIENCE
 from mcp_judges.sdk import Events, Refused, Result
 
 
@@ -27,7 +28,7 @@ async def connect(target, person=None, is_cached=False):
 
     async with contextlib.AsyncExitStack() as stack:
         if target.url:
-            http = await stack.enter_async_context(httpx.AsyncClient(headers=target.headers, timeout=60))
+            http = await stack.enter_async_context(httpx.AsyncClient(headers=target.headers, timeout=PATIENCE))
             streams = await stack.enter_async_context(streamable_http_client(target.url, http_client=http))
         else:
             server = StdioServerParameters(
@@ -36,7 +37,7 @@ async def connect(target, person=None, is_cached=False):
             streams = await stack.enter_async_context(stdio_client(server))
         session = await stack.enter_async_context(
             ClientSession(
-                streams[0], streams[1], read_timeout_seconds=datetime.timedelta(seconds=60), message_handler=told,
+                streams[0], streams[1], read_timeout_seconds=datetime.timedelta(seconds=PATIENCE), message_handler=told,
                 elicitation_callback=asked if person is not None else None,
             )
         )

@@ -9,6 +9,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ResourceUpdated
 
+from mcp_judges.ground import PATIENCE
 from mcp_judges.sdk import Events, Refused, Result
 
 # Subscriptions of the older era are asked for on purpose.
@@ -29,14 +30,14 @@ async def connect(target, mode, person=None, is_cached=False):
         elif isinstance(message, types.ResourceListChangedNotification):
             events.put("list")
 
-    options = {"mode": mode, "read_timeout_seconds": 60, "message_handler": told}
+    options = {"mode": mode, "read_timeout_seconds": PATIENCE, "message_handler": told}
     if person is not None:
         options["elicitation_callback"] = asked
     if not is_cached:
         options["cache"] = None
     async with contextlib.AsyncExitStack() as stack:
         if target.url:
-            http = await stack.enter_async_context(httpx2.AsyncClient(headers=target.headers, timeout=60))
+            http = await stack.enter_async_context(httpx2.AsyncClient(headers=target.headers, timeout=PATIENCE))
             server = streamable_http_client(target.url, http_client=http)
         else:
             server = StdioServerParameters(

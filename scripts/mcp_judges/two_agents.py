@@ -12,7 +12,7 @@ import threading
 import time
 import urllib.request
 
-from mcp_judges.ground import Checks, Daemon, Project
+from mcp_judges.ground import PATIENCE, Checks, Daemon, Project
 from mcp_judges.person import Person
 from mcp_judges.sdk import Target, connect
 
@@ -141,7 +141,7 @@ class Stream(threading.Thread):
         super().__init__(daemon=True)
         self.events, self.ids, self.fault = [], [], None
         request = urllib.request.Request(f"{daemon.url}/api/events", headers=daemon.headers())
-        self.answer = urllib.request.urlopen(request, timeout=60)
+        self.answer = urllib.request.urlopen(request, timeout=PATIENCE)
 
     def run(self):
         data = []
@@ -195,7 +195,7 @@ async def main(binary, steps, is_rest):
             if not is_rest:
                 listening = asyncio.create_task(listen(http, "v2-auto", seen, ready, over))
                 began = asyncio.create_task(ready.wait())
-                await asyncio.wait([listening, began], timeout=60, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait([listening, began], timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
             person = Person(project.plans / PLAN, 5, IN_PLACE, HOT)
             person.start()
             async with contextlib.AsyncExitStack() as stack:
@@ -225,8 +225,8 @@ async def work(first, second, log, person):
 
 
 async def settle(stream, states):
-    """Until the stream has told of every step's last state; ten seconds at most."""
-    end = time.monotonic() + 10
+    """Until the stream has told of every step's last state."""
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         told = stream.statuses()
         if all(told.get(step, [None])[-1:] == [state] for step, state in states.items() if state == "completed"):

@@ -7,6 +7,9 @@ import subprocess
 import tempfile
 import time
 
+# Seconds after which a command is killed.
+HANGS = 60.0
+
 FM = "---\nstatus: pending\n{}\n---\n# T\n"
 
 
@@ -111,8 +114,8 @@ NAMES = [
 class Tried:
     """One case in a plans directory of its own."""
 
-    def __init__(self, binary, base, name):
-        self.binary, self.name = binary, name
+    def __init__(self, binary, base, name, limit):
+        self.binary, self.name, self.limit = binary, name, limit
         self.root = base / "case"
         self.home = base / "home"
         shutil.rmtree(self.root, ignore_errors=True)
@@ -126,14 +129,14 @@ class Tried:
         environment = {"HOME": str(self.home), "PLANWATCH_NOW": "2026-11-21T12:00:00Z", "PLANWATCH_BY": "ann", "PATH": os.environ.get("PATH", "")}
         started = time.perf_counter()
         try:
-            ran = subprocess.run([self.binary, *arguments], cwd=self.root, env=environment, capture_output=True, timeout=20)
+            ran = subprocess.run([self.binary, *arguments], cwd=self.root, env=environment, capture_output=True, timeout=HANGS)
         except subprocess.TimeoutExpired:
             self.slow += 1
-            self.worst = 20.0
+            self.worst = HANGS
             return None
         took = time.perf_counter() - started
         self.worst = max(self.worst, took)
-        self.slow += took > 1.0
+        self.slow += took > self.limit
         is_panic = ran.returncode in (101, 134, 139) or ran.returncode < 0 or b"panicked" in ran.stderr
         self.panics += is_panic
         return ran
@@ -147,21 +150,22 @@ class Tried:
         return said
 
 
-def run(binary):
+def run(binary, limit):
+    """Counts the commands that take more than so many seconds."""
     base = pathlib.Path(tempfile.mkdtemp(prefix="planwatch-r14-"))
     try:
-        return judge(binary, base)
+        return judge(binary, base, limit)
     finally:
         shutil.rmtree(base, ignore_errors=True)
 
 
-def judge(binary, base):
+def judge(binary, base, limit):
     total = slow = panics = 0
     worst = (0.0, "")
     ignored, written = [], []
     cases = [(name, text.encode("utf-8", "surrogatepass"), refuse) for name, text, refuse in yaml_cases()] + list(bytes_cases())
     for name, content, refuse in cases:
-        tried = Tried(binary, base, name)
+        tried = Tried(binary, base, name, limit)
         step = tried.plan / "step-1.md"
         step.write_bytes(content)
         said = tried.look()
@@ -174,13 +178,13 @@ def judge(binary, base):
         total, slow, panics = total + 1, slow + tried.slow, panics + tried.panics
         worst = max(worst, (tried.worst, name))
     for name in NAMES:
-        tried = Tried(binary, base, name)
+        tried = Tried(binary, base, name, limit)
         (tried.plan / name).write_bytes(b"x")
         if name != "steps-1.md" and name.encode() not in tried.look():
             ignored.append(name)
         total, slow, panics = total + 1, slow + tried.slow, panics + tried.panics
     for name, make in special_files():
-        tried = Tried(binary, base, name)
+        tried = Tried(binary, base, name, limit)
         keep = make(tried.plan / "step-1.md")
         if b"step-1" not in tried.look():
             ignored.append(name)
@@ -190,7 +194,7 @@ def judge(binary, base):
     passed = not (slow or panics or ignored or written) and total >= 250
     details = "".join(f"; {what}: {', '.join(names[:8])}" for what, names in (("ignored", ignored), ("written", written)) if names)
     return passed, (
-        f"{total} hostile files and names: {slow} commands over 1 s, {panics} panics, {len(ignored)} silently ignored, "
+        f"{total} hostile files and names: {slow} commands over {limit} s, {panics} panics, {len(ignored)} silently ignored, "
         f"{len(written)} written to; slowest {worst[0] * 1000:.0f} ms ({worst[1]}){details}"
     )
 
