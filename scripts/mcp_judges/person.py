@@ -33,6 +33,8 @@ class Person(threading.Thread):
         self.lines, self.completed, self.added, self.faults = {}, set(), set(), []
         # Saves that had to begin again, and those where somebody wrote on a text that was just being taken back.
         self.again, self.unlucky = 0, 0
+        # Files that held an old text again for a moment, until it was taken back.
+        self.taken_back = set()
         self.saves = {"renamed": 0, "in place": 0}
 
     def run(self):
@@ -101,6 +103,7 @@ class Person(threading.Thread):
                 return
             # Somebody was faster: back, and read again.
             exchange(beside, path)
+            self.taken_back.add(path.name)
             self.unlucky += beside.read_bytes() != new.encode()
             beside.unlink()
             self.again += 1

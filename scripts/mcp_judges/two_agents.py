@@ -212,7 +212,7 @@ async def main(binary, steps, is_rest):
                     await listening
                 checks.that("the client that listens over MCP was told", seen, f"{len(seen)} times")
             judge(checks, project, log, person, final, took)
-            judge_stream(checks, stream, states)
+            judge_stream(checks, stream, states, person)
     return checks.end()
 
 
@@ -282,14 +282,16 @@ def judge(checks, project, log, person, final, took):
     checks.same("nothing is left beside the files", left, [])
 
 
-def judge_stream(checks, stream, states):
+def judge_stream(checks, stream, states, person):
     checks.same("the stream did not break", stream.fault, None)
     gaps = [(one, other) for one, other in zip(stream.ids, stream.ids[1:]) if other <= one]
     checks.same("its numbers grow", gaps[:3], [])
     told = stream.statuses()
     unseen = sorted(step for step, state in states.items() if state == "completed" and told.get(step, [None])[-1:] != ["completed"])
     checks.that("it told of each step that it was completed", not unseen, f"{len(stream.events)} events; unseen {unseen[:5]}")
-    twice = {step: all_told for step, all_told in told.items() if all_told.count("completed") > 1}
+    # Where the person's save put an old text over a completed step for a moment, that may have been seen and told.
+    torn = {f"{PLAN}:{it.removeprefix('step-').removesuffix('.md')}" for it in person.taken_back}
+    twice = {step: all_told for step, all_told in told.items() if all_told.count("completed") > 1 and step not in torn}
     checks.that("and of each once", not twice, dict(list(twice.items())[:5]))
     resets = [it for it in stream.events if it.get("kind") == "reset"]
     checks.same("without a reset", resets[:1], [])
