@@ -76,7 +76,7 @@ pub fn json(value: &serde_json::Value) -> String {
     for it in json.chars() {
         match u32::from(it) {
             // Beyond these planes the escapes of the two have different forms, and no reader needs one.
-            code @ ..=0xffff if !is_printable(it) => yaml.push_str(&format!("\\u{code:04x}")),
+            code @ ..=0xffff if !is_printable(it) => yaml.push_str(&unicode_escape(code)),
             _ => yaml.push(it),
         }
     }
@@ -117,6 +117,11 @@ fn is_printable(it: char) -> bool {
     let is_noncharacter = u32::from(it) & 0xfffe == 0xfffe;
     !is_noncharacter
         && !matches!(it, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}')
+}
+
+/// The one escape of JSON that YAML has too.
+fn unicode_escape(code: u32) -> String {
+    format!("\\u{code:04x}")
 }
 
 fn escape(it: char) -> String {
