@@ -179,7 +179,7 @@ fn number() -> impl Strategy<Value = Value> {
         any::<u64>().prop_map(|it| json!(it)),
         prop::sample::select(vec![0, 1, u64::MAX, i64::MAX as u64 + 1]).prop_map(|it| json!(it)),
         // Beyond 64 bits JSON readers hold a float.
-        any::<u128>().prop_map(|it| serde_json::from_str(&it.to_string()).unwrap()),
+        any::<u128>().prop_map(|it| serde_json::from_str(&it.to_string()).expect("it is readable")),
         float.prop_filter_map("JSON has no infinities", |it| serde_json::Number::from_f64(it)
             .map(Value::Number)),
     ]
@@ -230,13 +230,13 @@ fn document() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn yaml_of(file: &[u8]) -> String {
-    String::from_utf8(front_matter::split(file).yaml().unwrap_or_default().to_vec()).unwrap()
+    String::from_utf8(front_matter::split(file).yaml().unwrap_or_default().to_vec()).expect("it is readable")
 }
 
 /// What the key of a file is, as planwatch reads it.
 fn read(file: &[u8], key: &str) -> Option<Value> {
     let tree = yaml::parse(&yaml_of(file)).ok()?;
-    tree.root().get(key).map(|it| it.to_json().unwrap())
+    tree.root().get(key).map(|it| it.to_json().expect("it is readable"))
 }
 
 /// Sets a value and reads it back.
@@ -262,7 +262,7 @@ fn comes_back(file: &[u8], new: NewValue, value: &Value) -> Result<(), TestCaseE
     let again = header_edit::edit(&after, &[change], &["status", "metadata"]);
     prop_assert_eq!(again.as_ref(), Ok(&after), "a second time");
     if let Ok(other) = serde_yaml::from_str::<serde_yaml::Value>(&yaml_of(&after)) {
-        let other = serde_json::to_value(other.get("metadata")).unwrap();
+        let other = serde_json::to_value(other.get("metadata")).expect("it is readable");
         let is_same = other == *value || without_tag(&other) == Some(value);
         prop_assert!(is_same, "{} is not {} in {}", other, value, shown);
     } else {

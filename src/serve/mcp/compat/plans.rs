@@ -83,16 +83,7 @@ fn save_plan(call: &Call, asked: SavePlan) -> Result<Value, Refusal> {
     saved["written"] = put.is_new.into();
     let lists = [("tags", tags), ("files", files)];
     for (key, list) in lists.into_iter().filter_map(|(key, it)| Some((key, it?))) {
-        let request = set_request(&put.now.id, key, SetOp::Yaml(json!(list).to_string()));
-        let request = SetRequest {
-            id: put.now.id.clone(),
-            key: key.to_owned(),
-            op: SetOp::Yaml(scalar::json(&json!(list))),
-            by: None,
-            claim: None,
-            force: false,
-            mode: Mode::Write,
-        };
+        let request = set_request(&put.now.id, key, SetOp::Yaml(scalar::json(&json!(list))));
         let changed = result::changed(set::set(context, &request)?)?;
         saved["etag"] = changed["etag"].clone();
         saved["written"] = (saved["written"] == true || changed["written"] == true).into();
