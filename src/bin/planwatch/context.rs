@@ -28,7 +28,10 @@ use planwatch::plan::time::Time;
 use planwatch::serve::Homes;
 use planwatch::serve::client::{self, Holder};
 use planwatch::serve::contexts::Contexts;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::Everywhere;
 use crate::failure::{self, Failure};
@@ -195,10 +198,10 @@ impl Session {
     pub(crate) fn log_requests(&self) {
         let is_verbose = self.output.loudness == Loudness::Verbose;
         let asked = text("PLANWATCH_LOG").or_else(|| is_verbose.then(|| "planwatch=info".to_owned()));
-        let Some(filter) = asked.and_then(|it| EnvFilter::try_new(it).ok()) else { return };
-        let log = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_ansi(false);
+        let Some(filter) = asked.and_then(|it| it.parse::<Targets>().ok()) else { return };
+        let lines = fmt::layer().with_target(false).with_ansi(false).with_writer(std::io::stderr);
         // Another one would be there already only if this were called twice.
-        log.with_writer(std::io::stderr).try_init().ok();
+        tracing_subscriber::registry().with(lines.with_filter(filter)).try_init().ok();
     }
 
     /// The words that start this program once more, to watch the same plans without a terminal.
