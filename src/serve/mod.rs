@@ -14,6 +14,7 @@ pub mod http;
 mod known;
 mod look;
 pub mod mcp;
+pub mod memory;
 mod place;
 pub mod watch;
 mod wire;

@@ -91,6 +91,8 @@ fn each_outside_library_has_one_place() {
         ("tokio::", "src/serve/"),
         ("utoipa", "src/serve/http"),
         ("tracing::", "src/serve/"),
+        ("libc::", "src/serve/memory.rs"),
+        ("unsafe {", "src/serve/memory.rs"),
         ("tracing_subscriber", "src/bin/planwatch/context.rs"),
         ("clap", "src/bin/"),
         ("rmcp", "src/serve/mcp/"),

@@ -1,6 +1,6 @@
 //! What every answer goes through on its way out: problems get their body, all get their headers, one line is logged.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::Request;
 use axum::http::header::{
@@ -12,6 +12,10 @@ use axum::response::Response;
 
 use crate::serve::http::app::{REQUEST_LIMIT, too_slow};
 use crate::serve::http::problem::{MEDIA_TYPE, Problem};
+use crate::serve::memory;
+
+/// Who was worked for so long may have been answered from all plans.
+const LONG: Duration = Duration::from_millis(100);
 
 /// Answers in time, in the one form that problems have, and logs what was asked.
 pub(super) async fn finish(request: Request, next: Next) -> Response {
@@ -21,6 +25,9 @@ pub(super) async fn finish(request: Request, next: Next) -> Response {
         Ok(response) => in_form(response, &path),
         Err(_) => too_slow().answer(&path),
     };
+    if begun.elapsed() >= LONG {
+        memory::trim_soon();
+    }
     let milliseconds = begun.elapsed().as_secs_f64() * 1e3;
     tracing::info!(%method, path, status = response.status().as_u16(), ms = format_args!("{milliseconds:.1}"));
     with_headers(response)

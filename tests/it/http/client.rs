@@ -67,6 +67,10 @@ impl Server {
         Self { child, address, said, reader, _events: events }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.lock().expect("nobody panicked").id()
+    }
+
     pub(crate) fn said(&self) -> String {
         self.said.lock().expect("nobody panicked").clone()
     }

@@ -87,3 +87,36 @@ fn an_end_waits_for_who_is_being_answered() {
     });
     assert!(place.text("plans/fence-repair/step-4.md").contains("status: blocked"));
 }
+
+/// glibc's arenas are regions of 64 MiB at multiples of that, of which the first part can be written.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn n_arenas(pid: u32) -> usize {
+    const SIZE: u64 = 64 << 20;
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("it runs");
+    let region = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (from, to) = words.next()?.split_once('-')?;
+        let [from, to] = [from, to].map(|it| u64::from_str_radix(it, 16).ok());
+        let rights = words.next()?.to_owned();
+        words.nth(3).is_none().then_some((from?, to?, rights))
+    };
+    let regions: Vec<_> = maps.lines().filter_map(region).collect();
+    let pairs = regions.iter().zip(regions.iter().skip(1));
+    let is_arena = |((from, to, rights), (next, end, rest)): (&(u64, u64, String), &(u64, u64, String))| {
+        from % SIZE == 0 && rights == "rw-p" && to == next && rest == "---p" && *end == from + SIZE
+    };
+    pairs.filter(|(one, next)| is_arena((one, next))).count()
+}
+
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn memory_that_answers_took_is_not_kept_by_each_thread() {
+    let place = Place::with_examples();
+    let server = Server::open(&place);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| assert!(server.json("GET", "/api/plans", &Value::Null).is_array()));
+        }
+    });
+    assert_eq!(n_arenas(server.pid()), 0);
+}

@@ -13,6 +13,7 @@ use planwatch::serve::Status;
 use planwatch::serve::changes::{Event, Of, Source, What};
 use planwatch::serve::client::{self, Client, Holder};
 use planwatch::serve::http::Serving;
+use planwatch::serve::memory;
 use planwatch::serve::watch::{self, End, Listener};
 
 use http::Http;
@@ -36,6 +37,9 @@ pub(crate) fn run(session: &Session, args: &Watch) -> Result<u8, Failure> {
     let known: &[&str] = if args.detach || args.stop { &fields::DAEMON } else { &fields::EVENT };
     session.output.check_fields(known)?;
     let plans = session.workspace()?.plans_dir.ok_or(Error::NoPlansDir)?;
+    if !args.stop && !args.detach {
+        memory::give_back();
+    }
     match () {
         () if args.stop => detached::stop(session, &plans),
         () if args.detach => detached::start(session, &plans, args),
