@@ -3,8 +3,9 @@
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
-use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -105,7 +106,24 @@ fn unread_body(error: &serde_json::Error) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "json-invalid", format!("the body is not JSON: {error}"))
 }
 
-/// An answer as JSON.
+/// JSON as it is sent. The thread that works writes it: that of the network would hold up all others with it, and with
+/// giving back what it was written from.
+#[derive(Debug, Clone)]
+pub(super) struct Written(Bytes);
+
+impl Written {
+    pub(super) fn of(value: &impl Serialize) -> Result<Self, Problem> {
+        serde_json::to_vec(value).map(|it| Self(it.into())).map_err(|_| Problem::internal())
+    }
+}
+
+impl IntoResponse for Written {
+    fn into_response(self) -> Response {
+        ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], self.0).into_response()
+    }
+}
+
+/// An answer as JSON, where that is little.
 #[derive(Debug, Clone)]
 pub(super) struct Json<T>(pub(super) T);
 

@@ -32,6 +32,7 @@ use serde_json::Value;
 
 use crate::serve::http::app::App;
 use crate::serve::http::etag::{IfMatch, tagged};
+use crate::serve::http::extract::Written;
 use crate::serve::http::problem::Problem;
 
 use call::{Call, Reply};
@@ -75,13 +76,13 @@ fn method(route: Arc<Route>) -> MethodRouter<App> {
     on(filter, move |State(app): State<App>, request: Request| async move {
         let uri = request.uri().clone();
         match answered(&app, &route, request).await {
-            Ok(reply) => response(&uri, reply),
+            Ok(sent) => response(&uri, sent),
             Err(problem) => problem.into_response(),
         }
     })
 }
 
-async fn answered(app: &App, route: &Route, request: Request) -> Result<Reply, Problem> {
+async fn answered(app: &App, route: &Route, request: Request) -> Result<Sent, Problem> {
     let (mut parts, body) = request.into_parts();
     let condition = IfMatch::from_request_parts(&mut parts, app).await?;
     let path = RawPathParams::from_request_parts(&mut parts, app).await;
@@ -101,7 +102,24 @@ async fn answered(app: &App, route: &Route, request: Request) -> Result<Reply, P
     };
     let call = Call { path, query, body };
     let Some(handler) = route.handler else { return Err(Problem::internal()) };
-    app.ask_if_or(condition, move |context| handler(context, &call)).await
+    app.ask_if_or(condition, move |context| Sent::of(handler(context, &call)?)).await
+}
+
+/// A reply as it goes out.
+struct Sent {
+    status: StatusCode,
+    body: Written,
+    next_cursor: Option<String>,
+    etag: Option<String>,
+}
+
+impl Sent {
+    fn of(reply: Reply) -> Result<Self, Problem> {
+        let Reply { status, body, next_cursor, etag_at } = reply;
+        let etag = etag_at.and_then(|it| body.pointer(it)?.as_str()).map(str::to_owned);
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+        Ok(Self { status, body: Written::of(&body)?, next_cursor, etag })
+    }
 }
 
 fn bad_query(why: &str) -> Problem {
@@ -109,15 +127,13 @@ fn bad_query(why: &str) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "parameter-invalid", why)
 }
 
-fn response(uri: &Uri, reply: Reply) -> Response {
-    let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
+fn response(uri: &Uri, sent: Sent) -> Response {
     let mut headers = HeaderMap::new();
-    let next = reply.next_cursor.map(|cursor| next_page(uri, &cursor));
+    let next = sent.next_cursor.map(|cursor| next_page(uri, &cursor));
     if let Some(value) = next.and_then(|it| HeaderValue::from_str(&it).ok()) {
         headers.insert(LINK, value);
     }
-    let etag = reply.etag_at.and_then(|it| reply.body.pointer(it)?.as_str()).map(str::to_owned);
-    tagged(etag.as_deref(), (status, headers, axum::Json(reply.body)))
+    tagged(sent.etag.as_deref(), (sent.status, headers, sent.body))
 }
 
 /// The same question for the next page, as RFC 8288 has it.

@@ -14,7 +14,7 @@ use crate::engine::shape::PlanShape;
 use crate::engine::texts::{self, PlanText};
 use crate::serve::http::app::App;
 use crate::serve::http::etag::tagged;
-use crate::serve::http::extract::{Body, Json, Params, PlanName};
+use crate::serve::http::extract::{Body, Json, Params, PlanName, Written};
 use crate::serve::http::guard::is_prefetch;
 use crate::serve::http::problem::{Problem, not_allowed};
 
@@ -29,15 +29,19 @@ pub(super) struct ListParams {
 pub(super) async fn list(
     State(app): State<App>,
     Params(params): Params<ListParams>,
-) -> Result<Json<Vec<SeedPlan>>, Problem> {
-    let plans = app.ask(move |context| {
+) -> Result<Written, Problem> {
+    let written = app.ask_or(move |context| {
         let request = ListRequest { all: true, ..ListRequest::default() };
-        let ListReport::Plans { plans, .. } = list::list(context, &request)? else { return Ok(Vec::new()) };
+        let plans = match list::list(context, &request)? {
+            ListReport::Plans { plans, .. } => plans,
+            _ => Vec::new(),
+        };
         let is_asked =
             |it: &PlanShape| params.title.as_ref().is_none_or(|title| it.id == *title || it.title == *title);
-        Ok(plans.into_iter().filter(|it| !it.archived && is_asked(it)).map(SeedPlan::of).collect())
+        let plans = plans.into_iter().filter(|it| !it.archived && is_asked(it)).map(SeedPlan::of);
+        Written::of(&plans.collect::<Vec<_>>())
     });
-    Ok(Json(plans.await?))
+    written.await
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
