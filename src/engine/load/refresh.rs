@@ -20,6 +20,11 @@ use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::plan::problem::Problem;
 
+/// How often it is asked which commit is right: where files are saved all the time there is a next one before this one
+/// is looked at. To look at all files instead costs far more, and who writes what it finds into the index makes the
+/// watching process look at all of them, too.
+const MOST_ASKED: usize = 4;
+
 /// Reading so many plans once more costs less than a commit.
 const FEW: usize = 8;
 
@@ -78,11 +83,25 @@ pub(super) fn fresh_told(
     told: Option<Generation>,
     wanted: Wanted,
 ) -> Fresh {
-    let known = |commit| known(context, index.as_mut()?, commit, wanted);
-    match told.and_then(known) {
-        Some(found) => Fresh { index, ..found },
-        None => fresh_in(context, index, wanted),
+    let (mut told, mut n_asked) = (told, 1);
+    while let (Some(commit), Some(kept)) = (told, index.as_mut()) {
+        match known(context, kept, commit, wanted) {
+            Known::Told(found) => return Fresh { index, ..*found },
+            Known::OtherCommit if n_asked < MOST_ASKED => told = self::told(context),
+            Known::OtherCommit | Known::Unusable => break,
+        }
+        n_asked += 1;
     }
+    fresh_in(context, index, wanted)
+}
+
+/// What the index has of a commit that somebody told of.
+enum Known {
+    Told(Box<Fresh>),
+    /// It shows another one by now.
+    OtherCommit,
+    /// Something is wrong with it, which is found again by looking at the files.
+    Unusable,
 }
 
 /// As [`fresh`], for who looks often and for no more than this moment: a few changes are left to the next one to put
@@ -90,9 +109,9 @@ pub(super) fn fresh_told(
 pub(super) fn fresh_for_now(context: &Context, wanted: Wanted) -> Fresh {
     let mut index = kept_index(context);
     let told = index.as_ref().and_then(|_| told(context));
-    match told.and_then(|it| known(context, index.as_mut()?, it, wanted)) {
-        Some(found) => Fresh { index, ..found },
-        None => attempts(context, index, &Asked { wanted, only: None, left: FEW }),
+    match told.and_then(|it| Some(known(context, index.as_mut()?, it, wanted))) {
+        Some(Known::Told(found)) => Fresh { index, ..*found },
+        _ => attempts(context, index, &Asked { wanted, only: None, left: FEW }),
     }
 }
 
@@ -115,10 +134,15 @@ pub(crate) fn looked(context: &Context, wanted: Wanted) -> Fresh {
 }
 
 /// Answers from the index if somebody knows that this very commit speaks of the files as they are.
-///
-/// Whatever goes wrong here is found again by looking at the files.
-fn known(context: &Context, index: &mut Index, commit: Generation, wanted: Wanted) -> Option<Fresh> {
-    let snapshot = index.snapshot().ok().filter(|it| is_commit(it, commit))?;
+fn known(context: &Context, index: &mut Index, commit: Generation, wanted: Wanted) -> Known {
+    let Ok(snapshot) = index.snapshot() else { return Known::Unusable };
+    if !is_commit(&snapshot, commit) {
+        return Known::OtherCommit;
+    }
+    known_in(context, &snapshot, wanted).map_or(Known::Unusable, |it| Known::Told(Box::new(it)))
+}
+
+fn known_in(context: &Context, snapshot: &Snapshot<'_>, wanted: Wanted) -> Option<Fresh> {
     let heads = snapshot.heads().ok()?;
     let clock = OnceLock::new();
     // Words of another configuration would read the same files otherwise.
@@ -126,10 +150,10 @@ fn known(context: &Context, index: &mut Index, commit: Generation, wanted: Wante
     if !heads.iter().all(|it| it.reader() == reader) {
         return None;
     }
-    let lights = lights_of(&snapshot, &heads, wanted).ok()?;
+    let lights = lights_of(snapshot, &heads, wanted).ok()?;
     thread::scope(|scope| {
         let mut gathered =
-            Gathered::new(wanted, &heads, Some(Kept::of(&snapshot, heads.len(), wanted, scope)));
+            Gathered::new(wanted, &heads, Some(Kept::of(snapshot, heads.len(), wanted, scope)));
         let places: Vec<_> = (0..heads.len()).collect();
         let same = |at: &usize| {
             let light = lights.as_ref().map(|it| heads[*at].light_plan(it.of(*at)));

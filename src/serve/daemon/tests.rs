@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, sync_channel};
 
 use super::*;
@@ -427,6 +428,10 @@ fn a_commit_that_is_known_saves_the_walk() {
             |it: &Context| load::all(it).unwrap().iter().next().unwrap().steps[0].status.word().to_owned();
         context.freshness = Freshness::KnownBy(Box::new(move || sure));
         assert_eq!(status(&context), "pending");
+        let is_late = AtomicBool::new(true);
+        let late = move || if is_late.swap(false, Ordering::Relaxed) { "7.1".parse().ok() } else { sure };
+        context.freshness = Freshness::KnownBy(Box::new(late));
+        assert_eq!(status(&context), "pending", "where the index has gone on it is asked again");
         context.freshness = Freshness::KnownBy(Box::new(|| "7.1".parse().ok()));
         assert_eq!(status(&context), "completed", "another commit is no answer");
         context.freshness = Freshness::KnownBy(Box::new(|| None));
