@@ -202,6 +202,11 @@ fn take(context: &Context, found: &Found, sources: &mut PlanSources) -> String {
     }
 }
 
+/// As [`take`] returns it.
+fn hash_of(context: &Context, found: &Found) -> String {
+    take(context, found, &mut PlanSources::default())
+}
+
 fn source(context: &Context, found: &Found) -> (Source, String) {
     let content = match (&found.trouble, found.kind) {
         (Some(trouble), _) => Err(trouble.clone()),

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use planwatch::disk::{Disk, DiskFile, Open, PlansDir, RealDisk, Rename, Stat};
 use planwatch::engine::check::{CheckRequest, check};
+use planwatch::engine::claim::{ClaimRequest, claim};
 use planwatch::engine::config::Config;
 use planwatch::engine::context::{Context, Freshness, Here, Notice, Reading};
 use planwatch::engine::list::{ListRequest, list};
@@ -24,9 +25,9 @@ use proptest::sample::select;
 use proptest::test_runner::TestRunner;
 
 /// The machine's file system, with stamps of two seconds and no time of change, as FAT has them: a rewrite of the same
-/// size leaves no trace but the content.
-#[derive(Debug)]
-struct Coarse(RealDisk);
+/// size leaves no trace but the content. With it come the paths of what was opened to be read.
+#[derive(Debug, Default)]
+struct Coarse(RealDisk, Arc<Mutex<Vec<PathBuf>>>);
 
 #[derive(Debug)]
 struct CoarseFile(Box<dyn DiskFile>);
@@ -54,6 +55,9 @@ impl Disk for Coarse {
         self.0.names(dir)
     }
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
+        if how == Open::Read {
+            self.1.lock().expect("nobody panicked").push(path.to_owned());
+        }
         self.0.open(path, how).map(|it| Box::new(CoarseFile(it)) as Box<dyn DiskFile>)
     }
     fn make_dir(&self, path: &Path, mode: u32) -> io::Result<()> {
@@ -364,12 +368,12 @@ fn after_any_edits_the_index_says_what_the_files_say() {
 
 #[test]
 fn after_any_edits_on_coarse_stamps_too() {
-    check_edits(|| Arc::new(Coarse(RealDisk)), 4);
+    check_edits(|| Arc::new(Coarse::default()), 4);
 }
 
 #[test]
 fn a_rewrite_of_the_same_size_within_one_stamp_is_seen() {
-    let tree = Tree::new(Arc::new(Coarse(RealDisk)));
+    let tree = Tree::new(Arc::new(Coarse::default()));
     let before = SystemTime::now();
     tree.write("a/plan.md", "# A\n");
     for round in 0..40 {
@@ -380,6 +384,72 @@ fn a_rewrite_of_the_same_size_within_one_stamp_is_seen() {
         let blocked = &listed.to_json()["plans"][0]["steps_blocked"];
         assert_eq!(*blocked, round % 2, "round {round}");
     }
+}
+
+#[test]
+fn of_a_plan_only_the_files_are_read_that_may_have_changed() {
+    let read = Arc::default();
+    let tree = Tree::new(Arc::new(Coarse(RealDisk, Arc::clone(&read))));
+    let names = ["plan.md", "step-1.md", "step-2.md", "step-3.md", "step-03x.md"];
+    let files: Vec<_> = names.iter().map(|it| format!("a/{it}")).collect();
+    for (path, hours) in files.iter().zip(1..) {
+        tree.write(path, "---\nstatus: pending\n---\n# A\n");
+        let time = SystemTime::now() - Duration::from_secs(hours * 3600);
+        File::options()
+            .write(true)
+            .open(tree.path(path))
+            .and_then(|it| it.set_modified(time))
+            .expect("it is there");
+    }
+    let listed = || list(&tree.context(Reading::Index), &ListRequest::default()).expect("it is listed");
+    let read_of = |what: &dyn Fn()| {
+        what();
+        read.lock().expect("nobody panicked").clear();
+        listed();
+        let read: Vec<PathBuf> = read.lock().expect("nobody panicked").clone();
+        files.iter().filter(|it| read.contains(&tree.path(it))).cloned().collect::<Vec<_>>()
+    };
+    listed();
+    assert!(read_of(&|| {}).is_empty());
+    let save = || tree.write("a/step-2.md", "---\nstatus: blocked\n---\n# A\n");
+    assert!(read_of(&save).contains(&"a/plan.md".to_owned()), "what changed is read with its plan");
+    // Its stamp is too young by now, or else it need not be read at all.
+    let again = read_of(&|| {});
+    assert!(again.is_empty() || again == ["a/step-2.md"], "{again:?}");
+    // A new stamp on the same bytes at the same time.
+    let copy = || {
+        let time = fs::metadata(tree.path("a/step-1.md")).and_then(|it| it.modified()).expect("it is there");
+        fs::copy(tree.path("a/step-1.md"), tree.path("a/new")).expect("there is room");
+        fs::rename(tree.path("a/new"), tree.path("a/step-1.md")).expect("it is there");
+        File::options()
+            .write(true)
+            .open(tree.path("a/step-1.md"))
+            .and_then(|it| it.set_modified(time))
+            .expect("it is there");
+    };
+    let again = read_of(&copy);
+    assert!(again == ["a/step-1.md"] || again == ["a/step-1.md", "a/step-2.md"], "{again:?}");
+}
+
+#[test]
+fn a_claim_sees_a_rewrite_of_the_same_size_within_one_stamp() {
+    let tree = Tree::new(Arc::new(Coarse::default()));
+    tree.write("a/plan.md", "# A\n");
+    let step = |status: &str| format!("---\nstatus: {status}\n---\n# Step\n");
+    for (number, status) in [(1, "pending"), (2, "blocked"), (3, "pending"), (4, "pending")] {
+        tree.write(&format!("a/step-{number}.md"), &step(status));
+    }
+    let claimed = || {
+        let report =
+            claim(&tree.context(Reading::Index), &ClaimRequest::default()).expect("one is handed out");
+        report.step.expect("one is ready")["id"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(claimed(), "a:1");
+    tree.write("a/step-2.md", &step("pending"));
+    assert_eq!(claimed(), "a:2");
+    // Of the queue itself.
+    tree.write("a/step-3.md", &step("skipped"));
+    assert_eq!(claimed(), "a:4");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::{Found, Meaning, found_in, meaning_of, stamp_of, take};
+use super::{Found, Meaning, found_in, hash_of, meaning_of, stamp_of, take};
 use crate::disk::{FileKind, PlanDir, Scan, Stat, Trouble};
 use crate::engine::context::{Context, Reading};
 use crate::index::{FileRow, Head, Key, Packed, Stamp, stamps};
@@ -139,10 +139,12 @@ pub(super) fn look(how: How<'_>, walked: Walked, head: Option<&Head>) -> Looked 
         return Looked::Same;
     }
     let key = walked.key.clone();
-    let (sources, files) = read_sources(how, walked);
-    if let Some(head) = head.filter(|it| it.reader() == how.reader && is_same_content(it, &files)) {
+    let found = walked.into_found();
+    let same = head.and_then(|it| Some((it, same_content(how, &key, &found, it)?)));
+    if let Some((head, files)) = same {
         return restamped(head, head.restamped(how.reader, &files));
     }
+    let (sources, files) = read_sources(how, &key, &found);
     let plan = plan_of(how.context, &key, &sources, Bodies::Drop);
     let packed = Packed::new(key, how.reader, &files, &plan);
     match head {
@@ -159,8 +161,8 @@ fn restamped(head: &Head, new: Head) -> Looked {
 
 /// Reads a plan with its texts, and packs it as [`look`] does.
 pub(super) fn read_whole(how: How<'_>, key: &Key) -> Option<(Packed, Plan)> {
-    let walked = walk_named(how.context, key)?;
-    let (sources, files) = read_sources(how, walked);
+    let found = walk_named(how.context, key)?.into_found();
+    let (sources, files) = read_sources(how, key, &found);
     let plan = plan_of(how.context, key, &sources, Bodies::Keep);
     Some((Packed::new(key.clone(), how.reader, &files, &plan), plan))
 }
@@ -175,12 +177,12 @@ pub(super) fn read_plan(context: &Context, key: &Key, bodies: Bodies) -> Option<
     Some(plan_of(context, key, &sources, bodies))
 }
 
-fn read_sources(how: How<'_>, walked: Walked) -> (PlanSources, Vec<FileRow>) {
-    let names = directory(&walked.key).len() + 1;
+fn read_sources(how: How<'_>, key: &Key, found: &[Found]) -> (PlanSources, Vec<FileRow>) {
+    let names = directory(key).len() + 1;
     let read_at = how.read_at();
     let mut sources = PlanSources::default();
-    let files = walked.into_found().into_iter().map(|it| {
-        let hash = take(how.context, &it, &mut sources);
+    let files = found.iter().map(|it| {
+        let hash = take(how.context, it, &mut sources);
         FileRow::new(&it.path[names..], it.stamp, hash, read_at)
     });
     let files = files.collect();
@@ -192,12 +194,24 @@ fn plan_of(context: &Context, key: &Key, sources: &PlanSources, bodies: Bodies) 
     read::read_plan(&id, key.is_archived, sources, &context.config.words, bodies)
 }
 
-/// Whether the same would be read of these files; the time of a file is read too.
-fn is_same_content(head: &Head, files: &[FileRow]) -> bool {
-    let Ok(old) = head.files() else { return false };
-    let is_same = |(old, new): (&FileRow, &FileRow)| {
-        !new.hash.is_empty()
-            && (&old.name, &old.hash, old.stamp.mtime_ns) == (&new.name, &new.hash, new.stamp.mtime_ns)
+/// The files with their stamps, if the same would be read of them as of those of the row; the time of a file is read
+/// too. Of files whose stamps leave no doubt nothing else is.
+fn same_content(how: How<'_>, key: &Key, found: &[Found], head: &Head) -> Option<Vec<FileRow>> {
+    let old = head.files().ok().filter(|_| head.reader() == how.reader)?;
+    let names = directory(key).len() + 1;
+    let of_same_name = |(old, it): (&FileRow, &Found)| {
+        (old.name.as_str(), old.stamp.mtime_ns) == (&it.path[names..], it.stamp.mtime_ns)
     };
-    old.len() == files.len() && old.iter().zip(files).all(is_same)
+    if old.len() != found.len() || !old.iter().zip(found).all(of_same_name) {
+        return None;
+    }
+    let read_at = how.read_at();
+    let same = old.into_iter().zip(found).map(|(old, it)| {
+        if old.stamp == it.stamp && !old.is_in_doubt() {
+            return Some(old);
+        }
+        let hash = hash_of(how.context, it);
+        (!hash.is_empty() && hash == old.hash).then(|| FileRow::new(old.name, it.stamp, hash, read_at))
+    });
+    same.collect()
 }
