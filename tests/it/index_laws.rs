@@ -439,17 +439,38 @@ fn a_claim_sees_a_rewrite_of_the_same_size_within_one_stamp() {
     for (number, status) in [(1, "pending"), (2, "blocked"), (3, "pending"), (4, "pending")] {
         tree.write(&format!("a/step-{number}.md"), &step(status));
     }
-    let claimed = || {
-        let report =
-            claim(&tree.context(Reading::Index), &ClaimRequest::default()).expect("one is handed out");
-        report.step.expect("one is ready")["id"].as_str().unwrap_or_default().to_owned()
-    };
-    assert_eq!(claimed(), "a:1");
+    assert_eq!(claimed(&tree), "a:1");
     tree.write("a/step-2.md", &step("pending"));
-    assert_eq!(claimed(), "a:2");
+    assert_eq!(claimed(&tree), "a:2");
     // Of the queue itself.
     tree.write("a/step-3.md", &step("skipped"));
-    assert_eq!(claimed(), "a:4");
+    assert_eq!(claimed(&tree), "a:4");
+}
+
+/// The step that a claim of any plan hands out.
+fn claimed(tree: &Tree) -> String {
+    let report = claim(&tree.context(Reading::Index), &ClaimRequest::default()).expect("one is handed out");
+    report.step.expect("one is ready")["id"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_claim_takes_the_most_urgent_step_wherever_its_plan_comes_from() {
+    // One plan is read again, and the others come out of the index.
+    for changed in [None, Some("a"), Some("b"), Some("c")] {
+        let tree = Tree::new(Arc::new(RealDisk));
+        for (plan, priority) in [("a", "low"), ("b", "high"), ("c", "medium")] {
+            tree.write(&format!("{plan}/plan.md"), &format!("---\npriority: {priority}\n---\n# Plan\n"));
+            tree.write(&format!("{plan}/step-1.md"), "# Step\n");
+        }
+        list(&tree.context(Reading::Index), &ListRequest::default()).expect("it is listed");
+        if let Some(plan) = changed {
+            tree.write(&format!("{plan}/step-2.md"), "# Step\n");
+        }
+        let order = if changed == Some("b") { ["b:1", "b:2", "c:1"] } else { ["b:1", "c:1", ""] };
+        for step in order.iter().filter(|it| !it.is_empty()) {
+            assert_eq!(&claimed(&tree), step, "{changed:?}");
+        }
+    }
 }
 
 #[test]

@@ -499,7 +499,10 @@ struct Gathered<'scope, 'a> {
 impl<'scope, 'a: 'scope> Kept<'scope, 'a> {
     /// Of about so many plans.
     fn of(snapshot: &'a Snapshot<'a>, n: usize, wanted: Wanted, scope: &'scope Scope<'scope, '_>) -> Self {
-        let is_whole = matches!(wanted, Wanted::Plans | Wanted::PlansAndFiles);
+        let is_whole = match wanted {
+            Wanted::Plans | Wanted::PlansAndFiles | Wanted::PlansAndFewFiles => true,
+            Wanted::Nothing | Wanted::LightPlans => false,
+        };
         Self { snapshot, decoding: is_whole.then(|| Decoding::of(n, scope)) }
     }
 
