@@ -7,12 +7,12 @@
 //! One file in `.planwatch` has it all: the number that was begun last, then the last answer, its own number, and a
 //! hash, because who writes may be killed. It is the lock, too. Nothing is synced: no asker outlives a power cut.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::calls::{Disk, DiskFile, Open};
-use super::moves::read_own;
+use super::calls::{Disk, DiskFile, FileKind, Open};
 use super::plans_dir::PlansDir;
 
 /// Beyond this nobody waits for another one's answer.
@@ -61,8 +61,8 @@ impl PlansDir {
     /// Notes that this is asked now, for a change; none where planwatch can keep nothing.
     pub fn ask(&self, name: &str) -> Option<Question> {
         let path = self.made_runtime_dir()?.join(name);
-        let bytes = read_own(&*self.disk, &path, LIMIT).ok()?;
-        let begun = bytes.map_or(Some(0), |it| if it.is_empty() { Some(0) } else { read_number(&it) })?;
+        let bytes = read_beginning(&*self.disk, &path).ok()?;
+        let begun = if bytes.is_empty() { 0 } else { read_number(&bytes)? };
         Some(Question { disk: Arc::clone(&self.disk), path, begun })
     }
 }
@@ -81,7 +81,7 @@ impl Question {
         if !is_at(&*disk, &*lock, &path) {
             return None;
         }
-        let bytes = lock.read(LIMIT, NUMBER as u64).ok()?;
+        let bytes = lock.read(LIMIT, lock.stat().ok()?.len).ok()?;
         let last = match read_answer(&bytes) {
             Some((number, answer)) if number > begun => return Some(Turn::Answered(answer.to_vec())),
             last => last.map(|(_, answer)| answer.to_vec()),
@@ -116,6 +116,16 @@ impl Answering {
 fn is_at(disk: &dyn Disk, lock: &dyn DiskFile, path: &Path) -> bool {
     let (Ok(mine), Ok(there)) = (lock.stat(), disk.lstat(path)) else { return false };
     (mine.ino, mine.dev) == (there.ino, there.dev)
+}
+
+/// Reads the number that was begun last; nothing where there is no such file.
+fn read_beginning(disk: &dyn Disk, path: &Path) -> io::Result<Vec<u8>> {
+    match disk.open(path, Open::Read) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+        Ok(file) if file.stat()?.kind != FileKind::File => Ok(Vec::new()),
+        Ok(file) => file.read(NUMBER as u64, NUMBER as u64 - 1),
+    }
 }
 
 fn is_same(one: &dyn DiskFile, other: &dyn DiskFile) -> bool {

@@ -37,7 +37,7 @@ pub(crate) use kept::note_claimed;
 pub(crate) use refusal::held;
 pub use renew::{RenewRequest, renew};
 
-use queue::{Ready, Source};
+use queue::{Ready, Recorded, Source};
 
 /// How often nothing was found where something is ready a moment later.
 const TRIES: usize = 3;
@@ -195,7 +195,9 @@ fn begin<'a>(
 ) -> Result<(Writing<'a>, Locked<'a>), Error> {
     // Others wait while the lock is held, so all that can be found out without it is.
     let leases = Leases::of(context);
-    let writing = Writing::begin(context, verb, mode)?;
+    leases.boot();
+    let mut writing = Writing::begin(context, verb, mode)?;
+    writing.show_at_end();
     let locked = match mode {
         Mode::Write => Locked::take_at(leases, sharing)?,
         Mode::DryRun => Locked::look_at(leases),
@@ -252,8 +254,9 @@ fn claim_ready(
         Source::Queue(queue) => {
             let (mut writing, locked) = begin(context, "claim", request.mode, sharing(request))?;
             // Who was handed it since then has a record; nobody need read the file to see that.
-            let is_taken = |it: &Ready| !it.has_record && locked.has_record(&it.step.id);
+            let is_taken = |it: &Ready| it.recorded != Recorded::Lapsed && locked.has_record(&it.step.id);
             let free = queue.into_iter().filter(|it| !is_taken(it));
+            let free = free.take_while(|it| it.recorded != Recorded::Unfinished);
             if let Some(grant) = take_first(ask, &mut writing, &locked, &mut tried, free)? {
                 drop(locked);
                 return granted(ask, plan.cloned(), grant, writing).map(Some);

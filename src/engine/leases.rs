@@ -27,7 +27,7 @@
 mod locked;
 mod sharing;
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -124,8 +124,12 @@ pub(crate) struct Leases<'a> {
     place: Place,
     shared: Option<Records>,
     own: Option<Records>,
-    /// Whether something beside the records was asked: processes, other working trees, branches, or a time that is near.
+    /// Whether something beside the records was asked: processes, other working trees, branches.
     asked_more: Cell<bool>,
+    /// When the first of the leases is over that were found to hold.
+    first_end: Cell<Option<Time>>,
+    /// The boot of the machine, once it was asked.
+    boot: OnceCell<Option<String>>,
 }
 
 impl<'a> Leases<'a> {
@@ -141,7 +145,22 @@ impl<'a> Leases<'a> {
         let shared = worktree.as_ref().map(|it| plans.shared_records(it));
         let place = place.unwrap_or_default();
         let asked_more = Cell::new(false);
-        Self { context, worktree, place, shared, own: plans.own_records(), asked_more }
+        let first_end = Cell::new(None);
+        Self {
+            context,
+            worktree,
+            place,
+            shared,
+            own: plans.own_records(),
+            asked_more,
+            first_end,
+            boot: OnceCell::new(),
+        }
+    }
+
+    /// Which boot of the machine this is.
+    pub(crate) fn boot(&self) -> Option<&str> {
+        self.boot.get_or_init(|| disk::boot(self.context.plans.disk())).as_deref()
     }
 
     /// Looks anew at what may have changed while a lock was waited for: the branch, and whether there are own records.
@@ -198,9 +217,14 @@ impl<'a> Leases<'a> {
         names
     }
 
-    /// Whether what was told hangs on more than the files and the records, or on a lease that is soon over.
+    /// Whether what was told hangs on more than the files, the records and the time.
     pub(crate) fn asked_more(&self) -> bool {
         self.asked_more.get()
+    }
+
+    /// When the first of the leases is over that what was told hangs on; none: on no lease.
+    pub(crate) fn first_end(&self) -> Option<Time> {
+        self.first_end.get()
     }
 
     /// Lists the records there are: in which of two places each is, its name, and its stat if that is wanted.
@@ -314,8 +338,10 @@ impl<'a> Leases<'a> {
 
     fn lapse(&self, until: Time, process: Option<&Process>) -> Option<Lapse> {
         let is_over = self.context.now >= until;
-        let is_near = !is_over && self.context.now.plus_seconds(NEAR) >= until;
-        self.asked_more.set(self.asked_more.get() || is_near || process.is_some());
+        if !is_over && self.first_end.get().is_none_or(|it| until < it) {
+            self.first_end.set(Some(until));
+        }
+        self.asked_more.set(self.asked_more.get() || process.is_some());
         let by_time = is_over.then_some(Lapse::Expired);
         match process.map(|it| it.state(self.context.plans.disk())) {
             Some(ProcessState::Running) => None,
@@ -326,7 +352,7 @@ impl<'a> Leases<'a> {
 
     /// A power cut may turn a claim that was told into an unfinished one; a killed process cannot.
     fn is_of_this_boot(&self, record: &Record) -> bool {
-        record.boot.is_some() && record.boot == disk::boot(self.context.plans.disk())
+        record.boot.is_some() && record.boot.as_deref() == self.boot()
     }
 
     /// Whether another working tree's own file shows the step closed, though nobody told the records.

@@ -113,6 +113,8 @@ pub(crate) struct Writing<'a> {
     /// None: nothing is written.
     locked: Option<Locked<'a>>,
     pub(crate) diff: String,
+    /// What is shown once the lock is given back: path, before, after; none: all is shown at once.
+    at_end: Option<Vec<(String, Vec<u8>, Vec<u8>)>>,
 }
 
 impl<'a> Writing<'a> {
@@ -122,12 +124,22 @@ impl<'a> Writing<'a> {
             Mode::DryRun => None,
             Mode::Write => Some(lock(context, &context.plans, verb)?),
         };
-        Ok(Self { context, locked, diff: String::new() })
+        Ok(Self { context, locked, diff: String::new(), at_end: None })
+    }
+
+    /// From here on the diff of what is changed is only made by [`Self::end`], so that nobody waits for it.
+    pub(crate) fn show_at_end(&mut self) {
+        self.at_end.get_or_insert_default();
     }
 
     /// Gives the lock back; returns whether nothing was written, and the diff.
-    pub(crate) fn end(self) -> (bool, String) {
-        (self.is_dry_run(), self.diff)
+    pub(crate) fn end(mut self) -> (bool, String) {
+        let is_dry_run = self.is_dry_run();
+        drop(self.locked.take());
+        for (path, before, after) in self.at_end.take().unwrap_or_default() {
+            self.diff.push_str(&self.diff_of(&path, Some(&before), Some(&after)));
+        }
+        (is_dry_run, self.diff)
     }
 
     pub(crate) fn is_dry_run(&self) -> bool {
@@ -159,8 +171,12 @@ impl<'a> Writing<'a> {
                 written.bytes
             }
         };
-        self.diff.push_str(&self.diff_of(path, Some(&before), Some(&after)));
-        Ok(before != after)
+        let is_changed = before != after;
+        match &mut self.at_end {
+            Some(all) => all.push((path.to_owned(), before, after)),
+            None => self.diff.push_str(&self.diff_of(path, Some(&before), Some(&after))),
+        }
+        Ok(is_changed)
     }
 
     /// Makes a file that does not exist.

@@ -6,23 +6,25 @@
 //! that, and a claim changes nothing that other steps hang on. Anything else that has changed, or that is not
 //! understood, is a reason to look at the plans again.
 //!
-//! What is not noted: processes, other working trees, branches, and leases that are over soon. Where a look had to ask
-//! them, or a step of the queue has a record already, the queue is not kept.
+//! What is not noted: processes, other working trees and branches. Where a look had to ask them, or a step of the queue
+//! has a record already, the queue is not kept; and none is kept for longer than the first lease that the look saw, nor
+//! for long, for those of later claims.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use super::queue::{MOST, Ready};
+use super::queue::{KEPT, Ready, Recorded};
 use crate::disk::Stat;
 use crate::engine::context::Context;
-use crate::engine::leases::{CLOSED, Leases};
+use crate::engine::leases::{CLOSED, Leases, NEAR};
 use crate::engine::load;
 use crate::engine::resolve::NamedStep;
 use crate::index::{FileRow, Stamp, stamps};
 use crate::plan::id::read_step_id;
 use crate::plan::rules::Turn;
+use crate::plan::time::Time;
 
 /// The end of a record's name until its claim is made to the end.
 const UNFINISHED: &str = ".new";
@@ -32,6 +34,9 @@ const REMARKS: &str = "claimed";
 
 /// With more files whose stamps are too young the plans are looked at again.
 const MANY_DOUBTS: usize = 256;
+
+/// How many seconds a queue is kept: the claims that were made meanwhile hold for longer, see [`super::LONG`].
+pub(super) const HOLDS: i64 = 30;
 
 /// What a queue was made from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +53,10 @@ pub(super) struct Proof {
     steps: Vec<Kept>,
     /// There were no more steps.
     is_whole: bool,
+    /// When it was made.
+    at: Time,
+    /// From then on time alone may make it another one.
+    until: Time,
 }
 
 /// A step of a queue.
@@ -65,6 +74,15 @@ struct Kept {
     plan: usize,
     /// Which it would be, if every step could be handed out now.
     rank: usize,
+}
+
+/// How a step of a queue stands, as far as can be seen without the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stand {
+    Left,
+    /// Its claim is being made, or who made it died.
+    Unfinished,
+    Claimed,
 }
 
 /// The records, as [`Leases::listed`] has them.
@@ -87,10 +105,11 @@ pub(super) fn appeared(before: &Listed, now: Listed) -> Vec<String> {
     names.map(|it| it.trim_end_matches(UNFINISHED).to_owned()).collect()
 }
 
-/// Notes what a queue was made from: the records as they were before anything was read, and the names of those that were
-/// made meanwhile. None: it cannot be said of all of it.
+/// Notes what a queue was made from at this time: the records as they were before anything was read, and the names of
+/// those that were made meanwhile. None: it cannot be said of all of it.
 pub(super) fn proof(
     leases: &Leases<'_>,
+    at: Time,
     (listed, appeared): (Listed, Vec<String>),
     turns: &[Turn<'_>],
     files: Vec<(String, FileRow)>,
@@ -119,12 +138,18 @@ pub(super) fn proof(
     let apart = names_of(&steps, &under_way);
     let records = hash_of_records(listed.into_iter().filter(|(_, name, _)| !apart.contains(name)));
     let files = hash_of(files.iter().map(|(path, it)| (path.as_str(), it.stamp)));
-    let is_whole = turns.len() < MOST;
-    (doubts.len() <= MANY_DOUBTS).then_some(Proof { files, doubts, records, under_way, steps, is_whole })
+    let is_whole = turns.len() < KEPT;
+    let until = at.plus_seconds(HOLDS);
+    let until = leases.first_end().map_or(until, |it| it.min(until));
+    let proof = Proof { files, doubts, records, under_way, steps, is_whole, at, until };
+    (proof.doubts.len() <= MANY_DOUBTS && proof.holds_at(at)).then_some(proof)
 }
 
 /// The queue as a look would find it now; none: only a look can tell.
 pub(super) fn still(context: &Context, proof: &Proof) -> Option<Vec<Ready>> {
+    if !proof.holds_at(context.now) {
+        return None;
+    }
     let apart = names_of(&proof.steps, &proof.under_way);
     let listed = Leases::of(context).listed(&|name| !apart.contains(name));
     let (own, others): (Vec<_>, Vec<_>) = listed.into_iter().partition(|(_, name, _)| apart.contains(name));
@@ -152,42 +177,53 @@ pub(super) fn still(context: &Context, proof: &Proof) -> Option<Vec<Ready>> {
     }
     let remarks = context.plans.remarks(REMARKS);
     let remarks: HashSet<_> = remarks.lines().collect();
-    let left: Option<Vec<_>> = proof
+    let stands: Option<Vec<_>> = proof
         .steps
         .iter()
         .zip(stamped)
-        .map(|(kept, stamp)| kept.is_left(context, stamp?.as_str(), &remarks, &recorded))
+        .map(|(kept, stamp)| kept.stand(context, stamp?.as_str(), &remarks, &recorded))
         .collect();
-    let left = left?;
+    let stands = stands?;
+    let left: Vec<_> = stands.iter().map(|it| *it != Stand::Claimed).collect();
     let ready = in_turn(&proof.steps, &left, proof.is_whole).into_iter().map(|nth| {
         let kept = &proof.steps[nth];
         let file = kept.path.rsplit('/').next().map(str::to_owned);
-        Some(Ready { step: NamedStep::in_file(read_step_id(&kept.id)?, file), has_record: false })
+        let is_unfinished = stands[nth] == Stand::Unfinished;
+        let recorded = if is_unfinished { Recorded::Unfinished } else { Recorded::Nothing };
+        Some(Ready { step: NamedStep::in_file(read_step_id(&kept.id)?, file), recorded })
     });
     ready.collect()
 }
 
+impl Proof {
+    /// Whether time has not made another queue of it, nor will in a moment.
+    fn holds_at(&self, now: Time) -> bool {
+        self.at <= now.plus_seconds(NEAR) && now.plus_seconds(NEAR) < self.until
+    }
+}
+
 impl Kept {
-    /// Whether the step can still be handed out, as far as can be seen without the lock; none: it is not what it was.
-    fn is_left(
+    /// How the step stands; none: it is not what it was.
+    fn stand(
         &self,
         context: &Context,
         stamp: &str,
         remarks: &HashSet<&str>,
         recorded: &HashSet<String>,
-    ) -> Option<bool> {
+    ) -> Option<Stand> {
         let is_same = stamp == self.stamp;
         let etag = if is_same && self.is_sure { self.etag.clone() } else { etag_of(context, &self.path)? };
         if etag == self.etag {
             // A claim that the file does not show is that of another working tree. One that is not made to the end may
             // be a dead process's: that shows under the lock.
             let is_left = is_same && !recorded.contains(&self.key);
-            return is_left.then_some(true);
+            return is_left.then_some(Stand::Left);
         }
-        // Of one that is not made to the end nobody knows yet what becomes of the step, and its file is younger now.
+        // Of one that is not made to the end the lock shows what becomes of the step. Its file is younger now, so that
+        // nothing that stood behind it would go before it.
         let is_unfinished = recorded.contains(&unfinished(&self.key));
-        let is_claimed = remarks.contains(remark(&self.etag, &etag).as_str()) && !is_unfinished;
-        is_claimed.then_some(false)
+        let stand = if is_unfinished { Stand::Unfinished } else { Stand::Claimed };
+        remarks.contains(remark(&self.etag, &etag).as_str()).then_some(stand)
     }
 }
 

@@ -11,7 +11,7 @@ use super::kept;
 use crate::disk::{Answering, Question, Turn};
 use crate::engine::context::{Context, Reading};
 use crate::engine::error::Error;
-use crate::engine::leases::{Leases, NEAR};
+use crate::engine::leases::Leases;
 use crate::engine::load;
 use crate::engine::resolve::NamedStep;
 use crate::engine::write::Mode;
@@ -25,7 +25,13 @@ use crate::plan::time::Time;
 const NAME: &str = "claimable";
 
 /// More steps than this are not found at once: each one costs a count of those that wait for it.
-pub(super) const MOST: usize = 64;
+const MOST: usize = 64;
+
+/// As [`MOST`], where the queue serves many claims, one after the other.
+pub(super) const KEPT: usize = 192;
+
+/// Of those so many are told: more do not ask at once.
+const TOLD: usize = 32;
 
 /// What was asked a second ago may be answered by who asked now: no lease is finer.
 const SAME_TIME: i64 = 1;
@@ -34,8 +40,18 @@ const SAME_TIME: i64 = 1;
 #[derive(Debug, Clone)]
 pub(super) struct Ready {
     pub(super) step: NamedStep,
-    /// A claim on it is recorded, which has lapsed.
-    pub(super) has_record: bool,
+    pub(super) recorded: Recorded,
+}
+
+/// What is recorded of a claim on a step that can be handed out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) enum Recorded {
+    Nothing,
+    /// The claim has lapsed.
+    Lapsed,
+    /// The claim was being made; if it is not made under the lock, who made it is dead, and only a look says where the
+    /// step's place is.
+    Unfinished,
 }
 
 /// Where the first queue comes from.
@@ -51,8 +67,8 @@ pub(super) enum Source {
 struct Told {
     reader: String,
     at: Time,
-    /// Id, name of the file, and whether a claim is recorded.
-    steps: Vec<(String, Option<String>, bool)>,
+    /// Id, name of the file, and what is recorded.
+    steps: Vec<(String, Option<String>, Recorded)>,
 }
 
 /// Notes that the steps of all plans are asked for now, if that can be told to others.
@@ -79,11 +95,10 @@ pub(super) fn source(context: &Context, question: Option<Question>) -> Source {
 
 /// The queue that was told last, if a look would find it so now, and how it is told.
 fn still(context: &Context, last: &[u8]) -> Option<(Vec<Ready>, Vec<u8>)> {
-    hear(context, last)?;
     let (told, proof) = parts(last);
-    let told: Told = serde_json::from_slice(told).ok()?;
+    let told: Told = serde_json::from_slice(told).ok().filter(|it: &Told| it.reader == reader_of(context))?;
     let queue = kept::still(context, &serde_json::from_slice(proof).ok()?)?;
-    let told = bytes_of(&Told { steps: queue.iter().map(step).collect(), ..told }, proof);
+    let told = bytes_of(&Told { at: context.now, steps: told_of(&queue), ..told }, proof);
     (!queue.is_empty()).then_some((queue, told))
 }
 
@@ -100,8 +115,9 @@ fn bytes_of(told: &Told, proof: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn step(it: &Ready) -> (String, Option<String>, bool) {
-    (it.step.id.to_string(), it.step.file().map(str::to_owned), it.has_record)
+fn told_of(queue: &[Ready]) -> Vec<(String, Option<String>, Recorded)> {
+    let step = |it: &Ready| (it.step.id.to_string(), it.step.file().map(str::to_owned), it.recorded);
+    queue.iter().take(TOLD).map(step).collect()
 }
 
 fn hear(context: &Context, bytes: &[u8]) -> Option<Vec<Ready>> {
@@ -110,8 +126,8 @@ fn hear(context: &Context, bytes: &[u8]) -> Option<Vec<Ready>> {
     if reader != reader_of(context) || !is_near(at, context.now) || !is_near(context.now, at) {
         return None;
     }
-    let ready = |(id, file, has_record): (String, Option<String>, bool)| {
-        Some(Ready { step: NamedStep::in_file(read_step_id(&id)?, file), has_record })
+    let ready = |(id, file, recorded): (String, Option<String>, Recorded)| {
+        Some(Ready { step: NamedStep::in_file(read_step_id(&id)?, file), recorded })
     };
     steps.into_iter().map(ready).collect()
 }
@@ -124,21 +140,21 @@ pub(super) fn look_for_all(context: &Context, answering: Answering) -> Vec<Ready
     let (plans, files) = load::as_filed_for_now_and_files(context);
     let begun = kept::appeared(&listed, leases.listed(&|_| false));
     let plans = leases.tell_hopefully(plans);
-    let turns: Vec<_> = rules::in_turn(&plans, context.now, |_| true).take(MOST).collect();
+    let turns: Vec<_> = rules::in_turn(&plans, context.now, |_| true).take(KEPT).collect();
     let queue: Vec<_> = turns.iter().map(|it| ready(&plans, it.step)).collect();
     let files = files.filter(|_| is_steady(&plans, context.now));
-    let proof = files.and_then(|files| kept::proof(&leases, (listed, begun), &turns, files));
+    let proof = files.and_then(|files| kept::proof(&leases, context.now, (listed, begun), &turns, files));
     let proof = proof.and_then(|it| serde_json::to_vec(&it).ok()).unwrap_or_default();
-    let told = Told { reader: reader_of(context), at: context.now, steps: queue.iter().map(step).collect() };
+    let told = Told { reader: reader_of(context), at: context.now, steps: told_of(&queue) };
     answering.answer(&bytes_of(&told, &proof));
     drop(turns);
     load::let_go(plans);
     queue
 }
 
-/// Whether no claim lapses in a moment by its own time stamp alone.
+/// Whether no claim lapses by its own time stamp alone while a queue is kept.
 fn is_steady(plans: &Plans, now: Time) -> bool {
-    let soon = now.plus_seconds(NEAR);
+    let soon = now.plus_seconds(kept::HOLDS);
     let mut steps = plans.live().flat_map(|it| &it.steps);
     steps.all(|it| plans.claims().lapse(it, now) == plans.claims().lapse(it, soon))
 }
@@ -184,5 +200,9 @@ fn queue_of(
 }
 
 fn ready(plans: &Plans, step: &Step) -> Ready {
-    Ready { step: NamedStep::of(step), has_record: plans.claims().has_record(&step.id) }
+    let has_record = plans.claims().has_record(&step.id);
+    Ready {
+        step: NamedStep::of(step),
+        recorded: if has_record { Recorded::Lapsed } else { Recorded::Nothing },
+    }
 }

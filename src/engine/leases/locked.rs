@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::{CLOSED, Closed, Leases, Record, RunRecord, Unfinished, lines};
-use crate::disk::{self, LockedRecords, Process};
+use crate::disk::{LockedRecords, Process};
 use crate::engine::context::{Context, Notice};
 use crate::engine::error::Error;
 use crate::plan::id::StepId;
@@ -103,7 +103,7 @@ impl<'a> Locked<'a> {
             lease: new.lease,
             process: new.process.cloned(),
             run: new.run.cloned(),
-            boot: disk::boot(self.leases.context.plans.disk()),
+            boot: self.leases.boot().map(str::to_owned),
             file: new.step.path.clone(),
             place: self.leases.place.clone(),
         };

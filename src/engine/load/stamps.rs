@@ -1,7 +1,7 @@
 //! The files of all plans with their stamps, of which none is read.
 
 use super::files::{Walked, walk};
-use super::{Found, parallel};
+use super::parallel;
 use crate::disk::PlanDir;
 use crate::engine::context::Context;
 use crate::index::Stamp;
@@ -15,9 +15,7 @@ pub(crate) fn stamps_now(context: &Context) -> Option<Vec<(String, Stamp)>> {
     let (dirs, beside) = context.plans.plan_dirs();
     let stamped = |dir: &PlanDir| {
         let (walked, trouble) = walk(context, dir);
-        let found = walked.map(Walked::into_found).unwrap_or_default();
-        let files: Vec<_> = found.into_iter().map(|Found { path, stamp, .. }| (path, stamp)).collect();
-        trouble.is_empty().then_some(files)
+        trouble.is_empty().then(|| walked.map(Walked::into_stamps).unwrap_or_default())
     };
     // Who asks often does so beside others who have work for the other processors.
     let all: Option<Vec<_>> = match dirs.len() <= FEW {
