@@ -7,6 +7,7 @@
 
 mod exhaustive;
 mod machine;
+mod meddled;
 mod quiet;
 mod state;
 
@@ -20,6 +21,7 @@ use rustix::io::Errno;
 
 use super::calls::{Disk, DiskFile, FileKind, Open, Rename, Stat};
 pub(crate) use machine::Machine;
+pub(crate) use meddled::When;
 use state::State;
 
 /// What goes wrong, and when; calls are counted from 1.

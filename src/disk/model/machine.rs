@@ -30,6 +30,15 @@ impl Machine {
         PlansDir::open(Arc::new(self.0.clone()), Path::new("/plans"), Some(Path::new("/state"))).unwrap()
     }
 
+    pub(super) fn disk(&self) -> ModelDisk {
+        self.0.clone()
+    }
+
+    /// The same machine, for another process on it.
+    pub(crate) fn beside(&self) -> Self {
+        Self(self.0.clone())
+    }
+
     /// The same machine, whose process dies before this call, counted from 1 after the plans directory was opened.
     pub(crate) fn dying_before(&self, call: u64) -> Self {
         let script = Script { crash: Some(OPENING + call), ..Script::default() };

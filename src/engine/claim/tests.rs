@@ -13,6 +13,7 @@ use crate::engine::release::ReleaseRequest;
 use crate::engine::update::{self, MoveRequest};
 use crate::plan::moves::Verb;
 
+mod again;
 mod keeping;
 
 const LEASE: i64 = 600;
