@@ -113,9 +113,12 @@ pub(crate) struct Writing<'a> {
     /// None: nothing is written.
     locked: Option<Locked<'a>>,
     pub(crate) diff: String,
-    /// What is shown once the lock is given back: path, before, after; none: all is shown at once.
-    at_end: Option<Vec<(String, Vec<u8>, Vec<u8>)>>,
+    /// What is shown once the lock is given back; none: all is shown at once.
+    at_end: Option<Vec<Shown>>,
 }
+
+/// A change of a file: path, before, after.
+type Shown = (String, Vec<u8>, Vec<u8>);
 
 impl<'a> Writing<'a> {
     /// Takes the lock, unless nothing is to be written; the writes until the drop are one step of `undo`.
