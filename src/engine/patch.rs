@@ -15,6 +15,7 @@ use crate::plan::moves::Verb;
 use crate::plan::plans::Plans;
 use crate::plan::words::StepStatus;
 use crate::text::header_edit::{Change, NewValue};
+use crate::text::yaml::{Kind, Style, View};
 use crate::text::{front_matter, line_index, yaml};
 
 #[derive(Debug, Clone, Default)]
@@ -111,9 +112,19 @@ fn refuse_comments(path: &str, bytes: &[u8]) -> Result<(), Error> {
     let Some(text) = split.yaml().and_then(|it| std::str::from_utf8(it).ok()) else { return Ok(()) };
     let Ok(tree) = yaml::parse(text) else { return Ok(()) };
     let Some((key, value)) = tree.root().find_entry("metadata") else { return Ok(()) };
-    let end = value.outer_span().end;
-    let line_end = text[end..].find('\n').map_or(text.len(), |it| end + it);
-    if !text[key.span().start..line_end].contains('#') {
+    let mut at = key.span().start;
+    let mut is_commented = false;
+    scalars(value, &mut |it| {
+        let span = it.span();
+        let is_block = matches!(it.style(), Style::Literal | Style::Folded);
+        // Behind the `|` of a block scalar a comment may stand.
+        let head = if is_block { text[span.clone()].find('\n').unwrap_or(0) } else { 0 };
+        is_commented |= text.get(at..span.start + head).is_some_and(|it| it.contains('#'));
+        at = span.end;
+    });
+    at = at.max(value.outer_span().end);
+    let rest = text[at..].lines().next().filter(|_| !text[..at].ends_with('\n')).unwrap_or_default();
+    if !is_commented && !rest.contains('#') {
         return Ok(());
     }
     let begin = text.as_ptr() as usize - bytes.as_ptr() as usize;
@@ -126,4 +137,42 @@ fn refuse_comments(path: &str, bytes: &[u8]) -> Result<(), Error> {
         reason: "there are comments in `metadata`, which would be lost".to_owned(),
         by_hand: "change it in an editor".to_owned(),
     })
+}
+
+/// The keys and values that are no collections, in the order of the text.
+fn scalars(view: View<'_>, found: &mut impl FnMut(View<'_>)) {
+    match view.kind() {
+        _ if view.is_alias() => {}
+        Kind::Map => view.own_entries().for_each(|(key, value)| {
+            scalars(key, found);
+            scalars(value, found);
+        }),
+        Kind::List => view.items().for_each(|it| scalars(it, found)),
+        Kind::Null | Kind::Bool | Kind::Number | Kind::Text => found(view),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_comments_stand_in_the_way() {
+        for (metadata, is_refused) in [
+            ("metadata:\n  a: 1\n", false),
+            ("metadata:\n  a: 1 # why\n", true),
+            ("metadata: # why\n  a: 1\n", true),
+            ("metadata:\n  # why\n  a: 1\n", true),
+            ("metadata:\n  a: '# no'\n  \"b#\": [c#d, {e: f#g}]\n", false),
+            ("metadata:\n  a: '# no'\n  b: [1, # why\n    2]\n", true),
+            ("metadata:\n  a: |\n    # no\n    text\n", false),
+            ("metadata:\n  a: | # why\n    text\n", true),
+            ("metadata:\n  a: >-\n    # no\nresult: '#'\n", false),
+            ("metadata: {a: '#'} # why\n", true),
+            ("metadata: {a: , b: ~}\nresult: 1 # another's\n", false),
+        ] {
+            let file = format!("---\n{metadata}---\n");
+            assert_eq!(refuse_comments("a/step-1.md", file.as_bytes()).is_err(), is_refused, "{metadata}");
+        }
+    }
 }

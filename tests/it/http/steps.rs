@@ -155,6 +155,9 @@ fn metadata_may_be_any_json() {
     assert_eq!(refused.problem(), (422, "value-invalid".to_owned()), "YAML has no room for the key");
     let patched = server.json_with("PATCH", "/api/steps/p:1", "", &json!({"metadata": metadata}));
     assert_eq!((patched.status, &patched.json()["metadata"]), (200, &metadata));
+    let again =
+        server.json_with("PATCH", "/api/steps/p:1", "", &json!({"metadata": {"a": "# no comment either"}}));
+    assert_eq!((again.status, &again.json()["metadata"]["a"]), (200, &json!("# no comment either")));
     let text = json!({"description": "# Two", "metadata": metadata});
     let added = server.json_with("POST", "/api/plans/p/steps", "", &text);
     assert_eq!((added.status, &added.json()["metadata"]), (201, &metadata));
