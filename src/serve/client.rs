@@ -213,3 +213,45 @@ fn connect(path: &Path) -> io::Result<UnixStream> {
     stream.set_nonblocking(false)?;
     Ok(stream)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    /// A plans directory with a socket in the place of a daemon's.
+    fn listening() -> (tempfile::TempDir, Homes, UnixListener) {
+        let root = tempfile::tempdir().unwrap();
+        let homes = Homes { runtime: None, temporary: root.path().to_path_buf() };
+        std::fs::DirBuilder::new().create(root.path().join(".planwatch")).unwrap();
+        let listener = UnixListener::bind(place::socket(root.path(), &homes)).unwrap();
+        (root, homes, listener)
+    }
+
+    #[test]
+    fn a_daemon_that_ends_while_it_is_asked_is_nobody() {
+        let (root, homes, listener) = listening();
+        let ending = std::thread::spawn(move || drop(listener.accept().unwrap()));
+        assert!(matches!(holder(root.path(), &homes), Holder::Nobody));
+        ending.join().unwrap();
+        // Nobody listens any more.
+        assert!(matches!(holder(root.path(), &homes), Holder::Nobody));
+    }
+
+    #[test]
+    fn a_daemon_for_which_no_more_may_wait_is_silent() {
+        let (root, homes, listener) = listening();
+        rustix::net::listen(&listener, 0).unwrap();
+        let path = place::socket(root.path(), &homes);
+        let mut waiting = Vec::new();
+        let full = loop {
+            match connect(&path) {
+                Ok(stream) => waiting.push(stream),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
+        assert!(matches!(holder(root.path(), &homes), Holder::Silent { pid: None }));
+    }
+}

@@ -45,6 +45,19 @@ impl Machine {
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
+    /// The same machine, on which an editor saves step 1 of `p` with a line more before this call, counted so too.
+    pub(crate) fn saved_before(&self, call: u64) -> Self {
+        let call = OPENING + call;
+        let editor = Editor { how: Save::Rename, begins: call, again: 0, ends: call };
+        let script = Script { editor: Some(editor), ..Script::default() };
+        Self(ModelDisk::new(self.0.world().state.clone(), script))
+    }
+
+    /// Whether the editor has saved.
+    pub(crate) fn has_saved(&self) -> bool {
+        !self.0.world().saved.is_empty()
+    }
+
     pub(crate) fn has_died(&self) -> bool {
         self.0.world().crashed
     }

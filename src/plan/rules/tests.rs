@@ -328,3 +328,38 @@ proptest! {
         prop_assert_eq!(answers(&Plans::judged(light)), answers(&Plans::judged(plans)));
     }
 }
+
+/// Which steps of a plan are whole when it is light.
+#[track_caller]
+fn check_whole(head: &str, steps: &[&str], expected: &[bool]) {
+    let whole = plan("p", head, steps);
+    let (light, mut lightened) = (whole.lightened(), whole.clone());
+    lightened.lighten();
+    let kept =
+        |it: &Plan| it.steps.iter().zip(&whole.steps).map(|(it, whole)| it == whole).collect::<Vec<_>>();
+    assert_eq!(
+        (kept(&light).as_slice(), kept(&lightened).as_slice()),
+        (expected, expected),
+        "{head} {steps:?}"
+    );
+}
+
+#[test]
+fn a_light_plan_has_whole_only_what_may_be_handed_out_or_is_claimed() {
+    const ACTIVE: &str = "status: active";
+    check_whole(ACTIVE, &["1 pending", "2 completed", "3 in_progress"], &[true, false, false]);
+    check_whole(ACTIVE, &["1 pending", "2 pending [1]", "3 pending [b:1]"], &[true, false, true]);
+    check_whole(ACTIVE, &["1 skipped", "2 pending [1]", "3 pending [9]"], &[false, true, false]);
+    check_whole("order: sequential", &["1 completed", "2 pending", "3 pending"], &[false, true, false]);
+    let claimed = "2 in_progress claim: {id: \"k1111111\", by: \"bob\", at: 2026-11-19T12:00:00Z}";
+    check_whole(ACTIVE, &["1 completed", claimed], &[false, true]);
+    check_whole("status: draft", &["1 pending", claimed], &[false, true]);
+    let mut archived = plan("p", ACTIVE, &["1 pending"]);
+    archived.is_archived = true;
+    assert_ne!(archived.lightened().steps, archived.steps);
+    // Of a line in the Steps list alone.
+    let mut listed = plan("p", ACTIVE, &["1 pending"]);
+    listed.steps[0].etag = None;
+    listed.steps[0].tags = vec!["x".to_owned()];
+    assert_ne!(listed.lightened().steps, listed.steps);
+}

@@ -19,24 +19,98 @@ fn seen(eyes: &mut Eyes, plans: &PlansDir, told: &Receiver<Vec<Raw>>, last: &str
     }
 }
 
+/// Eyes on a plans directory with these directories in it.
+struct Rig {
+    home: tempfile::TempDir,
+    root: PathBuf,
+    plans: PlansDir,
+    told: Receiver<Vec<Raw>>,
+    eyes: Eyes,
+}
+
+impl Rig {
+    fn new(directories: &[&str]) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().canonicalize().unwrap().join("plans");
+        for name in directories {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+        let plans = PlansDir::open(Arc::new(RealDisk), &root, None).unwrap();
+        let (tell, told) = channel();
+        let mut eyes = Eyes::open(&root, move |batch| tell.send(batch).is_ok()).unwrap();
+        eyes.cover(&plans);
+        Self { home, root, plans, told, eyes }
+    }
+
+    fn away(&self) -> PathBuf {
+        self.home.path().join("away")
+    }
+
+    /// What is seen of what was done so far. Events come in their order: before that of a new directory came all others.
+    fn looks(&mut self, last: &str) -> Vec<Look> {
+        fs::create_dir(self.root.join(last)).unwrap();
+        let mut looks = seen(&mut self.eyes, &self.plans, &self.told, last);
+        assert_eq!(looks.pop(), Some(plan(last)));
+        looks
+    }
+
+    /// Loses the events so far, as the system does when there are too many.
+    fn overflow(&mut self) {
+        fs::create_dir(self.root.join("last")).unwrap();
+        while !self.told.recv().expect("more is told").iter().any(|it| it.is_of("last")) {}
+        assert_eq!(self.eyes.see(&self.plans, &Raw::overflow()), Some(Look::Everything));
+    }
+}
+
+fn plan(name: &str) -> Look {
+    Look::Plan(name.to_owned())
+}
+
 #[test]
 fn a_directory_that_was_moved_away_is_watched_no_longer() {
-    let home = tempfile::tempdir().unwrap();
-    let root = home.path().canonicalize().unwrap().join("plans");
-    fs::create_dir_all(root.join("a/notes")).unwrap();
-    let plans = PlansDir::open(Arc::new(RealDisk), &root, None).unwrap();
-    let (tell, told) = channel();
-    let mut eyes = Eyes::open(&root, move |batch| tell.send(batch).is_ok()).unwrap();
-    eyes.cover(&plans);
-    let away = home.path().join("away");
-    fs::rename(root.join("a"), &away).unwrap();
-    let looks = seen(&mut eyes, &plans, &told, "a");
-    assert!(looks.contains(&Look::Plan("a".to_owned())), "{looks:?}");
+    let mut rig = Rig::new(&["a/notes"]);
+    fs::rename(rig.root.join("a"), rig.away()).unwrap();
+    let looks = rig.looks("y");
+    assert!(looks.contains(&plan("a")), "{looks:?}");
     for name in ["step-1.md", "notes/step-2.md"] {
-        fs::write(away.join(name), "# Elsewhere\n").unwrap();
+        fs::write(rig.away().join(name), "# Elsewhere\n").unwrap();
     }
-    // Events come in their order: before this one came whatever was told of the two.
-    fs::create_dir(root.join("z")).unwrap();
-    let looks = seen(&mut eyes, &plans, &told, "z");
-    assert_eq!(looks, [Look::Plan("z".to_owned())]);
+    assert_eq!(rig.looks("z"), []);
+}
+
+#[test]
+fn a_directory_whose_name_only_begins_like_that_of_one_that_goes_is_still_watched() {
+    let mut rig = Rig::new(&["a", "a-2", "ab"]);
+    fs::rename(rig.root.join("a"), rig.away()).unwrap();
+    assert!(rig.looks("y").contains(&plan("a")));
+    for name in ["a-2", "ab"] {
+        fs::write(rig.root.join(name).join("step-1.md"), "# Here\n").unwrap();
+    }
+    let looks = rig.looks("z");
+    assert!(looks.contains(&plan("a-2")) && looks.contains(&plan("ab")), "{looks:?}");
+}
+
+#[test]
+fn a_directory_that_was_moved_unseen_is_watched_by_its_new_name_alone() {
+    let mut rig = Rig::new(&["a"]);
+    fs::rename(rig.root.join("a"), rig.root.join("b")).unwrap();
+    rig.overflow();
+    // Its old name is that of another one from here on.
+    fs::create_dir(rig.root.join("a")).unwrap();
+    assert!(rig.looks("y").contains(&plan("a")));
+    fs::write(rig.root.join("b/step-1.md"), "# Here\n").unwrap();
+    let looks = rig.looks("z");
+    assert!(!looks.is_empty() && looks.iter().all(|it| *it == plan("b")), "{looks:?}");
+}
+
+#[test]
+fn a_directory_that_was_replaced_unseen_is_known_by_no_name() {
+    let mut rig = Rig::new(&["a"]);
+    fs::rename(rig.root.join("a"), rig.away()).unwrap();
+    fs::create_dir(rig.root.join("a")).unwrap();
+    rig.overflow();
+    fs::write(rig.away().join("step-1.md"), "# Elsewhere\n").unwrap();
+    assert_eq!(rig.looks("y"), []);
+    fs::write(rig.root.join("a/step-1.md"), "# Here\n").unwrap();
+    assert!(rig.looks("z").contains(&plan("a")));
 }

@@ -202,3 +202,56 @@ impl Kept {
         response
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+
+    #[test]
+    fn what_belongs_to_a_request_makes_another_one_of_it() {
+        let requests = [
+            (Method::POST, "/api/plans", "{}"),
+            (Method::GET, "/api/plans", "{}"),
+            (Method::POST, "/api/plans?title=x", "{}"),
+            (Method::POST, "/api/plans", "{ }"),
+            // As one text it would be the first.
+            (Method::POST, "/api/plans{", "}"),
+        ];
+        let prints = requests.map(|(method, target, body)| fingerprint(&method, target, body.as_bytes()));
+        assert_eq!(HashSet::from(prints).len(), 5);
+    }
+
+    #[test]
+    fn a_key_is_in_flight_until_its_request_ends() {
+        let all = InFlight::default();
+        let first = all.begin("a");
+        assert!(first.is_some() && all.begin("a").is_none() && all.begin("b").is_some());
+        drop(first);
+        assert!(all.begin("a").is_some());
+    }
+
+    fn kept(at: Time) -> Kept {
+        Kept { request: String::new(), at, status: 200, headers: Vec::new(), body: String::new() }
+    }
+
+    #[test]
+    fn an_answer_is_kept_for_a_day_and_the_older_half_goes_when_there_are_too_many() {
+        let machine = Machine::with(&[("/plans/p/plan.md", "# P\n")]);
+        let plans = machine.plans();
+        drop(plans.lock(&mut || {}).unwrap());
+        let records = plans.answers().unwrap();
+        let begin: Time = "2026-11-21T12:00:00Z".parse().unwrap();
+        for n in 0..MOST {
+            put(&records, &format!("k{n:04}"), &kept(begin.plus_seconds(n as i64)));
+        }
+        assert_eq!(records.names().len(), MOST);
+        assert_eq!(find(&records, "k0000", begin.plus_seconds(KEPT - 1)), Some(kept(begin)));
+        assert_eq!(find(&records, "k0000", begin.plus_seconds(KEPT)), None);
+        let last = begin.plus_seconds(MOST as i64);
+        put(&records, "last", &kept(last));
+        assert_eq!(records.names().len(), MOST / 2 + 1);
+        assert!(find(&records, "k0511", last).is_none() && find(&records, "k0512", last).is_some());
+        assert_eq!(find(&records, "last", last), Some(kept(last)));
+    }
+}

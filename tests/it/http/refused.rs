@@ -235,6 +235,13 @@ const NAMES: &[Row] = &[
     row("a large slash", "GET /api/plans/a%2Fplan.md", OWN, "", NAME),
     row("a backslash", "GET /api/plans/..%5c..%5cetc", OWN, "", NAME),
     row("nothing between slashes", "GET /api/plans//next-step", OWN, "", NAME),
+    row(
+        "an address elsewhere, for a cookie",
+        "GET //evil.example/x?token=TOKEN",
+        "Host: 127.0.0.1:PORT",
+        "",
+        NAME,
+    ),
     row("a NUL", "GET /api/plans/fence-repair%00", OWN, "", NAME),
     row("a line end", "GET /api/plans/fence%0d%0arepair", OWN, "", NAME),
     row("an escape", "GET /api/plans/%1b%5B2J", OWN, "", NAME),
@@ -347,7 +354,8 @@ fn whoever_may_not_ask_is_refused_and_nothing_happens() {
     let before = tree(&place.file("plans"));
     let rows: Vec<_> = [FOREIGN, STRANGERS, NAMES, FORMS].into_iter().flatten().collect();
     assert!(rows.len() >= 60, "{}", rows.len());
-    let wrong: Vec<_> = rows.iter().filter_map(|it| wrong(&place, &server, it)).collect();
+    // Three say enough: whoever may follow the events is never done.
+    let wrong: Vec<_> = rows.iter().filter_map(|it| wrong(&place, &server, it)).take(3).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     // A body that only grows, and says nothing of its size.
     let long = format!("{{\"status\":\"{}\"}}", "x".repeat(2 << 20));

@@ -203,6 +203,21 @@ fn a_change_on_a_condition_is_made_on_that_file_alone() {
 }
 
 #[test]
+fn what_was_refused_may_go_well_with_the_same_key() {
+    let place = Place::with_examples();
+    let server = Server::open(&place);
+    let body = json!({"title": "Thing", "body": "# Thing"});
+    let make = || server.json_with("POST", "/api/plans", "Idempotency-Key: k\r\n", &body);
+    place.write("plans/thing/plan.md", "# Another\n");
+    assert_eq!(make().problem(), (409, "plan-exists".to_owned()));
+    std::fs::remove_dir_all(place.file("plans/thing")).expect("it is there");
+    let made = make();
+    assert_eq!((made.status, made.header("idempotent-replayed")), (201, None), "{made:?}");
+    let again = make();
+    assert_eq!((again.status, again.header("idempotent-replayed")), (201, Some("true")), "{again:?}");
+}
+
+#[test]
 fn the_same_key_gets_the_same_claim_also_after_a_restart() {
     let place = Place::with_examples();
     let server = Server::open(&place);
