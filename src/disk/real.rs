@@ -117,6 +117,7 @@ impl Disk for RealDisk {
         };
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(Some(Box::new(RealFile(file)))),
+            Err(Errno::WOULDBLOCK) if patience.is_zero() => return Ok(None),
             Err(Errno::WOULDBLOCK) => {}
             Err(error) => return Err(error.into()),
         }

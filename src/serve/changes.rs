@@ -269,6 +269,11 @@ impl Teller<'_> {
 }
 
 impl Told {
+    /// Whether there is a change that planwatch is not known to have made.
+    pub(super) fn is_by_others(&self) -> bool {
+        self.events.iter().any(|it| it.source == Source::Files)
+    }
+
     /// Keeps what was known of a step, also that there was none.
     fn hold(&mut self, name: &str, old: Option<&KnownStep>) {
         self.held.push(name.into());

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Daemon, Flow};
+use crate::disk::OwnWrite;
+use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::load;
 use crate::plan::id::PlanId;
@@ -22,9 +24,14 @@ const LONGEST_SETTLE: Duration = Duration::from_millis(400);
 /// What looks half-written, or is gone, is looked at once more after this.
 const SECOND_LOOK: Duration = Duration::from_millis(300);
 
+/// How long a command may take from a write to its line in planwatch's log: longer only if it was stopped.
+const LONGEST_WRITE: Duration = Duration::from_secs(2);
+
 /// A plan that may have something to tell.
 #[derive(Debug, Default)]
 pub(super) struct Untold {
+    /// Since when a command may be about to say that a change is its own.
+    writer: Option<Instant>,
     /// Since when it is quiet, and since when there is something new; none once that was looked at.
     news: Option<(Instant, Instant)>,
     /// Files that are held back, each since its own first look: one that is half-written says nothing of another.
@@ -59,7 +66,18 @@ impl Daemon<'_> {
         *news = Some((now, first));
     }
 
+    /// What planwatch's log says of writes, as far as it was not told.
+    fn not_yet_told(&mut self, context: &Context) -> Vec<OwnWrite> {
+        let mut own = self.own_log.writes(&context.plans);
+        self.credited.retain(|it| own.contains(it));
+        own.retain(|it| !self.credited.contains(it));
+        own
+    }
+
     /// Tells of the plans that have settled.
+    ///
+    /// A command changes a file first and says so in planwatch's log then, with the lock in its hands. So what nobody has
+    /// said of a change counts only if it was read when the lock was free.
     pub(super) fn tell(&mut self) -> Result<Flow, Error> {
         let now = Instant::now();
         let (due, later): (Vec<_>, Vec<_>) =
@@ -69,14 +87,27 @@ impl Daemon<'_> {
             return Ok(Flow::Continue(()));
         }
         let context = self.now()?;
-        let (root, mut own) = (context.root_name(), self.own_log.writes(&context.plans));
-        self.credited.retain(|it| own.contains(it));
-        own.retain(|it| !self.credited.contains(it));
+        let (root, mut own) = (context.root_name(), self.not_yet_told(&context));
         for (id, untold) in due {
             let plan = load::one_plan(&context, &id)?.filter(|it| !it.is_archived);
             let seen_long = untold.seen_long(now);
-            let teller = Teller { now: context.now, root: &root, own: &own, seen_long: &seen_long };
-            let told = teller.plan(&id, self.known.get(&id), plan.as_ref());
+            let known = self.known.get(&id).cloned();
+            let told_by = |own: &[OwnWrite]| {
+                let teller = Teller { now: context.now, root: &root, own, seen_long: &seen_long };
+                teller.plan(&id, known.as_ref(), plan.as_ref())
+            };
+            let mut told = told_by(&own);
+            if told.is_by_others() {
+                let since = untold.writer.unwrap_or(now);
+                if since + LONGEST_WRITE > now && context.plans.is_being_written() == Some(true) {
+                    let news = Some((now, now));
+                    self.untold.insert(id, Untold { writer: Some(since), news, held: untold.held });
+                    continue;
+                }
+                // Whoever wrote what was read has said so by now.
+                own = self.not_yet_told(&context);
+                told = told_by(&own);
+            }
             match told.known {
                 Some(known) => drop(self.known.insert(id.clone(), known)),
                 None => drop(self.known.remove(&id)),
@@ -86,7 +117,7 @@ impl Daemon<'_> {
             } else {
                 let since = |name: &str| untold.held.get(name).copied().unwrap_or(now);
                 let held = told.held.into_iter().map(|name| (name.clone(), since(&name))).collect();
-                self.untold.insert(id, Untold { news: None, held });
+                self.untold.insert(id, Untold { held, ..Untold::default() });
             }
             for event in &told.events {
                 if let Some(feed) = &self.feed {

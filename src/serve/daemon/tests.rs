@@ -506,6 +506,24 @@ fn a_save_in_place_is_not_told_as_a_step_that_lost_its_status() {
 }
 
 #[test]
+fn whose_change_it_is_is_told_when_no_command_can_be_about_to_say_so() {
+    let heard = with_rig(|rig| {
+        let (plans, a) = ((rig.daemon.context)().unwrap().plans, PlanId::new("a"));
+        // A command has written, and holds the lock until it has said so.
+        let locked = plans.lock(&mut || {}).unwrap();
+        rig.write("a/step-1.md", "done");
+        rig.let_through_all();
+        rig.daemon.untold.insert(a.clone(), Untold::default());
+        assert!(rig.daemon.tell().unwrap().is_continue());
+        assert!(rig.daemon.untold.contains_key(&a), "it is told later");
+        assert_eq!(rig.daemon.known[&a].steps[0].status.word(), "pending");
+        drop(locked);
+        rig.settle();
+    });
+    assert_eq!(heard.events, ["status a:1 completed", "status a completed"]);
+}
+
+#[test]
 fn what_is_held_back_says_nothing_of_another_file() {
     let heard = with_rig(|rig| {
         for step in ["a/step-1.md", "a/step-2.md", "a/step-3.md"] {
@@ -575,10 +593,9 @@ fn a_request_in_the_daemons_own_process_asks_without_a_socket() {
         let Freshness::KnownBy(witness) = contexts().unwrap().freshness else { panic!("somebody is asked") };
         rig.write("a/step-1.md", "done");
         let asking = std::thread::spawn(move || witness.commit());
-        while !asking.is_finished() {
-            assert!(rig.daemon.turn().unwrap().is_continue());
-            rig.let_through_all();
-        }
+        // Its question comes, then its cookie.
+        assert!(rig.daemon.turn().unwrap().is_continue());
+        rig.let_through_all();
         assert_eq!(asking.join().unwrap(), rig.daemon.sure);
         assert_eq!(rig.indexed("a").as_deref(), Some("completed"));
     });
