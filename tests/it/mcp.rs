@@ -184,6 +184,31 @@ fn what_is_asked_before_the_end_is_answered_and_nothing_is_begun_for_nobody() {
 }
 
 #[test]
+fn a_script_that_writes_and_closes_gets_all_its_answers() {
+    const N: u64 = 200;
+    let place = Place::with_examples();
+    let mut client = Client::legacy(&place, &json!({"elicitation": {}}));
+    for id in 1..=N {
+        let note = json!({"step": "feature-auth:0", "note": "again"});
+        let params = json!({"name": "add_note", "arguments": note});
+        client.say(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+    }
+    // Nobody is there to say yes.
+    let params = json!({"name": "delete_plan", "arguments": {"plan": "feature-auth"}});
+    client.say(&json!({"jsonrpc": "2.0", "id": N + 1, "method": "tools/call", "params": params}));
+    drop(client.input.take());
+    let output = client.output.take().expect("it is open");
+    let said = output.lines().map(|it| serde_json::from_str(&it.expect("a line")).expect("an object"));
+    let answers: Vec<Value> = said.filter(|it: &Value| it["method"].is_null()).collect();
+    let ids: Vec<_> = answers.iter().filter_map(|it| it["id"].as_u64()).collect();
+    assert_eq!(ids, (1..=N + 1).collect::<Vec<_>>());
+    assert_eq!(answers[N as usize]["result"]["isError"], true, "{}", answers[N as usize]);
+    let n = place.text("plans/feature-auth/step-0.md").matches("again").count();
+    assert_eq!((n as u64, is_there(&place)), (N, true));
+    assert_eq!(client.end(), 0);
+}
+
+#[test]
 fn a_client_that_begins_with_something_else_is_told_in_a_sentence() {
     let place = Place::with_examples();
     let mut command = place.command();

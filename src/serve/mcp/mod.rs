@@ -19,6 +19,7 @@ mod result;
 mod schema;
 mod stdio;
 mod tool;
+mod unanswered;
 mod write;
 
 use std::sync::{Arc, OnceLock};
@@ -134,6 +135,11 @@ impl Planwatch {
     #[must_use]
     fn in_order(self, line: Arc<Line>) -> Self {
         self.changed(|it| it.lane = Some(Lane { turn: tokio::sync::Mutex::new(()), line }))
+    }
+
+    /// Whether a call is being made this moment.
+    fn is_at_work(&self) -> bool {
+        self.inner.lane.as_ref().is_some_and(|it| it.turn.try_lock().is_err())
     }
 
     /// Waits until nothing is being done; nothing more is begun if the line is broken.

@@ -9,11 +9,13 @@ use std::task::{Context, Poll, Waker};
 
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
+use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
 use crate::engine::error::Error;
 use crate::serve::mcp::Planwatch;
+use crate::serve::mcp::unanswered::Unanswered;
 
 /// Serves one client until it closes its end; nothing else may be written to standard output meanwhile.
 ///
@@ -26,8 +28,13 @@ pub fn stdio(server: Planwatch) -> Result<(), Error> {
     let served = runtime.block_on(async {
         let input = Input { from: tokio::io::stdin(), line: Arc::clone(&line), has_given_way: false };
         let output = Output { to: tokio::io::stdout(), line: Arc::clone(&line) };
+        let is_at_work = {
+            let (server, line) = (server.clone(), Arc::clone(&line));
+            move || server.is_at_work() && !line.is_stuck()
+        };
+        let transport = Unanswered::new(AsyncRwTransport::new(input, output), is_at_work);
         let running = tokio::select! {
-            running = server.clone().serve((input, output)) => running,
+            running = server.clone().serve(transport) => running,
             () = line.broken.notified() => return Ok(()),
         };
         match running {
@@ -78,6 +85,11 @@ impl Line {
     /// Whether nobody takes answers any more.
     pub(super) fn is_broken(&self) -> bool {
         self.is_broken.load(Ordering::Relaxed)
+    }
+
+    /// Whether an answer is on its way out and not taken.
+    fn is_stuck(&self) -> bool {
+        self.stuck.lock().unwrap_or_else(PoisonError::into_inner).is_stuck
     }
 
     fn set_stuck(&self, is_stuck: bool) {

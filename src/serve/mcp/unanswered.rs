@@ -1,0 +1,211 @@
+//! The end of a client's input comes when what it asked before is answered.
+//!
+//! The library takes the end of the input for that of the client, and gives answers five seconds more. A script writes what it
+//! wants, closes, and then reads: so the end is held back here as long as answers go out or something is being done.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rmcp::ErrorData;
+use rmcp::model::{ClientNotification, ClientRequest, JsonRpcMessage, RequestId};
+use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::sync::Notify;
+
+/// After the end, how long nothing may be answered while nothing is being done.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A transport whose input ends when nothing is unanswered.
+pub(super) struct Unanswered<T> {
+    inner: T,
+    open: Arc<Open>,
+    /// Whether there is something to wait for.
+    is_at_work: Box<dyn Fn() -> bool + Send>,
+    has_ended: bool,
+}
+
+/// What has no answer yet.
+#[derive(Default)]
+struct Open {
+    ids: Mutex<Ids>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Ids {
+    /// What the client asked.
+    asked: HashSet<RequestId>,
+    /// What the client was asked.
+    questions: HashSet<RequestId>,
+}
+
+impl Open {
+    fn ids(&self) -> MutexGuard<'_, Ids> {
+        // What is in it is whole between any two statements.
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what came in.
+    fn came(&self, message: &RxJsonRpcMessage<RoleServer>) {
+        let mut ids = self.ids();
+        match message {
+            // Whoever listens does so until the end.
+            JsonRpcMessage::Request(it)
+                if matches!(it.request, ClientRequest::SubscriptionsListenRequest(_)) => {}
+            JsonRpcMessage::Request(it) => drop(ids.asked.insert(it.id.clone())),
+            JsonRpcMessage::Response(it) => drop(ids.questions.remove(&it.id)),
+            JsonRpcMessage::Error(it) => drop(it.id.as_ref().map(|id| ids.questions.remove(id))),
+            JsonRpcMessage::Notification(it) => {
+                // What is cancelled gets no answer.
+                if let ClientNotification::CancelledNotification(it) = &it.notification
+                    && let Some(id) = &it.params.request_id
+                {
+                    ids.asked.remove(id);
+                }
+            }
+        }
+    }
+}
+
+impl<T> Unanswered<T> {
+    /// `is_at_work` says whether answers may still come, however long that takes.
+    pub(super) fn new(inner: T, is_at_work: impl Fn() -> bool + Send + 'static) -> Self {
+        Self { inner, open: Arc::default(), is_at_work: Box::new(is_at_work), has_ended: false }
+    }
+
+    /// After the end nobody answers questions any more.
+    fn unheard(&self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        let mut ids = self.open.ids();
+        let id = ids.questions.iter().next().cloned()?;
+        ids.questions.remove(&id);
+        Some(JsonRpcMessage::error(ErrorData::internal_error("the client closed its end", None), Some(id)))
+    }
+}
+
+impl<T: Transport<RoleServer>> Transport<RoleServer> for Unanswered<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let answered = match &message {
+            JsonRpcMessage::Response(it) => Some(it.id.clone()),
+            JsonRpcMessage::Error(it) => it.id.clone(),
+            JsonRpcMessage::Request(it) => {
+                self.open.ids().questions.insert(it.id.clone());
+                self.open.changed.notify_one();
+                None
+            }
+            JsonRpcMessage::Notification(_) => None,
+        };
+        let (sending, open) = (self.inner.send(message), Arc::clone(&self.open));
+        async move {
+            let sent = sending.await;
+            if let Some(id) = answered {
+                open.ids().asked.remove(&id);
+                open.changed.notify_one();
+            }
+            sent
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        if !self.has_ended {
+            if let Some(message) = self.inner.receive().await {
+                self.open.came(&message);
+                return Some(message);
+            }
+            self.has_ended = true;
+        }
+        loop {
+            if let Some(unheard) = self.unheard() {
+                return Some(unheard);
+            }
+            if self.open.ids().asked.is_empty() {
+                return None;
+            }
+            let changed = tokio::time::timeout(PATIENCE, self.open.changed.notified()).await;
+            if changed.is_err() && !(self.is_at_work)() {
+                return None;
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.inner.close().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use rmcp::model::{ElicitRequestParams, ElicitationSchema, ServerRequest, ServerResult};
+    use rmcp::transport::async_rw::AsyncRwTransport;
+
+    use super::*;
+
+    type Scripted = Unanswered<AsyncRwTransport<RoleServer, &'static [u8], tokio::io::Sink>>;
+
+    const INPUT: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}
+{"jsonrpc":"2.0","id":2,"method":"tools/list"}
+{"jsonrpc":"2.0","id":3,"method":"tools/list"}
+{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
+"#;
+
+    /// A transport of which the whole input was read.
+    async fn read() -> Scripted {
+        let mut transport = Unanswered::new(AsyncRwTransport::new(INPUT, tokio::io::sink()), || true);
+        for _ in 0..4 {
+            transport.receive().await.expect("there is more");
+        }
+        transport
+    }
+
+    /// What there is at once.
+    fn now(transport: &mut Scripted) -> Poll<Option<RxJsonRpcMessage<RoleServer>>> {
+        pin!(transport.receive()).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    fn run(test: impl Future<Output = ()>) {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
+    }
+
+    async fn answer(transport: &mut Scripted, id: i64) {
+        let answer = JsonRpcMessage::response(ServerResult::empty(()), RequestId::Number(id));
+        transport.send(answer).await.unwrap();
+    }
+
+    #[test]
+    fn the_input_ends_when_everything_is_answered_or_cancelled() {
+        run(async {
+            let mut transport = read().await;
+            assert!(now(&mut transport).is_pending());
+            answer(&mut transport, 3).await;
+            assert!(now(&mut transport).is_pending());
+            answer(&mut transport, 1).await;
+            assert!(matches!(now(&mut transport), Poll::Ready(None)));
+        });
+    }
+
+    #[test]
+    fn whoever_has_closed_answers_no_question() {
+        run(async {
+            let mut transport = read().await;
+            assert!(now(&mut transport).is_pending());
+            let question = ElicitRequestParams::FormElicitationParams {
+                meta: None,
+                message: "Sure?".to_owned(),
+                requested_schema: ElicitationSchema::builder().build().unwrap(),
+            };
+            let question = ServerRequest::ElicitRequest(rmcp::model::ElicitRequest::new(question));
+            transport.send(JsonRpcMessage::request(question, RequestId::Number(9))).await.unwrap();
+            let Poll::Ready(Some(heard)) = now(&mut transport) else { panic!("the question is answered") };
+            assert_eq!(heard.into_error().and_then(|it| it.1), Some(RequestId::Number(9)));
+            assert!(now(&mut transport).is_pending());
+        });
+    }
+}
