@@ -134,8 +134,13 @@ impl Client {
     }
 
     /// Ends the daemon and returns how it was, once it is gone; none if it does not go.
+    ///
+    /// A process that gives way goes on with something else: it is not waited for, and lets go in a moment.
     pub fn stop(mut self) -> Option<Status> {
         let status = self.status_after(Ask::Stop)?;
+        if status.gives_way {
+            return Some(status);
+        }
         self.stream.set_read_timeout(Some(END)).ok()?;
         // The end of the process is the end of the stream.
         while let Some(_more) = wire::read_answer(&mut self.answers).or_else(end_of_stream).ok()? {}

@@ -55,6 +55,8 @@ pub(super) struct Daemon<'a> {
     feed: Option<Feed>,
     /// Where this process answers over HTTP.
     http: Option<String>,
+    /// Another process that is to watch may end this watching.
+    gives_way: bool,
     /// Lock and socket; none where nothing may be kept in `.planwatch`.
     own: Option<Own>,
     /// None where the system has no events at all.
@@ -137,7 +139,7 @@ impl<'a> Daemon<'a> {
     ) -> Result<Option<Self>, Error> {
         let now = context()?;
         let Ok(own) = Own::take(&now.plans)? else { return Ok(None) };
-        let Inbox { sender, receiver, feed, http } = inbox;
+        let Inbox { sender, receiver, feed, http, gives_way } = inbox;
         let mut own_log = OwnLog::default();
         let mut daemon = Self {
             context,
@@ -147,6 +149,7 @@ impl<'a> Daemon<'a> {
             receiver,
             feed,
             http,
+            gives_way,
             own,
             eyes: None,
             identity: now.plans.identity(),
@@ -380,6 +383,7 @@ impl<'a> Daemon<'a> {
             polling: self.polling.as_ref().map(|it| it.why.clone()),
             followers: self.followers.len(),
             http: self.http.clone(),
+            gives_way: self.gives_way,
         }
     }
 

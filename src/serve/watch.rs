@@ -73,6 +73,8 @@ pub struct Inbox {
     pub(super) feed: Option<Feed>,
     /// Where the same process answers over HTTP, as a URL.
     pub(super) http: Option<String>,
+    /// Whether this process watches only beside something else.
+    pub(super) gives_way: bool,
 }
 
 /// Ends the watching, from any thread.
@@ -89,7 +91,7 @@ impl Stopper {
 impl Default for Inbox {
     fn default() -> Self {
         let (sender, receiver) = mpsc::channel();
-        Self { sender, receiver, feed: None, http: None }
+        Self { sender, receiver, feed: None, http: None, gives_way: false }
     }
 }
 
@@ -104,6 +106,12 @@ impl Inbox {
     #[must_use]
     pub fn with_http(self, url: String) -> Self {
         Self { http: Some(url), ..self }
+    }
+
+    /// Says that the process does something else, and goes on with that when another one is to watch.
+    #[must_use]
+    pub fn giving_way(self) -> Self {
+        Self { gives_way: true, ..self }
     }
 
     pub fn stopper(&self) -> Stopper {

@@ -59,6 +59,9 @@ pub struct Status {
     /// Where it answers over HTTP, if it does.
     #[serde(default)]
     pub http: Option<String>,
+    /// It watches only beside something else that it does, and goes on with that when another process is to watch.
+    #[serde(default)]
+    pub gives_way: bool,
 }
 
 impl From<Status> for DaemonFact {
@@ -172,6 +175,7 @@ mod tests {
             polling: None,
             followers: 0,
             http: Some("http://127.0.0.1:4001".into()),
+            gives_way: false,
         };
         let answers = [
             Answer::Sync { fresh: true, generation: Some("7.aa".into()) },

@@ -117,6 +117,39 @@ fn who_follows_a_resource_is_told_of_every_edit_with_a_daemon_and_without() {
     assert_eq!(other.end(), 0);
 }
 
+#[test]
+fn a_server_that_watches_makes_way_for_one_that_answers_over_http() {
+    let place = Place::with_examples();
+    let path = "plans/fence-repair/step-4.md";
+    let mut client = Client::start(&place, &[]);
+    client.ask("resources/subscribe", &json!({"uri": STEP}));
+    client.hears_of(STEP);
+    let server = place.run("watch --detach --http 0 --json").json();
+    assert_eq!(server["state"], "started");
+    assert!(server["http"].as_str().is_some_and(|it| it.starts_with("http://127.0.0.1:")), "{server}");
+    // It follows the other one from here on; whatever happened in between nobody has seen.
+    client.hears_of(STEP);
+    place.write(path, place.text(path) + "\nMind the gate.\n");
+    client.hears_of(STEP);
+    let stopped = place.run("watch --stop --json").json();
+    assert_eq!((&stopped["state"], &stopped["pid"]), (&json!("stopped"), &server["pid"]));
+    assert_eq!(client.end(), 0);
+}
+
+#[test]
+fn a_server_that_watches_goes_on_when_that_is_stopped() {
+    let place = Place::with_examples();
+    let mut client = Client::start(&place, &[]);
+    client.ask("resources/subscribe", &json!({"uri": STEP}));
+    client.hears_of(STEP);
+    let stopped = place.run("watch --stop").ok();
+    assert!(stopped.contains("watches no more"), "{stopped}");
+    assert_eq!(text(&mut client, STEP), place.text("plans/fence-repair/step-4.md"));
+    // Two seconds later it watches again.
+    client.hears_of(STEP);
+    assert_eq!(client.end(), 0);
+}
+
 /// A row for each tool, as a client is told of it.
 fn table(tools: &Value, executor: Option<&Value>) -> String {
     let mut table = String::new();

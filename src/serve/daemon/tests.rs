@@ -74,9 +74,8 @@ fn with_rig(test: impl FnOnce(&mut Rig<'_>)) -> Heard {
     let look = || context(&home);
     let mut heard = Heard::default();
     let ((sender, seen), (through, receiver)) = (mpsc::channel(), mpsc::channel());
-    let daemon = Daemon::begin(&look, &homes, Inbox { sender, receiver, feed: None, http: None }, &mut heard)
-        .unwrap()
-        .unwrap();
+    let inbox = Inbox { sender, receiver, ..Inbox::default() };
+    let daemon = Daemon::begin(&look, &homes, inbox, &mut heard).unwrap().unwrap();
     let mut rig = Rig { daemon, home: &home, seen, through };
     // The trial of the start, of which the daemon is to hear.
     rig.let_through_cookie();
@@ -578,7 +577,7 @@ fn a_request_in_the_daemons_own_process_asks_without_a_socket() {
             Ok(Context { here, ..context(&home)? })
         });
         let (sender, receiver) = mpsc::channel();
-        let contexts = contexts::within(outer, &Inbox { sender, receiver, feed: None, http: None });
+        let contexts = contexts::within(outer, &Inbox { sender, receiver, ..Inbox::default() });
         // Nobody answers there, so nobody knows.
         let now = contexts().unwrap();
         assert_eq!(now.here.step, None);
@@ -586,10 +585,8 @@ fn a_request_in_the_daemons_own_process_asks_without_a_socket() {
         assert!(nobody.commit().is_none());
         let (sender, receiver) = (rig.through.clone(), mpsc::channel().1);
         let home = rig.home.to_path_buf();
-        let contexts = contexts::within(
-            Arc::new(move || context(&home)),
-            &Inbox { sender, receiver, feed: None, http: None },
-        );
+        let inbox = Inbox { sender, receiver, ..Inbox::default() };
+        let contexts = contexts::within(Arc::new(move || context(&home)), &inbox);
         let Freshness::KnownBy(witness) = contexts().unwrap().freshness else { panic!("somebody is asked") };
         rig.write("a/step-1.md", "done");
         let asking = std::thread::spawn(move || witness.commit());

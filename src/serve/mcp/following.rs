@@ -161,7 +161,7 @@ impl Watching {
     }
 
     fn watch(&self, feed: &Feed) -> Result<End, Error> {
-        let inbox = Inbox::default().with_feed(feed.clone());
+        let inbox = Inbox::default().with_feed(feed.clone()).giving_way();
         {
             let mut state = self.state();
             if state.is_ended {

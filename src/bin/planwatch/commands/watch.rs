@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use planwatch::disk::PlansDir;
 use planwatch::engine::error::Error;
 use planwatch::serve::Status;
 use planwatch::serve::changes::{Event, Of, Source, What};
@@ -51,7 +52,7 @@ pub(crate) fn run(session: &Session, args: &Watch) -> Result<u8, Failure> {
 fn attached(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure> {
     let address = http::address(session, args)?;
     let mut teller = Teller { output: &session.output, failure: None, http: Http::default() };
-    if let Some((client, status)) = answering(session.look_again(plans)?.plans.root())? {
+    if let Some((client, status)) = in_the_way(session, plans, address.is_some())? {
         http::check_running(address, Some(&status))?;
         return follow(client, teller);
     }
@@ -114,6 +115,29 @@ fn answering(root: &Path) -> Result<Option<(Client, Status)>, Failure> {
         Holder::Answering(client, status) => Some(Some((client, status))),
     });
     found.ok_or_else(|| no_answer(silent))
+}
+
+/// As [`answering`]; one that watches beside something else is ended where it cannot do what is asked for.
+fn in_the_way(
+    session: &Session,
+    plans: &Path,
+    wants_http: bool,
+) -> Result<Option<(Client, Status)>, Failure> {
+    let plans = session.look_again(plans)?.plans;
+    match answering(plans.root())? {
+        Some((client, status)) if wants_http && status.gives_way => {
+            end_beside(client, &plans)?;
+            answering(plans.root())
+        }
+        found => Ok(found),
+    }
+}
+
+/// Ends the watching of a process that goes on with something else, and returns when another one can watch.
+fn end_beside(client: Client, plans: &PlansDir) -> Result<Option<Status>, Failure> {
+    let status = client.stop();
+    within(START, || plans.daemon_lock().ok().flatten()).ok_or_else(|| no_answer(None))?;
+    Ok(status)
 }
 
 /// Returns who has just taken the lock, once it answers.

@@ -12,7 +12,9 @@ use planwatch::serve::watch::{self, End, Listener};
 use serde_json::json;
 
 use super::http::{self, Http};
-use super::{answering, answers_on, ended, just_begun, no_answer, polling, signals, who};
+use super::{
+    answering, answers_on, end_beside, ended, in_the_way, just_begun, no_answer, polling, signals, who,
+};
 use crate::args::setup::Watch;
 use crate::context::{self, Session};
 use crate::failure::{self, Failure};
@@ -24,7 +26,7 @@ pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8,
     let address = http::address(session, args)?;
     let context = session.look_again(plans)?;
     let root = context.plans.root();
-    if let Some((_, status)) = answering(root)? {
+    if let Some((_, status)) = in_the_way(session, plans, address.is_some())? {
         http::check_running(address, Some(&status))?;
         return told(session, "running", &status, &who(&status));
     }
@@ -63,14 +65,20 @@ pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8,
 /// Ends the process that watches, and returns when it is gone.
 pub(super) fn stop(session: &Session, plans: &Path) -> Result<u8, Failure> {
     let context = session.look_again(plans)?;
-    let Some((client, _)) = answering(context.plans.root())? else {
+    let Some((client, status)) = answering(context.plans.root())? else {
         let failure = Failure::failed("no-daemon", "nobody watches these plans");
         return Err(failure.with_hint("planwatch watch --detach").with_exit(8));
     };
-    let Some(status) = client.stop() else {
+    let ended = if status.gives_way { end_beside(client, &context.plans)? } else { client.stop() };
+    let Some(status) = ended else {
         return Err(Failure::failed("no-daemon", "the process that watches does not end").with_exit(8));
     };
-    told(session, "stopped", &status, &format!("process {} has ended", status.pid))
+    told(
+        session,
+        "stopped",
+        &status,
+        &format!("process {} {}", status.pid, if status.gives_way { "watches no more" } else { "has ended" }),
+    )
 }
 
 fn told(session: &Session, state: &str, status: &Status, said: &str) -> Result<u8, Failure> {
