@@ -69,7 +69,8 @@ impl Daemon<'_> {
     /// What planwatch's log says of writes, as far as it was not told.
     fn not_yet_told(&mut self, context: &Context) -> Vec<OwnWrite> {
         let mut own = self.own_log.writes(&context.plans);
-        self.credited.retain(|it| own.contains(it));
+        let logged: HashSet<_> = own.iter().collect();
+        self.credited.retain(|it| logged.contains(it));
         own.retain(|it| !self.credited.contains(it));
         own
     }
