@@ -40,8 +40,7 @@ fn waiting_since(plans: &Plans, plan: &Plan, step: &Step) -> Option<Time> {
 #[cfg(test)]
 mod tests {
     use crate::disk::model::Machine;
-    use crate::engine::config::Config;
-    use crate::engine::context::{Context, Freshness, Here, Reading};
+    use crate::engine::context::Context;
     use crate::engine::status::{self, StatusRequest};
 
     /// What `status` says needs attention in a plan whose first step is this one, at a moment of November 2026.
@@ -62,17 +61,8 @@ mod tests {
         );
         let files: Vec<_> = files.iter().map(|(at, text)| (at.as_str(), text.as_str())).collect();
         let machine = Machine::with(&files);
-        let context = Context {
-            plans: machine.plans(),
-            now: format!("2026-11-{now}").parse().unwrap(),
-            by: "ann".to_owned(),
-            config: Config::default(),
-            reading: Reading::Files,
-            here: Here::default(),
-            freshness: Freshness::Unknown,
-            expected: None,
-            tell: Box::new(|_| {}),
-        };
+        let now = format!("2026-11-{now}").parse().unwrap();
+        let context = Context { now, ..Context::on_model(&machine) };
         let report = status::status(&context, &StatusRequest::default()).unwrap();
         let said = |it: &status::Attention| match it.since {
             Some(since) => format!("{} since {since}", it.reason.word()),

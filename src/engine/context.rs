@@ -28,6 +28,24 @@ pub struct Context {
     pub tell: Box<dyn Fn(Notice) + Send + Sync>,
 }
 
+#[cfg(test)]
+impl Context {
+    /// The surroundings of a test on the model's disk: ann asks at noon, and files are read.
+    pub(crate) fn on_model(machine: &crate::disk::model::Machine) -> Self {
+        Self {
+            plans: machine.plans(),
+            now: "2026-11-21T12:00:00Z".parse().unwrap(),
+            by: "ann".to_owned(),
+            config: Config::default(),
+            reading: Reading::Files,
+            freshness: Freshness::Unknown,
+            here: Here::default(),
+            expected: None,
+            tell: Box::new(|_| {}),
+        }
+    }
+}
+
 /// Where reading verbs take plans from; the answers are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {

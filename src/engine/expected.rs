@@ -65,8 +65,6 @@ pub(crate) fn check_looked_at(context: &Context) -> Result<(), Error> {
 mod tests {
     use super::*;
     use crate::disk::model::Machine;
-    use crate::engine::config::Config;
-    use crate::engine::context::{Freshness, Here, Reading};
     use crate::engine::note::{self, NoteRequest};
     use crate::engine::write::Mode;
     use crate::engine::{texts, undo};
@@ -75,17 +73,7 @@ mod tests {
     const OLD: &str = "---\nstatus: pending\n---\n# One\n";
 
     fn context(machine: &Machine, expected: Option<Expected>) -> Context {
-        Context {
-            plans: machine.plans(),
-            now: "2026-11-21T12:00:00Z".parse().unwrap(),
-            by: "ann".to_owned(),
-            config: Config::default(),
-            reading: Reading::Files,
-            here: Here::default(),
-            freshness: Freshness::Unknown,
-            expected,
-            tell: Box::new(|_| {}),
-        }
+        Context { expected, ..Context::on_model(machine) }
     }
 
     /// Whenever an editor saves during a change on a condition: what was changed is what was expected.

@@ -1,6 +1,5 @@
 //! Claims on a machine that can die at every call, and a model of claims that every interleaving has to agree with.
 
-use crate::engine::context::Freshness;
 use std::collections::HashMap;
 
 use proptest::prelude::*;
@@ -8,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::disk::model::Machine;
 use crate::engine::config::Config;
-use crate::engine::context::{Here, Reading};
+use crate::engine::context::Reading;
 use crate::engine::release::ReleaseRequest;
 use crate::engine::update::{self, MoveRequest};
 use crate::plan::moves::Verb;
@@ -28,15 +27,10 @@ fn at(seconds: i64) -> Time {
 
 fn context(machine: &Machine, by: &str, seconds: i64) -> Context {
     Context {
-        plans: machine.plans(),
         now: at(seconds),
         by: by.to_owned(),
         config: Config { lease: Some(LEASE), max_attempts: Some(1_000), ..Config::default() },
-        reading: Reading::Files,
-        here: Here::default(),
-        freshness: Freshness::Unknown,
-        expected: None,
-        tell: Box::new(|_| {}),
+        ..Context::on_model(machine)
     }
 }
 

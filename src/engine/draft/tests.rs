@@ -5,22 +5,6 @@ use serde_json::Map;
 use super::passes::{self, Work, at_most};
 use super::*;
 use crate::disk::model::Machine;
-use crate::engine::config::Config;
-use crate::engine::context::{Freshness, Here, Reading};
-
-pub(super) fn context(machine: &Machine) -> Context {
-    Context {
-        plans: machine.plans(),
-        now: "2026-11-21T12:00:00Z".parse().expect("a time"),
-        by: "ann".to_owned(),
-        config: Config::default(),
-        reading: Reading::Files,
-        here: Here::default(),
-        freshness: Freshness::Unknown,
-        expected: None,
-        tell: Box::new(|_| {}),
-    }
-}
 
 /// Answers what was prepared, and remembers what it was asked and how long it waited.
 #[derive(Default)]
@@ -126,7 +110,7 @@ fn run_with(answers: &[&str], of: impl FnOnce(&mut Memory)) -> Ran {
     let mut work = Memory { text: None, first: 1, passes: at_most(None), edited_at: None, kept: Vec::new() };
     of(&mut work);
     let mut script = Script { answers: answers.iter().map(|it| asked(it)).collect(), ..Script::default() };
-    let context = context(&Machine::with(&[("/plans/p/plan.md", "# P\n")]));
+    let context = Context::on_model(&Machine::with(&[("/plans/p/plan.md", "# P\n")]));
     let report =
         passes::run(&context, &mut work, &mut script, &mut |_| {}, &Before::default()).expect("it runs");
     assert_eq!(script.n_asked, answers.len(), "{report:?}");

@@ -294,7 +294,6 @@ impl Memory {
 mod tests {
     use super::*;
     use crate::disk::model::Machine;
-    use crate::engine::draft::tests::context;
 
     const CONVERSATION: &str = "User: people must sign in.";
 
@@ -305,12 +304,12 @@ mod tests {
             limit: 10_000,
             ..BeginRequest::default()
         };
-        begin(&context(machine), &request).unwrap()
+        begin(&Context::on_model(machine), &request).unwrap()
     }
 
     #[track_caller]
     fn next(machine: &Machine, turn: &Turn, text: &str) -> Turn {
-        answer(&context(machine), turn.handle.as_deref().unwrap(), text).unwrap()
+        answer(&Context::on_model(machine), turn.handle.as_deref().unwrap(), text).unwrap()
     }
 
     #[test]
@@ -371,13 +370,13 @@ mod tests {
         let turn = begun(&machine);
         let handle = turn.handle.as_deref().unwrap();
         for text in ["", "<<<<<<< a\nb\n=======\nc\n>>>>>>> d"] {
-            let error = answer(&context(&machine), handle, text).unwrap_err();
+            let error = answer(&Context::on_model(&machine), handle, text).unwrap_err();
             assert_eq!(error.code(), "answer-unusable", "{text}: {error}");
         }
         assert_eq!(next(&machine, &turn, "# One").pass, 2);
         for unknown in ["", "x", "abc-1", "../../x-1", "abc-one"] {
             assert_eq!(
-                answer(&context(&machine), unknown, "x").unwrap_err().code(),
+                answer(&Context::on_model(&machine), unknown, "x").unwrap_err().code(),
                 "not-found",
                 "{unknown}"
             );

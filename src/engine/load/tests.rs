@@ -3,24 +3,8 @@ use std::io;
 use super::*;
 use crate::disk::Trouble;
 use crate::disk::model::Machine;
-use crate::engine::config::Config;
-use crate::engine::context::{Freshness, Here, Reading};
 use crate::plan::read::Bodies;
 use crate::plan::words::Words;
-
-fn context(machine: &Machine) -> Context {
-    Context {
-        plans: machine.plans(),
-        now: "2026-11-21T12:00:00Z".parse().unwrap(),
-        by: "ann".to_owned(),
-        config: Config::default(),
-        reading: Reading::Files,
-        here: Here::default(),
-        freshness: Freshness::Unknown,
-        expected: None,
-        tell: Box::new(|_| {}),
-    }
-}
 
 fn unreadable(relative: &str) -> Trouble {
     let (path, source) = (PathBuf::from(relative), io::ErrorKind::PermissionDenied.into());
@@ -35,7 +19,7 @@ fn gone(relative: &str) -> Trouble {
 #[test]
 fn a_directory_that_cannot_be_listed_is_a_plan_with_a_problem() {
     let machine = Machine::with(&[("/plans/p/plan.md", "# P\n")]);
-    let context = context(&machine);
+    let context = Context::on_model(&machine);
     for (trouble, expected) in [
         (unreadable("shut"), Some("shut/plan.md")),
         (unreadable("_archive/shut"), Some("_archive/shut/plan.md")),

@@ -3,8 +3,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::disk::model::Machine;
-use crate::engine::config::Config;
-use crate::engine::context::{Context, Freshness, Here, Reading};
+use crate::engine::context::{Context, Here};
 use crate::serve::mcp::result::{Refusal, in_tools};
 use crate::serve::mcp::schema::Object;
 use crate::serve::mcp::tool::{Call, Tool, Toolset, Turn, tools};
@@ -103,15 +102,10 @@ fn machine() -> Arc<Machine> {
 
 fn context(machine: &Machine) -> Context {
     Context {
-        plans: machine.plans(),
         now: "2026-11-21T09:00:00Z".parse().unwrap(),
         by: "codex".to_owned(),
-        config: Config::default(),
-        reading: Reading::Files,
-        freshness: Freshness::Unknown,
         here: Here { directory: "/".into(), root: "/".into(), ..Here::default() },
-        expected: None,
-        tell: Box::new(|_| {}),
+        ..Context::on_model(machine)
     }
 }
 
