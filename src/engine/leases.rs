@@ -38,6 +38,7 @@ use crate::engine::context::Context;
 use crate::engine::load;
 use crate::plan::claims::{Claims, Held, Holding, Lapse};
 use crate::plan::id::{StepId, read_step_id};
+use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::read;
 use crate::plan::time::Time;
@@ -48,6 +49,12 @@ pub(crate) use locked::{Locked, NewRecord, Sharing, changed, forget, moved, note
 
 /// The log of closed steps.
 pub(crate) const CLOSED: &str = "closed";
+
+/// The end of a record's name until its claim is made to the end.
+pub(crate) const UNFINISHED: &str = ".new";
+
+/// Of so many steps the records are asked for by name.
+pub(crate) const FEW: usize = 16;
 
 /// Within so many seconds a lease is as good as over for who wants to know what will hold for a moment.
 pub(crate) const NEAR: i64 = 2;
@@ -192,7 +199,7 @@ impl<'a> Leases<'a> {
         let mut claims = Claims::default();
         let mut branches = HashMap::new();
         for records in [&self.shared, &self.own].into_iter().flatten() {
-            for (name, bytes) in records.of(self.about(plans, records.names())) {
+            for (name, bytes) in records.of(self.about(plans, records)) {
                 if name == CLOSED {
                     for closed in lines(&bytes).filter(|it| it.place.plans == self.place.plans) {
                         self.add_closed(&mut claims, plans, closed, &mut branches);
@@ -205,14 +212,21 @@ impl<'a> Leases<'a> {
         claims
     }
 
-    /// The records that can say something of these plans; a few steps need not have all of them read.
-    fn about(&self, plans: &Plans, mut names: Vec<String>) -> Vec<String> {
+    /// The records that can say something of these plans; for a few steps they are not even listed.
+    fn about(&self, plans: &Plans, records: &Records) -> Vec<String> {
         let steps = || plans.live().flat_map(|it| &it.steps);
         // A name in another normal form would lead to another record.
-        let is_few = steps().take(names.len()).count() < names.len();
-        if is_few && steps().all(|it| it.id.plan.as_str().is_ascii()) {
-            let keys: HashSet<_> = steps().map(|it| self.key(&it.id)).collect();
-            names.retain(|it| it == CLOSED || keys.contains(it.trim_end_matches(".new")));
+        let is_plain = || steps().all(|it| it.id.plan.as_str().is_ascii());
+        let key = |it: &Step| self.key(&it.id);
+        if steps().nth(FEW).is_none() && is_plain() {
+            // A claim that is made to the end between the two looks is found by the second.
+            let both = |it| [unfinished(&key(it)), key(it)];
+            return steps().flat_map(both).chain([CLOSED.to_owned()]).collect();
+        }
+        let mut names = records.names();
+        if steps().take(names.len()).count() < names.len() && is_plain() {
+            let keys: HashSet<_> = steps().map(key).collect();
+            names.retain(|it| it == CLOSED || keys.contains(it.trim_end_matches(UNFINISHED)));
         }
         names
     }
@@ -255,7 +269,7 @@ impl<'a> Leases<'a> {
         let Some(id) = read_step_id(&record.step).filter(|_| record.place.plans == self.place.plans) else {
             return;
         };
-        let is_new = name.ends_with(".new");
+        let is_new = name.ends_with(UNFINISHED);
         let is_in_file =
             || plans.step(&id).and_then(|it| it.claim.as_ref()).is_some_and(|it| it.id == record.claim);
         // One that never became a record is a claim only where the file has it.
@@ -374,7 +388,7 @@ impl<'a> Leases<'a> {
     /// The claims that runs have made in this working tree, each with whether its run is there.
     pub(crate) fn runs(&self) -> Vec<(Record, bool)> {
         let all = [&self.shared, &self.own].into_iter().flatten().flat_map(Records::all);
-        let named = all.filter(|(name, _)| name != CLOSED && !name.ends_with(".new"));
+        let named = all.filter(|(name, _)| name != CLOSED && !name.ends_with(UNFINISHED));
         let records = named.filter_map(|(_, bytes)| serde_json::from_slice::<Record>(&bytes).ok());
         let place = |it: &Place| (it.plans.clone(), it.worktree.clone());
         let own = records.filter(|it| it.run.is_some() && place(&it.place) == place(&self.place));
@@ -399,6 +413,11 @@ fn branch(context: &Context, worktree: &Worktree) -> Option<String> {
         Head::Branch(name) => Some(name),
         Head::Detached => None,
     }
+}
+
+/// The name that a record has until its claim is made to the end.
+pub(crate) fn unfinished(key: &str) -> String {
+    format!("{key}{UNFINISHED}")
 }
 
 /// What a claim counts for that was not made to the end.

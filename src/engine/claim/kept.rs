@@ -18,16 +18,13 @@ use serde::{Deserialize, Serialize};
 use super::queue::{KEPT, Ready, Recorded};
 use crate::disk::Stat;
 use crate::engine::context::Context;
-use crate::engine::leases::{CLOSED, Leases, NEAR};
+use crate::engine::leases::{CLOSED, Leases, NEAR, UNFINISHED, unfinished};
 use crate::engine::load;
 use crate::engine::resolve::NamedStep;
 use crate::index::{FileRow, Stamp, stamps};
 use crate::plan::id::read_step_id;
 use crate::plan::rules::Turn;
 use crate::plan::time::Time;
-
-/// The end of a record's name until its claim is made to the end.
-const UNFINISHED: &str = ".new";
 
 /// The remarks of those who claim, in `.planwatch`.
 const REMARKS: &str = "claimed";
@@ -261,10 +258,6 @@ fn in_turn(steps: &[Kept], left: &[bool], is_whole: bool) -> Vec<usize> {
 
 fn etag_of(context: &Context, path: &str) -> Option<String> {
     load::read_source(context, path).ok().map(|it| it.etag)
-}
-
-fn unfinished(key: &str) -> String {
-    format!("{key}{UNFINISHED}")
 }
 
 /// The names of records that may come and go: they say something of these steps alone.

@@ -8,6 +8,7 @@ use super::*;
 use crate::disk::model::Machine;
 use crate::engine::config::Config;
 use crate::engine::context::Reading;
+use crate::engine::leases::FEW;
 use crate::engine::release::ReleaseRequest;
 use crate::engine::update::{self, MoveRequest};
 use crate::plan::moves::Verb;
@@ -38,9 +39,19 @@ fn claim_at(machine: &Machine, by: &str, seconds: i64) -> Result<ClaimReport, Er
     claim(&context(machine, by, seconds), &ClaimRequest::default())
 }
 
-/// Lets a claim die before each of its calls, and judges what is left.
+/// Lets a claim die before each of its calls, and judges what is left; in a plan of one step, and in one of so many that
+/// records are looked for in another way.
 fn each_death(step: &str, judge: impl Fn(&Machine, Option<&Granted>)) {
-    let machine = Machine::with(&[("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", step)]);
+    each_death_beside(0, step, &judge);
+    each_death_beside(FEW, step, &judge);
+}
+
+fn each_death_beside(n_later: usize, step: &str, judge: &impl Fn(&Machine, Option<&Granted>)) {
+    let later = "---\nstatus: pending\ndepends: [1]\n---\n# Later\n";
+    let later: Vec<_> = (2..n_later + 2).map(|it| (format!("/plans/p/step-{it}.md"), later)).collect();
+    let mut files = vec![("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", step)];
+    files.extend(later.iter().map(|(path, text)| (path.as_str(), *text)));
+    let machine = Machine::with(&files);
     let mut deaths = 0;
     for call in 1.. {
         let dying = machine.dying_before(call);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::{CLOSED, Closed, Leases, Record, RunRecord, Unfinished, lines};
+use super::{CLOSED, Closed, Leases, Record, RunRecord, Unfinished, lines, unfinished};
 use crate::disk::{LockedRecords, Process};
 use crate::engine::context::{Context, Notice};
 use crate::engine::error::Error;
@@ -107,7 +107,7 @@ impl<'a> Locked<'a> {
             file: new.step.path.clone(),
             place: self.leases.place.clone(),
         };
-        let name = format!("{}.new", self.leases.key(&new.step.id));
+        let name = unfinished(&self.leases.key(&new.step.id));
         records.put_new(&name, &bytes_of(&record)).map_err(|it| self.failed(&it))
     }
 
@@ -119,7 +119,7 @@ impl<'a> Locked<'a> {
         if let Some(record) = self.get(&key) {
             self.close(&key, &record, Ended::TakenOver);
         }
-        records.rename(&format!("{key}.new"), &key).map_err(|it| self.failed(&it))?;
+        records.rename(&unfinished(&key), &key).map_err(|it| self.failed(&it))?;
         // A new claim ends what was closed before: its file was not, or it was opened again.
         self.forget_closed(&key);
         Ok(())
@@ -128,7 +128,7 @@ impl<'a> Locked<'a> {
     /// Takes a prepared claim back that came to nothing.
     pub(crate) fn withdraw(&self, step: &StepId) {
         if let Some(records) = &self.records {
-            records.remove(&format!("{}.new", self.leases.key(step))).ok();
+            records.remove(&unfinished(&self.leases.key(step))).ok();
         }
     }
 
