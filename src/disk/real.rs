@@ -9,7 +9,8 @@ use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Sender, SyncSender};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::{
@@ -138,24 +139,44 @@ impl Disk for RealDisk {
     }
 }
 
-/// Waits in a thread of its own: the kernel queues waiters fairly but knows no time limit.
+/// A file to lock, and where it is handed over then.
+type Wanted = (File, SyncSender<rustix::io::Result<File>>);
+
+/// Threads that have waited for a lock and wait for the next one: to start one takes as long as many a lock is held.
+static IDLE: Mutex<Vec<Sender<Wanted>>> = Mutex::new(Vec::new());
+
+/// Waits in another thread: the kernel queues waiters fairly but knows no time limit.
 ///
 /// A thread that is given up takes the lock one day, finds nobody to hand it to, and lets go.
 fn wait_for_lock(file: File, patience: Duration) -> io::Result<Option<Box<dyn DiskFile>>> {
     let (hand_over, arrival) = mpsc::sync_channel(0);
-    std::thread::Builder::new().name("lock".to_string()).spawn(move || {
-        let taken = loop {
-            match flock(&file, FlockOperation::LockExclusive) {
-                Err(Errno::INTR) => {}
-                other => break other,
-            }
-        };
-        hand_over.send(taken.map(|()| file)).ok();
-    })?;
+    let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let waiter = idle.map_or_else(start_waiter, Ok)?;
+    let gone = |_| io::Error::other("nobody waits for the lock");
+    waiter.send((file, hand_over)).map_err(gone)?;
     match arrival.recv_timeout(patience) {
         Ok(taken) => Ok(Some(Box::new(RealFile(taken?)))),
         Err(_) => Ok(None),
     }
+}
+
+fn start_waiter() -> io::Result<Sender<Wanted>> {
+    let (waiter, wanted) = mpsc::channel::<Wanted>();
+    let own = waiter.clone();
+    let wait = move || {
+        for (file, hand_over) in wanted {
+            let taken = loop {
+                match flock(&file, FlockOperation::LockExclusive) {
+                    Err(Errno::INTR) => {}
+                    other => break other,
+                }
+            };
+            hand_over.send(taken.map(|()| file)).ok();
+            IDLE.lock().unwrap_or_else(PoisonError::into_inner).push(own.clone());
+        }
+    };
+    std::thread::Builder::new().name("lock".to_string()).spawn(wait)?;
+    Ok(waiter)
 }
 
 impl DiskFile for RealFile {

@@ -6,9 +6,6 @@ use crate::disk::PlanDir;
 use crate::engine::context::Context;
 use crate::index::Stamp;
 
-/// So many plans are looked at in one thread.
-const FEW: usize = 256;
-
 /// The files of all plans, sorted by path, as [`super::as_filed_for_now_and_files`] has them; none where something
 /// cannot be looked at.
 pub(crate) fn stamps_now(context: &Context) -> Option<Vec<(String, Stamp)>> {
@@ -17,11 +14,8 @@ pub(crate) fn stamps_now(context: &Context) -> Option<Vec<(String, Stamp)>> {
         let (walked, trouble) = walk(context, dir);
         trouble.is_empty().then(|| walked.map(Walked::into_stamps).unwrap_or_default())
     };
-    // Who asks often does so beside others who have work for the other processors.
-    let all: Option<Vec<_>> = match dirs.len() <= FEW {
-        true => dirs.iter().map(stamped).collect(),
-        false => parallel::map(&dirs, stamped).into_iter().collect(),
-    };
+    // Of those who claim at once one looks, and the others wait for that.
+    let all: Option<Vec<_>> = parallel::map(&dirs, stamped).into_iter().collect();
     let mut all: Vec<_> = all.filter(|_| beside.trouble.is_empty())?.into_iter().flatten().collect();
     all.sort_by(|a, b| a.0.cmp(&b.0));
     Some(all)
