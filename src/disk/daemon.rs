@@ -1,6 +1,6 @@
 //! What a daemon keeps in `.planwatch`: the lock that it holds for life, cookies, its log; and what it watches.
 //!
-//! A cookie is an empty file: once the watcher has told of it, it has told of every change before it. The directories
+//! A cookie is the name of an empty file: once the watcher has told of it, it has told of every change before it. The directories
 //! are listed without looking at the files in them.
 
 use std::fs::{File, OpenOptions};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::calls::{DiskFile, FileKind, Open};
+use super::calls::{DiskFile, FileKind, Open, Rename};
 use super::error::DiskError;
 use super::moves::{Safe, is, read_own, write_new};
 use super::names::{RUNTIME, checked};
@@ -80,15 +80,17 @@ impl PlansDir {
         self.disk.lstat(&self.own(COOKIES)).is_ok_and(|it| it.kind == FileKind::Dir)
     }
 
-    pub fn make_cookie(&self, name: &str) -> Result<(), DiskError> {
-        let path = self.own(COOKIES).join(name);
-        let made = self.disk.open(&path, Open::New(0o600));
-        made.map(drop).map_err(|error| DiskError::writing(&path, error))
-    }
-
-    /// Takes a cookie away again; one that is gone is fine.
-    pub fn remove_cookie(&self, name: &str) {
-        self.disk.remove(&self.own(COOKIES).join(name)).ok();
+    /// Makes a cookie of the last one, if that is still there.
+    ///
+    /// A new name for the same file, because ext4 takes ever longer to make files where many were removed lately.
+    pub fn make_cookie(&self, last: &str, name: &str) -> Result<(), DiskError> {
+        let dir = self.own(COOKIES);
+        let path = dir.join(name);
+        let made = match self.disk.rename(&dir.join(last), &path, Rename::Replace) {
+            Err(error) if is(&error, Errno::NOENT) => self.disk.open(&path, Open::New(0o600)).map(drop),
+            other => other,
+        };
+        made.map_err(|error| DiskError::writing(&path, error))
     }
 
     /// Takes away what a daemon of this directory left of its socket; nothing else is removed.

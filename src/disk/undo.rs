@@ -218,6 +218,11 @@ impl Record {
         }
     }
 
+    /// Whether this says that a unit was taken back.
+    pub(super) fn is_undone(&self) -> bool {
+        self.what == What::Undone
+    }
+
     /// What taking the write back leaves.
     fn leaves_undone(&self, by: &str) -> Vec<OwnWrite> {
         let back = match &self.what {
@@ -285,7 +290,7 @@ pub(super) fn records(bytes: &[u8]) -> impl Iterator<Item = Record> {
 /// What the writes of a log left.
 pub(super) fn leaves(log: &[Record]) -> Vec<OwnWrite> {
     let mut writes: Vec<_> = log.iter().flat_map(|it| it.leaves(&it.verb, &it.by)).collect();
-    for undone in log.iter().filter(|it| it.what == What::Undone) {
+    for undone in log.iter().filter(|it| it.is_undone()) {
         let unit = log.iter().filter(|it| it.unit == undone.unit);
         writes.extend(unit.flat_map(|it| it.leaves_undone(&undone.by)));
     }
@@ -303,7 +308,7 @@ fn remembered(log: &[Record]) -> &[Record] {
 
 /// The units that were not undone, oldest first.
 fn units(log: &[Record]) -> Vec<Vec<Record>> {
-    let undone: BTreeSet<u64> = log.iter().filter(|it| it.what == What::Undone).map(|it| it.unit).collect();
+    let undone: BTreeSet<u64> = log.iter().filter(|it| it.is_undone()).map(|it| it.unit).collect();
     let mut units: Vec<Vec<Record>> = Vec::new();
     for record in log.iter().filter(|it| !undone.contains(&it.unit)) {
         match units.last_mut() {

@@ -131,6 +131,11 @@ impl Index {
         })
     }
 
+    /// Makes sure that this is the file which has the name now, for who has had it open since an earlier question.
+    pub fn ready(&mut self) -> Result<(), IndexError> {
+        self.store.ready()
+    }
+
     /// Opens the place again, with a new file if this one is damaged.
     pub fn reopen(&mut self) -> Result<(), IndexError> {
         self.store.reopen()

@@ -11,15 +11,17 @@ mod telling;
 #[cfg(target_os = "linux")]
 mod tests;
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
+use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use crate::disk::{OwnLog, OwnWrite};
 use crate::engine::context::Context;
 use crate::engine::error::Error;
-use crate::index::Generation;
+use crate::index::{Generation, Index};
 use crate::plan::id::PlanId;
 use crate::plan::time::Time;
 use crate::serve::door::Asked;
@@ -47,6 +49,8 @@ const POLL: Duration = Duration::from_secs(2);
 
 pub(super) struct Daemon<'a> {
     context: &'a dyn Fn() -> Result<Context, Error>,
+    /// The surroundings of this turn, once they were asked for.
+    surroundings: OnceCell<Rc<Context>>,
     homes: &'a Homes,
     listener: &'a mut dyn Listener,
     sender: Sender<Message>,
@@ -70,11 +74,15 @@ pub(super) struct Daemon<'a> {
     own_log: OwnLog,
     /// None where it could not be learnt.
     around: Option<Around>,
+    /// The index of the last look, open until there is nothing left to look at and to tell.
+    index: Option<Index>,
     /// The commit of the index that holds everything that events told of so far.
     sure: Option<Generation>,
     dirty: Dirty,
     untold: BTreeMap<PlanId, Untold>,
     hints: Hints,
+    /// Who has just asked, and has no cookie yet.
+    asking: Vec<Asked>,
     waiting: Vec<Waiting>,
     n_cookies: u64,
     followers: Vec<Asked>,
@@ -141,8 +149,10 @@ impl<'a> Daemon<'a> {
         let Ok(own) = Own::take(&now.plans)? else { return Ok(None) };
         let Inbox { sender, receiver, feed, http, gives_way } = inbox;
         let mut own_log = OwnLog::default();
+        own_log.read(&now.plans);
         let mut daemon = Self {
             context,
+            surroundings: OnceCell::new(),
             homes,
             listener,
             sender,
@@ -155,13 +165,15 @@ impl<'a> Daemon<'a> {
             identity: now.plans.identity(),
             since: now.now,
             known: BTreeMap::new(),
-            credited: own_log.writes(&now.plans).into_iter().collect(),
+            credited: own_log.writes().iter().cloned().collect(),
             own_log,
             around: None,
+            index: None,
             sure: None,
             dirty: Dirty::default(),
             untold: BTreeMap::new(),
             hints: Hints::default(),
+            asking: Vec::new(),
             waiting: Vec::new(),
             n_cookies: 0,
             followers: Vec::new(),
@@ -177,13 +189,22 @@ impl<'a> Daemon<'a> {
     }
 
     /// The surroundings of one look, in which nothing makes `.planwatch`.
-    fn now(&self) -> Result<Context, Error> {
+    fn look_around(&self) -> Result<Context, Error> {
         let context = (self.context)()?;
         Ok(Context { plans: context.plans.only_looking(), ..context })
     }
 
+    /// The surroundings of this turn.
+    fn now(&self) -> Result<Rc<Context>, Error> {
+        if let Some(context) = self.surroundings.get() {
+            return Ok(Rc::clone(context));
+        }
+        let context = Rc::new(self.look_around()?);
+        Ok(Rc::clone(self.surroundings.get_or_init(|| context)))
+    }
+
     fn is_gone(&self) -> bool {
-        self.now().map_or(true, |it| it.plans.identity() != self.identity)
+        self.look_around().map_or(true, |it| it.plans.identity() != self.identity)
     }
 
     fn open_eyes(&mut self, now: &Context) {
@@ -235,17 +256,24 @@ impl<'a> Daemon<'a> {
 
     /// Waits for something to happen, and does all that it asks for.
     fn turn(&mut self) -> Result<Flow, Error> {
+        // Somebody may delete the index, and its write-ahead log is there as long as it is open.
+        if self.dirty.due().is_none() && self.untold.is_empty() && self.waiting.is_empty() {
+            self.index = None;
+        }
         let first = match self.next_deadline() {
             None => self.receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
             Some(at) => self.receiver.recv_timeout(at.saturating_duration_since(Instant::now())),
         };
+        self.surroundings.take();
         let mut end = self.take_all(first.ok());
+        self.wait_for_cookie();
         self.tell_hints();
         if end.is_continue() && self.polling.as_ref().is_some_and(|it| it.next <= Instant::now()) {
             end = self.look_at_everything();
         }
         if end.is_continue() && self.mending.is_some_and(|it| it <= Instant::now()) {
-            end = self.mend_own(&self.now()?);
+            let now = self.now()?;
+            end = self.mend_own(&now);
         }
         // Indexing would make what somebody is just deleting.
         if end.is_break() || self.mending.is_some() {
@@ -327,7 +355,7 @@ impl<'a> Daemon<'a> {
 
     fn asked(&mut self, asked: Asked) -> Flow {
         match asked.ask {
-            Ask::Sync | Ask::Around(_) => self.wait_for_cookie(Some(asked)),
+            Ask::Sync | Ask::Around(_) => self.asking.push(asked),
             Ask::Status => drop(asked.reply.try_send(Answer::Status(self.status()))),
             Ask::Events | Ask::Changes => {
                 if asked.reply.try_send(Answer::Status(self.status())).is_ok() {

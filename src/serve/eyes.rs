@@ -143,7 +143,7 @@ impl Eyes {
         self.blind = None;
         self.linked.clear();
         self.watch_own(OWN, WatchFlags::DELETE | WatchFlags::MOVED_FROM);
-        self.watch_own(COOKIES, WatchFlags::CREATE);
+        self.watch_own(COOKIES, WatchFlags::CREATE | WatchFlags::MOVED_TO);
         self.cover_below(plans, "");
     }
 
@@ -151,7 +151,7 @@ impl Eyes {
     pub(super) fn cover_own(&mut self) {
         self.forget(OWN);
         self.watch_own(OWN, WatchFlags::DELETE | WatchFlags::MOVED_FROM);
-        self.watch_own(COOKIES, WatchFlags::CREATE);
+        self.watch_own(COOKIES, WatchFlags::CREATE | WatchFlags::MOVED_TO);
     }
 
     fn watch_own(&mut self, relative: &str, flags: WatchFlags) {

@@ -487,7 +487,7 @@ fn a_refresh_names_the_plans_that_changed() {
     let all = || changed(refresh::refresh(&context).expect("the files can be read"));
     let of = |names: &[&str]| {
         let names: Vec<_> = names.iter().map(|it| (*it).to_owned()).collect();
-        changed(refresh::refresh_plans(&context, &names).expect("the files can be read"))
+        changed(refresh::refresh_plans(&context, &names, None).expect("the files can be read"))
     };
     for path in ["a/plan.md", "a/step-1.md", "b/step-1.md", "_archive/c/plan.md"] {
         tree.write(path, "# One\n");

@@ -4,8 +4,9 @@
 //! that whatever fails on the way to the disk costs a line on stderr and no answer.
 
 use std::collections::{BTreeSet, HashMap};
+use std::panic::resume_unwind;
 use std::sync::OnceLock;
-use std::thread::{self, Scope};
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 use super::decode::Decoding;
 use super::files::{How, Looked, Walked, directory, look, walk, walk_named};
@@ -218,13 +219,17 @@ pub(super) fn fresh_in(context: &Context, index: Option<Index>, wanted: Wanted) 
 }
 
 /// Looks at the directories of these names alone, live and archived ones.
-pub(crate) fn fresh_of(context: &Context, names: &[String]) -> Fresh {
+///
+/// `kept` is the index of an earlier look, which is used again if it still is the one.
+pub(crate) fn fresh_of(context: &Context, names: &[String], kept: Option<Index>) -> Fresh {
     let mut keys = BTreeSet::new();
     for name in names.iter().filter(|it| PlanId::is_plan_name(it)) {
         keys.extend([false, true].map(|is_archived| Key { is_archived, name: name.clone() }));
     }
     let asked = Asked { wanted: Wanted::Nothing, only: Some(keys.into_iter().collect()), left: 0 };
-    attempts(context, kept_index(context), &asked)
+    let still = |mut it: Index| it.ready().is_ok().then_some(it);
+    let index = kept.and_then(still).or_else(|| kept_index(context));
+    attempts(context, index, &asked)
 }
 
 /// Opens the index that is kept on disk, if one may and can be.
@@ -346,9 +351,11 @@ fn attempt(context: &Context, index: Option<&mut Index>, asked: &Asked) -> Resul
     // The look at the index begins before that at the disk, so that no row is newer than the list of directories.
     snapshot.generation()?;
     let (rows, place) = thread::scope(|scope| {
-        let place = scope.spawn(|| Where::of(context, asked));
+        // Of directories that are named there is none to list.
+        let place = asked.only.is_none().then(|| scope.spawn(|| Where::of(context, asked)));
         let rows = rows(&snapshot, asked);
-        (rows, place.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let listed = |it: ScopedJoinHandle<'_, _>| it.join().unwrap_or_else(|panic| resume_unwind(panic));
+        (rows, place.map_or_else(|| Where::of(context, asked), listed))
     });
     let (heads, lights) = rows?;
     if heads.is_empty() {

@@ -1,14 +1,14 @@
 //! Answers to "is everything indexed that was saved before I asked?".
 //!
-//! A file is made in the directory of cookies. When the system tells of it, it has told of every change before it, so
-//! that whatever was saved before the question is indexed before the answer (Watchman's method).
+//! A file gets a name in the directory of cookies. When the system tells of that, it has told of every change before it,
+//! so that whatever was saved before the question is indexed before the answer (Watchman's method). One name is enough
+//! for all who asked before it was given.
 
 use std::time::{Duration, Instant};
 
 use super::Daemon;
 use crate::engine::context::{Context, Reading};
 use crate::engine::error::Error;
-use crate::engine::outline;
 use crate::plan::id::PlanId;
 use crate::serve::door::Asked;
 use crate::serve::wire::{Answer, Ask};
@@ -20,19 +20,24 @@ pub(super) struct Waiting {
     cookie: String,
     pub(super) deadline: Instant,
     pub(super) has_come: bool,
-    /// None: it is only tried whether events come at all.
-    asked: Option<Asked>,
+    /// Nobody: it is only tried whether events come at all.
+    asked: Vec<Asked>,
 }
 
 impl Daemon<'_> {
     /// Tries whether events come at all; if not it is polled.
     pub(super) fn try_events(&mut self, now: &Context) {
         if self.own.is_some() && self.eyes.is_some() {
-            self.put_cookie(now, None);
+            self.put_cookie(now, Vec::new());
         }
     }
 
-    pub(super) fn wait_for_cookie(&mut self, asked: Option<Asked>) {
+    /// Gives those who have asked since the last time a cookie to wait for.
+    pub(super) fn wait_for_cookie(&mut self) {
+        let asked = std::mem::take(&mut self.asking);
+        if asked.is_empty() {
+            return;
+        }
         let can_know = self.own.is_some()
             && self.polling.is_none()
             && self.eyes.as_ref().is_some_and(|it| it.linked().is_empty());
@@ -42,10 +47,11 @@ impl Daemon<'_> {
         }
     }
 
-    fn put_cookie(&mut self, now: &Context, asked: Option<Asked>) {
+    fn put_cookie(&mut self, now: &Context, asked: Vec<Asked>) {
+        let last = self.n_cookies.to_string();
         self.n_cookies += 1;
         let cookie = self.n_cookies.to_string();
-        if now.plans.identity() != self.identity || now.plans.make_cookie(&cookie).is_err() {
+        if now.plans.identity() != self.identity || now.plans.make_cookie(&last, &cookie).is_err() {
             return refuse(asked);
         }
         let deadline = Instant::now() + PATIENCE;
@@ -60,12 +66,8 @@ impl Daemon<'_> {
 
     /// Whether somebody whose cookie came waits for the index.
     pub(super) fn is_index_asked(&self) -> bool {
-        let needs_index = |it: &Waiting| match it.asked.as_ref().map(|it| &it.ask) {
-            None => false,
-            Some(Ask::Around(_)) => self.around.is_none(),
-            Some(_) => true,
-        };
-        self.waiting.iter().any(|it| it.has_come && needs_index(it))
+        let needs_index = |it: &Asked| !matches!(it.ask, Ask::Around(_)) || self.around.is_none();
+        self.waiting.iter().any(|it| it.has_come && it.asked.iter().any(needs_index))
     }
 
     /// Answers those whose cookies came; everything before them is indexed by now.
@@ -80,11 +82,13 @@ impl Daemon<'_> {
         }
         for it in std::mem::take(&mut self.waiting) {
             if it.has_come {
-                self.answer_one(&context, it);
+                if it.asked.is_empty() {
+                    self.events_come(&context);
+                }
+                it.asked.into_iter().for_each(|it| self.answer_one(&context, it));
             } else if it.deadline > now {
                 self.waiting.push(it);
             } else {
-                context.plans.remove_cookie(&it.cookie);
                 refuse(it.asked);
                 self.poll("the system does not tell of changes here");
             }
@@ -92,24 +96,25 @@ impl Daemon<'_> {
         Ok(())
     }
 
-    fn answer_one(&mut self, context: &Context, it: Waiting) {
-        match it.asked {
-            Some(Asked { ask: Ask::Around(plan), reply, .. }) => {
+    fn answer_one(&mut self, context: &Context, it: Asked) {
+        let answer = match it.ask {
+            Ask::Around(plan) => {
                 let around = self.around.as_mut().and_then(|it| it.told(context, &PlanId::new(plan)));
-                reply.try_send(Answer::Around { around }).ok();
+                Answer::Around { around }
             }
-            Some(asked) => {
+            _ => {
                 let generation = self.sure.map(|it| it.to_string());
-                asked.reply.try_send(Answer::Sync { fresh: generation.is_some(), generation }).ok();
+                Answer::Sync { fresh: generation.is_some(), generation }
             }
-            // Events come, and all directories are watched.
-            None if self.polling.is_some() && self.sees_everything(context) => {
-                self.polling = None;
-                self.listener.polling(None);
-            }
-            None => {}
+        };
+        it.reply.try_send(answer).ok();
+    }
+
+    fn events_come(&mut self, context: &Context) {
+        if self.polling.is_some() && self.sees_everything(context) {
+            self.polling = None;
+            self.listener.polling(None);
         }
-        context.plans.remove_cookie(&it.cookie);
     }
 
     fn sees_everything(&self, context: &Context) -> bool {
@@ -118,7 +123,7 @@ impl Daemon<'_> {
 
     /// If somebody else wrote into the index, what it holds is looked through again.
     fn make_sure(&mut self, context: &Context) -> Result<(), Error> {
-        if self.sure.is_none() || outline::generation(context) != self.sure {
+        if self.sure.is_none() || self.generation(context) != self.sure {
             self.dirty.is_everything = true;
             self.index()?;
         }
@@ -132,8 +137,8 @@ impl Daemon<'_> {
     }
 }
 
-fn refuse(asked: Option<Asked>) {
-    if let Some(asked) = asked {
-        asked.reply.try_send(Answer::Sync { fresh: false, generation: None }).ok();
+fn refuse(asked: Vec<Asked>) {
+    for it in asked {
+        it.reply.try_send(Answer::Sync { fresh: false, generation: None }).ok();
     }
 }

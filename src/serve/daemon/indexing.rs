@@ -3,8 +3,9 @@
 use super::Daemon;
 use crate::engine::context::{Context, Freshness, Reading};
 use crate::engine::error::Error;
-use crate::engine::{outline, refresh};
-use crate::index::Generation;
+use crate::engine::outline;
+use crate::engine::refresh::{self, Refreshed};
+use crate::index::{Generation, Index};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::serve::daemon::neighbours::{Around, Named};
@@ -16,7 +17,7 @@ const TRIES: usize = 5;
 impl Daemon<'_> {
     /// The first look: what is known when telling begins.
     pub(super) fn learn(&mut self, now: &Context) -> Result<(), Error> {
-        self.sure = bring_up(now, None, None)?;
+        self.sure = bring_up(now, None, None, &mut self.index)?;
         let seen = self.of_each(|it| (it.id.clone(), KnownPlan::of(it)))?;
         self.known = seen.into_iter().collect();
         Ok(())
@@ -36,7 +37,8 @@ impl Daemon<'_> {
         let linked: Vec<_> = self.eyes.iter().flat_map(|it| it.linked()).cloned().collect();
         let names: Vec<_> = dirty.plans.into_iter().chain(linked.iter().cloned()).collect();
         let is_everything = dirty.is_everything;
-        self.sure = bring_up(&now, (!is_everything).then_some(&names), self.sure)?;
+        let names = (!is_everything).then_some(&names);
+        self.sure = bring_up(&now, names, self.sure, &mut self.index)?;
         if let Some(around) = &mut self.around {
             around.fall_behind(&linked);
         }
@@ -75,10 +77,18 @@ impl Daemon<'_> {
         Ok(made.into_iter().flatten().collect())
     }
 
+    /// The commit that the index shows; none if there is none.
+    pub(super) fn generation(&mut self, now: &Context) -> Option<Generation> {
+        match &mut self.index {
+            Some(index) => refresh::generation(index),
+            None => outline::generation(now),
+        }
+    }
+
     /// A context that takes the index as it is, because it was brought up just now.
     fn knowing(&self) -> Result<Context, Error> {
         let sure = self.sure;
-        let context = self.now()?;
+        let context = self.look_around()?;
         Ok(Context { freshness: Freshness::KnownBy(Box::new(move || sure)), ..context })
     }
 }
@@ -91,20 +101,23 @@ fn bring_up(
     now: &Context,
     names: Option<&Vec<String>>,
     sure: Option<Generation>,
+    kept: &mut Option<Index>,
 ) -> Result<Option<Generation>, Error> {
     if now.reading == Reading::Files || now.plans.index_dir().is_none() {
+        *kept = None;
         return Ok(None);
     }
     if let (Some(names), Some(sure)) = (names, sure) {
-        let after = refresh::refresh_plans(now, names)?.generation;
+        let Refreshed { generation: after, index, .. } = refresh::refresh_plans(now, names, kept.take())?;
+        *kept = index;
         if after.is_some_and(|it| it.follows(Some(sure))) {
             return Ok(after);
         }
     }
     for _ in 0..TRIES {
         let before = outline::generation(now);
-        refresh::refresh(now)?;
-        let after = outline::generation(now);
+        *kept = refresh::refresh(now)?.index;
+        let after = kept.as_mut().and_then(refresh::generation);
         if after.is_some_and(|it| it.follows(before)) {
             return Ok(after);
         }

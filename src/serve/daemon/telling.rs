@@ -10,6 +10,7 @@ use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::load;
 use crate::plan::id::PlanId;
+use crate::plan::model::Plan;
 use crate::serve::changes::Teller;
 use crate::serve::feed::Told;
 use crate::serve::watch::End;
@@ -68,11 +69,27 @@ impl Daemon<'_> {
 
     /// What planwatch's log says of writes, as far as it was not told.
     fn not_yet_told(&mut self, context: &Context) -> Vec<OwnWrite> {
-        let mut own = self.own_log.writes(&context.plans);
-        let logged: HashSet<_> = own.iter().collect();
-        self.credited.retain(|it| logged.contains(it));
-        own.retain(|it| !self.credited.contains(it));
-        own
+        let is_other = self.own_log.read(&context.plans);
+        let own = self.own_log.writes();
+        if is_other {
+            let logged: HashSet<_> = own.iter().collect();
+            self.credited.retain(|it| logged.contains(it));
+        }
+        own.iter().filter(|it| !self.credited.contains(it)).cloned().collect()
+    }
+
+    /// A plan as the last look has it, or as its files do if something happened there since.
+    fn plan(&mut self, context: &Context, id: &PlanId) -> Result<Option<Plan>, Error> {
+        let is_dirty = self.dirty.is_everything
+            || self.dirty.plans.iter().any(|it| PlanId::new(it.clone()) == *id)
+            || self.eyes.as_ref().is_none_or(|it| !it.linked().is_empty());
+        if !is_dirty && self.sure.is_some() && self.generation(context) == self.sure {
+            let indexed = self.index.as_ref().and_then(|it| it.load_plan(id).ok());
+            if let Some(plan) = indexed {
+                return Ok(plan);
+            }
+        }
+        load::one_plan(context, id)
     }
 
     /// Tells of the plans that have settled.
@@ -90,7 +107,7 @@ impl Daemon<'_> {
         let context = self.now()?;
         let (root, mut own) = (context.root_name(), self.not_yet_told(&context));
         for (id, untold) in due {
-            let plan = load::one_plan(&context, &id)?.filter(|it| !it.is_archived);
+            let plan = self.plan(&context, &id)?.filter(|it| !it.is_archived);
             let seen_long = untold.seen_long(now);
             let known = self.known.get(&id).cloned();
             let told_by = |own: &[OwnWrite]| {

@@ -98,14 +98,14 @@ impl Rig<'_> {
     /// Takes what the system told so far, up to a cookie that is made for that.
     fn events_so_far(&mut self) -> Vec<Raw> {
         let plans = (self.daemon.context)().unwrap().plans;
-        plans.make_cookie("test").unwrap();
+        plans.make_cookie("none", "test").unwrap();
         let mut all = Vec::new();
         loop {
             let Ok(Message::Seen(batch)) = self.seen.recv_timeout(DEADLINE) else { panic!("no events") };
             let is_last = batch.iter().any(|it| it.is_of("test"));
             all.extend(batch);
             if is_last {
-                plans.remove_cookie("test");
+                std::fs::remove_file(self.home.join("plans/.planwatch/cookies/test")).unwrap();
                 return all;
             }
         }
