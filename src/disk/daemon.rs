@@ -86,6 +86,10 @@ impl PlansDir {
     pub fn make_cookie(&self, last: &str, name: &str) -> Result<(), DiskError> {
         let dir = self.own(COOKIES);
         let path = dir.join(name);
+        // A link there would lead to other people's files.
+        if !self.is_cookies_there() {
+            return Err(DiskError::NotFound { path });
+        }
         let made = match self.disk.rename(&dir.join(last), &path, Rename::Replace) {
             Err(error) if is(&error, Errno::NOENT) => self.disk.open(&path, Open::New(0o600)).map(drop),
             other => other,

@@ -10,6 +10,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::index::error::IndexError;
 
 /// The number of a commit and the process that made it.
+///
+/// The numbers of a file begin anywhere, so that those of one that was made anew do not follow those of the old one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Generation {
     number: u64,
@@ -17,7 +19,7 @@ pub struct Generation {
 }
 
 /// Which rows a full text was filled from: the file, by the name that it got when it was made, its commit, and what
-/// its plans were read by. The number of a commit alone would come again in a file that was made anew.
+/// its plans were read by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin(String);
 
@@ -34,10 +36,26 @@ impl Origin {
 impl Generation {
     /// Returns whether this process alone wrote since `before`, and at most once; none is an index without a commit.
     pub fn follows(self, before: Option<Self>) -> bool {
-        let next = before.map_or(0, |it| it.number.wrapping_add(1));
-        before == Some(self) || (self.number == next && self.writer == writer())
+        let is_next = match before {
+            Some(before) => self.number == before.number.wrapping_add(1),
+            None => self.number & COUNT == 0,
+        };
+        before == Some(self) || (is_next && self.writer == writer())
+    }
+
+    /// The first commit of a file, of this process.
+    fn first() -> Self {
+        let of_file = RandomState::new().build_hasher().finish();
+        Self { number: of_file & !COUNT, writer: writer() }
+    }
+
+    fn next(self) -> Self {
+        Self { number: self.number.wrapping_add(1), writer: writer() }
     }
 }
+
+/// What counts the commits of a file; the rest is the file's own.
+const COUNT: u64 = u32::MAX as u64;
 
 /// A number that no other process has, but for chance.
 fn writer() -> u64 {
@@ -75,8 +93,7 @@ pub(super) fn read(connection: &Connection) -> Result<Option<Generation>, IndexE
 
 /// Says that this process writes; a part of the transaction that does.
 pub(super) fn raise(connection: &Connection) -> Result<(), IndexError> {
-    let number = read(connection)?.map_or(0, |it| it.number.wrapping_add(1));
-    let text = Generation { number, writer: writer() }.to_string();
+    let text = read(connection)?.map_or_else(Generation::first, Generation::next).to_string();
     let mut statement = connection.prepare_cached("INSERT OR REPLACE INTO meta VALUES ('generation', ?1)")?;
     statement.execute(params![text.as_bytes()])?;
     Ok(())
@@ -101,7 +118,9 @@ mod tests {
         check("9.me", "7.me", false);
         check("7.me", "7.00000000000000aa", false);
         check("0.me", "7.me", false);
-        let first = Generation { number: 0, writer: writer() };
+        let (first, other) = (Generation::first(), Generation::first());
         assert!(first.follows(None));
+        assert!(!first.next().follows(None) && first.next().follows(Some(first)));
+        assert!(!other.follows(Some(first)) && !other.next().follows(Some(first)), "of two files");
     }
 }

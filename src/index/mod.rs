@@ -136,6 +136,11 @@ impl Index {
         self.store.ready()
     }
 
+    /// Returns whether this is the file that has the name now; one in memory has none.
+    pub fn has_its_name(&self) -> bool {
+        self.store.has_its_name()
+    }
+
     /// Opens the place again, with a new file if this one is damaged.
     pub fn reopen(&mut self) -> Result<(), IndexError> {
         self.store.reopen()

@@ -139,10 +139,15 @@ impl Store {
         if self.is_damaged.get() {
             return Err(IndexError::damaged("nothing is written into it"));
         }
-        if self.file.as_ref().is_some_and(|(file, opened)| file.identity() != *opened) {
+        if self.file.is_some() && !self.has_its_name() {
             self.reopen()?;
         }
         Ok(())
+    }
+
+    /// Whether the file that is open has the name now.
+    pub(super) fn has_its_name(&self) -> bool {
+        self.file.as_ref().is_some_and(|(file, opened)| file.identity() == *opened)
     }
 
     /// At once a writer's, because one that becomes a writer after it has read fails without waiting.

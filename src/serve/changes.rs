@@ -261,11 +261,16 @@ impl Teller<'_> {
 
     /// planwatch made a change if it left in the file what is there now.
     fn source(&self, path: &str, etag: Option<&str>) -> Source {
-        let left = etag.map(|it| it.get(..16).unwrap_or(it));
+        let left = left(etag);
         let own = self.own.iter().rev();
         let own = own.filter(|it| it.path.to_str() == Some(path)).find(|it| it.left.as_deref() == left);
         own.map_or(Source::Files, |it| Source::Engine { verb: it.verb.clone(), by: it.by.clone() })
     }
+}
+
+/// What planwatch's log says of a file with this etag.
+pub(super) fn left(etag: Option<&str>) -> Option<&str> {
+    etag.map(|it| it.get(..16).unwrap_or(it))
 }
 
 impl Told {

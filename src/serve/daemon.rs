@@ -257,7 +257,8 @@ impl<'a> Daemon<'a> {
     /// Waits for something to happen, and does all that it asks for.
     fn turn(&mut self) -> Result<Flow, Error> {
         // Somebody may delete the index, and its write-ahead log is there as long as it is open.
-        if self.dirty.due().is_none() && self.untold.is_empty() && self.waiting.is_empty() {
+        let has_news = self.untold.values().any(Untold::has_news);
+        if self.dirty.due().is_none() && self.waiting.is_empty() && !has_news {
             self.index = None;
         }
         let first = match self.next_deadline() {

@@ -79,10 +79,13 @@ impl Daemon<'_> {
 
     /// The commit that the index shows; none if there is none.
     pub(super) fn generation(&mut self, now: &Context) -> Option<Generation> {
-        match &mut self.index {
-            Some(index) => refresh::generation(index),
-            None => outline::generation(now),
+        let Some(index) = &mut self.index else { return outline::generation(now) };
+        let commit = refresh::generation(index);
+        if commit.is_none() {
+            // It may have lost its file.
+            self.index = None;
         }
+        commit
     }
 
     /// A context that takes the index as it is, because it was brought up just now.
@@ -117,7 +120,9 @@ fn bring_up(
     for _ in 0..TRIES {
         let before = outline::generation(now);
         *kept = refresh::refresh(now)?.index;
-        let after = kept.as_mut().and_then(refresh::generation);
+        // Where it cannot be written it cannot be the next time.
+        let Some(index) = kept else { return Ok(None) };
+        let after = refresh::generation(index);
         if after.is_some_and(|it| it.follows(before)) {
             return Ok(after);
         }

@@ -85,6 +85,7 @@ impl Daemon<'_> {
             return;
         }
         self.sure = None;
+        self.index = None;
         self.mending = Some(Instant::now() + PATIENCE);
     }
 

@@ -1,6 +1,7 @@
 //! Tells what changed once it has settled: a save is seen whole, and what looks half-written gets a second look.
 
 use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use crate::engine::error::Error;
 use crate::engine::load;
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
-use crate::serve::changes::Teller;
+use crate::serve::changes::{Teller, left};
 use crate::serve::feed::Told;
 use crate::serve::watch::End;
 use crate::serve::wire::Answer;
@@ -48,6 +49,11 @@ impl Untold {
         settled.into_iter().chain(second).min()
     }
 
+    /// Whether something has happened that was not looked at.
+    pub(super) fn has_news(&self) -> bool {
+        self.news.is_some()
+    }
+
     fn is_due(&self, now: Instant) -> bool {
         self.due().is_none_or(|it| it <= now)
     }
@@ -78,18 +84,22 @@ impl Daemon<'_> {
         own.iter().filter(|it| !self.credited.contains(it)).cloned().collect()
     }
 
-    /// A plan as the last look has it, or as its files do if something happened there since.
+    /// A plan as the last look has it, or as its files do if something may have happened there since.
     fn plan(&mut self, context: &Context, id: &PlanId) -> Result<Option<Plan>, Error> {
-        let is_dirty = self.dirty.is_everything
-            || self.dirty.plans.iter().any(|it| PlanId::new(it.clone()) == *id)
-            || self.eyes.as_ref().is_none_or(|it| !it.linked().is_empty());
-        if !is_dirty && self.sure.is_some() && self.generation(context) == self.sure {
-            let indexed = self.index.as_ref().and_then(|it| it.load_plan(id).ok());
-            if let Some(plan) = indexed {
-                return Ok(plan);
-            }
+        self.indexed(id).map_or_else(|| load::one_plan(context, id), Ok)
+    }
+
+    /// What the last look found of a plan; none if that may be another by now.
+    fn indexed(&mut self, id: &PlanId) -> Option<Option<Plan>> {
+        let sees_all = self.polling.is_none() && self.eyes.as_ref().is_some_and(|it| it.linked().is_empty());
+        let is_dirty = || self.dirty.plans.iter().any(|it| PlanId::new(it.clone()) == *id);
+        if !sees_all || self.dirty.is_everything || is_dirty() {
+            return None;
         }
-        load::one_plan(context, id)
+        // Telling makes no index where somebody deleted it.
+        let snapshot = self.index.as_mut().filter(|it| it.has_its_name())?.snapshot().ok()?;
+        let commit = snapshot.generation().ok()?;
+        (commit.is_some() && commit == self.sure).then(|| snapshot.load_plan(id).ok()).flatten()
     }
 
     /// Tells of the plans that have settled.
@@ -131,7 +141,8 @@ impl Daemon<'_> {
                 None => drop(self.known.remove(&id)),
             }
             if told.held.is_empty() {
-                self.credited.extend(own.iter().filter(|it| it.path.starts_with(id.as_str())).cloned());
+                let etag = |path: &Path| etag_of(plan.as_ref(), path);
+                self.credited.extend(told_with(&own, &id, etag).cloned());
             } else {
                 let since = |name: &str| untold.held.get(name).copied().unwrap_or(now);
                 let held = told.held.into_iter().map(|name| (name.clone(), since(&name))).collect();
@@ -149,5 +160,59 @@ impl Daemon<'_> {
             }
         }
         Ok(Flow::Continue(()))
+    }
+}
+
+/// What planwatch's log says of a plan, up to what was read of it: whatever came after that is told with the next look.
+fn told_with<'a>(
+    own: &'a [OwnWrite],
+    id: &PlanId,
+    etag: impl Fn(&Path) -> Option<&'a str>,
+) -> impl Iterator<Item = &'a OwnWrite> {
+    let of_plan: Vec<_> = own.iter().filter(|it| it.path.starts_with(id.as_str())).collect();
+    let is_read = |it: &OwnWrite| it.left.as_deref() == left(etag(&it.path));
+    let last_read = |path: &Path| of_plan.iter().rposition(|it| it.path == path && is_read(it));
+    let told = of_plan.iter().enumerate();
+    let told = told.filter(|(at, it)| last_read(&it.path).is_none_or(|last| *at <= last));
+    told.map(|(_, it)| *it).collect::<Vec<_>>().into_iter()
+}
+
+fn etag_of<'a>(plan: Option<&'a Plan>, path: &Path) -> Option<&'a str> {
+    let plan = plan?;
+    let path = path.to_str()?;
+    let step = plan.steps.iter().find(|it| it.path == path && it.etag.is_some());
+    step.map_or_else(|| plan.etag.as_deref().filter(|_| plan.path == path), |it| it.etag.as_deref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes of a step in their order, by what each left, `-` for nothing; then what is read, and how many are told with it.
+    #[track_caller]
+    fn check(wrote: &str, read: Option<&'static str>, expected: usize) {
+        let write = |(unit, left): (usize, &str)| OwnWrite {
+            unit: unit as u64,
+            path: "p/step-1.md".into(),
+            left: (left != "-").then(|| left.to_owned()),
+            verb: "set".to_owned(),
+            by: "ann".to_owned(),
+        };
+        let mut own: Vec<_> = wrote.split(' ').enumerate().map(write).collect();
+        let other = OwnWrite { path: "q/step-1.md".into(), ..own[0].clone() };
+        own.push(other);
+        let told: Vec<_> = told_with(&own, &PlanId::new("p".to_owned()), |_| read).collect();
+        assert_eq!(told, own[..expected].iter().collect::<Vec<_>>(), "{wrote}: {read:?}");
+    }
+
+    #[test]
+    fn what_was_written_after_a_plan_was_read_is_told_later() {
+        check("one two", Some("one"), 1);
+        check("one two", Some("two"), 2);
+        check("one - three", None, 2);
+        check("one two one", Some("one"), 3);
+        // An editor has written over it.
+        check("one two", Some("other"), 2);
+        check("one", None, 1);
     }
 }
