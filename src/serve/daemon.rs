@@ -40,9 +40,10 @@ use own::{Deleting, Own};
 use telling::Untold;
 
 /// A command of planwatch that has just written goes on to its answer, and the next one may follow: indexing beside them
-/// would only hold them up. Who asks is not kept waiting by this.
+/// would only hold them up. Who asks is not kept waiting by this. Where claims follow each other a plan is indexed once
+/// before it is told of, which waits as long.
 const OWN_SETTLE: Duration = Duration::from_millis(20);
-const LONGEST_OWN_SETTLE: Duration = Duration::from_millis(200);
+const LONGEST_OWN_SETTLE: Duration = Duration::from_millis(400);
 
 /// How often is looked where the system tells nothing of changes.
 const POLL: Duration = Duration::from_secs(2);
