@@ -142,14 +142,17 @@ impl Eyes {
     pub(super) fn cover(&mut self, plans: &PlansDir) {
         self.blind = None;
         self.linked.clear();
-        self.watch_own(OWN, WatchFlags::DELETE | WatchFlags::MOVED_FROM);
-        self.watch_own(COOKIES, WatchFlags::CREATE | WatchFlags::MOVED_TO);
+        self.watch_planwatchs();
         self.cover_below(plans, "");
     }
 
     /// Watches planwatch's own directory again, after it was made anew.
     pub(super) fn cover_own(&mut self) {
         self.forget(OWN);
+        self.watch_planwatchs();
+    }
+
+    fn watch_planwatchs(&mut self) {
         self.watch_own(OWN, WatchFlags::DELETE | WatchFlags::MOVED_FROM);
         self.watch_own(COOKIES, WatchFlags::CREATE | WatchFlags::MOVED_TO);
     }

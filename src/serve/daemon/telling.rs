@@ -142,7 +142,7 @@ impl Daemon<'_> {
             }
             if told.held.is_empty() {
                 let etag = |path: &Path| etag_of(plan.as_ref(), path);
-                self.credited.extend(told_with(&own, &id, etag).cloned());
+                self.credited.extend(told_with(&own, &id, etag).into_iter().cloned());
             } else {
                 let since = |name: &str| untold.held.get(name).copied().unwrap_or(now);
                 let held = told.held.into_iter().map(|name| (name.clone(), since(&name))).collect();
@@ -168,13 +168,12 @@ fn told_with<'a>(
     own: &'a [OwnWrite],
     id: &PlanId,
     etag: impl Fn(&Path) -> Option<&'a str>,
-) -> impl Iterator<Item = &'a OwnWrite> {
+) -> Vec<&'a OwnWrite> {
     let of_plan: Vec<_> = own.iter().filter(|it| it.path.starts_with(id.as_str())).collect();
     let is_read = |it: &OwnWrite| it.left.as_deref() == left(etag(&it.path));
     let last_read = |path: &Path| of_plan.iter().rposition(|it| it.path == path && is_read(it));
-    let told = of_plan.iter().enumerate();
-    let told = told.filter(|(at, it)| last_read(&it.path).is_none_or(|last| *at <= last));
-    told.map(|(_, it)| *it).collect::<Vec<_>>().into_iter()
+    let is_told = |(at, it): &(usize, &&OwnWrite)| last_read(&it.path).is_none_or(|last| *at <= last);
+    of_plan.iter().enumerate().filter(is_told).map(|(_, it)| *it).collect()
 }
 
 fn etag_of<'a>(plan: Option<&'a Plan>, path: &Path) -> Option<&'a str> {
@@ -201,7 +200,7 @@ mod tests {
         let mut own: Vec<_> = wrote.split(' ').enumerate().map(write).collect();
         let other = OwnWrite { path: "q/step-1.md".into(), ..own[0].clone() };
         own.push(other);
-        let told: Vec<_> = told_with(&own, &PlanId::new("p".to_owned()), |_| read).collect();
+        let told = told_with(&own, &PlanId::new("p".to_owned()), |_| read);
         assert_eq!(told, own[..expected].iter().collect::<Vec<_>>(), "{wrote}: {read:?}");
     }
 

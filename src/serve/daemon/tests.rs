@@ -1,5 +1,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests edit files as editors do")]
 
+mod answers;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -169,18 +171,6 @@ impl Rig<'_> {
 
 fn is_fresh(answer: &Receiver<Answer>) -> bool {
     matches!(answer.try_recv(), Ok(Answer::Sync { fresh: true, generation: Some(_) }))
-}
-
-#[test]
-fn an_answer_waits_for_all_events_before_it() {
-    with_rig(|rig| {
-        rig.write("a/step-1.md", "done");
-        let (answer, _done) = rig.ask();
-        assert!(answer.try_recv().is_err(), "its cookie was not seen yet");
-        rig.let_through_all();
-        assert!(is_fresh(&answer));
-        assert_eq!(rig.indexed("a").as_deref(), Some("completed"));
-    });
 }
 
 /// Writes as planwatch does.

@@ -1,0 +1,68 @@
+//! What is told and answered where changes, their events and questions fall together.
+
+use super::*;
+
+#[test]
+fn an_answer_waits_for_all_events_before_it() {
+    with_rig(|rig| {
+        rig.write("a/step-1.md", "done");
+        let (answer, _done) = rig.ask();
+        assert!(answer.try_recv().is_err(), "its cookie was not seen yet");
+        rig.let_through_all();
+        assert!(is_fresh(&answer));
+        assert_eq!(rig.indexed("a").as_deref(), Some("completed"));
+    });
+}
+
+#[test]
+fn what_is_told_is_what_was_indexed_but_where_changes_come_without_events() {
+    for is_polled in [false, true] {
+        let heard = with_rig(|rig| {
+            rig.write("a/step-1.md", "wip");
+            rig.let_through_all();
+            if is_polled {
+                rig.daemon.poll("a test");
+            }
+            // Its events are not heard of.
+            rig.write("a/step-1.md", "pending");
+            rig.settle();
+        });
+        let expected = if is_polled { vec![] } else { vec!["status a:1 in_progress"] };
+        assert_eq!(heard.events, expected, "polled: {is_polled}");
+    }
+}
+
+#[test]
+fn who_asks_at_once_waits_for_one_cookie() {
+    with_rig(|rig| {
+        let before = rig.daemon.n_cookies;
+        let (reply, answers) = sync_channel(2);
+        let (_done, is_sent) = sync_channel(0);
+        rig.through.send(Message::Asked(Asked { ask: Ask::Sync, reply: reply.clone(), is_sent })).unwrap();
+        let (_done, is_sent) = sync_channel(0);
+        rig.through.send(Message::Asked(Asked { ask: Ask::Sync, reply, is_sent })).unwrap();
+        assert!(rig.daemon.turn().unwrap().is_continue());
+        assert_eq!(rig.daemon.n_cookies, before + 1);
+        rig.let_through_all();
+        assert!(is_fresh(&answers) && is_fresh(&answers));
+    });
+}
+
+#[test]
+fn a_cookie_is_one_file_and_not_behind_a_link() {
+    with_rig(|rig| {
+        let plans = (rig.daemon.context)().unwrap().plans;
+        let (cookies, other) = (rig.home.join("plans/.planwatch/cookies"), rig.home.join("other"));
+        for n in 0..3 {
+            plans.make_cookie(&format!("c{n}"), &format!("c{}", n + 1)).unwrap();
+        }
+        let names = |dir: &Path| std::fs::read_dir(dir).unwrap().map(|it| it.unwrap().file_name());
+        assert_eq!(names(&cookies).filter(|it| it.to_str().unwrap().starts_with('c')).count(), 1);
+        std::fs::create_dir(&other).unwrap();
+        std::fs::write(other.join("1"), "mine").unwrap();
+        std::fs::remove_dir_all(&cookies).unwrap();
+        std::os::unix::fs::symlink(&other, &cookies).unwrap();
+        assert!(plans.make_cookie("1", "2").is_err());
+        assert_eq!(names(&other).collect::<Vec<_>>(), ["1"]);
+    });
+}
