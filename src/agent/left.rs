@@ -1,15 +1,17 @@
 //! What a run that was killed has left running, known by the claim in its environment.
 //!
-//! Read from `/proc`, which Linux alone has. A run can be killed after it has started a process and before it has noted which;
-//! the process carries the claim from its first moment on.
+//! Read from `/proc`, which Linux alone has. A run can be killed after it has started a process and before it has noted which.
+//! Such a process carries the claim from the moment on when it is a program of its own; until then it is a copy of the run,
+//! and holds the lock of the run's log, which it gives up by that.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::Read;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, getpgid, getpgrp};
 
-use super::worker::end_group;
+use super::worker::{LOOK_AGAIN, end_group};
 
 /// No environment that is read is larger.
 const LIMIT: u64 = 4 << 20;
@@ -22,6 +24,26 @@ pub(super) fn end(claim: &str, group: Option<Pid>, grace: Duration) {
     groups.sort_by_key(|it| it.as_raw_nonzero());
     groups.dedup();
     groups.into_iter().for_each(|it| end_group(it, grace));
+}
+
+/// Starts a process that logs there; whoever waits for that sees it as it is to be, or not at all.
+pub(super) fn while_starting<T>(log: &File, start: impl FnOnce() -> T) -> T {
+    // A file system without locks has only who notes the process in time.
+    let is_locked = log.lock().is_ok();
+    let started = start();
+    if is_locked {
+        log.unlock().ok();
+    }
+    started
+}
+
+/// Waits while a process is being started that logs there.
+pub(super) fn wait_for_start(log: &File, grace: Duration) {
+    let begun = Instant::now();
+    while matches!(log.try_lock(), Err(TryLockError::WouldBlock)) && begun.elapsed() < grace {
+        thread::sleep(LOOK_AGAIN);
+    }
+    log.unlock().ok();
 }
 
 /// The processes of this user that have the claim in their environment.
@@ -44,6 +66,7 @@ mod tests {
 
     use std::os::unix::process::{CommandExt, ExitStatusExt};
     use std::process::{Child, Command};
+    use std::sync::mpsc;
 
     use super::*;
 
@@ -55,6 +78,40 @@ mod tests {
 
     fn group(of: &Child) -> Option<Pid> {
         i32::try_from(of.id()).ok().and_then(Pid::from_raw)
+    }
+
+    #[test]
+    fn what_is_being_started_is_waited_for() {
+        let home = tempfile::tempdir().unwrap();
+        let open = || File::create(home.path().join("log")).unwrap();
+        // As a copy of the run that is not a program of its own yet.
+        let started = open();
+        started.lock().unwrap();
+        let (begin, begun) = mpsc::channel();
+        let waiting = thread::spawn({
+            let log = open();
+            move || {
+                begin.send(()).unwrap();
+                wait_for_start(&log, Duration::from_secs(60));
+                end("h0000003", None, Duration::from_millis(1));
+            }
+        });
+        begun.recv().unwrap();
+        let mut worker = worker("h0000003");
+        drop(started);
+        waiting.join().unwrap();
+        assert_eq!(worker.wait().unwrap().signal(), Some(15));
+    }
+
+    #[test]
+    fn the_log_is_locked_while_a_process_is_started() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("log");
+        let (log, other) = (File::create(&path).unwrap(), File::open(&path));
+        let other = other.unwrap();
+        let is_locked = || matches!(other.try_lock(), Err(TryLockError::WouldBlock));
+        assert!(while_starting(&log, is_locked));
+        assert!(!is_locked());
     }
 
     #[test]

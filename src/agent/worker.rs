@@ -38,7 +38,7 @@ const GRACE: Duration = Duration::from_secs(5);
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// How often it is asked whether a group has gone.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// So much of a process's output is logged and told.
 const LOG_LIMIT: u64 = 16 << 20;
@@ -127,14 +127,17 @@ impl Workers for Processes {
         }
     }
 
-    fn end_left(&self, claim: &str, leader: Option<&Process>) {
+    fn end_left(&self, claim: &str, leader: Option<&Process>, log: Option<&File>) {
         let group_of = |it: &Process| i32::try_from(it.pid).ok().and_then(Pid::from_raw);
         let leader = leader.map(|it| (group_of(it), it.state(&RealDisk)));
         match leader {
             Some((Some(group), ProcessState::Running)) => end_group(group, GRACE),
             // The first one is gone, its children may not be; or it was killed before it was noted.
             Some((group @ Some(_), ProcessState::Gone)) => left::end(claim, group, GRACE),
-            None => left::end(claim, None, GRACE),
+            None => {
+                log.into_iter().for_each(|it| left::wait_for_start(it, GRACE));
+                left::end(claim, None, GRACE);
+            }
             Some(_) => {}
         }
     }
@@ -166,7 +169,7 @@ impl Running {
         let mut command = command(job)?;
         command.stdout(writer.try_clone()?).stderr(writer);
         let log = job.log.try_clone()?;
-        let mut child = command.spawn()?;
+        let mut child = left::while_starting(job.log, || command.spawn())?;
         // The writing ends here go with the command, so that only the processes have any.
         drop(command);
         let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else {

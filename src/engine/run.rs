@@ -90,8 +90,8 @@ pub trait Workers: Sync {
     /// Runs a process and everything that it starts to the end; nothing of its group is left then.
     fn work(&self, job: &Job<'_>, told: &dyn Fn(Told<'_>)) -> Ended;
     /// Ends what a dead run has left of the work on a claim: the group of its first process, if that is still the same one,
-    /// and where nobody had noted that yet, whatever works under the claim.
-    fn end_left(&self, claim: &str, leader: Option<&Process>);
+    /// and where nobody had noted that yet, whatever works under the claim. `log` is the run's, of its last process.
+    fn end_left(&self, claim: &str, leader: Option<&Process>, log: Option<&File>);
     /// Whether somebody has stopped the run.
     fn is_stopped(&self) -> bool;
     /// What tells one state of the working tree around `root` from another, without what is in `without`; none where

@@ -246,8 +246,9 @@ impl Driver<'_> {
     fn end_orphans(&self, context: &Context) {
         let dead = Leases::of(context).runs().into_iter().filter(|(_, is_live)| !is_live);
         for (record, _) in dead {
-            let worker = record.run.as_ref().and_then(|it| it.worker.as_ref());
-            self.workers.end_left(&record.claim, worker);
+            let Some(run) = record.run else { continue };
+            let log = context.plans.run_log(&run.log).ok();
+            self.workers.end_left(&record.claim, run.worker.as_ref(), log.as_ref());
         }
     }
 
