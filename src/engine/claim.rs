@@ -217,14 +217,15 @@ fn claim_next(
         if let Some(report) = claim_ready(ask, plan.as_ref(), request, question.take())? {
             return Ok(report);
         }
-        let report = next::next(context, &NextRequest { plan: plan.as_ref().map(PlanId::to_string) })?;
+        let report =
+            next::next(context, &NextRequest { plan: plan.as_ref().map(PlanId::to_string), most: Some(1) })?;
         // Since the look one has become ready, or been given back.
         if report.state == State::Next {
             continue;
         }
         return Ok(nothing(&report, request));
     }
-    let report = next::next(context, &NextRequest { plan: plan.map(|it| it.to_string()) })?;
+    let report = next::next(context, &NextRequest { plan: plan.map(|it| it.to_string()), most: Some(1) })?;
     Ok(nothing(&report, request))
 }
 

@@ -36,6 +36,7 @@ use serde::{Deserialize, Serialize};
 use crate::disk::{self, Head, Process, ProcessState, Records, Stat, Worktree};
 use crate::engine::context::Context;
 use crate::engine::load;
+use crate::index::{Stamp, stamps};
 use crate::plan::claims::{Claims, Held, Holding, Lapse};
 use crate::plan::id::{StepId, read_step_id};
 use crate::plan::model::Step;
@@ -58,6 +59,9 @@ pub(crate) const FEW: usize = 16;
 
 /// Within so many seconds a lease is as good as over for who wants to know what will hold for a moment.
 pub(crate) const NEAR: i64 = 2;
+
+/// The records, as [`Leases::listed`] has them.
+pub(crate) type Listed = Vec<(bool, String, Option<Stat>)>;
 
 /// A claim as this machine remembers it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -242,7 +246,7 @@ impl<'a> Leases<'a> {
     }
 
     /// Lists the records there are: in which of two places each is, its name, and its stat if that is wanted.
-    pub(crate) fn listed(&self, is_wanted: &dyn Fn(&str) -> bool) -> Vec<(bool, String, Option<Stat>)> {
+    pub(crate) fn listed(&self, is_wanted: &dyn Fn(&str) -> bool) -> Listed {
         let places = [(true, &self.shared), (false, &self.own)].into_iter();
         let all = places.filter_map(|(is_shared, it)| Some((is_shared, it.as_ref()?)));
         all.flat_map(|(is_shared, records)| {
@@ -406,6 +410,16 @@ impl<'a> Leases<'a> {
         hash.truncate(16);
         hash
     }
+}
+
+/// A hash of the names and stamps of records.
+pub(crate) fn hash_of(listed: impl Iterator<Item = (bool, String, Option<Stat>)>) -> String {
+    let stamp = |it: Stat| Stamp::new(it.len, it.mtime_ns, it.ctime_ns, it.ino, it.dev);
+    let named = listed.map(|(is_shared, name, stat)| {
+        (format!("{is_shared}/{name}"), stat.map_or_else(|| Stamp::new(0, 0, 0, 0, 0), stamp))
+    });
+    let named: Vec<_> = named.collect();
+    load::etag(&stamps(named.iter().map(|(name, stamp)| (name.as_str(), *stamp))))
 }
 
 fn branch(context: &Context, worktree: &Worktree) -> Option<String> {

@@ -17,8 +17,9 @@ use crate::disk::{self, DiskError, FileKind, ScanEntry};
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::leases::Leases;
+use crate::engine::next::Told;
 use crate::engine::resolve::Side;
-use crate::index::{FileRow, Key, Stamp};
+use crate::index::{FileRow, Generation, Key, Stamp};
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
@@ -45,6 +46,16 @@ pub(crate) fn all(context: &Context) -> Result<Plans, Error> {
 /// As [`all`], where nothing of closed steps is shown.
 pub(crate) fn all_light(context: &Context) -> Result<Plans, Error> {
     Ok(Leases::of(context).tell(Plans::judged(fresh(context, Wanted::LightPlans).plans)))
+}
+
+/// As [`all_light`] without what is known of claims, and the commit of the index that was known to be right and has them
+/// all, if it was that.
+pub(crate) fn light_of_commit(context: &Context, told: Told) -> (Plans, Option<Generation>) {
+    let found = match told {
+        Told::NotAsked => fresh(context, Wanted::LightPlans),
+        Told::Asked(told) => refresh::fresh_of_commit(context, told, Wanted::LightPlans),
+    };
+    (Plans::judged(found.plans), found.commit)
 }
 
 /// All plans, as the files alone say them.

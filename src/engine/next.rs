@@ -1,9 +1,12 @@
 //! `next`: the step to do now, and why; reads only.
 
+mod kept;
+
 use serde_json::{Value, json};
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::leases::Leases;
 use crate::engine::shape::{Shaper, StepShape, value};
 use crate::engine::{load, resolve};
 use crate::plan::model::{Plan, PlanKind};
@@ -11,10 +14,15 @@ use crate::plan::plans::Plans;
 use crate::plan::rules::{self, Next, State};
 use crate::plan::time::Time;
 
+use kept::Asked;
+pub(crate) use kept::Told;
+
 #[derive(Debug, Clone, Default)]
 pub struct NextRequest {
     /// None: `PLANWATCH_PLAN`, else each active plan's candidate.
     pub plan: Option<String>,
+    /// No more candidates than this are told; none: all.
+    pub most: Option<usize>,
 }
 
 #[derive(Debug, Clone)]
@@ -24,6 +32,8 @@ pub struct NextReport {
     pub why: String,
     /// Each plan's candidate, most urgent first; only where more than one plan was asked.
     pub candidates: Option<Vec<Candidate>>,
+    /// How many there are, told or not.
+    pub n_candidates: usize,
     /// The plan that was asked, for the line that says what to type next.
     pub plan: Option<String>,
     /// Whether that plan is in the archive.
@@ -46,6 +56,13 @@ impl NextReport {
         object
     }
 
+    fn cut(mut self, most: Option<usize>) -> Self {
+        if let (Some(candidates), Some(most)) = (&mut self.candidates, most) {
+            candidates.truncate(most);
+        }
+        self
+    }
+
     /// 7 when nothing is ready; a complete plan is a success.
     pub fn exit_code(&self) -> u8 {
         if matches!(self.state, State::Next | State::Complete) { 0 } else { 7 }
@@ -55,18 +72,10 @@ impl NextReport {
 pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Error> {
     let named = request.plan.as_ref().or(context.here.plan.as_ref());
     let plan = named.map(|it| resolve::plan(context, it)).transpose()?;
-    let plans = match &plan {
-        Some(id) => load::some(context, id)?,
-        None => load::all_light(context)?,
-    };
+    let Some(id) = plan else { return Ok(of_all(context, request.most)) };
+    let plans = load::some(context, &id)?;
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
-    let Some(id) = plan else {
-        let live: Vec<_> = plans.live().collect();
-        let report = among(&shaper, &live, &rules::candidates(&plans, context.now));
-        load::let_go(plans);
-        return Ok(report);
-    };
     let plan = plans.get(&id).ok_or_else(|| load::missing(context, &id))?;
     if plan.kind == PlanKind::Program && !plan.is_archived {
         let is_child = |it: &Plan| it.id == id || it.program.as_ref() == Some(&id);
@@ -74,7 +83,7 @@ pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Erro
         let asked = plans.live().filter(|it| is_child(it) && !it.steps.is_empty());
         let mut report = among(&shaper, &asked.collect::<Vec<_>>(), &candidates.collect::<Vec<_>>());
         report.plan = Some(id.to_string());
-        return Ok(report);
+        return Ok(report.cut(request.most));
     }
     let Next { state, step, why, .. } = rules::next(&plans, plan, context.now);
     let step = step.map(|it| shaper.step(plan, it));
@@ -83,9 +92,27 @@ pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Erro
         step,
         why,
         candidates: None,
+        n_candidates: 0,
         plan: Some(id.to_string()),
         is_archived: plan.is_archived,
     })
+}
+
+fn of_all(context: &Context, most: Option<usize>) -> NextReport {
+    let (told, records) = match kept::ask(context, most) {
+        Asked::Kept(report) => return report.cut(most),
+        Asked::Look(told, records) => (told, records),
+    };
+    let (plans, commit) = load::light_of_commit(context, told);
+    let leases = Leases::of(context);
+    let plans = leases.tell(plans);
+    let root = context.root_name();
+    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let live: Vec<_> = plans.live().collect();
+    let report = among(&shaper, &live, &rules::candidates(&plans, context.now));
+    kept::keep(context, records, commit, (&leases, &plans), &report);
+    load::let_go(plans);
+    report.cut(most)
 }
 
 /// The most urgent candidate of several plans, or why none has one.
@@ -101,7 +128,16 @@ fn among(shaper: &Shaper<'_>, asked: &[&Plan], found: &[Next<'_>]) -> NextReport
         None => why_none(shaper.plans, asked, shaper.now),
     };
     let step = candidates.first().map(|it| it.step.clone());
-    NextReport { state, step, why, candidates: Some(candidates), plan: None, is_archived: false }
+    let n_candidates = candidates.len();
+    NextReport {
+        state,
+        step,
+        why,
+        candidates: Some(candidates),
+        n_candidates,
+        plan: None,
+        is_archived: false,
+    }
 }
 
 /// The most hopeful state of all plans: waiting before blocked, then drafts, then what is over.

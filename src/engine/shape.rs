@@ -3,7 +3,9 @@
 //! No field holds the time of the answer or an age: the same files give the same bytes. The one exception is what
 //! follows from a claim's lapse.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::plan::model::{Order, Plan, PlanKind, StatusSource, Step};
@@ -57,7 +59,7 @@ pub struct PlanShape {
 }
 
 /// A step as every surface shows it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StepShape {
     pub id: String,
     pub plan: String,
@@ -92,10 +94,10 @@ pub struct StepShape {
     pub tasks_done: usize,
     pub tasks_total: usize,
     pub last_activity: Option<Time>,
-    pub last_activity_source: Option<&'static str>,
+    pub last_activity_source: Option<Cow<'static, str>>,
     pub path: String,
     pub etag: Option<String>,
-    pub problems: Vec<&'static str>,
+    pub problems: Vec<Cow<'static, str>>,
     pub custom: Map<String, Value>,
 }
 
@@ -188,10 +190,10 @@ impl Shaper<'_> {
             tasks_done: step.tasks_done,
             tasks_total: step.tasks_total,
             last_activity: last.map(|(at, _)| at.whole_seconds()),
-            last_activity_source: last.map(|(_, source)| source),
+            last_activity_source: last.map(|(_, source)| source.into()),
             path: self.path(&step.path),
             etag: step.etag.clone(),
-            problems: codes(&step.problems),
+            problems: codes(&step.problems).into_iter().map(Cow::Borrowed).collect(),
             custom: step.custom.clone(),
         }
     }

@@ -8,6 +8,7 @@ use crate::plan::claims::Claims;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::problem::{Code, Problem};
+use crate::plan::time::Time;
 use crate::text::line_index::Place;
 
 /// The end of the message that tells a dependency on nothing from one that is no reference at all.
@@ -79,6 +80,12 @@ impl Plans {
         }
         self.claims = claims;
         self
+    }
+
+    /// Whether no claim lapses by its own time stamp alone between two moments.
+    pub fn is_steady(&self, now: Time, soon: Time) -> bool {
+        let mut steps = self.live().flat_map(|it| &it.steps);
+        steps.all(|it| self.claims.lapse(it, now) == self.claims.lapse(it, soon))
     }
 
     /// What is known of claims beside the files.

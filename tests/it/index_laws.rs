@@ -176,7 +176,7 @@ impl Tree {
             let plan = Some(id.clone());
             let of = ListRequest { plan: plan.clone(), ..ListRequest::default() };
             answers.push(shown(list(&context, &of).map(|it| it.to_json())));
-            answers.push(shown(next(&context, &NextRequest { plan }).map(|it| it.to_json())));
+            answers.push(shown(next(&context, &NextRequest { plan, most: None }).map(|it| it.to_json())));
             for id in [id.clone(), format!("{id}:1"), format!("{id}:2")] {
                 let request = ShowRequest { id, full: true, ..ShowRequest::default() };
                 answers.push(shown(show(&context, &request).map(|it| it.to_json())));

@@ -72,7 +72,12 @@ pub(crate) fn run(bench: &Bench) {
         one_plan(
             bench,
             bench.small(),
-            ["`list PLAN`, daemon, S", "`show STEP`, daemon, S", "`next PLAN`, daemon, S"],
+            [
+                "`list PLAN`, daemon, S",
+                "`show STEP`, daemon, S",
+                "`next PLAN`, daemon, S",
+                "`next`, daemon, S",
+            ],
         );
     }
     if bench.wants("T11") {
@@ -90,7 +95,12 @@ pub(crate) fn run(bench: &Bench) {
         one_plan(
             bench,
             corpus,
-            ["`list PLAN`, daemon, L", "`show STEP`, daemon, L", "`next PLAN`, daemon, L"],
+            [
+                "`list PLAN`, daemon, L",
+                "`show STEP`, daemon, L",
+                "`next PLAN`, daemon, L",
+                "`next`, daemon, L",
+            ],
         );
     }
     if bench.wants("T10") {
@@ -134,18 +144,22 @@ fn memory_of_a_cold_start(bench: &Bench) {
 }
 
 /// T4.
-fn one_plan(bench: &Bench, corpus: &Corpus, what: [&'static str; 3]) {
+fn one_plan(bench: &Bench, corpus: &Corpus, what: [&'static str; 4]) {
     let is_small = corpus.n_plans == bench.small().n_plans;
     let daemon = is_small.then(|| Daemon::start(bench, corpus));
     let mut figures = what.map(|it| bar("T4", it, "P", 3.0, 1.4, Unit::Milliseconds));
     for round in 0..bench.rounds {
         let floor = median(PER_ROUND, |_| bench.ours.hello(&["list", "x"]));
-        for (verb, figure) in ["list", "show", "next"].into_iter().zip(&mut figures) {
+        for (verb, figure) in ["list", "show", "next", ""].into_iter().zip(&mut figures) {
             let took = median(PER_ROUND, |n| {
                 // Of these something is next.
                 let plan = corpus.unbegun((round * PER_ROUND + n) * 7);
                 let id = if verb == "show" { step_id(plan, 3) } else { plan_name(plan) };
-                bench.ours.cli(corpus, &[verb, &id])
+                match verb {
+                    // Of all plans.
+                    "" => bench.ours.cli(corpus, &["next"]),
+                    verb => bench.ours.cli(corpus, &[verb, &id]),
+                }
             });
             figure.add(took, floor);
         }

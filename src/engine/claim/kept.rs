@@ -16,9 +16,8 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use super::queue::{KEPT, Ready, Recorded};
-use crate::disk::Stat;
 use crate::engine::context::Context;
-use crate::engine::leases::{CLOSED, Leases, NEAR, UNFINISHED, unfinished};
+use crate::engine::leases::{self, CLOSED, Leases, Listed, NEAR, UNFINISHED, unfinished};
 use crate::engine::load;
 use crate::engine::resolve::NamedStep;
 use crate::index::{FileRow, Stamp, stamps};
@@ -82,9 +81,6 @@ enum Stand {
     Claimed,
 }
 
-/// The records, as [`Leases::listed`] has them.
-pub(super) type Listed = Vec<(bool, String, Option<Stat>)>;
-
 /// Leaves the remark that a claim makes this content out of that one.
 pub(crate) fn note_claimed(context: &Context, before: &[u8], after: &[u8]) {
     context.plans.remark(REMARKS, &remark(&load::etag(before), &load::etag(after)));
@@ -133,7 +129,7 @@ pub(super) fn proof(
     let unfinished = listed.iter().filter_map(|(_, name, _)| Some(name.strip_suffix(UNFINISHED)?.to_owned()));
     let under_way: Vec<_> = unfinished.chain(appeared).collect();
     let apart = names_of(&steps, &under_way);
-    let records = hash_of_records(listed.into_iter().filter(|(_, name, _)| !apart.contains(name)));
+    let records = leases::hash_of(listed.into_iter().filter(|(_, name, _)| !apart.contains(name)));
     let files = hash_of(files.iter().map(|(path, it)| (path.as_str(), it.stamp)));
     let is_whole = turns.len() < KEPT;
     let until = at.plus_seconds(HOLDS);
@@ -150,7 +146,7 @@ pub(super) fn still(context: &Context, proof: &Proof) -> Option<Vec<Ready>> {
     let apart = names_of(&proof.steps, &proof.under_way);
     let listed = Leases::of(context).listed(&|name| !apart.contains(name));
     let (own, others): (Vec<_>, Vec<_>) = listed.into_iter().partition(|(_, name, _)| apart.contains(name));
-    if hash_of_records(others.into_iter()) != proof.records {
+    if leases::hash_of(others.into_iter()) != proof.records {
         return None;
     }
     let recorded: HashSet<_> = own.into_iter().map(|(_, name, _)| name).collect();
@@ -268,15 +264,6 @@ fn names_of(steps: &[Kept], under_way: &[String]) -> HashSet<String> {
 
 fn hash_of<'a>(files: impl Iterator<Item = (&'a str, Stamp)>) -> String {
     load::etag(&stamps(files))
-}
-
-fn hash_of_records(listed: impl Iterator<Item = (bool, String, Option<Stat>)>) -> String {
-    let stamp = |it: Stat| Stamp::new(it.len, it.mtime_ns, it.ctime_ns, it.ino, it.dev);
-    let named = listed.map(|(is_shared, name, stat)| {
-        (format!("{is_shared}/{name}"), stat.map_or_else(|| Stamp::new(0, 0, 0, 0, 0), stamp))
-    });
-    let named: Vec<_> = named.collect();
-    hash_of(named.iter().map(|(name, stamp)| (name.as_str(), *stamp)))
 }
 
 #[cfg(test)]

@@ -142,7 +142,7 @@ pub(super) fn look_for_all(context: &Context, answering: Answering) -> Vec<Ready
     let plans = leases.tell_hopefully(plans);
     let turns: Vec<_> = rules::in_turn(&plans, context.now, |_| true).take(KEPT).collect();
     let queue: Vec<_> = turns.iter().map(|it| ready(&plans, it.step)).collect();
-    let files = files.filter(|_| is_steady(&plans, context.now));
+    let files = files.filter(|_| plans.is_steady(context.now, context.now.plus_seconds(kept::HOLDS)));
     let proof = files.and_then(|files| kept::proof(&leases, context.now, (listed, begun), &turns, files));
     let proof = proof.and_then(|it| serde_json::to_vec(&it).ok()).unwrap_or_default();
     let told = Told { reader: reader_of(context), at: context.now, steps: told_of(&queue) };
@@ -150,13 +150,6 @@ pub(super) fn look_for_all(context: &Context, answering: Answering) -> Vec<Ready
     drop(turns);
     load::let_go(plans);
     queue
-}
-
-/// Whether no claim lapses by its own time stamp alone while a queue is kept.
-fn is_steady(plans: &Plans, now: Time) -> bool {
-    let soon = now.plus_seconds(kept::HOLDS);
-    let mut steps = plans.live().flat_map(|it| &it.steps);
-    steps.all(|it| plans.claims().lapse(it, now) == plans.claims().lapse(it, soon))
 }
 
 /// What lets two processes read the same files in the same way.

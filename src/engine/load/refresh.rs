@@ -66,6 +66,8 @@ pub(crate) struct Fresh {
     pub(crate) n_steps: usize,
     /// The index, which holds all of this; none if it could not be written.
     pub(crate) index: Option<Index>,
+    /// The commit of it that somebody knew to be right, if no file was looked at.
+    pub(crate) commit: Option<Generation>,
 }
 
 /// What all files say now, but for the problems of what is no plan.
@@ -78,6 +80,11 @@ pub(crate) fn fresh(context: &Context, wanted: Wanted) -> Fresh {
 }
 
 /// As [`fresh`], where somebody has been asked already which commit is right.
+pub(super) fn fresh_of_commit(context: &Context, told: Option<Generation>, wanted: Wanted) -> Fresh {
+    fresh_told(context, kept_index(context), told, wanted)
+}
+
+/// As [`fresh_of_commit`], in this index.
 pub(super) fn fresh_told(
     context: &Context,
     mut index: Option<Index>,
@@ -87,7 +94,7 @@ pub(super) fn fresh_told(
     let (mut told, mut n_asked) = (told, 1);
     while let (Some(commit), Some(kept)) = (told, index.as_mut()) {
         match known(context, kept, commit, wanted) {
-            Known::Told(found) => return Fresh { index, ..*found },
+            Known::Told(found) => return Fresh { index, commit: Some(commit), ..*found },
             Known::OtherCommit if n_asked < MOST_ASKED => told = self::told(context),
             Known::OtherCommit | Known::Unusable => break,
         }

@@ -263,7 +263,7 @@ struct Peek {
 
 fn peek_next_step(call: &Call, asked: Peek) -> Result<Value, Refusal> {
     let Peek { plan } = asked;
-    let next = |plan: Option<String>| next::next(&call.context, &NextRequest { plan });
+    let next = |plan: Option<String>| next::next(&call.context, &NextRequest { plan, most: Some(1) });
     let report = match &plan {
         Some(plan) => named::plan(call, plan, |id| next(Some(id.to_owned())))?,
         None => next(None)?,

@@ -37,7 +37,9 @@ fn say_next(session: &Session, context: &Context, report: &ChangeReport) -> Resu
     let is_for_person = !session.output.is_json() && std::io::stdout().is_terminal();
     let step = report.changes.last().and_then(|it| it.now.get("plan")).and_then(serde_json::Value::as_str);
     let Some(plan) = step.filter(|_| is_for_person && !report.is_dry_run) else { return Ok(()) };
-    let Ok(next) = next::next(context, &NextRequest { plan: Some(plan.to_owned()) }) else { return Ok(()) };
+    let Ok(next) = next::next(context, &NextRequest { plan: Some(plan.to_owned()), most: Some(1) }) else {
+        return Ok(());
+    };
     let said = match &next.step {
         Some(step) => format!("{} {}", step.id, step.title),
         None => next.why,

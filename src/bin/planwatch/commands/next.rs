@@ -21,8 +21,9 @@ const ALSO: usize = 9;
 pub(crate) fn run(session: &Session, args: Next) -> Result<u8, Failure> {
     let context = session.context()?;
     // The process ends right after; to take a long answer apart would last longer than to write it.
-    let report =
-        ManuallyDrop::new(session.patiently(|| next::next(&context, &NextRequest { plan: args.plan }))?);
+    let most = (!session.output.is_json()).then_some(1 + ALSO);
+    let request = NextRequest { plan: args.plan, most };
+    let report = ManuallyDrop::new(session.patiently(|| next::next(&context, &request))?);
     if session.output.is_json() {
         session.output.json("next", report.to_json())?;
     } else {
@@ -43,11 +44,11 @@ fn screen(report: &NextReport, now: Time, width: Option<usize>) -> String {
     text.push_str(&to_type(&for_next(step)));
     let others = report.candidates.as_deref().unwrap_or_default();
     let others: Vec<_> = others.iter().filter(|it| it.step.id != step.id).collect();
-    fitted(&text, width) + &also(&others, now, width)
+    fitted(&text, width) + &also(&others, report.n_candidates.saturating_sub(1), now, width)
 }
 
-/// The next steps of other plans.
-fn also(others: &[&Candidate], now: Time, width: Option<usize>) -> String {
+/// The next steps of other plans, of which there are so many.
+fn also(others: &[&Candidate], n_others: usize, now: Time, width: Option<usize>) -> String {
     if others.is_empty() {
         return String::new();
     }
@@ -61,8 +62,8 @@ fn also(others: &[&Candidate], now: Time, width: Option<usize>) -> String {
             styled(DIM, ago(now, it.step.last_activity)),
         ]);
     }
-    if others.len() > ALSO {
-        table.line(paint(DIM, &format!("  {} more: planwatch status", others.len() - ALSO)));
+    if n_others > ALSO {
+        table.line(paint(DIM, &format!("  {} more: planwatch status", n_others - ALSO)));
     }
     format!("\n{}\n{}", paint(BOLD, "Also ready"), table.draw(width))
 }

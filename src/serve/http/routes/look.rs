@@ -198,7 +198,7 @@ fn is_record(name: &str) -> bool {
 }
 
 fn what_next(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let report = next::next(context, &NextRequest { plan: call.named_plan("plan")? })?;
+    let report = next::next(context, &NextRequest { plan: call.named_plan("plan")?, most: None })?;
     Ok(Reply::of("next", report.to_json()))
 }
 

@@ -264,8 +264,9 @@ struct Peek {
 
 fn peek_next_step(call: &Call, asked: Peek) -> Result<Value, Refusal> {
     let (context, Peek { plan_id }) = (&call.context, asked);
-    let report =
-        named::plan(call, &plan_id, |id| next::next(context, &NextRequest { plan: Some(id.to_owned()) }))?;
+    let report = named::plan(call, &plan_id, |id| {
+        next::next(context, &NextRequest { plan: Some(id.to_owned()), most: Some(1) })
+    })?;
     let mut object = json!({"state": report.state.word(), "why": report.why});
     if let Some(step) = report.step {
         let (_, text) = texts::step(context, &step.id)?;

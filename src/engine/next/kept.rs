@@ -1,0 +1,160 @@
+//! What `next` of all plans answered, kept for whoever asks next.
+//!
+//! The answer hangs on what the files say, on the claims that are recorded beside them, on the configuration and on the
+//! time. The files are the index's of one commit; that it holds all that they say now is for a watching process to know
+//! (`context::Witness`). The rest is compared here. Where a look had to ask anything more (processes, other working
+//! trees, branches), where a claim may lapse soon, and where nobody watches, nothing is kept. So what is told is so at the
+//! moment of the question, as if the plans had been read; a law compares the two.
+//!
+//! Only the first candidates are kept, of which people are told; whoever wants all has them made anew.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Candidate, NextReport};
+use crate::engine::context::{Context, Freshness, Reading};
+use crate::engine::leases::{self, Leases};
+use crate::engine::shape::StepShape;
+use crate::index::Generation;
+use crate::plan::plans::Plans;
+use crate::plan::rules::State;
+use crate::plan::time::Time;
+
+/// The name of the record.
+const NAME: &str = "next";
+
+/// How many candidates are kept.
+pub(super) const FEW: usize = 10;
+
+/// For how many seconds at most an answer is kept: until then no claim lapses by its own time stamp.
+const HOLDS: i64 = 600;
+
+/// An answer and what it was made from.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    reader: String,
+    commit: String,
+    /// A hash of the names and stamps of all records.
+    records: String,
+    at: Time,
+    /// From then on time alone may make it another one.
+    until: Time,
+    state: String,
+    step: Option<StepShape>,
+    why: String,
+    candidates: Vec<(StepShape, String)>,
+    n_candidates: usize,
+}
+
+/// What was found, or what is needed to keep what a look finds.
+pub(super) enum Asked {
+    Kept(Box<NextReport>),
+    /// The commit of the index that is known to be right, if anybody knows one, and the records before anything was read.
+    Look(Told, Records),
+}
+
+/// Who was asked which commit is right.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Told {
+    /// Nobody yet.
+    NotAsked,
+    Asked(Option<Generation>),
+}
+
+/// A hash of the names and stamps of all records; none where nothing may be kept.
+pub(super) struct Records(Option<String>);
+
+/// Asks whether an answer that was kept is one to this question, for no more than so many candidates.
+pub(super) fn ask(context: &Context, most: Option<usize>) -> Asked {
+    let Freshness::KnownBy(witness) = &context.freshness else {
+        return Asked::Look(Told::NotAsked, Records(None));
+    };
+    if context.reading == Reading::Files {
+        return Asked::Look(Told::NotAsked, Records(None));
+    }
+    let records = leases::hash_of(Leases::of(context).listed(&|_| true).into_iter());
+    let is_few = most.is_some_and(|it| it <= FEW);
+    let Some(kept) = is_few.then(|| read(context)).flatten().filter(|it| it.holds(context, &records)) else {
+        return Asked::Look(Told::NotAsked, Records(Some(records)));
+    };
+    let commit = witness.commit();
+    match kept.report() {
+        Some(report) if commit.is_some_and(|it| it.to_string() == kept.commit) => {
+            Asked::Kept(Box::new(report))
+        }
+        _ => Asked::Look(Told::Asked(commit), Records(Some(records))),
+    }
+}
+
+fn read(context: &Context) -> Option<Kept> {
+    serde_json::from_slice(&context.plans.memos()?.get(NAME)?).ok()
+}
+
+/// Keeps what was found in this commit, if it may be told again.
+pub(super) fn keep(
+    context: &Context,
+    Records(records): Records,
+    commit: Option<Generation>,
+    (leases, plans): (&Leases<'_>, &Plans),
+    report: &NextReport,
+) {
+    let (Some(records), Some(commit)) = (records, commit) else { return };
+    let until = context.now.plus_seconds(HOLDS);
+    if leases.asked_more() || !plans.is_steady(context.now, until) {
+        return;
+    }
+    let candidates = report.candidates.as_deref().unwrap_or_default();
+    let few = candidates.iter().take(FEW).map(|it| (it.step.clone(), it.why.clone()));
+    let kept = Kept {
+        reader: reader_of(context),
+        commit: commit.to_string(),
+        records,
+        at: context.now,
+        until: leases.first_end().map_or(until, |it| it.min(until)),
+        state: report.state.word().to_owned(),
+        step: report.step.clone(),
+        why: report.why.clone(),
+        candidates: few.collect(),
+        n_candidates: report.n_candidates,
+    };
+    let Ok(bytes) = serde_json::to_vec(&kept) else { return };
+    // Numbers of the user's own that would not come back as they are: such an answer is made anew each time.
+    let again = serde_json::from_slice::<Kept>(&bytes).and_then(|it| serde_json::to_vec(&it));
+    if again.is_ok_and(|it| it == bytes)
+        && let Some(Ok(Some(memos))) = context.plans.memos().map(|it| it.try_lock())
+    {
+        memos.put(NAME, &bytes).ok();
+    }
+}
+
+impl Kept {
+    /// Whether all is as it was but, perhaps, the files.
+    fn holds(&self, context: &Context, records: &str) -> bool {
+        self.reader == reader_of(context)
+            && self.records == records
+            && (self.at..self.until).contains(&context.now)
+    }
+
+    fn report(&self) -> Option<NextReport> {
+        let candidate =
+            |(step, why): &(StepShape, String)| Candidate { step: step.clone(), why: why.clone() };
+        Some(NextReport {
+            state: State::ALL.into_iter().find(|it| it.word() == self.state)?,
+            step: self.step.clone(),
+            why: self.why.clone(),
+            candidates: Some(self.candidates.iter().map(candidate).collect()),
+            n_candidates: self.n_candidates,
+            plan: None,
+            is_archived: false,
+        })
+    }
+}
+
+/// What lets two processes read and judge the same files in the same way.
+fn reader_of(context: &Context) -> String {
+    let Context { config, .. } = context;
+    let how = (env!("CARGO_PKG_VERSION"), &config.words, config.max_attempts(), context.root_name());
+    blake3::hash(format!("{how:?}").as_bytes()).to_hex()[..16].to_owned()
+}
+
+#[cfg(test)]
+mod tests;
