@@ -13,14 +13,22 @@ use rustix::process::{Pid, getpgid, getpgrp};
 
 use super::worker::{LOOK_AGAIN, end_group};
 
+/// No process takes so long to become a program of its own.
+const STARTING: Duration = Duration::from_secs(1);
+
 /// No environment that is read is larger.
 const LIMIT: u64 = 4 << 20;
 
-/// Ends the groups of all processes that work under a claim, or of them only `group`; never this process's own.
+/// Ends the groups of all processes that work under a claim, or of them only `group`, and of those that verify what was
+/// done; never this process's own.
 pub(super) fn end(claim: &str, group: Option<Pid>, grace: Duration) {
     let own = getpgrp();
-    let mut groups: Vec<_> = under(claim).into_iter().filter_map(|it| getpgid(Some(it)).ok()).collect();
-    groups.retain(|it| *it != own && group.is_none_or(|group| group == *it));
+    let group_of = |it| getpgid(Some(it)).ok();
+    let working = with("PLANWATCH_CLAIM", claim).into_iter().filter_map(group_of);
+    let working = working.filter(|it| group.is_none_or(|group| group == *it));
+    let mut groups: Vec<_> =
+        working.chain(with("PLANWATCH_VERIFY", claim).into_iter().filter_map(group_of)).collect();
+    groups.retain(|it| *it != own);
     groups.sort_by_key(|it| it.as_raw_nonzero());
     groups.dedup();
     groups.into_iter().for_each(|it| end_group(it, grace));
@@ -28,8 +36,8 @@ pub(super) fn end(claim: &str, group: Option<Pid>, grace: Duration) {
 
 /// Starts a process that logs there; whoever waits for that sees it as it is to be, or not at all.
 pub(super) fn while_starting<T>(log: &File, start: impl FnOnce() -> T) -> T {
-    // A file system without locks has only who notes the process in time.
-    let is_locked = log.lock().is_ok();
+    // Where that is not to be had, as on a file system without locks, there is only who notes the process in time.
+    let is_locked = log.try_lock().is_ok();
     let started = start();
     if is_locked {
         log.unlock().ok();
@@ -38,17 +46,17 @@ pub(super) fn while_starting<T>(log: &File, start: impl FnOnce() -> T) -> T {
 }
 
 /// Waits while a process is being started that logs there.
-pub(super) fn wait_for_start(log: &File, grace: Duration) {
+pub(super) fn wait_for_start(log: &File) {
     let begun = Instant::now();
-    while matches!(log.try_lock(), Err(TryLockError::WouldBlock)) && begun.elapsed() < grace {
+    while matches!(log.try_lock(), Err(TryLockError::WouldBlock)) && begun.elapsed() < STARTING {
         thread::sleep(LOOK_AGAIN);
     }
     log.unlock().ok();
 }
 
-/// The processes of this user that have the claim in their environment.
-fn under(claim: &str) -> Vec<Pid> {
-    let entry = format!("PLANWATCH_CLAIM={claim}");
+/// The processes of this user that have the claim in their environment under this name.
+fn with(name: &str, claim: &str) -> Vec<Pid> {
+    let entry = format!("{name}={claim}");
     let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
     let names = all.flatten().filter_map(|it| it.file_name().to_str()?.parse::<i32>().ok());
     let has = |pid: &i32| {
@@ -71,8 +79,12 @@ mod tests {
     use super::*;
 
     fn worker(claim: &str) -> Child {
+        sleeping("PLANWATCH_CLAIM", claim)
+    }
+
+    fn sleeping(name: &str, claim: &str) -> Child {
         let mut command = Command::new("sleep");
-        command.arg("600").env("PLANWATCH_CLAIM", claim).process_group(0);
+        command.arg("600").env(name, claim).process_group(0);
         command.spawn().expect("sleep starts")
     }
 
@@ -92,7 +104,7 @@ mod tests {
             let log = open();
             move || {
                 begin.send(()).unwrap();
-                wait_for_start(&log, Duration::from_secs(60));
+                wait_for_start(&log);
                 end("h0000003", None, Duration::from_millis(1));
             }
         });
@@ -117,9 +129,11 @@ mod tests {
     #[test]
     fn only_what_works_under_the_claim_is_ended() {
         let (mut mine, mut also, mut other) = (worker("h0000001"), worker("h0000001"), worker("h0000002"));
+        let mut check = sleeping("PLANWATCH_VERIFY", "h0000001");
         // Nobody has waited for them, so as zombies they stay in their groups.
         end("h0000001", group(&mine), Duration::from_millis(1));
         assert_eq!(mine.wait().unwrap().signal(), Some(15));
+        assert_eq!(check.wait().unwrap().signal(), Some(15), "what verifies has a group of its own");
         assert!(also.try_wait().unwrap().is_none());
         end("h0000001", None, Duration::from_millis(1));
         assert_eq!(also.wait().unwrap().signal(), Some(15));

@@ -130,16 +130,15 @@ impl Workers for Processes {
     fn end_left(&self, claim: &str, leader: Option<&Process>, log: Option<&File>) {
         let group_of = |it: &Process| i32::try_from(it.pid).ok().and_then(Pid::from_raw);
         let leader = leader.map(|it| (group_of(it), it.state(&RealDisk)));
-        match leader {
-            Some((Some(group), ProcessState::Running)) => end_group(group, GRACE),
+        let group = match leader {
+            Some((Some(group), ProcessState::Running)) => return end_group(group, GRACE),
             // The first one is gone, its children may not be; or it was killed before it was noted.
-            Some((group @ Some(_), ProcessState::Gone)) => left::end(claim, group, GRACE),
-            None => {
-                log.into_iter().for_each(|it| left::wait_for_start(it, GRACE));
-                left::end(claim, None, GRACE);
-            }
-            Some(_) => {}
-        }
+            Some((group @ Some(_), ProcessState::Gone)) => group,
+            None => None,
+            Some(_) => return,
+        };
+        log.into_iter().for_each(left::wait_for_start);
+        left::end(claim, group, GRACE);
     }
 
     fn is_stopped(&self) -> bool {

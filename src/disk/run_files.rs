@@ -27,6 +27,12 @@ impl PlansDir {
         self.open_own(&path, OpenOptions::new().append(true).create(true))
     }
 
+    /// Opens the log of an earlier claim; none if it has gone.
+    pub fn kept_run_log(&self, relative: &str) -> Option<File> {
+        let path = self.place_of(relative).ok()?;
+        self.open_own(&path, OpenOptions::new().read(true).write(true)).ok()
+    }
+
     /// Writes what a claim's process is told, beside its log; returns where.
     pub fn run_prompt(&self, log: &str, bytes: &[u8]) -> Result<PathBuf, DiskError> {
         let name = format!("{}.prompt", log.strip_suffix(".log").unwrap_or(log));
@@ -44,17 +50,21 @@ impl PlansDir {
 
     /// The path of a file in `.planwatch/logs`, whose directory is there then.
     fn run_file(&self, relative: &str) -> Result<PathBuf, DiskError> {
-        let path = self.root.join(relative);
-        let is_inside = path.parent() == Some(&self.root.join(RUNTIME).join("logs"));
-        let Some(dir) = path.parent().filter(|_| is_inside && self.runtime_dir().is_some()) else {
-            return Err(DiskError::BadPath { path });
-        };
+        let path = self.place_of(relative)?;
+        let dir = path.parent().unwrap_or(&self.root);
         match self.disk.make_dir(dir, 0o700) {
             Ok(()) => {}
             Err(error) if is(&error, Errno::EXIST) => self.sweep_logs(dir).unwrap_or_default(),
             Err(error) => return Err(DiskError::writing(dir, error)),
         }
         Ok(path)
+    }
+
+    fn place_of(&self, relative: &str) -> Result<PathBuf, DiskError> {
+        let path = self.root.join(relative);
+        let is_inside = path.parent() == Some(&self.root.join(RUNTIME).join("logs"));
+        let is_ours = is_inside && self.runtime_dir().is_some();
+        if is_ours { Ok(path) } else { Err(DiskError::BadPath { path }) }
     }
 
     /// Takes the oldest files away where there are too many.

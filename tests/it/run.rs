@@ -247,7 +247,10 @@ fn a_crash_is_an_attempt_with_the_end_of_what_was_said() {
 
 #[test]
 fn a_lie_is_found_by_what_verifies_the_step() {
-    let place = place_with(&["verify: ['test -f made', {run: 'test -f here', dir: sub}]", "depends: [1]"]);
+    let place = place_with(&[
+        "verify: ['test -f made', {run: 'test -f here && env > verifying', dir: sub}]",
+        "depends: [1]",
+    ]);
     place.write("sub/here", "");
     let lie = format!("[ $tries -gt 0 ] && touch made; {GOOD}");
     // Without trust, and with nobody to ask, the step is not begun.
@@ -258,8 +261,12 @@ fn a_lie_is_found_by_what_verifies_the_step() {
     let ran = run(&place, &lie, &format!("--trust-hash {}", hash_of(&place, "p:1")));
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
     assert_eq!(outcomes(&place, "1"), ["completed", "verify failed", "completed"]);
-    let attempt = step(&place, "1")["attempts"][1].clone();
-    assert_eq!(attempt["notes"], "`test -f made` ended with 1");
+    let attempts = step(&place, "1")["attempts"].clone();
+    assert_eq!(attempts[1]["notes"], "`test -f made` ended with 1");
+    // By that the next run knows it, if this one is killed.
+    let mark = format!("PLANWATCH_VERIFY={}", attempts[2]["claim"].as_str().expect("it names the claim"));
+    let env = place.text("sub/verifying");
+    assert!(env.lines().any(|it| it == mark) && !env.contains("PLANWATCH_CLAIM"), "{env}");
     assert_eq!(outcomes(&place, "2"), ["completed"]);
 }
 

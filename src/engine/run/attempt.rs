@@ -181,7 +181,9 @@ impl Attempt<'_> {
         let environment = environment(context, self.request, &step, seen.id.plan.as_str(), &self.begun.claim);
         // They are no part of the step's own process.
         let is_kept = |name: &std::ffi::OsString| name != "PLANWATCH_CLAIM" && name != "PLANWATCH_STEP";
-        let environment: Vec<_> = environment.into_iter().filter(|(name, _)| is_kept(name)).collect();
+        let environment = environment.into_iter().filter(|(name, _)| is_kept(name));
+        let mark = ("PLANWATCH_VERIFY".into(), self.begun.claim.clone().into());
+        let environment: Vec<_> = environment.chain([mark]).collect();
         for check in verify::checks(context, seen) {
             if self.workers.is_stopped() {
                 return Ok(Verified::Stopped);

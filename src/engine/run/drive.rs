@@ -247,7 +247,7 @@ impl Driver<'_> {
         let dead = Leases::of(context).runs().into_iter().filter(|(_, is_live)| !is_live);
         for (record, _) in dead {
             let Some(run) = record.run else { continue };
-            let log = context.plans.run_log(&run.log).ok();
+            let log = context.plans.kept_run_log(&run.log);
             self.workers.end_left(&record.claim, run.worker.as_ref(), log.as_ref());
         }
     }
