@@ -1,5 +1,6 @@
 //! One work on many things, in several threads.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -44,15 +45,23 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) 
     if items.len() <= FEW * FEW {
         return items.iter().map(work).collect();
     }
-    let n_threads = thread::available_parallelism().map_or(2, |it| it.get().clamp(1, 8));
     let all = |part: &[T]| part.iter().map(&work).collect::<Vec<_>>();
+    let (own, others) = items.split_at(items.len().div_ceil(n_threads()));
     thread::scope(|scope| {
-        let parts = items.chunks(items.len().div_ceil(n_threads));
-        let parts: Vec<_> = parts.map(|part| scope.spawn(|| all(part))).collect();
-        let done =
-            parts.into_iter().map(|it| it.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        done.flatten().collect()
+        let others: Vec<_> = others.chunks(own.len()).map(|part| scope.spawn(|| all(part))).collect();
+        // This thread is there and has its memory already.
+        let mut done = all(own);
+        for part in others {
+            done.extend(part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        done
     })
+}
+
+/// How many threads can run at once, as far as that helps; asked once, because the system has to read files for it.
+fn n_threads() -> usize {
+    static N: OnceLock<usize> = OnceLock::new();
+    *N.get_or_init(|| thread::available_parallelism().map_or(2, |it| it.get().clamp(1, 8)))
 }
 
 /// Works on each item and consumes the results in this thread, in about the order of the items.
@@ -67,7 +76,7 @@ pub(super) fn each<T: Sync, R: Send, O>(
     if items.len() <= FEW {
         return consume(&mut items.iter().map(work));
     }
-    let n_threads = thread::available_parallelism().map_or(2, |it| it.get().clamp(2, 8));
+    let n_threads = n_threads().max(2);
     let next = AtomicUsize::new(0);
     let run = |results: mpsc::SyncSender<Vec<R>>| {
         if kind == Results::Plans && items.len() >= MANY {
