@@ -91,12 +91,7 @@ impl Records {
 
     /// Reads every record, sorted by name; what cannot be read is left out.
     pub fn all(&self) -> Vec<(String, Vec<u8>)> {
-        self.of(self.names())
-    }
-
-    /// Reads these records, in this order; what cannot be read is left out.
-    pub fn of(&self, names: Vec<String>) -> Vec<(String, Vec<u8>)> {
-        names.into_iter().filter_map(|name| self.get(&name).map(|bytes| (name, bytes))).collect()
+        self.names().into_iter().filter_map(|name| self.get(&name).map(|bytes| (name, bytes))).collect()
     }
 
     /// The names of all records, sorted.
@@ -120,7 +115,12 @@ impl Records {
 
     /// Reads one record.
     pub fn get(&self, name: &str) -> Option<Vec<u8>> {
-        read_own(&*self.disk, &self.dir.join(name), LIMIT).ok().flatten()
+        self.read(name).ok().flatten()
+    }
+
+    /// As [`Self::get`], where it matters whether it is not there or cannot be read.
+    pub fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        read_own(&*self.disk, &self.dir.join(name), LIMIT)
     }
 
     /// Returns why no record can be written; nothing is left but the lock's own file where the directory is there.

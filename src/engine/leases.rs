@@ -203,7 +203,11 @@ impl<'a> Leases<'a> {
         let mut claims = Claims::default();
         let mut branches = HashMap::new();
         for records in [&self.shared, &self.own].into_iter().flatten() {
-            for (name, bytes) in records.of(self.about(plans, records)) {
+            for name in self.about(plans, records) {
+                let bytes = records.read(&name);
+                // What cannot be read now may be read the next time.
+                self.asked_more.set(self.asked_more.get() || bytes.is_err());
+                let Ok(Some(bytes)) = bytes else { continue };
                 if name == CLOSED {
                     for closed in lines(&bytes).filter(|it| it.place.plans == self.place.plans) {
                         self.add_closed(&mut claims, plans, closed, &mut branches);
@@ -255,6 +259,13 @@ impl<'a> Leases<'a> {
         })
         .map(|(is_shared, stat, name)| (is_shared, name, stat))
         .collect()
+    }
+
+    /// A hash of all records' names and stamps, and of where the plans lie for which some of them speak.
+    pub(crate) fn stand(&self) -> String {
+        let Place { plans, worktree, .. } = &self.place;
+        let place = blake3::hash(format!("{plans:?} {worktree:?}").as_bytes()).to_hex();
+        format!("{place} {}", hash_of(self.listed(&|_| true).into_iter()))
     }
 
     /// Whether a claim on the step is recorded, in force or not.

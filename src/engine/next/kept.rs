@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Candidate, NextReport};
 use crate::engine::context::{Context, Freshness, Reading};
-use crate::engine::leases::{self, Leases};
+use crate::engine::leases::Leases;
 use crate::engine::shape::StepShape;
 use crate::index::Generation;
 use crate::plan::plans::Plans;
@@ -21,6 +21,12 @@ use crate::plan::time::Time;
 
 /// The name of the record.
 const NAME: &str = "next";
+
+/// What answers are made by; another number where they are made, or kept, in another way.
+const FORM: u32 = 1;
+
+/// The digits of a hash.
+const HASH: usize = 64;
 
 /// How many candidates are kept.
 pub(super) const FEW: usize = 10;
@@ -33,7 +39,7 @@ const HOLDS: i64 = 600;
 struct Kept {
     reader: String,
     commit: String,
-    /// A hash of the names and stamps of all records.
+    /// As [`Leases::stand`] has it.
     records: String,
     at: Time,
     /// From then on time alone may make it another one.
@@ -60,7 +66,7 @@ pub(crate) enum Told {
     Asked(Option<Generation>),
 }
 
-/// A hash of the names and stamps of all records; none where nothing may be kept.
+/// As [`Leases::stand`] has it; none where nothing may be kept.
 pub(super) struct Records(Option<String>);
 
 /// Asks whether an answer that was kept is one to this question, for no more than so many candidates.
@@ -71,7 +77,7 @@ pub(super) fn ask(context: &Context, most: Option<usize>) -> Asked {
     if context.reading == Reading::Files {
         return Asked::Look(Told::NotAsked, Records(None));
     }
-    let records = leases::hash_of(Leases::of(context).listed(&|_| true).into_iter());
+    let records = Leases::of(context).stand();
     let is_few = most.is_some_and(|it| it <= FEW);
     let Some(kept) = is_few.then(|| read(context)).flatten().filter(|it| it.holds(context, &records)) else {
         return Asked::Look(Told::NotAsked, Records(Some(records)));
@@ -85,8 +91,19 @@ pub(super) fn ask(context: &Context, most: Option<usize>) -> Asked {
     }
 }
 
+/// Reads what is kept; behind its hash, because nothing else shows that it is damaged.
 fn read(context: &Context) -> Option<Kept> {
-    serde_json::from_slice(&context.plans.memos()?.get(NAME)?).ok()
+    let bytes = context.plans.memos()?.get(NAME)?;
+    let (hash, kept) = bytes.split_at_checked(HASH)?;
+    let is_whole = hash == blake3::hash(kept).to_hex().as_bytes();
+    is_whole.then(|| serde_json::from_slice(kept).ok()).flatten()
+}
+
+fn write(context: &Context, kept: &[u8]) {
+    if let Some(Ok(Some(memos))) = context.plans.memos().map(|it| it.try_lock()) {
+        let hash = blake3::hash(kept).to_hex();
+        memos.put(NAME, &[hash.as_bytes(), kept].concat()).ok();
+    }
 }
 
 /// Keeps what was found in this commit, if it may be told again.
@@ -99,6 +116,10 @@ pub(super) fn keep(
 ) {
     let (Some(records), Some(commit)) = (records, commit) else { return };
     let until = context.now.plus_seconds(HOLDS);
+    // Who wants all candidates finds no others than are kept.
+    if read(context).is_some_and(|it| it.holds(context, &records) && it.commit == commit.to_string()) {
+        return;
+    }
     if leases.asked_more() || !plans.is_steady(context.now, until) {
         return;
     }
@@ -119,10 +140,8 @@ pub(super) fn keep(
     let Ok(bytes) = serde_json::to_vec(&kept) else { return };
     // Numbers of the user's own that would not come back as they are: such an answer is made anew each time.
     let again = serde_json::from_slice::<Kept>(&bytes).and_then(|it| serde_json::to_vec(&it));
-    if again.is_ok_and(|it| it == bytes)
-        && let Some(Ok(Some(memos))) = context.plans.memos().map(|it| it.try_lock())
-    {
-        memos.put(NAME, &bytes).ok();
+    if again.is_ok_and(|it| it == bytes) {
+        write(context, &bytes);
     }
 }
 
@@ -152,7 +171,7 @@ impl Kept {
 /// What lets two processes read and judge the same files in the same way.
 fn reader_of(context: &Context) -> String {
     let Context { config, .. } = context;
-    let how = (env!("CARGO_PKG_VERSION"), &config.words, config.max_attempts(), context.root_name());
+    let how = (FORM, env!("CARGO_PKG_VERSION"), &config.words, config.max_attempts(), context.root_name());
     blake3::hash(format!("{how:?}").as_bytes()).to_hex()[..16].to_owned()
 }
 

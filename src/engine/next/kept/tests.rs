@@ -66,10 +66,10 @@ fn with_plans(test: impl FnOnce(&Path)) {
 
 /// Puts a mark into the answer that is kept, so that it can be told from one that is made.
 fn mark(home: &Path) {
-    let path = home.join("plans/.planwatch/memos/next");
-    let mut kept: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-    kept["why"] = "kept".into();
-    std::fs::write(path, kept.to_string()).unwrap();
+    let context = context(home, 0);
+    let mut kept = read(&context).unwrap();
+    kept.why = "kept".to_owned();
+    super::write(&context, &serde_json::to_vec(&kept).unwrap());
 }
 
 fn is_kept(context: &Context) -> bool {
@@ -143,6 +143,26 @@ const ACTS: &[(&str, Act, bool)] = &[
             let leases = home.join("plans/.planwatch/leases");
             let records = std::fs::read_dir(&leases).unwrap().map(|it| it.unwrap().path());
             records.filter(|it| !it.ends_with("lock")).for_each(|it| std::fs::remove_file(it).unwrap());
+            watched(home, 1)
+        },
+        false,
+    ),
+    (
+        "a repository is made around it",
+        |home| {
+            // Its working trees share records of their own.
+            std::fs::create_dir_all(home.join(".git/objects")).unwrap();
+            std::fs::write(home.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+            watched(home, 1)
+        },
+        false,
+    ),
+    (
+        "it is damaged",
+        |home| {
+            let path = home.join("plans/.planwatch/memos/next");
+            let text = std::fs::read_to_string(&path).unwrap();
+            std::fs::write(path, text.replace("kept", "kepT")).unwrap();
             watched(home, 1)
         },
         false,
