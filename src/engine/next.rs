@@ -81,9 +81,10 @@ pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Erro
         let is_child = |it: &Plan| it.id == id || it.program.as_ref() == Some(&id);
         let candidates = rules::candidates(&plans, context.now).into_iter().filter(|it| is_child(it.plan));
         let asked = plans.live().filter(|it| is_child(it) && !it.steps.is_empty());
-        let mut report = among(&shaper, &asked.collect::<Vec<_>>(), &candidates.collect::<Vec<_>>());
+        let mut report =
+            among(&shaper, &asked.collect::<Vec<_>>(), &candidates.collect::<Vec<_>>(), request.most);
         report.plan = Some(id.to_string());
-        return Ok(report.cut(request.most));
+        return Ok(report);
     }
     let Next { state, step, why, .. } = rules::next(&plans, plan, context.now);
     let step = step.map(|it| shaper.step(plan, it));
@@ -109,17 +110,20 @@ fn of_all(context: &Context, most: Option<usize>) -> NextReport {
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
     let live: Vec<_> = plans.live().collect();
-    let report = among(&shaper, &live, &rules::candidates(&plans, context.now));
+    let made = most.map(|it| it.max(kept::FEW));
+    let report = among(&shaper, &live, &rules::candidates(&plans, context.now), made);
     kept::keep(context, records, commit, (&leases, &plans), &report);
     load::let_go(plans);
     report.cut(most)
 }
 
-/// The most urgent candidate of several plans, or why none has one.
-fn among(shaper: &Shaper<'_>, asked: &[&Plan], found: &[Next<'_>]) -> NextReport {
-    let candidate =
-        |it: &Next<'_>| Some(Candidate { step: shaper.step(it.plan, it.step?), why: it.why.clone() });
-    let candidates: Vec<_> = load::map(found, candidate).into_iter().flatten().collect();
+/// The most urgent candidate of several plans, or why none has one; no more than so many are made to be shown.
+fn among(shaper: &Shaper<'_>, asked: &[&Plan], found: &[Next<'_>], most: Option<usize>) -> NextReport {
+    let ready: Vec<_> = found.iter().filter_map(|it| Some((it, it.step?))).collect();
+    let n_candidates = ready.len();
+    let told = &ready[..most.map_or(n_candidates, |it| it.max(1).min(n_candidates))];
+    let candidates: Vec<_> =
+        load::map(told, |(it, step)| Candidate { step: shaper.step(it.plan, step), why: it.why.clone() });
     let (state, why) = match candidates.first() {
         Some(first) => {
             let parts = [Some(first.why.clone()), rules::why_first(shaper.plans, found)];
@@ -128,7 +132,6 @@ fn among(shaper: &Shaper<'_>, asked: &[&Plan], found: &[Next<'_>]) -> NextReport
         None => why_none(shaper.plans, asked, shaper.now),
     };
     let step = candidates.first().map(|it| it.step.clone());
-    let n_candidates = candidates.len();
     NextReport {
         state,
         step,

@@ -216,17 +216,19 @@ fn what_is_kept_is_what_was_answered() {
     with_plans(|home| {
         let custom = "---\nstatus: pending\npriority: high\ntags: [x]\nown: {deep: [1, 2.5, null]}\nattempts:\n  - {at: 2026-01-01T00:00:00Z, by: bo, outcome: failed, notes: no}\n---\n# Step\n";
         write(home, "b/step-1.md", custom);
+        (0..FEW).for_each(|n| write(home, &format!("p{n}/step-1.md"), STEP));
         let fresh = asked(&watched(home, 0), Some(FEW));
+        assert_eq!(fresh.n_candidates, FEW + 3);
         let mut kept = read(&watched(home, 0)).unwrap().report().unwrap();
         assert_eq!(kept.to_json(), fresh.to_json());
-        assert_eq!(kept.n_candidates, 3);
+        assert_eq!(kept.n_candidates, FEW + 3);
         // Whoever wants all is not told the few.
         mark(home);
         assert_ne!(asked(&watched(home, 0), None).why, "kept");
         mark(home);
         assert!(is_kept(&watched(home, 0)));
         kept = asked(&watched(home, 0), Some(1));
-        assert_eq!((kept.candidates.unwrap().len(), kept.n_candidates), (1, 3));
+        assert_eq!((kept.candidates.unwrap().len(), kept.n_candidates), (1, FEW + 3));
     });
 }
 
