@@ -21,6 +21,8 @@ QUESTIONS = [
     ["list", "--all", "--json"],
     ["status", "--json"],
     ["next", "--json"],
+    # As people ask it, which may be told again from what was kept.
+    ["next"],
     ["check", "--json"],
     ["sql", "--json", "select id, status, title from steps order by archived, id, path"],
 ]
