@@ -74,9 +74,12 @@ mod tests {
 
     use std::os::unix::process::{CommandExt, ExitStatusExt};
     use std::process::{Child, Command};
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
 
     use super::*;
+    use crate::agent::worker::Processes;
+    use crate::engine::run::Workers;
 
     fn worker(claim: &str) -> Child {
         sleeping("PLANWATCH_CLAIM", claim)
@@ -97,21 +100,25 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let open = || File::create(home.path().join("log")).unwrap();
         // As a copy of the run that is not a program of its own yet.
-        let started = open();
-        started.lock().unwrap();
+        let starting = open();
+        starting.lock().unwrap();
+        let (log, is_started) = (open(), AtomicBool::new(false));
         let (begin, begun) = mpsc::channel();
-        let waiting = thread::spawn({
-            let log = open();
-            move || {
-                begin.send(()).unwrap();
-                wait_for_start(&log);
-                end("h0000003", None, Duration::from_millis(1));
-            }
+        let mut worker = thread::scope(|scope| {
+            let is_started = &is_started;
+            let worker = scope.spawn(move || {
+                begun.recv().unwrap();
+                let worker = worker("h0000003");
+                is_started.store(true, Ordering::SeqCst);
+                drop(starting);
+                worker
+            });
+            begin.send(()).unwrap();
+            wait_for_start(&log);
+            assert!(is_started.load(Ordering::SeqCst), "nobody was waited for");
+            Processes::default().end_left("h0000003", None, Some(&log));
+            worker.join().unwrap()
         });
-        begun.recv().unwrap();
-        let mut worker = worker("h0000003");
-        drop(started);
-        waiting.join().unwrap();
         assert_eq!(worker.wait().unwrap().signal(), Some(15));
     }
 
