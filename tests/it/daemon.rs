@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Lines, Place, lines_of, root};
+use crate::support::{Lines, Place, Ran, lines_of, root};
 
 /// Only a hang is ever that long.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -21,6 +21,10 @@ struct Watched {
 impl Watched {
     fn start(place: Place) -> Self {
         let started = place.run("watch --detach --json");
+        Self::started(place, &started)
+    }
+
+    fn started(place: Place, started: &Ran) -> Self {
         assert_eq!((started.code, started.stderr.as_str()), (0, ""), "{}", started.stdout);
         let told = started.json();
         assert_eq!((&told["kind"], &told["state"]), (&json!("daemon"), &json!("started")));
@@ -348,4 +352,22 @@ fn the_service_files_of_the_documentation_start_what_there_is() {
         assert!(matches!(ran.code, 0 | 8), "{line}: {ran:?}");
     }
     assert!(matches!(place.run("watch --stop").code, 0 | 8));
+}
+
+#[test]
+fn who_was_killed_a_moment_ago_is_in_nobodys_way() {
+    let place = Place::new();
+    place.write("plans/p/step-1.md", "# One\n");
+    place.run("watch --detach").ok();
+    place.run("watch --stop").ok();
+    // The system lets go of what a killed process held a moment after that.
+    let lock = std::fs::File::open(place.file("plans/.planwatch/daemon.lock")).expect("it is there");
+    lock.lock().expect("nobody else has it");
+    let mut starting = place.command();
+    starting.args(["watch", "--detach", "--json"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let starting = starting.spawn().expect("the binary starts");
+    std::thread::park_timeout(Duration::from_millis(100));
+    drop(lock);
+    let started = Ran::of(starting.wait_with_output().expect("it ends"));
+    Watched::started(place, &started).check_answers();
 }

@@ -129,8 +129,20 @@ fn in_the_way(
             end_beside(client, &plans)?;
             answering(plans.root())
         }
+        None => Ok(letting_go(&plans)),
         found => Ok(found),
     }
+}
+
+/// Waits while a process holds the lock that does not answer: one that was killed does so for a moment, and one that has
+/// just begun until it answers.
+fn letting_go(plans: &PlansDir) -> Option<(Client, Status)> {
+    let is_free = || plans.daemon_lock().map_or(true, |it| it.is_some());
+    let found = within(START, || match client::holder(plans.root(), &context::homes()) {
+        Holder::Answering(client, status) => Some(Some((client, status))),
+        Holder::Nobody | Holder::Silent { .. } => is_free().then_some(None),
+    });
+    found.flatten()
 }
 
 /// Ends the watching of a process that goes on with something else, and returns when another one can watch.
