@@ -113,7 +113,7 @@ pub trait Disk: fmt::Debug + Send + Sync {
 }
 
 /// An open file.
-pub trait DiskFile: fmt::Debug + Send {
+pub trait DiskFile: fmt::Debug + Send + Sync {
     fn stat(&self) -> io::Result<Stat>;
     /// Reads from the start, at most `limit` bytes; `expected` is a guess that saves a call.
     fn read(&self, limit: u64, expected: u64) -> io::Result<Vec<u8>>;

@@ -4,6 +4,7 @@
 //! `change`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -31,8 +32,8 @@ const BUILDING: &str = "building";
 #[derive(Debug)]
 pub struct Locked<'a> {
     pub(super) plans: &'a PlansDir,
-    /// The lock lives as long as this.
-    pub(super) handle: Box<dyn DiskFile>,
+    /// The lock lives as long as the last of these.
+    pub(super) handle: Arc<dyn DiskFile>,
     pub(super) trust: Trust,
     /// Texts that were found, or had to be, kept; to be reported.
     pub news: Vec<Kept>,
@@ -88,11 +89,26 @@ impl<'a> Locked<'a> {
         lock: &Stat,
         trust: Trust,
     ) -> Result<Self, DiskError> {
+        let handle = Arc::from(handle);
         let mut locked =
             Self { plans, handle, trust, news: Vec::new(), recovered: None, unit: None, by: String::new() };
         locked.recover()?;
         locked.sweep(lock);
         Ok(locked)
+    }
+
+    /// The same right for another thread, which changes other files; the lock is held until the last of them is dropped.
+    ///
+    /// Its writes belong to the `nth` unit after those of whoever asks, whatever the clock says.
+    #[must_use]
+    pub fn beside(&self, nth: u64, (verb, at, by): (&str, &str, &str)) -> Self {
+        let (handle, by) = (Arc::clone(&self.handle), by.to_owned());
+        let mut other = Self { handle, by, news: Vec::new(), recovered: None, unit: None, ..*self };
+        other.begin(verb, at);
+        if let Some(unit) = &mut other.unit {
+            unit.id += nth;
+        }
+        other
     }
 
     /// Makes a file that does not exist; directories on the way are made.

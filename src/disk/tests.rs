@@ -439,6 +439,23 @@ fn a_batch_refuses_a_name_that_it_frees_itself() {
 }
 
 #[test]
+fn what_is_written_beside_others_is_undone_as_a_whole() {
+    let it = place();
+    let mut locked = lock(&it.plans);
+    locked.begin("done", "t1");
+    let mut other = locked.beside(1, ("claim", "t1", "bob"));
+    let create = |locked: &mut Locked<'_>, name: &str| locked.create(Path::new(name), b"x\n").unwrap();
+    create(&mut other, "p/one.md");
+    create(&mut locked, "p/two.md");
+    create(&mut other, "p/three.md");
+    assert_eq!(locked.undo().unwrap().verb, "done");
+    assert!(it.path("p/one.md").exists() && !it.path("p/two.md").exists());
+    assert_eq!(locked.undo().unwrap().verb, "claim");
+    assert!(!it.path("p/one.md").exists() && !it.path("p/three.md").exists());
+    assert_eq!(it.plans.undo_list(), []);
+}
+
+#[test]
 fn undo_goes_back_one_command_at_a_time() {
     let it = place();
     let mut locked = lock(&it.plans);

@@ -40,7 +40,7 @@ const LOG_LINES: usize = 4 * REMEMBERED;
 /// The writes that one command made.
 #[derive(Clone, Debug)]
 pub(super) struct Unit {
-    id: u64,
+    pub(super) id: u64,
     verb: String,
     at: String,
 }
@@ -306,14 +306,18 @@ fn remembered(log: &[Record]) -> &[Record] {
     &log[from..]
 }
 
+/// So many units at most have lines among each other's.
+const AMONG: usize = 32;
+
 /// The units that were not undone, oldest first.
 fn units(log: &[Record]) -> Vec<Vec<Record>> {
     let undone: BTreeSet<u64> = log.iter().filter(|it| it.is_undone()).map(|it| it.unit).collect();
     let mut units: Vec<Vec<Record>> = Vec::new();
     for record in log.iter().filter(|it| !undone.contains(&it.unit)) {
-        match units.last_mut() {
-            Some(unit) if unit[0].unit == record.unit => unit.push(record.clone()),
-            _ => units.push(vec![record.clone()]),
+        // Several threads that write at once write their lines among each other's.
+        match units.iter_mut().rev().take(AMONG).find(|it| it[0].unit == record.unit) {
+            Some(unit) => unit.push(record.clone()),
+            None => units.push(vec![record.clone()]),
         }
     }
     units

@@ -8,10 +8,13 @@ mod kept;
 mod queue;
 mod refusal;
 mod renew;
+mod resident;
+mod together;
 
 use std::cell::Cell;
 use std::collections::HashSet;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::disk::{Process, Question};
@@ -36,6 +39,8 @@ pub(crate) use for_run::{Asked, Begun, RunAsk, Task, claim_for_run, task, wanted
 pub(crate) use kept::note_claimed;
 pub(crate) use refusal::held;
 pub use renew::{RenewRequest, renew};
+pub use resident::{Resident, Since};
+pub use together::{Errand, HEARD_WITHIN, Handed, Ran, claim_together};
 
 use queue::{Ready, Recorded, Source};
 
@@ -44,7 +49,7 @@ const TRIES: usize = 3;
 
 /// A claim with a lease of so many seconds is not over before those who claim beside it have looked again: nobody waits
 /// so long for a lock.
-const LONG: i64 = 60;
+pub(crate) const LONG: i64 = 60;
 
 #[derive(Debug, Clone, Default)]
 pub struct ClaimRequest {
@@ -75,7 +80,7 @@ pub struct ClaimReport {
 }
 
 /// A claim that holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Granted {
     /// The fence: an update that names it passes only while the claim is the step's.
     pub id: String,
@@ -128,9 +133,15 @@ enum Taken {
 ///
 /// A step that was named is refused with the reason; without one the report says why nothing is ready.
 pub fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, Error> {
-    let is_named = request.target.is_some() || context.here.plan.is_some();
-    let question = if is_named { None } else { queue::ask(context, request.mode) };
-    claim_asked(context, request, question)
+    if request.target.is_some() || context.here.plan.is_some() {
+        return claim_asked(context, request, None);
+    }
+    // Whoever goes alone after all may use an answer that is begun from here on.
+    let question = queue::ask(context, request.mode);
+    match together::by_another(context, request)? {
+        Some(report) => Ok(report),
+        None => claim_asked(context, request, question),
+    }
 }
 
 /// `question` was asked when the claim was: for the steps of all plans.
@@ -307,11 +318,11 @@ fn take_first(
 fn granted(
     ask: &Ask<'_>,
     plan: Option<PlanId>,
-    grant: Grant,
-    writing: Writing<'_>,
+    Grant { made, why }: Grant,
+    mut writing: Writing<'_>,
 ) -> Result<ClaimReport, Error> {
-    let (is_dry_run, diff) = writing.end();
-    let Grant { made, why } = grant;
+    let shown = writing.cut();
+    let (is_dry_run, diff) = (writing.end(), shown.diff(ask.context));
     let step = made.told(ask.context)?.changed.now;
     let until = ask.process.is_none().then(|| ask.context.now.plus_seconds(ask.lease));
     Ok(ClaimReport {

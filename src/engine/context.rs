@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use crate::disk::PlansDir;
+use crate::engine::claim::{Errand, Ran};
 use crate::engine::config::Config;
 use crate::engine::doctor::DaemonFact;
 use crate::engine::expected::Expected;
@@ -32,8 +35,13 @@ pub struct Context {
 impl Context {
     /// The surroundings of a test on the model's disk: ann asks at noon, and files are read.
     pub(crate) fn on_model(machine: &crate::disk::model::Machine) -> Self {
+        Self::of(machine.plans())
+    }
+
+    /// As [`Self::on_model`], of any plans.
+    pub(crate) fn of(plans: PlansDir) -> Self {
         Self {
-            plans: machine.plans(),
+            plans,
             now: "2026-11-21T12:00:00Z".parse().unwrap(),
             by: "ann".to_owned(),
             config: Config::default(),
@@ -73,6 +81,11 @@ pub trait Witness: Send + Sync {
     /// What lies around a plan, so that the names of all plans need not be read.
     fn neighbours(&self, _plan: &PlanId) -> Option<Neighbours> {
         None
+    }
+
+    /// Claims a step for who asks; `errand` is called if there is somebody to do that.
+    fn claim(&self, _errand: &dyn Fn() -> Option<Errand>) -> Ran {
+        Ran::Nothing
     }
 }
 
@@ -115,7 +128,7 @@ pub struct Here {
 }
 
 /// Something worth a line on stderr.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Notice {
     /// Another process holds the lock of the plans directory for more than a second.
     WaitingForLock,

@@ -27,9 +27,10 @@
 mod locked;
 mod sharing;
 
-use std::cell::{Cell, OnceCell};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -136,11 +137,11 @@ pub(crate) struct Leases<'a> {
     shared: Option<Records>,
     own: Option<Records>,
     /// Whether something beside the records was asked: processes, other working trees, branches.
-    asked_more: Cell<bool>,
+    asked_more: AtomicBool,
     /// When the first of the leases is over that were found to hold.
-    first_end: Cell<Option<Time>>,
+    first_end: Mutex<Option<Time>>,
     /// The boot of the machine, once it was asked.
-    boot: OnceCell<Option<String>>,
+    boot: OnceLock<Option<String>>,
 }
 
 impl<'a> Leases<'a> {
@@ -155,8 +156,8 @@ impl<'a> Leases<'a> {
         });
         let shared = worktree.as_ref().map(|it| plans.shared_records(it));
         let place = place.unwrap_or_default();
-        let asked_more = Cell::new(false);
-        let first_end = Cell::new(None);
+        let asked_more = AtomicBool::new(false);
+        let first_end = Mutex::new(None);
         Self {
             context,
             worktree,
@@ -165,7 +166,7 @@ impl<'a> Leases<'a> {
             own: plans.own_records(),
             asked_more,
             first_end,
-            boot: OnceCell::new(),
+            boot: OnceLock::new(),
         }
     }
 
@@ -206,7 +207,7 @@ impl<'a> Leases<'a> {
             for name in self.about(plans, records) {
                 let bytes = records.read(&name);
                 // What cannot be read now may be read the next time.
-                self.asked_more.set(self.asked_more.get() || bytes.is_err());
+                self.asked_more.fetch_or(bytes.is_err(), Ordering::Relaxed);
                 let Ok(Some(bytes)) = bytes else { continue };
                 if name == CLOSED {
                     for closed in lines(&bytes).filter(|it| it.place.plans == self.place.plans) {
@@ -241,12 +242,12 @@ impl<'a> Leases<'a> {
 
     /// Whether what was told hangs on more than the files, the records and the time.
     pub(crate) fn asked_more(&self) -> bool {
-        self.asked_more.get()
+        self.asked_more.load(Ordering::Relaxed)
     }
 
     /// When the first of the leases is over that what was told hangs on; none: on no lease.
     pub(crate) fn first_end(&self) -> Option<Time> {
-        self.first_end.get()
+        *self.first_end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lists the records there are: in which of two places each is, its name, and its stat if that is wanted.
@@ -263,9 +264,14 @@ impl<'a> Leases<'a> {
 
     /// A hash of all records' names and stamps, and of where the plans lie for which some of them speak.
     pub(crate) fn stand(&self) -> String {
-        let Place { plans, worktree, .. } = &self.place;
-        let place = blake3::hash(format!("{plans:?} {worktree:?}").as_bytes()).to_hex();
+        let place = blake3::hash(self.whereabouts().as_bytes()).to_hex();
         format!("{place} {}", hash_of(self.listed(&|_| true).into_iter()))
+    }
+
+    /// Where the plans lie in which working tree: for what records speak that are made here.
+    pub(crate) fn whereabouts(&self) -> String {
+        let Place { plans, worktree, .. } = &self.place;
+        format!("{plans:?} {worktree:?}")
     }
 
     /// Whether a claim on the step is recorded, in force or not.
@@ -350,7 +356,7 @@ impl<'a> Leases<'a> {
     }
 
     fn elsewhere(&self, place: &Place) -> Holding {
-        self.asked_more.set(true);
+        self.asked_more.store(true, Ordering::Relaxed);
         let is_gone = self.is_removed(place);
         Holding::Elsewhere { worktree: place.worktree.display().to_string(), is_gone }
     }
@@ -361,16 +367,18 @@ impl<'a> Leases<'a> {
     }
 
     fn is_there(&self, branch: Option<&str>, root: &Path) -> bool {
-        self.asked_more.set(true);
+        self.asked_more.store(true, Ordering::Relaxed);
         self.worktree.as_ref().is_some_and(|it| self.context.plans.has_branch(it, branch, root))
     }
 
     fn lapse(&self, until: Time, process: Option<&Process>) -> Option<Lapse> {
         let is_over = self.context.now >= until;
-        if !is_over && self.first_end.get().is_none_or(|it| until < it) {
-            self.first_end.set(Some(until));
+        let mut first = self.first_end.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_over && first.is_none_or(|it| until < it) {
+            *first = Some(until);
         }
-        self.asked_more.set(self.asked_more.get() || process.is_some());
+        drop(first);
+        self.asked_more.fetch_or(process.is_some(), Ordering::Relaxed);
         let by_time = is_over.then_some(Lapse::Expired);
         match process.map(|it| it.state(self.context.plans.disk())) {
             Some(ProcessState::Running) => None,

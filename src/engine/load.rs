@@ -17,7 +17,6 @@ use crate::disk::{self, DiskError, FileKind, ScanEntry};
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::leases::Leases;
-use crate::engine::next::Told;
 use crate::engine::resolve::Side;
 use crate::index::{FileRow, Generation, Key, Stamp};
 use crate::plan::file_name::{self, FileName};
@@ -30,6 +29,7 @@ use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
 
 pub(crate) use around::{Own, around};
+pub(crate) use files::hashes_in;
 pub(crate) use parallel::map;
 pub(crate) use refresh::{Fresh, IndexState, Wanted, fresh, fresh_of, index_state, looked, reindex};
 pub(crate) use some::{some, some_and_waiting, some_for_now};
@@ -48,13 +48,11 @@ pub(crate) fn all_light(context: &Context) -> Result<Plans, Error> {
     Ok(Leases::of(context).tell(Plans::judged(fresh(context, Wanted::LightPlans).plans)))
 }
 
-/// As [`all_light`] without what is known of claims, and the commit of the index that was known to be right and has them
-/// all, if it was that.
-pub(crate) fn light_of_commit(context: &Context, told: Told) -> (Plans, Option<Generation>) {
-    let found = match told {
-        Told::NotAsked => fresh(context, Wanted::LightPlans),
-        Told::Asked(told) => refresh::fresh_of_commit(context, told, Wanted::LightPlans),
-    };
+/// As [`all_light`] without what is known of claims, where somebody has been asked already which commit of the index is
+/// right; and that commit, if it is what they come from.
+pub(crate) fn light_of_commit(context: &Context, told: Option<Generation>) -> (Plans, Option<Generation>) {
+    let index = refresh::kept_index(context);
+    let found = refresh::fresh_told(context, index, told, Wanted::LightPlans);
     (Plans::judged(found.plans), found.commit)
 }
 

@@ -15,7 +15,6 @@ use crate::plan::rules::{self, Next, State};
 use crate::plan::time::Time;
 
 use kept::Asked;
-pub(crate) use kept::Told;
 
 #[derive(Debug, Clone, Default)]
 pub struct NextRequest {

@@ -169,6 +169,11 @@ pub(crate) struct Made {
 }
 
 impl Made {
+    /// The path of the step's file, and a hash of what it holds by the change.
+    pub(crate) fn file(&self) -> (String, String) {
+        (self.step.path.clone(), load::etag(&self.outcome.after))
+    }
+
     /// What was done, with the step as the change left it.
     pub(crate) fn told(self, context: &Context) -> Result<Done, Error> {
         self.outcome.changed(context, &self.plans, &self.step, self.was_written)

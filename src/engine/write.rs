@@ -114,11 +114,25 @@ pub(crate) struct Writing<'a> {
     locked: Option<Locked<'a>>,
     pub(crate) diff: String,
     /// What is shown once the lock is given back; none: all is shown at once.
-    at_end: Option<Vec<Shown>>,
+    at_end: Option<Shown>,
 }
 
-/// A change of a file: path, before, after.
-type Shown = (String, Vec<u8>, Vec<u8>);
+/// Changes that are not shown yet.
+#[derive(Default)]
+pub(crate) struct Shown(Vec<FileChange>);
+
+/// Path, before if there was such a file, after.
+type FileChange = (String, Option<Vec<u8>>, Vec<u8>);
+
+impl Shown {
+    pub(crate) fn diff(self, context: &Context) -> String {
+        let root = context.root_name();
+        let one = |(path, before, after): FileChange| {
+            diff::unified(&shown_path(&root, &path), before.as_deref(), Some(&after))
+        };
+        self.0.into_iter().map(one).collect()
+    }
+}
 
 impl<'a> Writing<'a> {
     /// Takes the lock, unless nothing is to be written; the writes until the drop are one step of `undo`.
@@ -130,19 +144,26 @@ impl<'a> Writing<'a> {
         Ok(Self { context, locked, diff: String::new(), at_end: None })
     }
 
-    /// From here on the diff of what is changed is only made by [`Self::end`], so that nobody waits for it.
+    /// From here on the diff of what is changed is only made of what [`Self::cut`] gives, so that nobody waits for it.
     pub(crate) fn show_at_end(&mut self) {
         self.at_end.get_or_insert_default();
     }
 
-    /// Gives the lock back; returns whether nothing was written, and the diff.
-    pub(crate) fn end(mut self) -> (bool, String) {
-        let is_dry_run = self.is_dry_run();
-        drop(self.locked.take());
-        for (path, before, after) in self.at_end.take().unwrap_or_default() {
-            self.diff.push_str(&self.diff_of(&path, Some(&before), Some(&after)));
-        }
-        (is_dry_run, self.diff)
+    /// What was changed since [`Self::show_at_end`] or the last cut.
+    pub(crate) fn cut(&mut self) -> Shown {
+        self.at_end.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The same change for another thread, which writes other files: another step of `undo`, the `nth` after this one's.
+    pub(crate) fn beside(&self, nth: u64, verb: &str, by: &str) -> Self {
+        let at = self.context.now.to_string();
+        let locked = self.locked.as_ref().map(|it| it.beside(nth, (verb, &at, by)));
+        Self { context: self.context, locked, diff: String::new(), at_end: Some(Shown::default()) }
+    }
+
+    /// Gives the lock back; returns whether nothing was written.
+    pub(crate) fn end(self) -> bool {
+        self.is_dry_run()
     }
 
     pub(crate) fn is_dry_run(&self) -> bool {
@@ -175,11 +196,15 @@ impl<'a> Writing<'a> {
             }
         };
         let is_changed = before != after;
-        match &mut self.at_end {
-            Some(all) => all.push((path.to_owned(), before, after)),
-            None => self.diff.push_str(&self.diff_of(path, Some(&before), Some(&after))),
-        }
+        self.show((path.to_owned(), Some(before), after));
         Ok(is_changed)
+    }
+
+    fn show(&mut self, change: FileChange) {
+        match &mut self.at_end {
+            Some(all) => all.0.push(change),
+            None => self.diff.push_str(&Shown(vec![change]).diff(self.context)),
+        }
     }
 
     /// Makes a file that does not exist.
@@ -188,7 +213,7 @@ impl<'a> Writing<'a> {
         if let Some(locked) = &mut self.locked {
             locked.create(Path::new(path), bytes)?;
         }
-        self.diff.push_str(&self.diff_of(path, None, Some(bytes)));
+        self.show((path.to_owned(), None, bytes.to_vec()));
         Ok(())
     }
 

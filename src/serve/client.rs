@@ -6,13 +6,15 @@
 use std::io::{self, BufRead, BufReader};
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 
-use crate::engine::context::Neighbours;
+use crate::engine::claim::{Errand, HEARD_WITHIN, Ran};
+use crate::engine::context::{Neighbours, Witness};
+use crate::engine::doctor::DaemonFact;
 use crate::index::Generation;
 use crate::plan::id::PlanId;
 use crate::serve::changes::Event;
@@ -72,21 +74,48 @@ pub fn holder(root: &Path, homes: &Homes) -> Holder {
     }
 }
 
-/// Returns the commit of the index that holds every change that was finished before this was asked, if a daemon knows.
-pub fn fresh(root: &Path, homes: &Homes) -> Option<Generation> {
-    match Client::connect(root, homes)?.ask(Ask::Sync)? {
-        Answer::Sync { fresh: true, generation } => generation?.parse().ok(),
-        _ => None,
-    }
+/// The daemon of a plans directory, if one runs, as those know it who ask through its socket.
+#[derive(Debug, Clone)]
+pub struct Daemon {
+    pub root: PathBuf,
+    pub homes: Homes,
 }
 
-/// Returns what lies around a plan, every change included that was finished before this was asked, if a daemon knows.
-pub fn neighbours(root: &Path, homes: &Homes, plan: &PlanId) -> Option<Neighbours> {
-    let ask = Ask::Around(plan.as_str().to_owned());
-    let Answer::Around { around: Some(around) } = Client::connect(root, homes)?.ask(ask)? else {
-        return None;
-    };
-    Some(contexts::neighbours(around))
+impl Witness for Daemon {
+    fn commit(&self) -> Option<Generation> {
+        match Client::connect(&self.root, &self.homes)?.ask(Ask::Sync)? {
+            Answer::Sync { fresh: true, generation } => generation?.parse().ok(),
+            _ => None,
+        }
+    }
+
+    fn daemon(&self) -> DaemonFact {
+        match holder(&self.root, &self.homes) {
+            Holder::Nobody => DaemonFact::None,
+            Holder::Silent { pid } => DaemonFact::Silent { pid },
+            Holder::Answering(_, status) => status.into(),
+        }
+    }
+
+    fn neighbours(&self, plan: &PlanId) -> Option<Neighbours> {
+        let ask = Ask::Around(plan.as_str().to_owned());
+        match Client::connect(&self.root, &self.homes)?.ask(ask)? {
+            Answer::Around { around } => around.map(contexts::neighbours),
+            _ => None,
+        }
+    }
+
+    fn claim(&self, errand: &dyn Fn() -> Option<Errand>) -> Ran {
+        let Some(mut client) = Client::connect(&self.root, &self.homes) else { return Ran::Nothing };
+        let Some(errand) = errand() else { return Ran::Nothing };
+        client.stream.set_read_timeout(Some(HEARD_WITHIN)).ok();
+        match client.ask(Ask::Claim(errand.clone())) {
+            Some(Answer::Claimed { handed }) => handed.map_or(Ran::Nothing, Ran::Handed),
+            // One that knows of no errands.
+            Some(_) => Ran::Nothing,
+            None => Ran::Unheard(errand),
+        }
+    }
 }
 
 impl Client {
@@ -242,6 +271,36 @@ mod tests {
         ending.join().unwrap();
         // Nobody listens any more.
         assert!(matches!(holder(root.path(), &homes), Holder::Nobody));
+    }
+
+    #[test]
+    fn an_errand_that_is_not_answered_may_have_been_run() {
+        let (root, homes, listener) = listening();
+        let daemon = Daemon { root: root.path().to_path_buf(), homes };
+        let errand = serde_json::json!({
+            "claim": "k0000001", "by": "ann", "asker": "bo", "lease": 60, "at": "2026-11-21T12:00:00Z",
+            "begin_before": 1, "surroundings": "x",
+        });
+        let errand = || serde_json::from_value(errand.clone()).ok();
+        let answering = |answer: Option<Answer>| {
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let mut stream = listener.accept().unwrap().0;
+                    let asked = wire::read_request(&mut BufReader::new(stream.try_clone().unwrap())).unwrap();
+                    assert!(matches!(asked, Some(Ask::Claim(_))));
+                    if let Some(answer) = answer {
+                        wire::send(&mut stream, &wire::answer_line(answer)).unwrap();
+                    }
+                });
+                daemon.claim(&errand)
+            })
+        };
+        assert!(matches!(answering(None), Ran::Unheard(_)));
+        assert!(matches!(answering(Some(Answer::Claimed { handed: None })), Ran::Nothing));
+        // One of another release.
+        assert!(matches!(answering(Some(Answer::Refused { why: String::new() })), Ran::Nothing));
+        drop(listener);
+        assert!(matches!(daemon.claim(&|| panic!("there is nobody")), Ran::Nothing));
     }
 
     #[test]

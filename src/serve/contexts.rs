@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, sync_channel};
 use std::time::Duration;
 
+use crate::engine::claim::{Errand, HEARD_WITHIN, Ran};
 use crate::engine::context::{Context, Freshness, Here, Neighbours, Witness};
 use crate::engine::doctor::DaemonFact;
 use crate::engine::error::Error;
 use crate::index::{Generation, Key};
 use crate::plan::id::PlanId;
+use crate::serve::clerk::Clerk;
 use crate::serve::door::Asked;
 use crate::serve::watch::{Inbox, Message};
 use crate::serve::wire::{Answer, Around, Ask};
@@ -22,25 +24,27 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The surroundings of requests that a daemon's own process answers: it asks the deciding thread without a socket, and
 /// what the process found in its environment is nobody's plan, step or claim.
 pub fn within(contexts: Contexts, inbox: &Inbox) -> Contexts {
-    let sender = inbox.sender.clone();
+    let deciding = Deciding { sender: inbox.sender.clone(), clerk: inbox.clerk.clone() };
     Arc::new(move || {
         let context = contexts()?;
-        let freshness = Freshness::KnownBy(Box::new(Deciding { sender: sender.clone() }));
+        let freshness = Freshness::KnownBy(Box::new(deciding.clone()));
         let here = Here { plan: None, step: None, claim: None, ..context.here };
         Ok(Context { freshness, here, ..context })
     })
 }
 
 /// The deciding thread of this process. It may not have begun yet, or have ended: then nobody knows.
+#[derive(Clone)]
 struct Deciding {
     sender: Sender<Message>,
+    clerk: Option<Clerk>,
 }
 
 impl Deciding {
     fn ask(&self, ask: Ask) -> Option<Answer> {
         let (reply, answers) = sync_channel(1);
         let (_sending, is_sent) = sync_channel(0);
-        self.sender.send(Message::Asked(Asked { ask, reply, is_sent })).ok()?;
+        self.sender.send(Message::Asked(Asked { ask, reply, is_sent, peer: None })).ok()?;
         answers.recv_timeout(PATIENCE).ok()
     }
 }
@@ -64,6 +68,20 @@ impl Witness for Deciding {
         match self.ask(Ask::Around(plan.as_str().to_owned()))? {
             Answer::Around { around } => around.map(neighbours),
             _ => None,
+        }
+    }
+
+    fn claim(&self, errand: &dyn Fn() -> Option<Errand>) -> Ran {
+        let Some((clerk, errand)) = self.clerk.as_ref().and_then(|it| Some((it, errand()?))) else {
+            return Ran::Nothing;
+        };
+        let (reply, answers) = sync_channel(1);
+        if !clerk.take(errand.clone(), reply, None) {
+            return Ran::Nothing;
+        }
+        match answers.recv_timeout(HEARD_WITHIN) {
+            Ok(Answer::Claimed { handed }) => handed.map_or(Ran::Nothing, Ran::Handed),
+            _ => Ran::Unheard(errand),
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::engine::error::Error;
 use crate::index::{Generation, Index};
 use crate::plan::id::PlanId;
 use crate::plan::time::Time;
+use crate::serve::clerk::Clerk;
 use crate::serve::door::Asked;
 use crate::serve::eyes::{Eyes, sign};
 use crate::serve::feed::Feed;
@@ -33,7 +34,7 @@ use crate::serve::place::Homes;
 use crate::serve::watch::{End, Inbox, Listener, Message};
 use crate::serve::wire::{Answer, Ask, Status};
 
-use cookies::Waiting;
+use cookies::{Asker, Happened, Waiting};
 use hints::Hints;
 use neighbours::Around;
 use own::{Deleting, Own};
@@ -62,6 +63,7 @@ pub(super) struct Daemon<'a> {
     http: Option<String>,
     /// Another process that is to watch may end this watching.
     gives_way: bool,
+    clerk: Option<Clerk>,
     /// Lock and socket; none where nothing may be kept in `.planwatch`.
     own: Option<Own>,
     /// None where the system has no events at all.
@@ -83,9 +85,11 @@ pub(super) struct Daemon<'a> {
     untold: BTreeMap<PlanId, Untold>,
     hints: Hints,
     /// Who has just asked, and has no cookie yet.
-    asking: Vec<Asked>,
+    asking: Vec<Asker>,
     waiting: Vec<Waiting>,
     n_cookies: u64,
+    /// Since the clerk was told last.
+    happened: Happened,
     followers: Vec<Asked>,
     polling: Option<Polling>,
     /// When to make again what somebody deleted.
@@ -148,7 +152,7 @@ impl<'a> Daemon<'a> {
     ) -> Result<Option<Self>, Error> {
         let now = context()?;
         let Ok(own) = Own::take(&now.plans)? else { return Ok(None) };
-        let Inbox { sender, receiver, feed, http, gives_way } = inbox;
+        let Inbox { sender, receiver, feed, http, gives_way, clerk } = inbox;
         let mut own_log = OwnLog::default();
         own_log.read(&now.plans);
         let mut daemon = Self {
@@ -161,6 +165,7 @@ impl<'a> Daemon<'a> {
             feed,
             http,
             gives_way,
+            clerk,
             own,
             eyes: None,
             identity: now.plans.identity(),
@@ -177,6 +182,7 @@ impl<'a> Daemon<'a> {
             asking: Vec::new(),
             waiting: Vec::new(),
             n_cookies: 0,
+            happened: Happened::default(),
             followers: Vec::new(),
             polling: None,
             mending: None,
@@ -317,6 +323,10 @@ impl<'a> Daemon<'a> {
         match message {
             Message::Stop => Flow::Break(End::Stopped),
             Message::Asked(asked) => self.asked(asked),
+            Message::Since(reply) => {
+                self.asking.push(Asker::Clerk(reply));
+                Flow::Continue(())
+            }
             Message::Seen(batch) => {
                 let Ok(now) = self.now() else { return Flow::Break(End::Gone) };
                 for (at, raw) in batch.iter().enumerate() {
@@ -337,6 +347,7 @@ impl<'a> Daemon<'a> {
     fn look(&mut self, now: &Context, look: Look, sign: Sign) -> Flow {
         match look {
             Look::Plan(name) => {
+                self.happened.add(&name);
                 if let Some(around) = &mut self.around {
                     around.fall_behind(std::slice::from_ref(&name));
                 }
@@ -345,6 +356,7 @@ impl<'a> Daemon<'a> {
                 self.dirty.add(name, sign);
             }
             Look::Everything => {
+                self.happened.add_all();
                 self.hint(None);
                 self.dirty.is_everything = true;
             }
@@ -357,7 +369,9 @@ impl<'a> Daemon<'a> {
 
     fn asked(&mut self, asked: Asked) -> Flow {
         match asked.ask {
-            Ask::Sync | Ask::Around(_) => self.asking.push(asked),
+            Ask::Sync | Ask::Around(_) => self.asking.push(Asker::Command(asked)),
+            // The door knows the clerk, if there is one.
+            Ask::Claim(_) => drop(asked.reply.try_send(Answer::Claimed { handed: None })),
             Ask::Status => drop(asked.reply.try_send(Answer::Status(self.status()))),
             Ask::Events | Ask::Changes => {
                 if asked.reply.try_send(Answer::Status(self.status())).is_ok() {

@@ -34,6 +34,8 @@ pub(super) struct Asked {
     pub(super) reply: SyncSender<Answer>,
     /// Ends when everything that was replied has gone out, or cannot.
     pub(super) is_sent: Receiver<()>,
+    /// The other end, of one who asks for a claim.
+    pub(super) peer: Option<UnixStream>,
 }
 
 /// Takes requests; false when nobody answers them any more.
@@ -129,7 +131,8 @@ fn serve(mut stream: UnixStream, pass: &Passing) -> io::Result<()> {
         let (reply, answers) =
             sync_channel(if matches!(ask, Ask::Events | Ask::Changes) { WAITING } else { 1 });
         let (_sending, is_sent) = sync_channel(0);
-        if !pass(Asked { ask, reply, is_sent }) {
+        let peer = if matches!(ask, Ask::Claim(_)) { Some(stream.try_clone()?) } else { None };
+        if !pass(Asked { ask, reply, is_sent, peer }) {
             return Ok(());
         }
         pass_on(&mut stream, &answers)?;

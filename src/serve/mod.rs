@@ -1,6 +1,7 @@
 //! What runs long: the watcher, the changes that it tells, and the socket where commands ask it.
 
 pub mod changes;
+mod clerk;
 pub mod client;
 pub mod contexts;
 mod daemon;

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 /// What the environment says of places for sockets.
@@ -54,6 +55,14 @@ pub(super) fn check(dir: &Path) -> io::Result<()> {
 pub(super) fn is_same_user(stream: impl AsFd) -> bool {
     let peer = rustix::net::sockopt::socket_peercred(stream);
     peer.is_ok_and(|it| it.uid == rustix::process::getuid())
+}
+
+/// Whether the other end of a connection was closed, as when its process is dead; what it sent stays to be read.
+pub(super) fn has_gone(stream: &UnixStream) -> bool {
+    use rustix::net::RecvFlags;
+
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    rustix::net::recv(stream, &mut [0_u8; 1], flags).is_ok_and(|(_, len)| len == 0)
 }
 
 /// Returns the process at the other end of a connection, where the system tells.

@@ -3,12 +3,15 @@
 //! Events of the file system are hints: where they point is read again, and what differs from what was known is told.
 //! So an event may be lost or doubled, a change may not. No thread wakes while nothing happens.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::serve::changes::Event;
+use crate::serve::clerk::Clerk;
+use crate::serve::contexts::{self, Contexts};
 use crate::serve::daemon::Daemon;
 use crate::serve::door::Asked;
 use crate::serve::eyes::Raw;
@@ -61,6 +64,8 @@ impl End {
 pub(super) enum Message {
     Seen(Vec<Raw>),
     Asked(Asked),
+    /// In which plans anything has happened since this was asked last; none if that is not known.
+    Since(SyncSender<Option<BTreeSet<String>>>),
     Stop,
 }
 
@@ -75,6 +80,8 @@ pub struct Inbox {
     pub(super) http: Option<String>,
     /// Whether this process watches only beside something else.
     pub(super) gives_way: bool,
+    /// Who claims for whoever asks this process.
+    pub(super) clerk: Option<Clerk>,
 }
 
 /// Ends the watching, from any thread.
@@ -91,7 +98,7 @@ impl Stopper {
 impl Default for Inbox {
     fn default() -> Self {
         let (sender, receiver) = mpsc::channel();
-        Self { sender, receiver, feed: None, http: None, gives_way: false }
+        Self { sender, receiver, feed: None, http: None, gives_way: false, clerk: None }
     }
 }
 
@@ -112,6 +119,13 @@ impl Inbox {
     #[must_use]
     pub fn giving_way(self) -> Self {
         Self { gives_way: true, ..self }
+    }
+
+    /// Also claims for whoever asks; `contexts` makes the surroundings of that.
+    #[must_use]
+    pub fn claiming(self, contexts: Contexts) -> Self {
+        let clerk = Clerk::begin(contexts::within(contexts, &self), self.sender.clone());
+        Self { clerk, ..self }
     }
 
     pub fn stopper(&self) -> Stopper {

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::engine::claim::{Errand, Handed};
 use crate::engine::doctor::DaemonFact;
 
 /// Raised when an older partner would misunderstand.
@@ -20,6 +21,8 @@ pub(super) enum Ask {
     Sync,
     /// What lies around the plan of this id, every change included that was finished before this request.
     Around(String),
+    /// Claims the most urgent step for who asks.
+    Claim(Errand),
     Status,
     /// Every event from here on, after the status.
     Events,
@@ -82,6 +85,10 @@ pub(super) enum Answer {
     /// None if nobody can say.
     Around {
         around: Option<Around>,
+    },
+    /// None: whoever asks has to claim alone.
+    Claimed {
+        handed: Option<Handed>,
     },
     Status(Status),
     Event {
@@ -162,7 +169,12 @@ mod tests {
     #[test]
     fn what_is_said_is_understood() {
         let around = Ask::Around("Prüfung:1".to_owned());
-        for ask in [Ask::Sync, around, Ask::Status, Ask::Events, Ask::Changes, Ask::Stop] {
+        let errand = serde_json::json!({
+            "claim": "k0000001", "by": "ann", "asker": "bo", "lease": 60, "at": "2026-11-21T12:00:00Z",
+            "begin_before": 1, "surroundings": "x",
+        });
+        let claim = Ask::Claim(serde_json::from_value(errand).unwrap());
+        for ask in [Ask::Sync, around, claim, Ask::Status, Ask::Events, Ask::Changes, Ask::Stop] {
             let line = request_line(ask.clone());
             assert_eq!(read_request(&mut BufReader::new(line.as_slice())).unwrap(), Some(ask));
         }
@@ -177,9 +189,15 @@ mod tests {
             http: Some("http://127.0.0.1:4001".into()),
             gives_way: false,
         };
+        let handed = serde_json::json!({
+            "claim": {"id": "k0000001", "until": "2026-11-21T12:00:00Z"}, "step": {"id": "a:1"}, "why": "", "diff": "",
+            "notices": ["WaitingForLock"],
+        });
         let answers = [
             Answer::Sync { fresh: true, generation: Some("7.aa".into()) },
             Answer::Around { around: None },
+            Answer::Claimed { handed: None },
+            Answer::Claimed { handed: Some(serde_json::from_value(handed).unwrap()) },
             Answer::Status(status),
             Answer::Event { event: serde_json::json!({"id": "a:1"}) },
             Answer::Changed { plan: Some("a".into()) },

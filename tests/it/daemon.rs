@@ -1,6 +1,8 @@
 //! The process that watches, as commands and people meet it: found, asked, followed, stopped, killed, replaced.
 #![expect(clippy::disallowed_methods, reason = "tests edit files as editors do, and stop processes")]
 
+use std::collections::HashSet;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -352,6 +354,42 @@ fn the_service_files_of_the_documentation_start_what_there_is() {
         assert!(matches!(ran.code, 0 | 8), "{line}: {ran:?}");
     }
     assert!(matches!(place.run("watch --stop").code, 0 | 8));
+}
+
+#[test]
+fn who_watches_claims_for_those_who_ask_at_once() {
+    let place = Place::new();
+    for n in 1..=8 {
+        place.write(&format!("plans/p/step-{n}.md"), format!("# Step {n}\n"));
+    }
+    // What this process makes nobody else may read, so that it can be told from what others make.
+    let mut shell = Command::new("sh");
+    place.close_environment(&mut shell);
+    shell.args(["-c", "umask 077; exec \"$0\" watch --detach --json", env!("CARGO_BIN_EXE_planwatch")]);
+    let started = Ran::of(shell.output().expect("there is a shell"));
+    let watched = Watched::started(place, &started);
+    let claim = |n: usize| {
+        let mut command = watched.place.command();
+        command.args(["claim", "--json", "--by", &format!("worker-{n}")]).stdout(Stdio::piped());
+        command.spawn().expect("the binary starts")
+    };
+    let running: Vec<_> = (1..=8).map(claim).collect();
+    let answers: Vec<_> = running.into_iter().map(|it| it.wait_with_output().expect("it ends")).collect();
+    let mut steps = HashSet::new();
+    for (answer, n) in answers.iter().zip(1..) {
+        let told: Value = serde_json::from_slice(&answer.stdout).expect("a claim is told");
+        let step = told["step"]["id"].as_str().expect("a step is handed out");
+        assert!(steps.insert(step.to_owned()), "{step} was handed out twice");
+        let text = watched.place.text(&format!("plans/{}.md", step.replace(':', "/step-")));
+        let claim = told["claim"]["id"].as_str().expect("it has an id");
+        assert!(text.contains(&format!("claim: {{id: \"{claim}\", by: \"worker-{n}\"")), "{text}");
+    }
+    let records =
+        std::fs::read_dir(watched.place.file("plans/.planwatch/leases")).expect("claims are recorded");
+    // The lock is never for others to read, whoever made it.
+    let records = records.map(|it| it.expect("it can be read")).filter(|it| it.file_name() != "lock");
+    let mode = |it: std::fs::DirEntry| it.metadata().expect("it is there").permissions().mode() & 0o777;
+    assert!(records.map(mode).any(|it| it == 0o600), "nobody was asked");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use planwatch::disk::{PlansDir, RealDisk};
+use planwatch::engine::context::Witness as _;
 use planwatch::index::{Index, Place};
 use planwatch::plan::id::PlanId;
 use planwatch::serve::client;
@@ -267,7 +268,8 @@ impl<'a> Saved<'a> {
 
     /// Asks the daemon which commit holds everything that was saved, and believes the index if it shows that commit.
     fn is_answered(&mut self, id: &PlanId, title: &str) -> bool {
-        let Some(fresh) = client::fresh(&self.root, &homes()) else { return false };
+        let daemon = client::Daemon { root: self.root.clone(), homes: homes() };
+        let Some(fresh) = daemon.commit() else { return false };
         let look = self.index.snapshot().expect("it can be read");
         if look.generation().ok().flatten() != Some(fresh) {
             return false;

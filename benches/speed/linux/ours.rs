@@ -4,11 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use planwatch::disk::{PlansDir, RealDisk};
 use planwatch::engine::config::Config;
 use planwatch::engine::context::{Context, Freshness, Here, Reading};
+use planwatch::plan::time::Time;
 use planwatch::serve::{Homes, client};
 
 use super::corpus::Corpus;
@@ -104,14 +105,16 @@ pub(crate) enum Asks {
 /// The surroundings of one request of a resident process.
 pub(crate) fn context(plans: &Path, state: &Path, by: &str, asks: Asks) -> Context {
     let plans = PlansDir::open(Arc::new(RealDisk), plans, Some(state)).expect("it is there");
+    // The daemon's clock, too: to it a claim of yesterday would have lapsed.
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
     let root = plans.root().to_path_buf();
     let freshness = match asks {
         Asks::Nobody => Freshness::Unknown,
-        Asks::Daemon => Freshness::KnownBy(Box::new(move || client::fresh(&root, &homes()))),
+        Asks::Daemon => Freshness::KnownBy(Box::new(client::Daemon { root, homes: homes() })),
     };
     Context {
         plans,
-        now: "2026-11-21T12:00:00Z".parse().expect("a time"),
+        now: Time::from_nanoseconds(i128::try_from(since.as_nanos()).expect("it fits")),
         by: by.to_owned(),
         config: Config::default(),
         reading: Reading::Index,

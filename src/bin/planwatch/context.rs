@@ -18,15 +18,12 @@ use planwatch::disk::Process;
 use planwatch::disk::{Disk, PlansDir, RealDisk, read_file};
 use planwatch::engine::agents::Agents;
 use planwatch::engine::config::{CONFIG_FILE, Config};
-use planwatch::engine::context::{Context, Freshness, Here, Neighbours, Notice, Reading, Witness};
-use planwatch::engine::doctor::DaemonFact;
+use planwatch::engine::context::{Context, Freshness, Here, Notice, Reading};
 use planwatch::engine::error::Error;
 use planwatch::engine::workspace::{self, Workspace, WorkspaceRequest};
-use planwatch::index::Generation;
-use planwatch::plan::id::PlanId;
 use planwatch::plan::time::Time;
 use planwatch::serve::Homes;
-use planwatch::serve::client::{self, Holder};
+use planwatch::serve::client::Daemon;
 use planwatch::serve::contexts::Contexts;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
@@ -263,7 +260,8 @@ impl Session {
         let (output, is_told) = (self.output.clone(), Arc::clone(&self.is_memory_told));
         let above = || plans.root().parent().unwrap_or(plans.root()).to_path_buf();
         let repository = workspace.repository.clone().unwrap_or_else(above);
-        let freshness = Freshness::KnownBy(Box::new(Daemon { root: plans.root().to_path_buf() }));
+        let freshness =
+            Freshness::KnownBy(Box::new(Daemon { root: plans.root().to_path_buf(), homes: homes() }));
         Ok(Context {
             plans,
             now: now(),
@@ -289,29 +287,6 @@ impl Session {
                 }
             }),
         })
-    }
-}
-
-/// The daemon of a plans directory, if one runs.
-struct Daemon {
-    root: PathBuf,
-}
-
-impl Witness for Daemon {
-    fn commit(&self) -> Option<Generation> {
-        client::fresh(&self.root, &homes())
-    }
-
-    fn daemon(&self) -> DaemonFact {
-        match client::holder(&self.root, &homes()) {
-            Holder::Nobody => DaemonFact::None,
-            Holder::Silent { pid } => DaemonFact::Silent { pid },
-            Holder::Answering(_, status) => status.into(),
-        }
-    }
-
-    fn neighbours(&self, plan: &PlanId) -> Option<Neighbours> {
-        client::neighbours(&self.root, &homes(), plan)
     }
 }
 

@@ -41,12 +41,20 @@ pub(super) struct Proof {
     files: String,
     /// Those of them whose stamps are too young, with the hashes of what was in them.
     doubts: Vec<(String, String)>,
+    /// Of each step's file the stamp, and whether that says that the content is the same.
+    stamps: Vec<(String, bool)>,
+    basis: Basis,
+}
+
+/// What a queue was made from beside the files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Basis {
     /// A hash of the names and stamps of all records, but for those of the queue's steps and of claims under way.
     records: String,
     /// The names of those.
     under_way: Vec<String>,
     /// The queue, in the order in which it was handed out.
-    steps: Vec<Kept>,
+    pub(super) steps: Vec<Kept>,
     /// There were no more steps.
     is_whole: bool,
     /// When it was made.
@@ -57,12 +65,9 @@ pub(super) struct Proof {
 
 /// A step of a queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Kept {
+pub(super) struct Kept {
     id: String,
-    path: String,
-    /// Its file's stamp, and whether that says that the content is the same.
-    stamp: String,
-    is_sure: bool,
+    pub(super) path: String,
     etag: String,
     /// The name of its record; there was none.
     key: String,
@@ -74,7 +79,7 @@ struct Kept {
 
 /// How a step of a queue stands, as far as can be seen without the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stand {
+pub(super) enum Stand {
     Left,
     /// Its claim is being made, or who made it died.
     Unfinished,
@@ -98,65 +103,38 @@ pub(super) fn appeared(before: &Listed, now: Listed) -> Vec<String> {
     names.map(|it| it.trim_end_matches(UNFINISHED).to_owned()).collect()
 }
 
-/// Notes what a queue was made from at this time: the records as they were before anything was read, and the names of
-/// those that were made meanwhile. None: it cannot be said of all of it.
+/// Notes what a queue was made from at this time; none: it cannot be said of all of it. See [`Basis::of`].
 pub(super) fn proof(
     leases: &Leases<'_>,
     at: Time,
-    (listed, appeared): (Listed, Vec<String>),
+    records: (Listed, Vec<String>),
     turns: &[Turn<'_>],
     files: Vec<(String, FileRow)>,
 ) -> Option<Proof> {
-    if turns.is_empty() || leases.asked_more() {
-        return None;
-    }
+    let basis = Basis::of(leases, at, records, turns)?;
     let mut files: BTreeMap<_, _> = files.into_iter().collect();
-    let mut by_rank: Vec<_> = (0..turns.len()).collect();
-    by_rank.sort_by(|a, b| turns[*a].cmp(&turns[*b]));
-    let names: HashSet<_> = listed.iter().map(|(_, name, _)| name.clone()).collect();
-    let mut steps = Vec::new();
-    for (nth, turn) in turns.iter().enumerate() {
-        let path = turn.step.path.clone();
-        let row = files.remove(&path).filter(|it| turn.step.etag.as_ref() == Some(&it.hash))?;
-        let key = Some(leases.key(&turn.step.id)).filter(|it| !names.contains(it))?;
-        let rank = by_rank.iter().position(|it| *it == nth)?;
-        let stamp = hash_of(std::iter::once((path.as_str(), row.stamp)));
-        let (id, is_sure) = (turn.step.id.to_string(), !row.is_in_doubt());
-        steps.push(Kept { id, path, stamp, is_sure, etag: row.hash, key, plan: turn.at, rank });
+    let mut stamps = Vec::new();
+    for Kept { path, etag, .. } in &basis.steps {
+        let row = files.remove(path).filter(|it| it.hash == *etag)?;
+        stamps.push((hash_of(std::iter::once((path.as_str(), row.stamp))), !row.is_in_doubt()));
     }
     let doubts = files.iter().filter(|(_, it)| it.is_in_doubt());
     let doubts: Vec<_> = doubts.map(|(path, it)| (path.clone(), it.hash.clone())).collect();
-    let unfinished = listed.iter().filter_map(|(_, name, _)| Some(name.strip_suffix(UNFINISHED)?.to_owned()));
-    let under_way: Vec<_> = unfinished.chain(appeared).collect();
-    let apart = names_of(&steps, &under_way);
-    let records = leases::hash_of(listed.into_iter().filter(|(_, name, _)| !apart.contains(name)));
     let files = hash_of(files.iter().map(|(path, it)| (path.as_str(), it.stamp)));
-    let is_whole = turns.len() < KEPT;
-    let until = at.plus_seconds(HOLDS);
-    let until = leases.first_end().map_or(until, |it| it.min(until));
-    let proof = Proof { files, doubts, records, under_way, steps, is_whole, at, until };
-    (proof.doubts.len() <= MANY_DOUBTS && proof.holds_at(at)).then_some(proof)
+    (doubts.len() <= MANY_DOUBTS).then_some(Proof { files, doubts, stamps, basis })
 }
 
 /// The queue as a look would find it now; none: only a look can tell.
 pub(super) fn still(context: &Context, proof: &Proof) -> Option<Vec<Ready>> {
-    if !proof.holds_at(context.now) {
-        return None;
-    }
-    let apart = names_of(&proof.steps, &proof.under_way);
-    let listed = Leases::of(context).listed(&|name| !apart.contains(name));
-    let (own, others): (Vec<_>, Vec<_>) = listed.into_iter().partition(|(_, name, _)| apart.contains(name));
-    if leases::hash_of(others.into_iter()) != proof.records {
-        return None;
-    }
-    let recorded: HashSet<_> = own.into_iter().map(|(_, name, _)| name).collect();
+    let Proof { basis, .. } = proof;
+    let recorded = basis.recorded(context)?;
     let is_as_it_was = |(path, etag): &(String, String)| etag_of(context, path).as_ref() == Some(etag);
     if !proof.doubts.iter().all(is_as_it_was) {
         return None;
     }
     let places: HashMap<_, _> =
-        proof.steps.iter().enumerate().map(|(nth, it)| (it.path.as_str(), nth)).collect();
-    let mut stamped = vec![None; proof.steps.len()];
+        basis.steps.iter().enumerate().map(|(nth, it)| (it.path.as_str(), nth)).collect();
+    let mut stamped = vec![None; basis.steps.len()];
     let mut files = load::stamps_now(context)?;
     files.retain(|(path, stamp)| match places.get(path.as_str()) {
         Some(nth) => {
@@ -170,53 +148,110 @@ pub(super) fn still(context: &Context, proof: &Proof) -> Option<Vec<Ready>> {
     }
     let remarks = context.plans.remarks(REMARKS);
     let remarks: HashSet<_> = remarks.lines().collect();
-    let stands: Option<Vec<_>> = proof
-        .steps
-        .iter()
-        .zip(stamped)
-        .map(|(kept, stamp)| kept.stand(context, stamp?.as_str(), &remarks, &recorded))
+    let each = basis.steps.iter().zip(&proof.stamps).zip(stamped);
+    let stands: Option<Vec<_>> = each
+        .map(|((kept, (before, is_sure)), now)| {
+            let is_same = now?.as_str() == before;
+            kept.stand(context, (is_same, *is_sure), &remarks, &recorded)
+        })
         .collect();
-    let stands = stands?;
-    let left: Vec<_> = stands.iter().map(|it| *it != Stand::Claimed).collect();
-    let ready = in_turn(&proof.steps, &left, proof.is_whole).into_iter().map(|nth| {
-        let kept = &proof.steps[nth];
-        let file = kept.path.rsplit('/').next().map(str::to_owned);
-        let is_unfinished = stands[nth] == Stand::Unfinished;
-        let recorded = if is_unfinished { Recorded::Unfinished } else { Recorded::Nothing };
-        Some(Ready { step: NamedStep::in_file(read_step_id(&kept.id)?, file), recorded })
-    });
-    ready.collect()
+    basis.left(&stands?)
 }
 
-impl Proof {
+impl Basis {
+    /// Notes it at this time: the records as they were before anything was read, and the names of those that were made
+    /// meanwhile. None: it cannot be said of all of it.
+    pub(super) fn of(
+        leases: &Leases<'_>,
+        at: Time,
+        (listed, appeared): (Listed, Vec<String>),
+        turns: &[Turn<'_>],
+    ) -> Option<Self> {
+        if turns.is_empty() || leases.asked_more() {
+            return None;
+        }
+        let mut by_rank: Vec<_> = (0..turns.len()).collect();
+        by_rank.sort_by(|a, b| turns[*a].cmp(&turns[*b]));
+        let names: HashSet<_> = listed.iter().map(|(_, name, _)| name.clone()).collect();
+        let mut steps = Vec::new();
+        for (nth, turn) in turns.iter().enumerate() {
+            let (id, path, etag) =
+                (turn.step.id.to_string(), turn.step.path.clone(), turn.step.etag.clone()?);
+            let key = Some(leases.key(&turn.step.id)).filter(|it| !names.contains(it))?;
+            let rank = by_rank.iter().position(|it| *it == nth)?;
+            steps.push(Kept { id, path, etag, key, plan: turn.at, rank });
+        }
+        let unfinished =
+            listed.iter().filter_map(|(_, name, _)| Some(name.strip_suffix(UNFINISHED)?.to_owned()));
+        let under_way: Vec<_> = unfinished.chain(appeared).collect();
+        let apart = names_of(&steps, &under_way);
+        let records = leases::hash_of(listed.into_iter().filter(|(_, name, _)| !apart.contains(name)));
+        let is_whole = turns.len() < KEPT;
+        let until = at.plus_seconds(HOLDS);
+        let until = leases.first_end().map_or(until, |it| it.min(until));
+        let basis = Self { records, under_way, steps, is_whole, at, until };
+        basis.holds_at(at).then_some(basis)
+    }
+
     /// Whether time has not made another queue of it, nor will in a moment.
     fn holds_at(&self, now: Time) -> bool {
         self.at <= now.plus_seconds(NEAR) && now.plus_seconds(NEAR) < self.until
     }
+
+    /// The names of records of the queue's steps; none if those of others, or the time, make another queue.
+    pub(super) fn recorded(&self, context: &Context) -> Option<HashSet<String>> {
+        if !self.holds_at(context.now) {
+            return None;
+        }
+        let apart = names_of(&self.steps, &self.under_way);
+        let listed = Leases::of(context).listed(&|name| !apart.contains(name));
+        let (own, others): (Vec<_>, Vec<_>) =
+            listed.into_iter().partition(|(_, name, _)| apart.contains(name));
+        let is_same = leases::hash_of(others.into_iter()) == self.records;
+        is_same.then(|| own.into_iter().map(|(_, name, _)| name).collect())
+    }
+
+    /// What is left of the queue, in the order in which it is handed out.
+    pub(super) fn left(&self, stands: &[Stand]) -> Option<Vec<Ready>> {
+        let left: Vec<_> = stands.iter().map(|it| *it != Stand::Claimed).collect();
+        let ready = in_turn(&self.steps, &left, self.is_whole).into_iter().map(|nth| {
+            let kept = &self.steps[nth];
+            let file = kept.path.rsplit('/').next().map(str::to_owned);
+            let is_unfinished = stands[nth] == Stand::Unfinished;
+            let recorded = if is_unfinished { Recorded::Unfinished } else { Recorded::Nothing };
+            Some(Ready { step: NamedStep::in_file(read_step_id(&kept.id)?, file), recorded })
+        });
+        ready.collect()
+    }
 }
 
 impl Kept {
-    /// How the step stands; none: it is not what it was.
+    /// How the step stands, whose stamp is the same or not, and says by that that its content is; none: it is not what
+    /// it was.
     fn stand(
         &self,
         context: &Context,
-        stamp: &str,
+        (is_same, is_sure): (bool, bool),
         remarks: &HashSet<&str>,
         recorded: &HashSet<String>,
     ) -> Option<Stand> {
-        let is_same = stamp == self.stamp;
-        let etag = if is_same && self.is_sure { self.etag.clone() } else { etag_of(context, &self.path)? };
+        let etag = if is_same && is_sure { self.etag.clone() } else { etag_of(context, &self.path)? };
         if etag == self.etag {
-            // A claim that the file does not show is that of another working tree. One that is not made to the end may
-            // be a dead process's: that shows under the lock.
-            let is_left = is_same && !recorded.contains(&self.key);
-            return is_left.then_some(Stand::Left);
+            return self.stand_untouched(recorded).filter(|_| is_same);
         }
         // Of one that is not made to the end the lock shows what becomes of the step. Its file is younger now, so that
         // nothing that stood behind it would go before it.
         let is_unfinished = recorded.contains(&unfinished(&self.key));
         let stand = if is_unfinished { Stand::Unfinished } else { Stand::Claimed };
         remarks.contains(remark(&self.etag, &etag).as_str()).then_some(stand)
+    }
+
+    /// How the step stands if its file is what it was.
+    ///
+    /// A claim that the file does not show is that of another working tree. One that is not made to the end may be a
+    /// dead process's: that shows under the lock.
+    pub(super) fn stand_untouched(&self, recorded: &HashSet<String>) -> Option<Stand> {
+        (!recorded.contains(&self.key)).then_some(Stand::Left)
     }
 }
 

@@ -153,7 +153,7 @@ pub(super) fn look_for_all(context: &Context, answering: Answering) -> Vec<Ready
 }
 
 /// What lets two processes read the same files in the same way.
-fn reader_of(context: &Context) -> String {
+pub(super) fn reader_of(context: &Context) -> String {
     let how = format!("{} {:?}", env!("CARGO_PKG_VERSION"), context.config.words);
     blake3::hash(how.as_bytes()).to_hex()[..16].to_owned()
 }
@@ -192,7 +192,7 @@ fn queue_of(
     steps.take(MOST).map(|it| ready(plans, it)).collect()
 }
 
-fn ready(plans: &Plans, step: &Step) -> Ready {
+pub(super) fn ready(plans: &Plans, step: &Step) -> Ready {
     let has_record = plans.claims().has_record(&step.id);
     Ready {
         step: NamedStep::of(step),

@@ -15,6 +15,7 @@ use crate::plan::moves::Verb;
 
 mod again;
 mod keeping;
+mod together;
 
 const LEASE: i64 = 600;
 const DAY: i64 = 86_400;

@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::{CLOSED, Closed, Leases, Record, RunRecord, Unfinished, lines, unfinished};
+use std::sync::{Mutex, PoisonError};
+
 use crate::disk::{LockedRecords, Process};
+use crate::engine::claim::LONG;
 use crate::engine::context::{Context, Notice};
 use crate::engine::error::Error;
 use crate::plan::id::StepId;
@@ -21,6 +24,8 @@ pub(crate) struct Locked<'a> {
     leases: Leases<'a>,
     /// None: nothing can be remembered here, or nothing is to be written.
     records: Option<LockedRecords>,
+    /// Of several threads one at a time writes the log of closed steps.
+    closing: Mutex<()>,
 }
 
 /// Who may do without records that all working trees see.
@@ -50,7 +55,9 @@ impl<'a> Locked<'a> {
             return Ok(Self::own(leases));
         };
         let why = match shared.lock() {
-            Ok(Some(records)) => return Ok(Self { leases, records: Some(records) }),
+            Ok(Some(records)) => {
+                return Ok(Self { leases, records: Some(records), closing: Mutex::default() });
+            }
             Ok(None) => "another process holds its lock".to_owned(),
             Err(error) => said(&error),
         };
@@ -64,14 +71,14 @@ impl<'a> Locked<'a> {
 
     /// For a dry run: what is known, and nothing is written.
     pub(crate) fn look_at(leases: Leases<'a>) -> Self {
-        Self { leases, records: None }
+        Self { leases, records: None, closing: Mutex::default() }
     }
 
     fn own(leases: Leases<'a>) -> Self {
         let own = leases.context.plans.own_records_to_write();
         // Where nothing can be written, what is there is known all the same.
         let records = own.as_ref().and_then(|it| it.lock().ok().flatten());
-        Self { leases: Leases { own, ..leases }, records }
+        Self { leases: Leases { own, ..leases }, records, closing: Mutex::default() }
     }
 
     /// As [`Leases::tell`], with the locks held: who made an unfinished claim is dead.
@@ -114,6 +121,7 @@ impl<'a> Locked<'a> {
     /// Makes the prepared claim count; only then may it be told.
     pub(crate) fn confirm(&self, step: &StepId) -> Result<(), Error> {
         let Some(records) = &self.records else { return Ok(()) };
+        let _alone = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         let key = self.leases.key(step);
         // A claim that the file had lost is known by its record alone, which goes now.
         if let Some(record) = self.get(&key) {
@@ -148,6 +156,10 @@ impl<'a> Locked<'a> {
         record.until = self.leases.context.now.plus_seconds(record.lease);
         // A lease that could not be made longer holds as long as before.
         records.put(&key, &bytes_of(&record)).ok()?;
+        // Who keeps a queue relies on longer ones, and sees that something was recorded.
+        if record.lease < LONG {
+            records.append(CLOSED, b"\n").ok();
+        }
         Some(record.until)
     }
 
@@ -165,6 +177,7 @@ impl<'a> Locked<'a> {
     /// Remembers what a change of a step did to its claim.
     pub(crate) fn changed(&self, before: &Step, after: &Step, renews: bool) {
         let Some(records) = &self.records else { return };
+        let _alone = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         let key = self.leases.key(&after.id);
         let record = self.get(&key);
         let had = before.claim.as_ref().map(|it| it.id.as_str());

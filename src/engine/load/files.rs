@@ -11,6 +11,7 @@ use crate::index::{FileRow, Head, Key, Packed, Stamp, stamps};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::plan::read::{self, Bodies, PlanSources};
+use crate::plan::time::Time;
 
 /// What a walk found in a plan's directory: at least one file of a plan.
 pub(super) struct Walked {
@@ -92,6 +93,18 @@ pub(super) fn walk(context: &Context, dir: &PlanDir) -> (Option<Walked>, Vec<Tro
 pub(super) fn walk_named(context: &Context, key: &Key) -> Option<Walked> {
     let mut scan = context.plans.scan_plan(&PathBuf::from(directory(key)));
     walked(context, key.clone(), &mut scan)
+}
+
+/// The files of a plan with the hashes of what is in them now and when that was modified, sorted by path; none where there
+/// is anything else that a plan's directory should not have, or that cannot be read.
+pub(crate) fn hashes_in(context: &Context, key: &Key) -> Option<Vec<(String, String, Time)>> {
+    let mut scan = context.plans.scan_plan(&PathBuf::from(directory(key)));
+    let found = walked(context, key.clone(), &mut scan).filter(|_| scan.trouble.is_empty())?.into_found();
+    let hash = |it: Found| {
+        let hash = it.meaning.is_of_plan().then(|| hash_of(context, &it)).filter(|it| !it.is_empty());
+        Some((it.path, hash?, Time::from_nanoseconds(it.stamp.mtime_ns.into())))
+    };
+    found.into_iter().map(hash).collect()
 }
 
 fn walked(context: &Context, key: Key, scan: &mut Scan) -> Option<Walked> {

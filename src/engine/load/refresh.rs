@@ -80,11 +80,6 @@ pub(crate) fn fresh(context: &Context, wanted: Wanted) -> Fresh {
 }
 
 /// As [`fresh`], where somebody has been asked already which commit is right.
-pub(super) fn fresh_of_commit(context: &Context, told: Option<Generation>, wanted: Wanted) -> Fresh {
-    fresh_told(context, kept_index(context), told, wanted)
-}
-
-/// As [`fresh_of_commit`], in this index.
 pub(super) fn fresh_told(
     context: &Context,
     mut index: Option<Index>,

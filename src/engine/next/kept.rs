@@ -55,15 +55,7 @@ struct Kept {
 pub(super) enum Asked {
     Kept(Box<NextReport>),
     /// The commit of the index that is known to be right, if anybody knows one, and the records before anything was read.
-    Look(Told, Records),
-}
-
-/// Who was asked which commit is right.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Told {
-    /// Nobody yet.
-    NotAsked,
-    Asked(Option<Generation>),
+    Look(Option<Generation>, Records),
 }
 
 /// As [`Leases::stand`] has it; none where nothing may be kept.
@@ -71,23 +63,17 @@ pub(super) struct Records(Option<String>);
 
 /// Asks whether an answer that was kept is one to this question, for no more than so many candidates.
 pub(super) fn ask(context: &Context, most: Option<usize>) -> Asked {
-    let Freshness::KnownBy(witness) = &context.freshness else {
-        return Asked::Look(Told::NotAsked, Records(None));
+    let (Freshness::KnownBy(witness), Reading::Index) = (&context.freshness, context.reading) else {
+        return Asked::Look(None, Records(None));
     };
-    if context.reading == Reading::Files {
-        return Asked::Look(Told::NotAsked, Records(None));
-    }
     let records = Leases::of(context).stand();
     let is_few = most.is_some_and(|it| it <= FEW);
-    let Some(kept) = is_few.then(|| read(context)).flatten().filter(|it| it.holds(context, &records)) else {
-        return Asked::Look(Told::NotAsked, Records(Some(records)));
-    };
+    let kept = is_few.then(|| read(context)).flatten().filter(|it| it.holds(context, &records));
     let commit = witness.commit();
-    match kept.report() {
-        Some(report) if commit.is_some_and(|it| it.to_string() == kept.commit) => {
-            Asked::Kept(Box::new(report))
-        }
-        _ => Asked::Look(Told::Asked(commit), Records(Some(records))),
+    let is_right = |it: &Kept| commit.is_some_and(|commit| commit.to_string() == it.commit);
+    match kept.filter(is_right).and_then(Kept::report) {
+        Some(report) => Asked::Kept(Box::new(report)),
+        None => Asked::Look(commit, Records(Some(records))),
     }
 }
 
@@ -153,14 +139,13 @@ impl Kept {
             && (self.at..self.until).contains(&context.now)
     }
 
-    fn report(&self) -> Option<NextReport> {
-        let candidate =
-            |(step, why): &(StepShape, String)| Candidate { step: step.clone(), why: why.clone() };
+    fn report(self) -> Option<NextReport> {
+        let candidate = |(step, why)| Candidate { step, why };
         Some(NextReport {
             state: State::ALL.into_iter().find(|it| it.word() == self.state)?,
-            step: self.step.clone(),
-            why: self.why.clone(),
-            candidates: Some(self.candidates.iter().map(candidate).collect()),
+            step: self.step,
+            why: self.why,
+            candidates: Some(self.candidates.into_iter().map(candidate).collect()),
             n_candidates: self.n_candidates,
             plan: None,
             is_archived: false,

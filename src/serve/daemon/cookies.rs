@@ -4,6 +4,8 @@
 //! so that whatever was saved before the question is indexed before the answer (Watchman's method). One name is enough
 //! for all who asked before it was given.
 
+use std::collections::BTreeSet;
+use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use super::Daemon;
@@ -21,7 +23,44 @@ pub(super) struct Waiting {
     pub(super) deadline: Instant,
     pub(super) has_come: bool,
     /// Nobody: it is only tried whether events come at all.
-    asked: Vec<Asked>,
+    asked: Vec<Asker>,
+}
+
+/// Who waits for a cookie.
+pub(super) enum Asker {
+    /// A command.
+    Command(Asked),
+    /// Who claims in this process, and asks in which plans anything has happened.
+    Clerk(SyncSender<Option<BTreeSet<String>>>),
+}
+
+/// In which plans anything has happened; none: in any.
+#[derive(Debug)]
+pub(super) struct Happened(Option<BTreeSet<String>>);
+
+/// Of more plans than this it is not told which.
+const MOST: usize = 256;
+
+impl Default for Happened {
+    fn default() -> Self {
+        Self(Some(BTreeSet::new()))
+    }
+}
+
+impl Happened {
+    pub(super) fn add(&mut self, name: &str) {
+        let Some(names) = &mut self.0 else { return };
+        if !names.contains(name) {
+            names.insert(name.to_owned());
+        }
+        if names.len() > MOST {
+            self.0 = None;
+        }
+    }
+
+    pub(super) fn add_all(&mut self) {
+        self.0 = None;
+    }
 }
 
 impl Daemon<'_> {
@@ -47,7 +86,7 @@ impl Daemon<'_> {
         }
     }
 
-    fn put_cookie(&mut self, now: &Context, asked: Vec<Asked>) {
+    fn put_cookie(&mut self, now: &Context, asked: Vec<Asker>) {
         let last = self.n_cookies.to_string();
         self.n_cookies += 1;
         let cookie = self.n_cookies.to_string();
@@ -66,7 +105,10 @@ impl Daemon<'_> {
 
     /// Whether somebody whose cookie came waits for the index.
     pub(super) fn is_index_asked(&self) -> bool {
-        let needs_index = |it: &Asked| !matches!(it.ask, Ask::Around(_)) || self.around.is_none();
+        let needs_index = |it: &Asker| match it {
+            Asker::Command(it) => !matches!(it.ask, Ask::Around(_)) || self.around.is_none(),
+            Asker::Clerk(_) => false,
+        };
         self.waiting.iter().any(|it| it.has_come && it.asked.iter().any(needs_index))
     }
 
@@ -96,7 +138,11 @@ impl Daemon<'_> {
         Ok(())
     }
 
-    fn answer_one(&mut self, context: &Context, it: Asked) {
+    fn answer_one(&mut self, context: &Context, it: Asker) {
+        let it = match it {
+            Asker::Command(asked) => asked,
+            Asker::Clerk(reply) => return drop(reply.try_send(std::mem::take(&mut self.happened).0)),
+        };
         let answer = match it.ask {
             Ask::Around(plan) => {
                 let around = self.around.as_mut().and_then(|it| it.told(context, &PlanId::new(plan)));
@@ -137,8 +183,11 @@ impl Daemon<'_> {
     }
 }
 
-fn refuse(asked: Vec<Asked>) {
+fn refuse(asked: Vec<Asker>) {
     for it in asked {
-        it.reply.try_send(Answer::Sync { fresh: false, generation: None }).ok();
+        match it {
+            Asker::Command(it) => drop(it.reply.try_send(Answer::Sync { fresh: false, generation: None })),
+            Asker::Clerk(reply) => drop(reply.try_send(None)),
+        }
     }
 }

@@ -12,9 +12,10 @@ use super::{Daemon, Flow};
 use crate::disk::{DaemonLock, PlansDir};
 use crate::engine::context::Context;
 use crate::engine::error::Error;
-use crate::serve::door::Door;
+use crate::serve::door::{Asked, Door};
 use crate::serve::place;
 use crate::serve::watch::{End, Message};
+use crate::serve::wire::Ask;
 
 /// How long a deletion may pause.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -75,8 +76,13 @@ impl Daemon<'_> {
         let path = place::socket(now.plans.root(), self.homes);
         // Whoever has the lock is the only one who may have a socket here.
         now.plans.remove_socket(&path);
-        let sender = self.sender.clone();
-        own.door = open(&path, move |asked| sender.send(Message::Asked(asked)).is_ok());
+        let (sender, clerk) = (self.sender.clone(), self.clerk.clone());
+        own.door = open(&path, move |asked| match (asked, &clerk) {
+            (Asked { ask: Ask::Claim(errand), reply, peer, .. }, Some(clerk)) => {
+                clerk.take(errand, reply, peer)
+            }
+            (asked, _) => sender.send(Message::Asked(asked)).is_ok(),
+        });
     }
 
     /// Whoever deletes `.planwatch` is not disturbed while at it.
@@ -138,9 +144,6 @@ impl Daemon<'_> {
     }
 }
 
-fn open(
-    path: &Path,
-    pass: impl Fn(crate::serve::door::Asked) -> bool + Send + Sync + 'static,
-) -> Option<Door> {
+fn open(path: &Path, pass: impl Fn(Asked) -> bool + Send + Sync + 'static) -> Option<Door> {
     Door::open(path, Arc::new(pass)).ok()
 }

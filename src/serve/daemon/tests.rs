@@ -9,7 +9,6 @@ use std::sync::mpsc::{self, Receiver, Sender, sync_channel};
 
 use super::*;
 use crate::disk::{PlansDir, RealDisk};
-use crate::engine::config::Config;
 use crate::engine::context::{Freshness, Here, Reading};
 use crate::engine::load;
 use crate::index::{Change, Index, Place};
@@ -22,18 +21,8 @@ use crate::serve::feed::Told;
 const DEADLINE: Duration = Duration::from_secs(60);
 
 fn context(home: &Path) -> Result<Context, Error> {
-    let state = home.join("state");
-    Ok(Context {
-        plans: PlansDir::open(Arc::new(RealDisk), &home.join("plans"), Some(&state))?,
-        now: Time::from_nanoseconds(1_795_262_400_000_000_000),
-        by: "ann".to_owned(),
-        config: Config::default(),
-        reading: Reading::Index,
-        freshness: Freshness::Unknown,
-        here: Here::default(),
-        expected: None,
-        tell: Box::new(|_| {}),
-    })
+    let plans = PlansDir::open(Arc::new(RealDisk), &home.join("plans"), Some(&home.join("state")))?;
+    Ok(Context { reading: Reading::Index, ..Context::of(plans) })
 }
 
 /// Remembers what was told.
@@ -148,7 +137,7 @@ impl Rig<'_> {
     fn ask_for(&mut self, ask: Ask) -> (Receiver<Answer>, mpsc::SyncSender<()>) {
         let (reply, answers) = sync_channel(1);
         let (done, is_sent) = sync_channel(0);
-        self.through.send(Message::Asked(Asked { ask, reply, is_sent })).unwrap();
+        self.through.send(Message::Asked(Asked { ask, reply, is_sent, peer: None })).unwrap();
         assert!(self.daemon.turn().unwrap().is_continue());
         (answers, done)
     }

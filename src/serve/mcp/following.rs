@@ -161,7 +161,8 @@ impl Watching {
     }
 
     fn watch(&self, feed: &Feed) -> Result<End, Error> {
-        let inbox = Inbox::default().with_feed(feed.clone()).giving_way();
+        let inbox =
+            Inbox::default().with_feed(feed.clone()).giving_way().claiming(Arc::clone(&self.contexts));
         {
             let mut state = self.state();
             if state.is_ended {

@@ -30,9 +30,9 @@ fn kept(plans: &Plans, queue: &[(usize, usize)]) -> Vec<Kept> {
     let mut by_rank = queue.to_vec();
     by_rank.sort_by_key(urgency);
     let step = |it: &(usize, usize)| {
-        let (id, path, stamp) = (format!("p{}:{}", it.0, it.1), String::new(), String::new());
+        let (id, path) = (format!("p{}:{}", it.0, it.1), String::new());
         let rank = by_rank.iter().position(|other| other == it).unwrap();
-        Kept { id, path, stamp, is_sure: true, etag: String::new(), key: String::new(), plan: it.0, rank }
+        Kept { id, path, etag: String::new(), key: String::new(), plan: it.0, rank }
     };
     queue.iter().map(step).collect()
 }

@@ -4,12 +4,14 @@ use super::*;
 
 /// What happens between two claims.
 #[derive(Debug, Clone)]
-enum Between {
+pub(super) enum Between {
     Nothing,
     /// Somebody claims a step by name.
     Named(&'static str),
     Done(&'static str),
     Release(&'static str),
+    /// Its owner says that the claim is over soon.
+    Renew(&'static str),
     /// An editor saves a step or a plan.
     Save(&'static str, &'static str),
     /// An editor writes into the file that is there.
@@ -19,9 +21,9 @@ enum Between {
     Wait(i64),
 }
 
-const STEPS: [&str; 6] = ["p:1", "p:2", "p:3", "q:1", "q:2", "q:3"];
+pub(super) const STEPS: [&str; 6] = ["p:1", "p:2", "p:3", "q:1", "q:2", "q:3"];
 
-fn between() -> impl Strategy<Value = Between> {
+pub(super) fn between() -> impl Strategy<Value = Between> {
     let step = prop::sample::select(STEPS.to_vec());
     let path =
         prop::sample::select(vec!["p/step-1.md", "p/step-3.md", "q/step-1.md", "q/step-2.md", "q/step-3.md"]);
@@ -40,7 +42,8 @@ fn between() -> impl Strategy<Value = Between> {
         6 => Just(Between::Nothing),
         2 => step.clone().prop_map(Between::Named),
         2 => step.clone().prop_map(Between::Done),
-        2 => step.prop_map(Between::Release),
+        2 => step.clone().prop_map(Between::Release),
+        2 => step.prop_map(Between::Renew),
         1 => (path.clone(), text.clone()).prop_map(|(path, text)| Between::Save(path, text)),
         1 => (path, text).prop_map(|(path, text)| Between::Write(path, text)),
         1 => plan.prop_map(|text| Between::Save("q/plan.md", text)),
@@ -50,7 +53,7 @@ fn between() -> impl Strategy<Value = Between> {
     ]
 }
 
-fn happens(machine: &mut Machine, seconds: &mut i64, between: &Between) {
+pub(super) fn happens(machine: &mut Machine, seconds: &mut i64, between: &Between) {
     let plans = machine.plans();
     let context = Context { reading: Reading::Index, ..context(machine, "bob", *seconds) };
     match between {
@@ -75,6 +78,12 @@ fn happens(machine: &mut Machine, seconds: &mut i64, between: &Between) {
             let request =
                 ReleaseRequest { ids: vec![(*step).to_owned()], force: true, ..ReleaseRequest::default() };
             crate::engine::release::release(&context, &request).ok();
+        }
+        Between::Renew(step) => {
+            let text = machine.text(&format!("/plans/{}.md", step.replace(':', "/step-")));
+            let id = text.and_then(|it| Some(it.split_once("claim: {id: \"")?.1[..8].to_owned()));
+            let request = id.map(|claim| RenewRequest { claim, lease: Some(5), mode: Mode::Write });
+            request.and_then(|it| renew(&context, &it).ok());
         }
         Between::Save(path, text) => {
             let mut edit = |_: &[u8]| Ok::<_, std::convert::Infallible>(text.as_bytes().to_vec());
@@ -196,4 +205,19 @@ fn a_queue_is_not_kept_past_the_end_of_a_lease() {
             }
         }
     }
+}
+
+#[test]
+fn a_claim_that_its_owner_lets_end_soon_ends_the_queue() {
+    let files = STEPS.map(|it| (format!("/plans/{}.md", it.replace(':', "/step-")), STEP));
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+    let machine = Machine::with(&files);
+    let indexed = |seconds| Context { reading: Reading::Index, ..context(&machine, "ann", seconds) };
+    let claimed = |seconds| claim(&indexed(seconds), &ClaimRequest::default()).unwrap();
+    let first = claimed(0);
+    let request = RenewRequest { claim: first.claim.unwrap().id, lease: Some(5), mode: Mode::Write };
+    renew(&indexed(1), &request).unwrap();
+    let expected = queue::look(&indexed(10), None, &HashSet::new()).unwrap();
+    let second = claimed(10).step.unwrap();
+    assert_eq!(second["id"], expected[0].step.id.to_string());
 }

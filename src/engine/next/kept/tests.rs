@@ -7,27 +7,14 @@ use super::*;
 use crate::disk::{PlansDir, RealDisk};
 use crate::engine::claim::{ClaimRequest, claim};
 use crate::engine::config::Config;
-use crate::engine::context::Here;
 use crate::engine::load::{Wanted, looked};
 use crate::engine::next::{NextRequest, next};
 use crate::engine::release::{ReleaseRequest, release};
 
-/// Noon of a day.
-const NOON_NS: i128 = 1_795_262_400_000_000_000;
-
 fn context(home: &Path, seconds: i64) -> Context {
     let plans = PlansDir::open(Arc::new(RealDisk), &home.join("plans"), Some(&home.join("state"))).unwrap();
-    Context {
-        plans,
-        now: Time::from_nanoseconds(NOON_NS).plus_seconds(seconds),
-        by: "ann".to_owned(),
-        config: Config::default(),
-        reading: Reading::Index,
-        freshness: Freshness::Unknown,
-        here: Here::default(),
-        expected: None,
-        tell: Box::new(|_| {}),
-    }
+    let noon = Context { reading: Reading::Index, ..Context::of(plans) };
+    Context { now: noon.now.plus_seconds(seconds), ..noon }
 }
 
 /// Asks beside somebody who sees every change, and brings the index up to date for that.

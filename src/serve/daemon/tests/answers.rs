@@ -38,9 +38,11 @@ fn who_asks_at_once_waits_for_one_cookie() {
         let before = rig.daemon.n_cookies;
         let (reply, answers) = sync_channel(2);
         let (_done, is_sent) = sync_channel(0);
-        rig.through.send(Message::Asked(Asked { ask: Ask::Sync, reply: reply.clone(), is_sent })).unwrap();
+        rig.through
+            .send(Message::Asked(Asked { ask: Ask::Sync, reply: reply.clone(), is_sent, peer: None }))
+            .unwrap();
         let (_done, is_sent) = sync_channel(0);
-        rig.through.send(Message::Asked(Asked { ask: Ask::Sync, reply, is_sent })).unwrap();
+        rig.through.send(Message::Asked(Asked { ask: Ask::Sync, reply, is_sent, peer: None })).unwrap();
         assert!(rig.daemon.turn().unwrap().is_continue());
         assert_eq!(rig.daemon.n_cookies, before + 1);
         rig.let_through_all();
@@ -64,5 +66,34 @@ fn a_cookie_is_one_file_and_not_behind_a_link() {
         std::os::unix::fs::symlink(&other, &cookies).unwrap();
         assert!(plans.make_cookie("1", "2").is_err());
         assert_eq!(names(&other).collect::<Vec<_>>(), ["1"]);
+    });
+}
+
+#[test]
+fn who_claims_is_told_in_which_plans_anything_has_happened() {
+    with_rig(|rig| {
+        let ask = |rig: &mut Rig<'_>| {
+            let (reply, answers) = sync_channel(1);
+            rig.through.send(Message::Since(reply)).unwrap();
+            assert!(rig.daemon.turn().unwrap().is_continue());
+            answers
+        };
+        rig.write("b/step-1.md", "pending");
+        let answers = ask(rig);
+        rig.write("c/step-1.md", "pending");
+        assert!(answers.try_recv().is_err(), "before its cookie nothing is known");
+        rig.let_through_all();
+        let told = answers.try_recv().unwrap().unwrap();
+        assert!(told.contains("b"), "{told:?}");
+        let answers = ask(rig);
+        rig.let_through_all();
+        assert!(!answers.try_recv().unwrap().unwrap().contains("b"), "that was told");
+        rig.daemon.happened.add_all();
+        let answers = ask(rig);
+        rig.let_through_all();
+        assert_eq!(answers.try_recv().unwrap(), None);
+        // Where it has to look every two seconds it has not seen everything.
+        rig.daemon.poll("for a test");
+        assert_eq!(ask(rig).try_recv().unwrap(), None);
     });
 }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use planwatch::engine::address::{DEFAULT, read_address};
 use planwatch::engine::error::Error;
@@ -53,7 +54,10 @@ pub(super) fn prepare(
     args: &Watch,
     address: Option<SocketAddr>,
 ) -> Result<(Inbox, Http), Failure> {
-    let Some(address) = address else { return Ok((Inbox::default(), Http::default())) };
+    let contexts = session.contexts(plans);
+    let Some(address) = address else {
+        return Ok((Inbox::default().claiming(contexts), Http::default()));
+    };
     let bound = http::bind(address).map_err(|error| {
         let why = failure::system(&error);
         let failure = Failure::failed("address-in-use", format!("HTTP cannot listen on {address}: {why}"));
@@ -61,7 +65,8 @@ pub(super) fn prepare(
     })?;
     let feed = Feed::beginning(context::now());
     let inbox = Inbox::default().with_feed(feed.clone()).with_http(format!("http://{}", bound.address()));
-    let contexts = contexts::within(session.contexts(plans), &inbox);
+    let inbox = inbox.claiming(Arc::clone(&contexts));
+    let contexts = contexts::within(contexts, &inbox);
     if !bound.address().ip().is_loopback() {
         let message = "every request needs the token, and nothing is encrypted";
         session.output.note("reachable", &format!("other machines reach {}: {message}", bound.address()));
