@@ -66,6 +66,11 @@ impl Connection {
         (state.doing, state.since) = (doing, since);
     }
 
+    /// Whether it never said a whole head.
+    pub(super) fn is_silent(&self) -> bool {
+        self.doing().0 == Doing::Nothing
+    }
+
     fn doing(&self) -> (Doing, u64) {
         let state = lock(&self.state);
         (state.doing, state.since)
@@ -117,7 +122,7 @@ impl Connections {
     /// Ends those that never said a whole head.
     pub(super) fn end_silent(&self) {
         lock(&self.open).retain(|_, it| {
-            let is_silent = it.doing().0 == Doing::Nothing;
+            let is_silent = it.is_silent();
             if is_silent {
                 it.end();
             }

@@ -14,6 +14,7 @@ use axum::response::Response;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -34,8 +35,12 @@ use crate::serve::http::token::Token;
 use crate::serve::http::{api, connections, guard};
 use crate::serve::mcp;
 
-/// How long a head may take to come, and a connection may be idle.
+/// How long a connection's first head may take to come.
 const HEAD_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long a connection is kept for another request. Longer than the five seconds for which common clients keep theirs:
+/// who asks on a connection at the moment at which it is closed gets no answer.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The largest head, in bytes.
 const HEAD_SIZE: usize = 16 << 10;
@@ -227,11 +232,18 @@ impl Drop for Leaving {
 
 /// Answers the requests of one connection, one after the other.
 async fn speak(
-    stream: tokio::net::TcpStream,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
     router: Router,
     connection: Arc<Connection>,
     mut ending: watch::Receiver<bool>,
 ) {
+    let silent = Arc::clone(&connection);
+    let never_speaks = async move {
+        tokio::time::sleep(HEAD_LIMIT).await;
+        if !silent.is_silent() {
+            std::future::pending::<()>().await;
+        }
+    };
     let service = tower::service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
         connection.set(Doing::Talking);
         request.extensions_mut().insert(Arc::clone(&connection));
@@ -239,14 +251,55 @@ async fn speak(
     });
     let speaking = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_LIMIT)
+        .header_read_timeout(KEEP_ALIVE)
         .max_header_size(HEAD_SIZE)
         .serve_connection(TokioIo::new(Patient::new(stream)), TowerToHyperService::new(service));
     tokio::pin!(speaking);
     // A peer that breaks off or talks nonsense is its own problem.
     tokio::select! {
         _ = speaking.as_mut() => return,
+        () = never_speaks => return,
         _ = ending.wait_for(|it| *it) => speaking.as_mut().graceful_shutdown(),
     }
     speaking.await.ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+    use super::*;
+
+    /// How long a connection stays open on which so much is sent; the clock goes by itself when nobody does anything.
+    fn kept(sent: &str) -> Duration {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        runtime.unwrap().block_on(async {
+            let (mut client, served) = tokio::io::duplex(1 << 12);
+            let begun = tokio::time::Instant::now();
+            let served = tokio::spawn(serve(served));
+            client.write_all(sent.as_bytes()).await.unwrap();
+            client.read_to_end(&mut Vec::new()).await.unwrap();
+            served.await.unwrap();
+            begun.elapsed()
+        })
+    }
+
+    async fn serve(stream: DuplexStream) {
+        let connections = Connections::default();
+        let (_, connection) = connections.enter(([127, 0, 0, 1], 1).into()).unwrap();
+        let (_is_ending, ending) = watch::channel(false);
+        speak(stream, Router::new(), connection, ending).await;
+    }
+
+    #[test]
+    fn a_first_head_has_to_come_soon() {
+        assert_eq!(kept("").as_secs(), HEAD_LIMIT.as_secs());
+        assert_eq!(kept("GET / HTTP/1.1\r\nHost:").as_secs(), HEAD_LIMIT.as_secs());
+    }
+
+    #[test]
+    fn who_was_answered_may_ask_again_for_longer() {
+        assert_eq!(kept("GET / HTTP/1.1\r\nHost: a\r\n\r\n").as_secs(), KEEP_ALIVE.as_secs());
+        assert_eq!(kept("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /").as_secs(), KEEP_ALIVE.as_secs());
+    }
 }
