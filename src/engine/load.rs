@@ -8,6 +8,7 @@ mod parallel;
 mod refresh;
 mod some;
 mod stamps;
+mod state;
 mod text;
 
 use std::collections::BTreeSet;
@@ -31,9 +32,10 @@ use crate::plan::time::Time;
 pub(crate) use around::{Own, around};
 pub(crate) use files::hashes_in;
 pub(crate) use parallel::map;
-pub(crate) use refresh::{Fresh, IndexState, Wanted, fresh, fresh_of, index_state, looked, reindex};
+pub(crate) use refresh::{Fresh, Wanted, fresh, fresh_of, looked};
 pub(crate) use some::{some, some_and_waiting, some_for_now};
 pub(crate) use stamps::stamps_now;
+pub(crate) use state::{IndexState, index_state, reindex};
 pub(crate) use text::{Record, search};
 
 /// Loads all plans as they are now, live and archived, with every problem between them.

@@ -158,7 +158,7 @@ impl Walked {
 }
 
 /// Compares a directory with its row, and reads it where they differ or the stamps leave a doubt.
-pub(super) fn look(how: How<'_>, walked: Walked, head: Option<&Head>) -> Looked {
+pub(super) fn look(how: How<'_>, walked: Walked, head: Option<&Head>, bodies: Bodies) -> Looked {
     if head.is_some_and(|it| it.speaks_of(how.reader, &walked.stamps())) {
         return Looked::Same;
     }
@@ -169,7 +169,7 @@ pub(super) fn look(how: How<'_>, walked: Walked, head: Option<&Head>) -> Looked 
         return restamped(head, head.restamped(how.reader, &files));
     }
     let (sources, files) = read_sources(how, &key, &found);
-    let plan = plan_of(how.context, &key, &sources, Bodies::Drop);
+    let plan = plan_of(how.context, &key, &sources, bodies);
     let packed = Packed::new(key, how.reader, &files, &plan);
     match head {
         Some(head) if head.is_of_the_same_plan(&packed.head) => {

@@ -1,5 +1,6 @@
 //! Fills the full text: of plans that the index holds only the texts below the front matters are read again, in several
-//! threads, while another one splits them into words.
+//! threads, while another one splits them into words. Where the index knows nothing yet, both are filled while the files
+//! are read once.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -10,14 +11,18 @@ use std::thread;
 
 use super::etag;
 use super::files::{How, read_whole};
+use super::refresh::{Fresh, Wanted, fresh_in, fresh_with_texts};
 use super::text::Trouble;
 use crate::engine::context::Context;
-use crate::index::{FullText, Head, IndexError, Origin, Seen, Snapshot, Texts, Unsearched};
+use crate::index::{FullText, Head, Index, IndexError, Origin, Seen, Snapshot, Texts, Unsearched};
 use crate::plan::model::Plan;
 use crate::plan::read::body;
 
 /// How many plans may wait on either side; it bounds the memory.
 const WAITING: usize = 16;
+
+/// How many plans' texts may wait while files are read once for both.
+const AHEAD: usize = 256;
 
 /// A plan to be read: which of them it is, its row, and its data.
 type Job<'a> = (usize, &'a Head, Vec<u8>);
@@ -56,6 +61,58 @@ pub(super) fn fill(
         let written = writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         fed.map_err(Trouble::Index).and(written)
     })
+}
+
+/// Brings an index up to date that is not known to be right, and fills the full text beside it where nothing was ever put
+/// into the index and nothing is in the full text. That counts as filled from the index's first commit if it was made here.
+///
+/// What goes wrong with the full text is found again by who asks it.
+pub(super) fn fill_while_read(
+    context: &Context,
+    mut index: Index,
+    texts: &mut FullText,
+    records: &[Texts],
+) -> Fresh {
+    let is_new = index.snapshot().and_then(|it| it.generation()).is_ok_and(|it| it.is_none());
+    let seen = if is_new { seen_empty(texts).unwrap_or_default() } else { None };
+    let Some(seen) = seen else { return fresh_in(context, Some(index), Wanted::Nothing) };
+    let (send, read) = sync_channel(AHEAD);
+    let (tell, told) = sync_channel(1);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            // Whoever has the index for writing takes the full text after it, never before.
+            let Ok(first) = read.recv() else { return };
+            let mut all = std::iter::once(first).chain(read).chain(records.iter().cloned());
+            let mut origin = || told.recv().ok().flatten();
+            texts.write(&mut all, &[], seen, &mut origin).ok();
+        });
+        let n_sent = Cell::new(0);
+        let mut found = fresh_with_texts(context, index, &|it| {
+            n_sent.set(n_sent.get() + 1);
+            // Who takes them ends early only over an error of its own.
+            send.send(it).ok();
+        });
+        drop(send);
+        tell.send(first_commit(context, &mut found, n_sent.get())).ok();
+        found
+    })
+}
+
+/// The state of a full text in which there is nothing.
+fn seen_empty(texts: &mut FullText) -> Result<Option<Seen>, IndexError> {
+    let look = texts.look()?;
+    let is_empty = look.unsearched(Some(&[]), &[])?.is_nothing();
+    Ok(is_empty.then_some(look.seen()?))
+}
+
+/// What a full text of so many plans is filled from: the first commit of an index that shows it, if this process made
+/// that and put so many plans in. More were sent where it had to begin again.
+fn first_commit(context: &Context, found: &mut Fresh, n_sent: usize) -> Option<Origin> {
+    let clock = OnceLock::new();
+    let snapshot = found.index.as_mut()?.snapshot().ok()?;
+    let is_first = snapshot.generation().ok()?.is_some_and(|it| it.follows(None));
+    let origin = snapshot.origin(How::new(context, &clock).reader).ok()?;
+    origin.filter(|_| is_first && n_sent == found.n_plans)
 }
 
 /// Hands the plans out; who takes them ends early only over an error of its own.
@@ -150,4 +207,86 @@ pub(super) fn body_of(context: &Context, path: &str, hash: Option<&str>) -> Opti
     let Some(hash) = hash else { return Some(String::new()) };
     let bytes = context.plans.read(Path::new(path)).ok()?.bytes;
     (etag(&bytes) == hash).then(|| body(&bytes).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+    use crate::index::{Change, Document, Key, Place, Query};
+
+    fn machine() -> Machine {
+        Machine::with(&[
+            ("/plans/quay/plan.md", "# Quay\n\nOf granite.\n"),
+            ("/plans/quay/step-1.md", "# Piles\n\nUntil they hold.\n"),
+            ("/plans/pier/plan.md", "# Pier\n\nOf oak.\n"),
+        ])
+    }
+
+    fn empty() -> (Index, FullText) {
+        (Index::open(Place::Memory).unwrap().0, FullText::open(Place::Memory).unwrap().0)
+    }
+
+    fn is_filled(context: &Context, index: &mut Index, texts: &mut FullText) -> bool {
+        let clock = OnceLock::new();
+        let origin = index.snapshot().unwrap().origin(How::new(context, &clock).reader).unwrap().unwrap();
+        texts.look().unwrap().is_filled_from(&origin).unwrap()
+    }
+
+    fn names(texts: &mut FullText, query: &str) -> Vec<String> {
+        let found = texts.look().unwrap().search(&Query::new(query)).unwrap();
+        found.into_iter().map(|it| it.key.name).collect()
+    }
+
+    #[test]
+    fn what_knows_nothing_is_filled_with_all_at_once() {
+        let context = Context::on_model(&machine());
+        let (index, mut texts) = empty();
+        let records = [Texts::of_record("decisions/1.md", Document::of_record("1", "Granite it is", "", ""))];
+        let mut found = fill_while_read(&context, index, &mut texts, &records);
+        assert_eq!((found.n_plans, found.n_steps), (2, 1));
+        assert!(is_filled(&context, found.index.as_mut().unwrap(), &mut texts));
+        assert_eq!(names(&mut texts, "granite"), ["decisions/1.md", "quay"]);
+        assert_eq!(names(&mut texts, "hold"), ["quay"]);
+        assert_eq!(names(&mut texts, "oak"), ["pier"]);
+    }
+
+    #[test]
+    fn of_an_index_that_was_filled_before_the_texts_are_not_all_that_is_read() {
+        let machine = machine();
+        let context = Context::on_model(&machine);
+        let (index, mut texts) = empty();
+        let mut found = fresh_in(&context, Some(index), Wanted::Nothing);
+        let mut found = fill_while_read(&context, found.index.take().unwrap(), &mut texts, &[]);
+        assert!(!is_filled(&context, found.index.as_mut().unwrap(), &mut texts));
+        assert_eq!(names(&mut texts, "oak"), [""; 0]);
+    }
+
+    #[test]
+    fn what_a_full_text_holds_already_is_compared_with_what_there_is() {
+        let context = Context::on_model(&machine());
+        let (first, mut texts) = empty();
+        fill_while_read(&context, first, &mut texts, &[]);
+        let (index, _) = empty();
+        let mut found = fill_while_read(&context, index, &mut texts, &[]);
+        assert!(!is_filled(&context, found.index.as_mut().unwrap(), &mut texts));
+        assert_eq!(names(&mut texts, "oak"), ["pier"]);
+    }
+
+    #[test]
+    fn only_the_first_commit_with_as_many_plans_as_were_sent_is_what_texts_are_filled_from() {
+        let context = Context::on_model(&machine());
+        let commit = |index, n_sent| {
+            let mut found = fresh_in(&context, Some(index), Wanted::Nothing);
+            let commit = first_commit(&context, &mut found, n_sent);
+            (found.index.unwrap(), commit)
+        };
+        let (index, of_all) = commit(empty().0, 2);
+        assert!(of_all.is_some());
+        assert_eq!(commit(index, 3).1, None, "it began again");
+        let (mut index, _) = commit(empty().0, 2);
+        let key = Key { is_archived: false, name: "pier".to_owned() };
+        index.write(&mut [Change::Remove(key)].into_iter()).unwrap();
+        assert_eq!(commit(index, 2).1, None, "there were others since");
+    }
 }

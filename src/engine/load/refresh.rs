@@ -15,11 +15,12 @@ use super::scan_problems;
 use crate::disk::{PlanDir, Scan, Trouble};
 use crate::engine::context::{Context, Freshness, Notice, Reading};
 use crate::index::{
-    Change, FileRow, Generation, Head, Index, IndexError, Key, Lights, Opened, Packed, Place, Snapshot,
+    Change, FileRow, Generation, Head, Index, IndexError, Key, Lights, Opened, Packed, Place, Snapshot, Texts,
 };
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::plan::problem::Problem;
+use crate::plan::read::Bodies;
 
 /// How often it is asked which commit is right: where files are saved all the time there is a next one before this one
 /// is looked at. To look at all files instead costs far more, and who writes what it finds into the index makes the
@@ -114,7 +115,7 @@ pub(super) fn fresh_for_now(context: &Context, wanted: Wanted) -> Fresh {
     let told = index.as_ref().and_then(|_| told(context));
     match told.and_then(|it| Some(known(context, index.as_mut()?, it, wanted))) {
         Some(Known::Told(found)) => Fresh { index, ..*found },
-        _ => attempts(context, index, &Asked { wanted, only: None, left: FEW }),
+        _ => attempts(context, index, &Asked { wanted, only: None, left: FEW, texts: None }),
     }
 }
 
@@ -160,7 +161,8 @@ fn known_in(context: &Context, snapshot: &Snapshot<'_>, wanted: Wanted) -> Optio
         let places: Vec<_> = (0..heads.len()).collect();
         let same = |at: &usize| {
             let light = lights.as_ref().map(|it| heads[*at].light_plan(it.of(*at)));
-            let found = Seen { key: heads[*at].key.clone(), at: Some(*at), looked: Looked::Same, light };
+            let found =
+                Seen { key: heads[*at].key.clone(), at: Some(*at), looked: Looked::Same, light, texts: None };
             (Some(found), Vec::new())
         };
         let mut take = |all: &mut dyn Iterator<Item = InDirectory>| {
@@ -174,50 +176,18 @@ fn known_in(context: &Context, snapshot: &Snapshot<'_>, wanted: Wanted) -> Optio
     })
 }
 
-/// Makes the kept index anew from the files; in memory there is none to make.
-pub(crate) fn reindex(context: &Context) -> Result<(), IndexError> {
-    let Some(mut index) = kept_index(context) else { return Ok(()) };
-    let heads = index.snapshot().and_then(|it| it.heads());
-    match heads {
-        Ok(heads) => index.write(&mut heads.into_iter().map(|it| Change::Remove(it.key)))?,
-        Err(_) => index.reopen()?,
-    }
-    fresh_in(context, Some(index), Wanted::Nothing);
-    Ok(())
-}
-
-/// How the kept index stood to the files; it is brought up to date.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum IndexState {
-    Current,
-    Behind {
-        n_plans: usize,
-    },
-    Missing,
-    /// There is no plan, and so no index.
-    Bare,
-    Unusable,
-}
-
-/// Looks at the kept index and its length.
-pub(crate) fn index_state(context: &Context) -> (IndexState, Option<u64>) {
-    if context.plans.is_bare() {
-        return (IndexState::Bare, None);
-    }
-    let len = context.plans.index_dir().and_then(|it| Index::len_in(&it));
-    let found = looked(context, Wanted::Nothing);
-    let state = match (found.index, len) {
-        (None, _) => IndexState::Unusable,
-        (Some(_), None) => IndexState::Missing,
-        (Some(_), Some(_)) if found.changed.is_empty() => IndexState::Current,
-        (Some(_), Some(_)) => IndexState::Behind { n_plans: found.changed.len() },
-    };
-    (state, len)
-}
-
 /// Looks at all files and writes into this index.
 pub(super) fn fresh_in(context: &Context, index: Option<Index>, wanted: Wanted) -> Fresh {
-    attempts(context, index, &Asked { wanted, only: None, left: 0 })
+    attempts(context, index, &Asked { wanted, only: None, left: 0, texts: None })
+}
+
+/// As [`fresh_in`]; where the index knows nothing, the texts of each plan that is read come too, before its row is written.
+pub(super) fn fresh_with_texts(context: &Context, index: Index, texts: &dyn Fn(Texts)) -> Fresh {
+    attempts(
+        context,
+        Some(index),
+        &Asked { wanted: Wanted::Nothing, only: None, left: 0, texts: Some(texts) },
+    )
 }
 
 /// Looks at the directories of these names alone, live and archived ones.
@@ -228,7 +198,8 @@ pub(crate) fn fresh_of(context: &Context, names: &[String], kept: Option<Index>)
     for name in names.iter().filter(|it| PlanId::is_plan_name(it)) {
         keys.extend([false, true].map(|is_archived| Key { is_archived, name: name.clone() }));
     }
-    let asked = Asked { wanted: Wanted::Nothing, only: Some(keys.into_iter().collect()), left: 0 };
+    let only = Some(keys.into_iter().collect());
+    let asked = Asked { wanted: Wanted::Nothing, only, left: 0, texts: None };
     let still = |mut it: Index| it.ready().is_ok().then_some(it);
     let index = kept.and_then(still).or_else(|| kept_index(context));
     attempts(context, index, &asked)
@@ -260,15 +231,17 @@ pub(super) fn kept_index(context: &Context) -> Option<Index> {
     }
 }
 
-struct Asked {
+struct Asked<'a> {
     wanted: Wanted,
     only: Option<Vec<Key>>,
     /// So many changes need not be put into the index.
     left: usize,
+    /// Who takes the texts of plans that an index which knows nothing is filled with.
+    texts: Option<&'a dyn Fn(Texts)>,
 }
 
 /// Goes on with a new index where the old one is damaged, and without one where there can be none.
-fn attempts(context: &Context, mut index: Option<Index>, asked: &Asked) -> Fresh {
+fn attempts(context: &Context, mut index: Option<Index>, asked: &Asked<'_>) -> Fresh {
     for _ in 0..2 {
         let Some(it) = &mut index else { break };
         match attempt(context, Some(it), asked) {
@@ -314,6 +287,8 @@ struct Seen {
     looked: Looked,
     /// The light plan of the index where that is wanted and still says what the files do.
     light: Option<Result<Plan, IndexError>>,
+    /// Where they are wanted and the plan was read.
+    texts: Option<Texts>,
 }
 
 /// Where is looked.
@@ -324,8 +299,8 @@ enum Where<'a> {
 }
 
 impl<'a> Where<'a> {
-    fn of(context: &Context, asked: &'a Asked) -> Self {
-        match &asked.only {
+    fn of(context: &Context, only: Option<&'a [Key]>) -> Self {
+        match only {
             Some(keys) => Self::Named(keys),
             None => {
                 let (dirs, beside) = context.plans.plan_dirs();
@@ -335,13 +310,13 @@ impl<'a> Where<'a> {
     }
 }
 
-fn attempt(context: &Context, index: Option<&mut Index>, asked: &Asked) -> Result<Found, IndexError> {
+fn attempt(context: &Context, index: Option<&mut Index>, asked: &Asked<'_>) -> Result<Found, IndexError> {
     let clock = OnceLock::new();
     let how = How::new(context, &clock);
     let Some(index) = index else {
         let mut gathered = Gathered::new(asked.wanted, &[], None);
-        let looking = Looking { how, wanted: asked.wanted, heads: &[], lights: None };
-        let trouble = looking.at(Where::of(context, asked), |all| {
+        let looking = Looking { how, wanted: asked.wanted, bodies: Bodies::Drop, heads: &[], lights: None };
+        let trouble = looking.at(Where::of(context, asked.only.as_deref()), |all| {
             for it in all {
                 gathered.take(it)?;
             }
@@ -352,12 +327,13 @@ fn attempt(context: &Context, index: Option<&mut Index>, asked: &Asked) -> Resul
     let snapshot = index.snapshot()?;
     // The look at the index begins before that at the disk, so that no row is newer than the list of directories.
     snapshot.generation()?;
+    let only = asked.only.as_deref();
     let (rows, place) = thread::scope(|scope| {
         // Of directories that are named there is none to list.
-        let place = asked.only.is_none().then(|| scope.spawn(|| Where::of(context, asked)));
+        let place = only.is_none().then(|| scope.spawn(|| Where::of(context, only)));
         let rows = rows(&snapshot, asked);
         let listed = |it: ScopedJoinHandle<'_, _>| it.join().unwrap_or_else(|panic| resume_unwind(panic));
-        (rows, place.map_or_else(|| Where::of(context, asked), listed))
+        (rows, place.map_or_else(|| Where::of(context, only), listed))
     });
     let (heads, lights) = rows?;
     if heads.is_empty() {
@@ -368,7 +344,13 @@ fn attempt(context: &Context, index: Option<&mut Index>, asked: &Asked) -> Resul
     let fresh = thread::scope(|scope| {
         let kept = Kept::of(&snapshot, heads.len(), asked.wanted, scope);
         let mut gathered = Gathered::new(asked.wanted, &heads, Some(kept));
-        let looking = Looking { how, wanted: asked.wanted, heads: &heads, lights: lights.as_ref() };
+        let looking = Looking {
+            how,
+            wanted: asked.wanted,
+            bodies: Bodies::Drop,
+            heads: &heads,
+            lights: lights.as_ref(),
+        };
         let trouble = looking.at(place, |all| {
             for it in all {
                 changes.extend(gathered.take(it)?);
@@ -387,7 +369,7 @@ fn attempt(context: &Context, index: Option<&mut Index>, asked: &Asked) -> Resul
 }
 
 /// What the index knows of the directories that are asked for.
-fn rows(snapshot: &Snapshot<'_>, asked: &Asked) -> Result<(Vec<Head>, Option<Lights>), IndexError> {
+fn rows(snapshot: &Snapshot<'_>, asked: &Asked<'_>) -> Result<(Vec<Head>, Option<Lights>), IndexError> {
     let heads = match &asked.only {
         None => snapshot.heads()?,
         Some(keys) => heads_of(snapshot, keys)?,
@@ -409,12 +391,20 @@ fn heads_of(snapshot: &Snapshot<'_>, keys: &[Key]) -> Result<Vec<Head>, IndexErr
 }
 
 /// Fills an index that knows nothing, while the files are read, so that only a few plans wait in memory.
-fn first(how: How<'_>, index: &mut Index, asked: &Asked, place: Where<'_>) -> Result<Found, IndexError> {
+fn first(how: How<'_>, index: &mut Index, asked: &Asked<'_>, place: Where<'_>) -> Result<Found, IndexError> {
     let mut gathered = Gathered::new(asked.wanted, &[], None);
     let mut written = Ok(());
-    let looking = Looking { how, wanted: asked.wanted, heads: &[], lights: None };
+    let bodies = if asked.texts.is_some() { Bodies::Keep } else { Bodies::Drop };
+    let looking = Looking { how, wanted: asked.wanted, bodies, heads: &[], lights: None };
     let trouble = looking.at(place, |all| {
-        let mut changes = all.filter_map(|it| gathered.take(it).ok().flatten());
+        let mut changes = all.filter_map(|mut it| {
+            let texts = it.0.as_mut().and_then(|it| it.texts.take());
+            let change = gathered.take(it).ok().flatten()?;
+            if let (Some(to), Some(texts)) = (asked.texts, texts) {
+                to(texts);
+            }
+            Some(change)
+        });
         written = index.write(&mut changes);
         // What could not be written is an answer all the same.
         changes.for_each(drop);
@@ -440,6 +430,7 @@ fn is_written(context: &Context, written: Result<(), IndexError>) -> Result<bool
 struct Looking<'a> {
     how: How<'a>,
     wanted: Wanted,
+    bodies: Bodies,
     heads: &'a [Head],
     lights: Option<&'a Lights>,
 }
@@ -472,7 +463,11 @@ impl Looking<'_> {
     fn seen(&self, at: Option<usize>, walked: Walked) -> Seen {
         let head = at.map(|it| &self.heads[it]);
         let key = walked.key.clone();
-        let mut looked = look(self.how, walked, head);
+        let mut looked = look(self.how, walked, head, self.bodies);
+        let texts = match &looked {
+            Looked::Read(read) if self.bodies == Bodies::Keep => Some(Texts::new(&read.0, &read.1)),
+            _ => None,
+        };
         let light = match (&mut looked, at, self.lights) {
             (Looked::Read(read), ..) => {
                 if self.wanted == Wanted::LightPlans {
@@ -483,7 +478,7 @@ impl Looking<'_> {
             (_, Some(at), Some(lights)) => Some(self.heads[at].light_plan(lights.of(at))),
             _ => None,
         };
-        Seen { key, at, looked, light }
+        Seen { key, at, looked, light, texts }
     }
 }
 
@@ -534,7 +529,7 @@ impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
     /// Takes in what was seen of a directory, and returns what is to be changed in the index.
     fn take(&mut self, (seen, trouble): InDirectory) -> Result<Option<Change>, IndexError> {
         self.trouble.extend(trouble);
-        let Some(Seen { key, at, looked, light }) = seen else { return Ok(None) };
+        let Some(Seen { key, at, looked, light, .. }) = seen else { return Ok(None) };
         let old = at.map(|it| &self.heads[it]);
         self.fresh.n_plans += 1;
         if let Some(at) = at {

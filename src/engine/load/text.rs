@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use super::files::How;
-use super::fill::{body_of, fill};
+use super::fill::{body_of, fill, fill_while_read};
 use super::refresh::{Wanted, after, fresh_in, fresh_told, is_commit, kept_index, told};
 use crate::engine::context::{Context, Notice};
 use crate::engine::error::Error;
@@ -30,7 +30,12 @@ pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> R
         return Ok(hits);
     }
     // Whatever went wrong there is found again where the files are looked at.
-    let mut index = fresh_told(context, index, told, Wanted::Nothing).index;
+    let mut index = match (index, &mut texts) {
+        (Some(index), Some(texts)) if told.is_none() => {
+            fill_while_read(context, index, texts, &asked.texts()).index
+        }
+        (index, _) => fresh_told(context, index, told, Wanted::Nothing).index,
+    };
     for _ in 0..4 {
         let (Some(now), Some(kept)) = (&mut index, &mut texts) else { break };
         match ask(&asked, now, kept, None) {
@@ -49,9 +54,9 @@ pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> R
 /// Answers without anything kept.
 fn in_memory(asked: &Asked<'_>) -> Result<Vec<Hit>, Error> {
     let (memory, _) = Index::open(Place::Memory)?;
-    let filled = fresh_in(asked.context, Some(memory), Wanted::Nothing).index;
-    let mut memory = filled.ok_or_else(|| Error::from(IndexError::Full))?;
     let (mut texts, _) = FullText::open(Place::Memory)?;
+    let filled = fill_while_read(asked.context, memory, &mut texts, &asked.texts()).index;
+    let mut memory = filled.ok_or_else(|| Error::from(IndexError::Full))?;
     ask(asked, &mut memory, &mut texts, None).map_err(|it| match it {
         Trouble::Index(error) | Trouble::Texts(error) => Error::from(error),
         Trouble::Unknown => Error::from(IndexError::Busy),
