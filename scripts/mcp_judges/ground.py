@@ -156,13 +156,15 @@ class Daemon:
 def stopped_servers():
     """The processes that this one started, the servers, do nothing within."""
     found = [int(it) for task in pathlib.Path("/proc/self/task").glob("*/children") for it in task.read_text().split()]
-    for pid in found:
-        os.kill(pid, signal.SIGSTOP)
+    assert found, "no server was started, or this system does not tell of it"
     try:
+        for pid in found:
+            os.kill(pid, signal.SIGSTOP)
         yield
     finally:
         for pid in found:
-            os.kill(pid, signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
 
 class Checks:
