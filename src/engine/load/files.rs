@@ -157,7 +157,8 @@ impl Walked {
     }
 }
 
-/// Compares a directory with its row, and reads it where they differ or the stamps leave a doubt.
+/// Compares a directory with its row, and reads it where they differ or the stamps leave a doubt, with its texts if they
+/// are to be kept.
 pub(super) fn look(how: How<'_>, walked: Walked, head: Option<&Head>, bodies: Bodies) -> Looked {
     if head.is_some_and(|it| it.speaks_of(how.reader, &walked.stamps())) {
         return Looked::Same;

@@ -3,7 +3,6 @@
 //! are read once.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -11,6 +10,7 @@ use std::thread;
 
 use super::etag;
 use super::files::{How, read_whole};
+use super::parallel::in_order;
 use super::refresh::{Fresh, Wanted, fresh_in, fresh_with_texts};
 use super::text::Trouble;
 use crate::engine::context::Context;
@@ -21,8 +21,9 @@ use crate::plan::read::body;
 /// How many plans may wait on either side; it bounds the memory.
 const WAITING: usize = 16;
 
-/// How many plans' texts may wait while files are read once for both.
-const AHEAD: usize = 256;
+/// How many plans' texts may wait while files are read once for both; it bounds the memory. The index is locked for
+/// writing until they are all taken.
+const AHEAD: usize = 64;
 
 /// A plan to be read: which of them it is, its row, and its data.
 type Job<'a> = (usize, &'a Head, Vec<u8>);
@@ -78,8 +79,9 @@ pub(super) fn fill_while_read(
     let Some(seen) = seen else { return fresh_in(context, Some(index), Wanted::Nothing) };
     let (send, read) = sync_channel(AHEAD);
     let (tell, told) = sync_channel(1);
-    thread::scope(|scope| {
-        scope.spawn(move || {
+    // Moves what tells of the end, so that a panic does, too.
+    thread::scope(move |scope| {
+        let writer = scope.spawn(move || {
             // Whoever has the index for writing takes the full text after it, never before.
             let Ok(first) = read.recv() else { return };
             let mut all = std::iter::once(first).chain(read).chain(records.iter().cloned());
@@ -94,6 +96,7 @@ pub(super) fn fill_while_read(
         });
         drop(send);
         tell.send(first_commit(context, &mut found, n_sent.get())).ok();
+        writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         found
     })
 }
@@ -106,13 +109,13 @@ fn seen_empty(texts: &mut FullText) -> Result<Option<Seen>, IndexError> {
 }
 
 /// What a full text of so many plans is filled from: the first commit of an index that shows it, if this process made
-/// that and put so many plans in. More were sent where it had to begin again.
+/// that and sent the texts of all its plans and no others, as it did where it had to begin again.
 fn first_commit(context: &Context, found: &mut Fresh, n_sent: usize) -> Option<Origin> {
     let clock = OnceLock::new();
     let snapshot = found.index.as_mut()?.snapshot().ok()?;
     let is_first = snapshot.generation().ok()?.is_some_and(|it| it.follows(None));
     let origin = snapshot.origin(How::new(context, &clock).reader).ok()?;
-    origin.filter(|_| is_first && n_sent == found.n_plans)
+    origin.filter(|_| is_first && [n_sent, found.n_texts] == [found.n_plans; 2])
 }
 
 /// Hands the plans out; who takes them ends early only over an error of its own.
@@ -142,24 +145,6 @@ fn next<'a>(jobs: &Jobs<'a>) -> Option<Job<'a>> {
     jobs.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
-/// Hands on in the order of their numbers what came in another: a full text that is filled in the order of the plans finds
-/// the first of many matches soonest.
-fn in_order<T>(read: Receiver<(usize, T)>) -> impl Iterator<Item = T> {
-    let (mut early, mut next) = (BTreeMap::new(), 0_usize);
-    std::iter::from_fn(move || {
-        while !early.contains_key(&next) {
-            match read.recv() {
-                Ok((nth, it)) => early.insert(nth, it),
-                // One was not read, or all have come.
-                Err(_) => break,
-            };
-        }
-        let (nth, it) = early.pop_first()?;
-        next = nth + 1;
-        Some(it)
-    })
-}
-
 fn write(
     texts: &mut FullText,
     read: Receiver<Read<'_>>,
@@ -168,6 +153,7 @@ fn write(
     origin: Option<&Origin>,
 ) -> Result<(), Trouble> {
     let (n_exact, mut damage) = (Cell::new(0), None);
+    // A full text that is filled in the order of the plans finds the first of many matches soonest.
     let read = in_order(read).filter_map(|(head, read)| {
         let texts = read.unwrap_or_else(|error| {
             damage = Some(error);
@@ -274,19 +260,23 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_commit_with_as_many_plans_as_were_sent_is_what_texts_are_filled_from() {
+    fn only_the_first_commit_of_just_the_plans_that_were_sent_is_what_texts_are_filled_from() {
         let context = Context::on_model(&machine());
-        let commit = |index, n_sent| {
-            let mut found = fresh_in(&context, Some(index), Wanted::Nothing);
+        let commit = |n_more: usize| {
+            let mut found = fresh_with_texts(&context, empty().0, &drop);
+            let n_sent = found.n_texts + n_more;
             let commit = first_commit(&context, &mut found, n_sent);
             (found.index.unwrap(), commit)
         };
-        let (index, of_all) = commit(empty().0, 2);
+        let (index, of_all) = commit(0);
         assert!(of_all.is_some());
-        assert_eq!(commit(index, 3).1, None, "it began again");
-        let (mut index, _) = commit(empty().0, 2);
+        assert_eq!(commit(1).1, None, "an attempt before sent one, too");
+        let mut again = fresh_with_texts(&context, index, &drop);
+        assert_eq!(first_commit(&context, &mut again, 2), None, "they were sent before it");
         let key = Key { is_archived: false, name: "pier".to_owned() };
+        let (mut index, _) = commit(0);
         index.write(&mut [Change::Remove(key)].into_iter()).unwrap();
-        assert_eq!(commit(index, 2).1, None, "there were others since");
+        let mut later = Fresh { index: Some(index), n_plans: 2, n_texts: 2, ..Fresh::default() };
+        assert_eq!(first_commit(&context, &mut later, 2), None, "there was another commit since");
     }
 }

@@ -1,5 +1,6 @@
 //! One work on many things, in several threads.
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -64,7 +65,7 @@ fn n_threads() -> usize {
     *N.get_or_init(|| thread::available_parallelism().map_or(2, |it| it.get().clamp(1, 8)))
 }
 
-/// Works on each item and consumes the results in this thread, in about the order of the items.
+/// Works on each item and consumes the results in this thread, in the order of the items.
 ///
 /// What is not consumed may not be worked on.
 pub(super) fn each<T: Sync, R: Send, O>(
@@ -78,13 +79,14 @@ pub(super) fn each<T: Sync, R: Send, O>(
     }
     let n_threads = n_threads().max(2);
     let next = AtomicUsize::new(0);
-    let run = |results: mpsc::SyncSender<Vec<R>>| {
+    let run = |results: mpsc::SyncSender<(usize, Vec<R>)>| {
         if kind == Results::Plans && items.len() >= MANY {
             make_room();
         }
-        while let Some(rest) = items.get(next.fetch_add(SHARE, Ordering::Relaxed)..) {
-            let share: Vec<_> = rest.iter().take(SHARE).map(&work).collect();
-            if share.is_empty() || results.send(share).is_err() {
+        loop {
+            let nth = next.fetch_add(1, Ordering::Relaxed);
+            let share: Vec<_> = items.iter().skip(nth * SHARE).take(SHARE).map(&work).collect();
+            if share.is_empty() || results.send((nth, share)).is_err() {
                 return;
             }
         }
@@ -96,6 +98,48 @@ pub(super) fn each<T: Sync, R: Send, O>(
             scope.spawn(|| run(sender));
         }
         drop(sender);
-        consume(&mut results.into_iter().flatten())
+        consume(&mut in_order(results).flatten())
     })
+}
+
+/// Hands on in the order of their numbers, which begin with 0, what came in another.
+pub(super) fn in_order<T>(read: mpsc::Receiver<(usize, T)>) -> impl Iterator<Item = T> {
+    let (mut early, mut next) = (BTreeMap::new(), 0_usize);
+    std::iter::from_fn(move || {
+        while !early.contains_key(&next) {
+            match read.recv() {
+                Ok((nth, it)) => early.insert(nth, it),
+                // One was not read, or all have come.
+                Err(_) => break,
+            };
+        }
+        let (nth, it) = early.pop_first()?;
+        next = nth + 1;
+        Some(it)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn results_come_in_the_order_of_the_items_whichever_is_done_first() {
+        let items: Vec<_> = (0..SHARE * 6).collect();
+        let (tell, told) = mpsc::channel();
+        let (tell, told) = (Mutex::new(tell), Mutex::new(told));
+        let work = |it: &usize| {
+            // The first share ends when another thread has handed its own on and takes one more.
+            if *it == 0 {
+                told.lock().unwrap().recv().unwrap();
+            } else if *it == SHARE * 2 {
+                tell.lock().unwrap().send(()).unwrap();
+            }
+            *it
+        };
+        let found = each(&items, Results::Little, work, |all| all.collect::<Vec<_>>());
+        assert_eq!(found, items);
+    }
 }

@@ -3,6 +3,7 @@
 //! The index is only ever asked for what it may know; the answer is complete in memory before anything is written, so
 //! that whatever fails on the way to the disk costs a line on stderr and no answer.
 
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 use std::panic::resume_unwind;
 use std::sync::OnceLock;
@@ -65,6 +66,8 @@ pub(crate) struct Fresh {
     pub(crate) changed: BTreeSet<PlanId>,
     pub(crate) n_plans: usize,
     pub(crate) n_steps: usize,
+    /// Of how many of the plans the texts were handed on.
+    pub(crate) n_texts: usize,
     /// The index, which holds all of this; none if it could not be written.
     pub(crate) index: Option<Index>,
     /// The commit of it that somebody knew to be right, if no file was looked at.
@@ -287,7 +290,7 @@ struct Seen {
     looked: Looked,
     /// The light plan of the index where that is wanted and still says what the files do.
     light: Option<Result<Plan, IndexError>>,
-    /// Where they are wanted and the plan was read.
+    /// Where an index that knows nothing is filled and somebody takes them.
     texts: Option<Texts>,
 }
 
@@ -393,24 +396,26 @@ fn heads_of(snapshot: &Snapshot<'_>, keys: &[Key]) -> Result<Vec<Head>, IndexErr
 /// Fills an index that knows nothing, while the files are read, so that only a few plans wait in memory.
 fn first(how: How<'_>, index: &mut Index, asked: &Asked<'_>, place: Where<'_>) -> Result<Found, IndexError> {
     let mut gathered = Gathered::new(asked.wanted, &[], None);
-    let mut written = Ok(());
+    let (mut written, is_writing, n_texts) = (Ok(()), Cell::new(true), Cell::new(0));
     let bodies = if asked.texts.is_some() { Bodies::Keep } else { Bodies::Drop };
     let looking = Looking { how, wanted: asked.wanted, bodies, heads: &[], lights: None };
     let trouble = looking.at(place, |all| {
         let mut changes = all.filter_map(|mut it| {
             let texts = it.0.as_mut().and_then(|it| it.texts.take());
             let change = gathered.take(it).ok().flatten()?;
-            if let (Some(to), Some(texts)) = (asked.texts, texts) {
+            if let (Some(to), Some(texts), true) = (asked.texts, texts, is_writing.get()) {
+                n_texts.set(n_texts.get() + 1);
                 to(texts);
             }
             Some(change)
         });
         written = index.write(&mut changes);
+        is_writing.set(false);
         // What could not be written is an answer all the same.
         changes.for_each(drop);
         Ok(())
     })?;
-    let fresh = gathered.finish(how.context, trouble)?;
+    let fresh = Fresh { n_texts: n_texts.get(), ..gathered.finish(how.context, trouble)? };
     Ok(Found { fresh, is_kept: is_written(how.context, written)? })
 }
 
@@ -464,8 +469,8 @@ impl Looking<'_> {
         let head = at.map(|it| &self.heads[it]);
         let key = walked.key.clone();
         let mut looked = look(self.how, walked, head, self.bodies);
-        let texts = match &looked {
-            Looked::Read(read) if self.bodies == Bodies::Keep => Some(Texts::new(&read.0, &read.1)),
+        let texts = match &mut looked {
+            Looked::Read(read) if self.bodies == Bodies::Keep => Some(texts_of(read)),
             _ => None,
         };
         let light = match (&mut looked, at, self.lights) {
@@ -480,6 +485,14 @@ impl Looking<'_> {
         };
         Seen { key, at, looked, light, texts }
     }
+}
+
+/// Makes texts of a plan's bodies, which are not held twice.
+fn texts_of((packed, plan): &mut (Packed, Plan)) -> Texts {
+    let texts = Texts::new(packed, plan);
+    plan.body = String::new();
+    plan.steps.iter_mut().for_each(|it| it.body = String::new());
+    texts
 }
 
 /// Where plans come from that are as they were.
