@@ -469,14 +469,17 @@ impl Looking<'_> {
         let head = at.map(|it| &self.heads[it]);
         let key = walked.key.clone();
         let mut looked = look(self.how, walked, head, self.bodies);
-        let texts = match &mut looked {
-            Looked::Read(read) if self.bodies == Bodies::Keep => Some(texts_of(read)),
+        let texts = match &looked {
+            Looked::Read(read) if self.bodies == Bodies::Keep => Some(Texts::new(&read.0, &read.1)),
             _ => None,
         };
         let light = match (&mut looked, at, self.lights) {
             (Looked::Read(read), ..) => {
-                if self.wanted == Wanted::LightPlans {
-                    read.1.lighten();
+                match self.wanted {
+                    Wanted::LightPlans => read.1.lighten(),
+                    // Here, because who frees another thread's memory waits for that thread.
+                    Wanted::Nothing => (read.1.steps, read.1.body) = (Vec::new(), String::new()),
+                    Wanted::Plans | Wanted::PlansAndFiles | Wanted::PlansAndFewFiles => {}
                 }
                 None
             }
@@ -485,14 +488,6 @@ impl Looking<'_> {
         };
         Seen { key, at, looked, light, texts }
     }
-}
-
-/// Makes texts of a plan's bodies, which are not held twice.
-fn texts_of((packed, plan): &mut (Packed, Plan)) -> Texts {
-    let texts = Texts::new(packed, plan);
-    plan.body = String::new();
-    plan.steps.iter_mut().for_each(|it| it.body = String::new());
-    texts
 }
 
 /// Where plans come from that are as they were.
