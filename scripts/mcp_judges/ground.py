@@ -21,6 +21,8 @@ QUIET = "PLANWATCH_JUDGES_QUIET"
 if "--quiet" in sys.argv:
     sys.argv.remove("--quiet")
     os.environ[QUIET] = "1"
+# Who is started in the background by a shell ignores it, and so would every server that is to end by it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))).resolve()
 
 
