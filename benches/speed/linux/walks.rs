@@ -44,11 +44,16 @@ fn cold(bench: &Bench) {
         bar("T2", "cold index with full text, library (search)", "read2", 16.0, 10.0, Unit::Milliseconds),
         bar("T2", "cold index with full text, `planwatch search`", "read2", 16.0, 10.0, Unit::Milliseconds),
     ];
+    // A system may take pages away that were not read for a few seconds: what is measured finds the files as its floor did.
+    let forget_index = || {
+        corpus.forget_index();
+        read2(corpus);
+    };
     for round in 0..=bench.rounds {
         let floor = read2(corpus);
-        corpus.forget_index();
+        forget_index();
         let library = timed(|| drop(refresh(&look()).expect("it can be read")));
-        corpus.forget_index();
+        forget_index();
         let command = bench.ours.cli(corpus, &["list"]);
         // The first round warms the caches.
         if round > 0 {
@@ -59,10 +64,10 @@ fn cold(bench: &Bench) {
             continue;
         }
         let floor = read2(corpus);
-        corpus.forget_index();
+        forget_index();
         let request = SearchRequest { query: QUERY.to_owned(), limit: 10, kind: None, since: None };
         t2[0].add(timed(|| drop(search(&look(), &request).expect("it can be searched"))), floor);
-        corpus.forget_index();
+        forget_index();
         t2[1].add(bench.ours.cli(corpus, &["search", QUERY, "--limit", "10"]), floor);
     }
     if bench.wants("T1") {
