@@ -31,7 +31,7 @@ use crate::plan::time::Time;
 
 pub(crate) use around::{Own, around};
 pub(crate) use files::hashes_in;
-pub(crate) use parallel::map;
+pub(crate) use parallel::{at_once, map};
 pub(crate) use refresh::{Fresh, Wanted, fresh, fresh_of, looked};
 pub(crate) use some::{some, some_and_waiting, some_for_now};
 pub(crate) use stamps::stamps_now;

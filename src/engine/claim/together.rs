@@ -9,9 +9,7 @@
 //! So whoever has waited for longer and then takes the lock finds in the records whether the claim was made.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -24,6 +22,7 @@ use super::{Ask, ClaimReport, ClaimRequest, Granted, begin, fresh_id, take_first
 use crate::engine::context::{Context, Freshness, Notice, Reading};
 use crate::engine::error::Error;
 use crate::engine::leases::{Leases, NEAR, Sharing};
+use crate::engine::load;
 use crate::engine::write::Mode;
 use crate::plan::rules::State;
 use crate::plan::time::Time;
@@ -33,9 +32,6 @@ const BEGIN_WITHIN: Duration = Duration::from_millis(800);
 
 /// How long the answer of an errand is waited for: longer than it may be begun, unless the clock is set back meanwhile.
 pub const HEARD_WITHIN: Duration = Duration::from_secs(1);
-
-/// So many claims are made at once.
-const THREADS: usize = 4;
 
 /// A claim of the most urgent step, to be made for somebody else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -223,7 +219,7 @@ fn claim_all(
     let free = queue.into_iter().filter(|it| !is_taken(it));
     let free = Mutex::new(free.take_while(|it| it.recorded != Recorded::Unfinished));
     let next = || free.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let granted = at_once(errands, |nth, errand| {
+    let granted = load::at_once(errands, |nth, errand| {
         let is_wanted = errand.may_be_begun(context) && is_there(errand);
         let ask = is_wanted.then(|| errand.ask(context))?;
         let mut writing = writing.beside(nth as u64, "claim", &errand.asker);
@@ -250,30 +246,6 @@ fn claim_all(
         Some(Claimed { errand: errand.claim.clone(), lease: errand.lease, file, told })
     });
     Ok(claimed.collect())
-}
-
-/// Works on each item in a few threads, because most of a claim's time is the disk's; in the order of the items.
-fn at_once<T: Sync, R: Send>(items: &[T], work: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let some = || {
-        let taken = std::iter::from_fn(|| {
-            let nth = next.fetch_add(1, Ordering::Relaxed);
-            items.get(nth).map(|it| (nth, work(nth, it)))
-        });
-        taken.collect::<Vec<_>>()
-    };
-    let mut all = thread::scope(|scope| {
-        let others: Vec<_> = (1..items.len().min(THREADS))
-            .map_while(|_| thread::Builder::new().spawn_scoped(scope, some).ok())
-            .collect();
-        let mut all = some();
-        for other in others {
-            all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        all
-    });
-    all.sort_unstable_by_key(|(nth, _)| *nth);
-    all.into_iter().map(|(_, it)| it).collect()
 }
 
 impl Errand {

@@ -9,6 +9,9 @@ use std::thread;
 /// So few are done before a thread would have started.
 const FEW: usize = 8;
 
+/// So many threads wait for the disk at once.
+const FEW_THREADS: usize = 4;
+
 /// How many items a thread takes at once: waking the one that consumes costs more than most of them.
 const SHARE: usize = 8;
 
@@ -57,6 +60,31 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) 
         }
         done
     })
+}
+
+/// Works on each of a few items, most of whose time is the disk's, in several threads, as far as these can be started;
+/// returns the results in the order of the items.
+pub(crate) fn at_once<T: Sync, R: Send>(items: &[T], work: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let taken = std::iter::from_fn(|| {
+            let nth = next.fetch_add(1, Ordering::Relaxed);
+            items.get(nth).map(|it| (nth, work(nth, it)))
+        });
+        taken.collect::<Vec<_>>()
+    };
+    let mut all = thread::scope(|scope| {
+        let others: Vec<_> = (1..items.len().min(FEW_THREADS))
+            .map_while(|_| thread::Builder::new().spawn_scoped(scope, some).ok())
+            .collect();
+        let mut all = some();
+        for other in others {
+            all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        all
+    });
+    all.sort_unstable_by_key(|(nth, _)| *nth);
+    all.into_iter().map(|(_, it)| it).collect()
 }
 
 /// How many threads can run at once, as far as that helps; asked once, because the system has to read files for it.
