@@ -13,6 +13,11 @@ use crate::plan::model::Plan;
 use crate::plan::read::{self, Bodies, PlanSources};
 use crate::plan::time::Time;
 
+/// What plans are read by: words of another configuration would read the same files otherwise.
+pub(super) fn reader(context: &Context) -> u64 {
+    How::new(context, &OnceLock::new()).reader
+}
+
 /// What a walk found in a plan's directory: at least one file of a plan.
 pub(super) struct Walked {
     pub(super) key: Key,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use super::etag;
-use super::files::{How, read_whole};
+use super::files::{How, read_whole, reader};
 use super::parallel::in_order;
 use super::refresh::{Fresh, Wanted, fresh_in, fresh_with_texts};
 use super::text::Trouble;
@@ -111,10 +111,9 @@ fn seen_empty(texts: &mut FullText) -> Result<Option<Seen>, IndexError> {
 /// What a full text of so many plans is filled from: the first commit of an index that shows it, if this process made
 /// that and sent the texts of all its plans and no others, as it did where it had to begin again.
 fn first_commit(context: &Context, found: &mut Fresh, n_sent: usize) -> Option<Origin> {
-    let clock = OnceLock::new();
     let snapshot = found.index.as_mut()?.snapshot().ok()?;
     let is_first = snapshot.generation().ok()?.is_some_and(|it| it.follows(None));
-    let origin = snapshot.origin(How::new(context, &clock).reader).ok()?;
+    let origin = snapshot.origin(reader(context)).ok()?;
     origin.filter(|_| is_first && [n_sent, found.n_texts] == [found.n_plans; 2])
 }
 
@@ -214,8 +213,7 @@ mod tests {
     }
 
     fn is_filled(context: &Context, index: &mut Index, texts: &mut FullText) -> bool {
-        let clock = OnceLock::new();
-        let origin = index.snapshot().unwrap().origin(How::new(context, &clock).reader).unwrap().unwrap();
+        let origin = index.snapshot().unwrap().origin(reader(context)).unwrap().unwrap();
         texts.look().unwrap().is_filled_from(&origin).unwrap()
     }
 

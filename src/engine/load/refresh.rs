@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use super::decode::Decoding;
-use super::files::{How, Looked, Walked, directory, look, walk, walk_named};
+use super::files::{How, Looked, Walked, directory, look, reader, walk, walk_named};
 use super::parallel::{self, Results};
 use super::scan_problems;
 use crate::disk::{PlanDir, Scan, Trouble};
@@ -118,7 +118,7 @@ pub(super) fn fresh_for_now(context: &Context, wanted: Wanted) -> Fresh {
     let told = index.as_ref().and_then(|_| told(context));
     match told.and_then(|it| Some(known(context, index.as_mut()?, it, wanted))) {
         Some(Known::Told(found)) => Fresh { index, ..*found },
-        _ => attempts(context, index, &Asked { wanted, only: None, left: FEW, texts: None }),
+        _ => attempts(context, index, &Asked { left: FEW, ..Asked::of(wanted) }),
     }
 }
 
@@ -151,9 +151,7 @@ fn known(context: &Context, index: &mut Index, commit: Generation, wanted: Wante
 
 fn known_in(context: &Context, snapshot: &Snapshot<'_>, wanted: Wanted) -> Option<Fresh> {
     let heads = snapshot.heads().ok()?;
-    let clock = OnceLock::new();
-    // Words of another configuration would read the same files otherwise.
-    let reader = How::new(context, &clock).reader;
+    let reader = reader(context);
     if !heads.iter().all(|it| it.reader() == reader) {
         return None;
     }
@@ -181,16 +179,12 @@ fn known_in(context: &Context, snapshot: &Snapshot<'_>, wanted: Wanted) -> Optio
 
 /// Looks at all files and writes into this index.
 pub(super) fn fresh_in(context: &Context, index: Option<Index>, wanted: Wanted) -> Fresh {
-    attempts(context, index, &Asked { wanted, only: None, left: 0, texts: None })
+    attempts(context, index, &Asked::of(wanted))
 }
 
 /// As [`fresh_in`]; where the index knows nothing, the texts of each plan that is read come too, before its row is written.
 pub(super) fn fresh_with_texts(context: &Context, index: Index, texts: &dyn Fn(Texts)) -> Fresh {
-    attempts(
-        context,
-        Some(index),
-        &Asked { wanted: Wanted::Nothing, only: None, left: 0, texts: Some(texts) },
-    )
+    attempts(context, Some(index), &Asked { texts: Some(texts), ..Asked::of(Wanted::Nothing) })
 }
 
 /// Looks at the directories of these names alone, live and archived ones.
@@ -201,8 +195,7 @@ pub(crate) fn fresh_of(context: &Context, names: &[String], kept: Option<Index>)
     for name in names.iter().filter(|it| PlanId::is_plan_name(it)) {
         keys.extend([false, true].map(|is_archived| Key { is_archived, name: name.clone() }));
     }
-    let only = Some(keys.into_iter().collect());
-    let asked = Asked { wanted: Wanted::Nothing, only, left: 0, texts: None };
+    let asked = Asked { only: Some(keys.into_iter().collect()), ..Asked::of(Wanted::Nothing) };
     let still = |mut it: Index| it.ready().is_ok().then_some(it);
     let index = kept.and_then(still).or_else(|| kept_index(context));
     attempts(context, index, &asked)
@@ -241,6 +234,13 @@ struct Asked<'a> {
     left: usize,
     /// Who takes the texts of plans that an index which knows nothing is filled with.
     texts: Option<&'a dyn Fn(Texts)>,
+}
+
+impl Asked<'_> {
+    /// Of all plans, and the index is to hold all of it.
+    fn of(wanted: Wanted) -> Self {
+        Self { wanted, only: None, left: 0, texts: None }
+    }
 }
 
 /// Goes on with a new index where the old one is damaged, and without one where there can be none.

@@ -1,9 +1,8 @@
 //! The full text, brought up to date when it is asked: texts of plans that changed are read again for it alone.
 
 use std::path::Path;
-use std::sync::OnceLock;
 
-use super::files::How;
+use super::files::reader;
 use super::fill::{body_of, fill, fill_while_read};
 use super::refresh::{Wanted, after, fresh_in, fresh_told, is_commit, kept_index, told};
 use crate::engine::context::{Context, Notice};
@@ -104,12 +103,6 @@ pub(super) enum Trouble {
     Texts(IndexError),
     /// The index is not known to speak of the files as they are.
     Unknown,
-}
-
-/// Words of another configuration would read the same files otherwise.
-fn reader(context: &Context) -> u64 {
-    let clock = OnceLock::new();
-    How::new(context, &clock).reader
 }
 
 /// Searches, once the full text holds what the index does: where it was filled from the same commit nothing is compared.
