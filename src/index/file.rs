@@ -92,6 +92,14 @@ impl IndexFile {
         free.next().map_or(Ok(()), |it| rename(path, &it))
     }
 
+    /// Removes what is left beside a file that was deleted, so that the next one does not share it with who has the
+    /// deleted one open. The lock is held.
+    pub(super) fn remove_rest(&self) -> Result<(), IndexError> {
+        let mut rest = ["-wal", "-shm", "-journal"].into_iter().map(|end| self.named(end));
+        let removed = rest.try_for_each(|it| self.put_directory_away(&it).and_then(|()| give_way(&it)));
+        removed.map_err(|source| IndexError::unwritable(&self.dir, source))
+    }
+
     /// Moves the file aside as the one `.bad`. The lock is held, and this process has no connection to the file.
     pub(super) fn move_aside(&self) -> Result<(), IndexError> {
         // The log goes first: a file without its log is an older index, a log beside another file would be its damage.

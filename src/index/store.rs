@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::io;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -32,7 +33,11 @@ impl Store {
     pub(super) fn open(place: Place<'_>, content: Content) -> Result<(Self, Opened), IndexError> {
         let Place::Directory(dir) = place else { return Ok((Self::in_memory(content)?, Opened::Made)) };
         let file = IndexFile::in_dir(dir, content);
-        let opened = match Self::kept(&file, content) {
+        let kept = {
+            let _alone = alone(content);
+            Self::kept(&file, content)
+        };
+        let opened = match kept {
             Ok(Some(store)) => Ok((store, Opened::Kept)),
             // Unwritable may be a file that another process is moving aside.
             Ok(None) | Err(IndexError::Damaged { .. } | IndexError::Unwritable { .. }) => {
@@ -49,15 +54,30 @@ impl Store {
         Self::of(connection, content, None)
     }
 
-    /// Opens a file that has its schema already; none if there is none yet.
+    /// Opens a file that has its schema already; none if there is none yet, or if it lost its name meanwhile.
+    ///
+    /// The caller is alone in its process.
     fn kept(file: &IndexFile, content: Content) -> Result<Option<Self>, IndexError> {
         let Some(identity) = file.identity() else { return Ok(None) };
         if !file.is_plain() {
             return Err(IndexError::damaged("its name is taken by something that is not a file"));
         }
-        let connection = configured(connect(file, OpenFlags::empty())?)?;
+        Self::read(connect(file, OpenFlags::empty())?, file, identity, content)
+    }
+
+    fn read(
+        connection: Connection,
+        file: &IndexFile,
+        identity: Identity,
+        content: Content,
+    ) -> Result<Option<Self>, IndexError> {
+        let connection = configured(connection)?;
         let journal: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         if journal != content.journal() || schema::look_at(&connection)? == Found::Empty {
+            return Ok(None);
+        }
+        // The log was opened by its name after the file, so that it may be that of the next one.
+        if file.identity() != Some(identity) {
             return Ok(None);
         }
         Self::of(connection, content, Some((file.clone(), Some(identity)))).map(Some)
@@ -69,6 +89,7 @@ impl Store {
     /// the same damage would move each other's new file away.
     fn make(file: &IndexFile, content: Content) -> Result<(Self, Opened), IndexError> {
         let _lock = file.lock()?;
+        let _alone = alone(content);
         let why = match Self::kept(file, content) {
             Ok(Some(store)) => return Ok((store, Opened::Kept)),
             Err(IndexError::Damaged { what }) => Some(what),
@@ -77,6 +98,8 @@ impl Store {
         };
         if why.is_some() {
             file.move_aside()?;
+        } else if file.identity().is_none() {
+            file.remove_rest()?;
         }
         let mut connection = configured(connect(file, OpenFlags::SQLITE_OPEN_CREATE)?)?;
         // Where a file system has no shared memory SQLite stays with its rollback journal, which is as safe.
@@ -180,6 +203,18 @@ impl Store {
     }
 }
 
+/// Keeps the other threads of this process from opening a file with a log at the same time.
+///
+/// SQLite opens the log's shared memory by name, when a file is first read. POSIX locks do not keep a process from
+/// itself: of two files that had one name in turn, the thread that reads the second one would cut off the memory that
+/// the reader of the first one has mapped (SIGBUS), if both found the same. So what is opened is also read, and a new
+/// file does not meet what the one before left behind.
+fn alone(content: Content) -> Option<MutexGuard<'static, ()>> {
+    static OPENING: Mutex<()> = Mutex::new(());
+    // Without a log there is no shared memory, and the first reading waits for who writes.
+    (content == Content::Plans).then(|| OPENING.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
 fn connect(file: &IndexFile, more: OpenFlags) -> Result<Connection, IndexError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
     Ok(Connection::open_with_flags(file.path(), flags)?)
@@ -202,4 +237,23 @@ pub(super) fn configured(connection: Connection) -> Result<Connection, IndexErro
 /// Between writes a connection can only read, whatever statement comes.
 pub(super) fn read_only(connection: &Connection, is_on: bool) -> Result<(), IndexError> {
     Ok(connection.pragma_update(None, "query_only", is_on)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_lost_its_name_before_it_was_read_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || drop(Store::open(Place::Directory(dir.path()), Content::Plans).unwrap());
+        let file = IndexFile::in_dir(dir.path(), Content::Plans);
+        let read = |connection, identity| Store::read(connection, &file, identity, Content::Plans).unwrap();
+        open();
+        let (connection, identity) = (connect(&file, OpenFlags::empty()).unwrap(), file.identity().unwrap());
+        assert!(read(connect(&file, OpenFlags::empty()).unwrap(), identity).is_some());
+        file.move_aside().unwrap();
+        open();
+        assert!(read(connection, identity).is_none());
+    }
 }

@@ -313,6 +313,20 @@ fn a_file_deleted_while_open_is_made_again() {
 }
 
 #[test]
+fn who_has_a_deleted_file_open_reads_on_while_others_make_a_new_one() {
+    let dir = with_index("old");
+    let indexes = [open(dir.path()).0, open(dir.path()).0];
+    let before = indexes.each_ref().map(sound);
+    // Its log and what its readers share stay, as they do where somebody deletes just what looks like the database.
+    delete(&file(dir.path()));
+    let (mut new, opened) = open(dir.path());
+    fill(&mut new, "new").expect("it is new");
+    assert_eq!((opened, indexes.each_ref().map(sound)), (Opened::Made, before));
+    drop(indexes);
+    assert_eq!(sound(&open(dir.path()).0), sound(&new));
+}
+
+#[test]
 fn a_directory_that_is_not_there_is_unwritable() {
     let dir = tempfile::tempdir().expect("there is room");
     let missing = dir.path().join("missing");
