@@ -17,6 +17,10 @@ use crate::engine::error::Error;
 use crate::serve::mcp::Planwatch;
 use crate::serve::mcp::unanswered::Unanswered;
 
+/// The length of a line, in bytes, above which it is dropped without an answer, so that one without an end does not fill the
+/// memory. Far more than any file may have, so that what is only too long for a file is told so.
+const MAX_LINE: usize = 128 << 20;
+
 /// Serves one client until it closes its end; nothing else may be written to standard output meanwhile.
 ///
 /// What was asked before the end of the input is answered.
@@ -32,7 +36,8 @@ pub fn stdio(server: Planwatch) -> Result<(), Error> {
             let (server, line) = (server.clone(), Arc::clone(&line));
             move || server.is_at_work() && !line.is_stuck()
         };
-        let transport = Unanswered::new(AsyncRwTransport::new(input, output), is_at_work);
+        let transport =
+            Unanswered::new(AsyncRwTransport::new(input, output).with_max_line_length(MAX_LINE), is_at_work);
         let running = tokio::select! {
             running = server.clone().serve(transport) => running,
             () = line.broken.notified() => return Ok(()),
