@@ -4,6 +4,7 @@ mod around;
 mod decode;
 mod files;
 mod fill;
+mod gather;
 mod parallel;
 mod refresh;
 mod some;
@@ -51,11 +52,11 @@ pub(crate) fn all_light(context: &Context) -> Result<Plans, Error> {
 }
 
 /// As [`all_light`] without what is known of claims, where somebody has been asked already which commit of the index is
-/// right; and that commit, if it is what they come from.
+/// right; and the commit that they come from, if anybody knew one.
 pub(crate) fn light_of_commit(context: &Context, told: Option<Generation>) -> (Plans, Option<Generation>) {
     let index = refresh::kept_index(context);
     let found = refresh::fresh_told(context, index, told, Wanted::LightPlans);
-    (Plans::judged(found.plans), found.commit)
+    (Plans::judged(found.plans), found.commit.filter(|_| told.is_some()))
 }
 
 /// All plans, as the files alone say them.

@@ -2,24 +2,37 @@
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
-use crate::engine::load::{self, Wanted};
+use crate::engine::load::{self, Fresh, Wanted};
 use crate::index::{Generation, Index, IndexError, Place};
 use crate::plan::model::Plan;
+
+/// How often it is looked while others write into the index.
+const MOST_LOOKS: usize = 4;
 
 /// Makes something of every plan as the files have it now, without bodies and in no order.
 ///
 /// From the index the plans come one by one, so that they are never all in memory.
 pub(crate) fn of_each<T>(context: &Context, make: impl Fn(Plan) -> T) -> Result<Vec<T>, Error> {
-    let index = load::fresh(context, Wanted::Nothing).index;
-    if let Some(made) = index.and_then(|it| from_index(it, &make).ok()) {
-        return Ok(made);
+    for _ in 0..MOST_LOOKS {
+        let Fresh { index: Some(index), commit, .. } = load::fresh(context, Wanted::Nothing) else { break };
+        if let Ok(Some(made)) = from_index(index, commit, &make) {
+            return Ok(made);
+        }
     }
     Ok(load::all(context)?.into_vec().into_iter().map(make).collect())
 }
 
-fn from_index<T>(mut index: Index, make: &impl Fn(Plan) -> T) -> Result<Vec<T>, IndexError> {
+/// None if it shows another commit by now, into which somebody may have put what an older look found.
+fn from_index<T>(
+    mut index: Index,
+    commit: Option<Generation>,
+    make: &impl Fn(Plan) -> T,
+) -> Result<Option<Vec<T>>, IndexError> {
     let snapshot = index.snapshot()?;
-    snapshot.heads()?.iter().map(|it| snapshot.plan(it).map(make)).collect()
+    if snapshot.generation()? != commit {
+        return Ok(None);
+    }
+    snapshot.heads()?.iter().map(|it| snapshot.plan(it).map(make)).collect::<Result<_, _>>().map(Some)
 }
 
 /// Returns the commit that the kept index shows; none if there is none that can be opened.

@@ -11,7 +11,10 @@ use crate::plan::id::PlanId;
 pub struct Refreshed {
     /// Plans whose rows were written anew or removed, sorted; a live and an archived one of a name are one here.
     pub changed: Vec<PlanId>,
-    /// The commit that the index shows then; none if it could not be written.
+    /// The commit that the index was compared in.
+    pub before: Option<Generation>,
+    /// The commit of it that holds just what was found, the same one if nothing changed; none if it could not be written, or
+    /// if others wrote into it meanwhile.
     pub generation: Option<Generation>,
     /// The index, open, for the next look: to open it takes longer than to look at a plan.
     pub index: Option<Index>,
@@ -32,17 +35,13 @@ pub fn refresh_plans(context: &Context, names: &[String], kept: Option<Index>) -
     Ok(refreshed(load::fresh_of(context, names, kept)))
 }
 
-fn refreshed(mut found: Fresh) -> Refreshed {
-    let generation = found.index.as_mut().and_then(shown);
-    Refreshed { changed: found.changed.into_iter().collect(), generation, index: found.index }
+fn refreshed(found: Fresh) -> Refreshed {
+    let Fresh { changed, before, commit, index, .. } = found;
+    Refreshed { changed: changed.into_iter().collect(), before, generation: commit, index }
 }
 
 /// Returns the commit that an open index shows, if its file still has the name.
 pub(crate) fn generation(kept: &mut Index) -> Option<Generation> {
     kept.ready().ok()?;
-    shown(kept)
-}
-
-fn shown(index: &mut Index) -> Option<Generation> {
-    index.snapshot().ok()?.generation().ok()?
+    kept.snapshot().ok()?.generation().ok()?
 }

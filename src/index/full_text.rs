@@ -64,13 +64,14 @@ impl FullText {
     ///
     /// `texts` are taken one by one while the file is locked for writing; in the end they say whether they are all that
     /// was missing when the full text was `seen` so, and then of which rows. Only then it counts as filled from there.
+    /// Returns whether it was as it was seen; if not, somebody else has written since.
     pub fn write(
         &mut self,
         texts: &mut dyn Iterator<Item = Texts>,
         gone: &[Key],
         was_seen: Seen,
         origin: &mut dyn FnMut() -> Option<Origin>,
-    ) -> Result<(), IndexError> {
+    ) -> Result<bool, IndexError> {
         self.store.ready()?;
         let touched = self.watch()?;
         let file = self.store.file().cloned();
@@ -82,16 +83,16 @@ impl FullText {
             search::put(it, texts, gone)?;
             let touched = std::mem::take(&mut *touched.lock().unwrap_or_else(PoisonError::into_inner));
             sums::keep(it, &touched)?;
-            mark(it, origin().filter(|_| is_as_seen).as_ref())
+            Ok((mark(it, origin().filter(|_| is_as_seen).as_ref())?, is_as_seen))
         });
         self.store.connection.update_hook(None::<fn(Action, &str, &str, i64)>)?;
-        let now = written?;
+        let (now, is_as_seen) = written?;
         // What somebody else has written since is not ours to vouch for.
         let look = self.looked()?;
         if let Some(file) = file.filter(|_| seen(&look.transaction).is_ok_and(|it| it == now)) {
             proof::note(&file);
         }
-        Ok(())
+        Ok(is_as_seen)
     }
 
     /// Listens to which rows SQLite writes.

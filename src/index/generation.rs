@@ -1,21 +1,25 @@
-//! Which commit an index shows, and whose: so that a process can tell that nobody else wrote into it.
+//! Which commit an index shows, by a name of its own: so that it can be told whether somebody else wrote into it.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::str::FromStr;
-use std::sync::OnceLock;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::index::error::IndexError;
 
-/// The number of a commit and the process that made it.
-///
-/// The numbers of a file begin anywhere, so that those of one that was made anew do not follow those of the old one.
+/// The name of a commit, which no other one has, of whatever file, but for chance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Generation {
-    number: u64,
-    writer: u64,
+pub struct Generation(u128);
+
+/// Changes that were made: the commit that they were made to, if there was one, and theirs.
+///
+/// Whoever compared another commit with the files does not know what the index holds now: what somebody else has put in
+/// since may come from an older look than its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    pub before: Option<Generation>,
+    pub after: Generation,
 }
 
 /// Which rows a full text was filled from: the file, by the name that it got when it was made, its commit, and what
@@ -34,42 +38,14 @@ impl Origin {
 }
 
 impl Generation {
-    /// Returns whether this process alone wrote since `before`, and at most once; none is an index without a commit.
-    pub fn follows(self, before: Option<Self>) -> bool {
-        let is_next = match before {
-            Some(before) => self.number == before.number.wrapping_add(1),
-            None => self.number & COUNT == 0,
-        };
-        before == Some(self) || (is_next && self.writer == writer())
+    fn new() -> Self {
+        Self(some_name())
     }
-
-    /// The first commit of a file, of this process.
-    fn first() -> Self {
-        let of_file = RandomState::new().build_hasher().finish();
-        Self { number: of_file & !COUNT, writer: writer() }
-    }
-
-    fn next(self) -> Self {
-        Self { number: self.number.wrapping_add(1), writer: writer() }
-    }
-}
-
-/// What counts the commits of a file; the rest is the file's own.
-const COUNT: u64 = u32::MAX as u64;
-
-/// A number that no other process has, but for chance.
-fn writer() -> u64 {
-    static WRITER: OnceLock<u64> = OnceLock::new();
-    *WRITER.get_or_init(|| {
-        let mut hasher = RandomState::new().build_hasher();
-        hasher.write_u32(std::process::id());
-        hasher.finish()
-    })
 }
 
 impl fmt::Display for Generation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:016x}", self.number, self.writer)
+        write!(f, "{:032x}", self.0)
     }
 }
 
@@ -77,10 +53,14 @@ impl FromStr for Generation {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let (number, writer) = text.split_once('.').ok_or(())?;
-        let writer = u64::from_str_radix(writer, 16).map_err(drop)?;
-        Ok(Self { number: number.parse().map_err(drop)?, writer })
+        u128::from_str_radix(text, 16).map(Self).map_err(drop)
     }
+}
+
+/// A name that nothing else has, but for chance.
+pub(super) fn some_name() -> u128 {
+    let half = || u128::from(RandomState::new().build_hasher().finish());
+    half() << 64 | half()
 }
 
 /// Returns the last commit that wrote; none in an index that was never filled.
@@ -91,36 +71,22 @@ pub(super) fn read(connection: &Connection) -> Result<Option<Generation>, IndexE
     Ok(text.and_then(|it| it.parse().ok()))
 }
 
-/// Says that this process writes; a part of the transaction that does.
-pub(super) fn raise(connection: &Connection) -> Result<(), IndexError> {
-    let text = read(connection)?.map_or_else(Generation::first, Generation::next).to_string();
+/// Gives the commit a name; a part of the transaction.
+pub(super) fn raise(connection: &Connection) -> Result<Written, IndexError> {
+    let written = Written { before: read(connection)?, after: Generation::new() };
     let mut statement = connection.prepare_cached("INSERT OR REPLACE INTO meta VALUES ('generation', ?1)")?;
-    statement.execute(params![text.as_bytes()])?;
-    Ok(())
+    statement.execute(params![written.after.to_string().as_bytes()])?;
+    Ok(written)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[track_caller]
-    fn check(now: &str, before: &str, expected: bool) {
-        let read = |it: &str| it.replace("me", &format!("{:016x}", writer())).parse::<Generation>().unwrap();
-        assert_eq!(read(now).follows(Some(read(before))), expected, "{now} after {before}");
-    }
-
     #[test]
-    fn only_one_commit_of_this_process_follows() {
-        check("7.me", "7.me", true);
-        check("7.00000000000000aa", "7.00000000000000aa", true);
-        check("8.me", "7.00000000000000aa", true);
-        check("8.00000000000000aa", "7.me", false);
-        check("9.me", "7.me", false);
-        check("7.me", "7.00000000000000aa", false);
-        check("0.me", "7.me", false);
-        let (first, other) = (Generation::first(), Generation::first());
-        assert!(first.follows(None));
-        assert!(!first.next().follows(None) && first.next().follows(Some(first)));
-        assert!(!other.follows(Some(first)) && !other.next().follows(Some(first)), "of two files");
+    fn a_name_is_read_as_it_is_written_and_no_two_are_alike() {
+        let (one, other) = (Generation::new(), Generation::new());
+        assert_eq!(one.to_string().parse(), Ok(one));
+        assert_ne!(one, other);
     }
 }

@@ -38,7 +38,7 @@ use std::path::Path;
 pub use error::IndexError;
 pub use freshness::{FileRow, Stamp};
 pub use full_text::{FullText, Seen, TextsLook};
-pub use generation::{Generation, Origin};
+pub use generation::{Generation, Origin, Written};
 pub use knowledge::Knowledge;
 pub use row::{Change, Head, Key, Packed, stamps};
 pub use schema::VERSION;
@@ -123,8 +123,8 @@ impl Index {
 
     /// Makes changes: all or, on an error, none. They are taken one by one while the file is locked for writing.
     ///
-    /// A file that was deleted or replaced since it was opened gives way to the new one.
-    pub fn write(&mut self, changes: &mut dyn Iterator<Item = Change>) -> Result<(), IndexError> {
+    /// A file that was deleted or replaced since it was opened gives way to the new one; what is returned tells them apart.
+    pub fn write(&mut self, changes: &mut dyn Iterator<Item = Change>) -> Result<Written, IndexError> {
         self.store.put(|it| {
             write::write(it, changes)?;
             generation::raise(it)

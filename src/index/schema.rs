@@ -1,10 +1,9 @@
 //! The schemas of the two files, and whether a file has its own.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
-
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use crate::index::error::IndexError;
+use crate::index::generation::some_name;
 use crate::index::sums;
 
 /// Raised with every change of `schema.sql` or `texts.sql`.
@@ -86,19 +85,16 @@ pub(super) fn ensure(connection: &mut Connection, content: Content) -> Result<Fo
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.execute("INSERT INTO meta VALUES ('reader', ?1)", params![READER.as_bytes()])?;
-    transaction.execute("INSERT INTO meta VALUES ('made', ?1)", params![some_name().as_bytes()])?;
+    transaction.execute(
+        "INSERT INTO meta VALUES ('made', ?1)",
+        params![format!("{:032x}", some_name()).as_bytes()],
+    )?;
     sums::keep_schema(&transaction)?;
     if content == Content::Texts {
         sums::keep_all(&transaction)?;
     }
     transaction.commit()?;
     Ok(found)
-}
-
-/// A name that no other file has, but for chance.
-fn some_name() -> String {
-    let half = || RandomState::new().build_hasher().finish();
-    format!("{:016x}{:016x}", half(), half())
 }
 
 /// Returns the name that a file got when it was made.

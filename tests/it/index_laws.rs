@@ -19,7 +19,7 @@ use planwatch::engine::refresh;
 use planwatch::engine::search::{SearchRequest, search, sql};
 use planwatch::engine::show::{ShowRequest, show};
 use planwatch::engine::status::{StatusRequest, status};
-use planwatch::index::{FullText, Index, Place};
+use planwatch::index::{Change, FullText, Index, Place};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::TestRunner;
@@ -28,7 +28,26 @@ use proptest::test_runner::TestRunner;
 /// size leaves no trace but the content. With it come the paths of what was opened to be read, and the moment at which its
 /// clock stands still, if it does.
 #[derive(Debug, Default)]
-struct Coarse(RealDisk, Arc<Mutex<Vec<PathBuf>>>, Option<i128>);
+struct Coarse(RealDisk, Arc<Mutex<Vec<PathBuf>>>, Option<i128>, Meddling);
+
+/// What happens once while plan `a` is looked into.
+#[derive(Default)]
+struct Meddling(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl Meddling {
+    fn in_dir(&self, dir: &Path) {
+        let is_there = dir.ends_with("plans/a");
+        if let Some(act) = self.0.lock().expect("nobody panicked").take_if(|_| is_there) {
+            act();
+        }
+    }
+}
+
+impl std::fmt::Debug for Meddling {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Meddling")
+    }
+}
 
 #[derive(Debug)]
 struct CoarseFile(Box<dyn DiskFile>);
@@ -49,10 +68,12 @@ impl Disk for Coarse {
         self.0.read_link(path)
     }
     fn list(&self, dir: &Path) -> io::Result<Vec<(OsString, io::Result<Stat>)>> {
+        self.3.in_dir(dir);
         let found = self.0.list(dir)?;
         Ok(found.into_iter().map(|(name, stat)| (name, stat.map(coarse))).collect())
     }
     fn names(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        self.3.in_dir(dir);
         self.0.names(dir)
     }
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
@@ -376,7 +397,8 @@ fn after_any_edits_on_coarse_stamps_too() {
 fn a_rewrite_of_the_same_size_within_one_stamp_is_seen() {
     let before = SystemTime::now();
     // However long the test takes, its file is as young as the clock.
-    let tree = Tree::new(Arc::new(Coarse(RealDisk, Arc::default(), Some(RealDisk.now_ns()))));
+    let tree =
+        Tree::new(Arc::new(Coarse(RealDisk, Arc::default(), Some(RealDisk.now_ns()), Meddling::default())));
     tree.write("a/plan.md", "# A\n");
     for round in 0..40 {
         let status = ["pending", "blocked"][round % 2];
@@ -391,7 +413,7 @@ fn a_rewrite_of_the_same_size_within_one_stamp_is_seen() {
 #[test]
 fn of_a_plan_only_the_files_are_read_that_may_have_changed() {
     let read = Arc::default();
-    let tree = Tree::new(Arc::new(Coarse(RealDisk, Arc::clone(&read), None)));
+    let tree = Tree::new(Arc::new(Coarse(RealDisk, Arc::clone(&read), None, Meddling::default())));
     let names = ["plan.md", "step-1.md", "step-2.md", "step-3.md", "step-03x.md"];
     let files: Vec<_> = names.iter().map(|it| format!("a/{it}")).collect();
     for (path, hours) in files.iter().zip(1..) {
@@ -472,6 +494,55 @@ fn a_claim_takes_the_most_urgent_step_wherever_its_plan_comes_from() {
         for step in order.iter().filter(|it| !it.is_empty()) {
             assert_eq!(&claimed(&tree), step, "{changed:?}");
         }
+    }
+}
+
+#[test]
+fn what_happens_to_the_index_while_files_are_looked_at_changes_no_answer() {
+    let disk = Arc::new(Coarse::default());
+    let tree = Tree::new(Arc::clone(&disk) as Arc<dyn Disk>);
+    for plan in ["a", "b", "c"] {
+        tree.write(&format!("{plan}/step-1.md"), &format!("# alpha\n\nbeta of {plan}\n"));
+    }
+    let ids = ["a", "b"].map(str::to_owned);
+    tree.check(&ids, &"nothing");
+    let runtime = tree.context(Reading::Index).plans.index_dir().expect("there is a place");
+    let file = |of| match of {
+        Of::Plans => Index::file_name(),
+        Of::Texts => FullText::file_name(),
+    };
+    type Act = Box<dyn FnOnce() + Send>;
+    let delete = |of| -> Act {
+        let path = runtime.join(file(of));
+        Box::new(move || fs::remove_file(path).expect("it is there"))
+    };
+    // As whoever makes the index anew, and has not put the plans in again.
+    let empty = || -> Act {
+        let dir = runtime.clone();
+        Box::new(move || {
+            let (mut index, _) = Index::open(Place::Directory(&dir)).expect("it can be opened");
+            let heads = index.snapshot().and_then(|it| it.heads()).expect("it is sound");
+            index.write(&mut heads.into_iter().map(|it| Change::Remove(it.key))).expect("there is room");
+        })
+    };
+    for round in 0..8 {
+        let (of_edited, act): (_, Act) = match round % 4 {
+            0 => ("nothing", empty()),
+            1 => ("b/step-1.md", empty()),
+            2 => ("b/step-1.md", delete(Of::Plans)),
+            _ => ("b/step-1.md", delete(Of::Texts)),
+        };
+        if of_edited != "nothing" {
+            tree.write(of_edited, &format!("# alpha {round}\n\ngamma of b\n"));
+        }
+        *disk.3.0.lock().expect("nobody panicked") = Some(act);
+        // At first search alone, before which nobody else has looked.
+        if round < 4 {
+            assert_eq!(searched(&tree.context(Reading::Index)), searched(&tree.context(Reading::Files)));
+        } else {
+            tree.check(&ids, &round);
+        }
+        assert!(disk.3.0.lock().expect("nobody panicked").is_none(), "it happened");
     }
 }
 

@@ -11,7 +11,7 @@ use std::thread;
 use super::etag;
 use super::files::{How, read_whole, reader};
 use super::parallel::in_order;
-use super::refresh::{Fresh, Wanted, fresh_in, fresh_with_texts};
+use super::refresh::{Fresh, Wanted, fresh_in, fresh_with_texts, is_commit};
 use super::text::Trouble;
 use crate::engine::context::Context;
 use crate::index::{FullText, Head, Index, IndexError, Origin, Seen, Snapshot, Texts, Unsearched};
@@ -34,7 +34,7 @@ type Jobs<'a> = Mutex<Receiver<Job<'a>>>;
 type Read<'a> = (usize, (&'a Head, Result<Option<Texts>, IndexError>));
 
 /// Puts in what is missing, and takes out what is gone. In the end the full text counts as filled from `origin` if every
-/// plan was still as its row says.
+/// plan was still as its row says. [`Trouble::Unknown`] if somebody else wrote into the full text since it was seen.
 pub(super) fn fill(
     context: &Context,
     snapshot: &Snapshot<'_>,
@@ -108,11 +108,11 @@ fn seen_empty(texts: &mut FullText) -> Result<Option<Seen>, IndexError> {
     Ok(is_empty.then_some(look.seen()?))
 }
 
-/// What a full text of so many plans is filled from: the first commit of an index that shows it, if this process made
-/// that and sent the texts of all its plans and no others, as it did where it had to begin again.
+/// What a full text of so many plans is filled from: the commit that was found, if it is an index's first and still shown,
+/// and the texts of all its plans were sent and no others, as they were where it was begun again.
 fn first_commit(context: &Context, found: &mut Fresh, n_sent: usize) -> Option<Origin> {
     let snapshot = found.index.as_mut()?.snapshot().ok()?;
-    let is_first = snapshot.generation().ok()?.is_some_and(|it| it.follows(None));
+    let is_first = found.before.is_none() && is_commit(&snapshot, found.commit);
     let origin = snapshot.origin(reader(context)).ok()?;
     origin.filter(|_| is_first && [n_sent, found.n_texts] == [found.n_plans; 2])
 }
@@ -165,8 +165,9 @@ fn write(
     let mut is_exact = || origin.cloned().filter(|_| n_exact.get() == state.missing.len());
     let written = texts.write(&mut all, &state.gone, seen, &mut is_exact);
     drop(all);
-    written.map_err(Trouble::Texts)?;
-    damage.map_or(Ok(()), |error| Err(Trouble::Index(error)))
+    let is_as_seen = written.map_err(Trouble::Texts)?;
+    damage.map_or(Ok(()), |error| Err(Trouble::Index(error)))?;
+    if is_as_seen { Ok(()) } else { Err(Trouble::Unknown) }
 }
 
 /// Adds the bodies to what the index holds of a plan; where a file is not what it was, all of them are read as the plan
@@ -273,8 +274,9 @@ mod tests {
         assert_eq!(first_commit(&context, &mut again, 2), None, "they were sent before it");
         let key = Key { is_archived: false, name: "pier".to_owned() };
         let (mut index, _) = commit(0);
-        index.write(&mut [Change::Remove(key)].into_iter()).unwrap();
-        let mut later = Fresh { index: Some(index), n_plans: 2, n_texts: 2, ..Fresh::default() };
+        let shown = index.write(&mut [Change::Remove(key)].into_iter()).unwrap().before;
+        let mut later =
+            Fresh { index: Some(index), commit: shown, n_plans: 2, n_texts: 2, ..Fresh::default() };
         assert_eq!(first_commit(&context, &mut later, 2), None, "there was another commit since");
     }
 }

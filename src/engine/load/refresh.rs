@@ -4,19 +4,18 @@
 //! that whatever fails on the way to the disk costs a line on stderr and no answer.
 
 use std::cell::Cell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::panic::resume_unwind;
 use std::sync::OnceLock;
-use std::thread::{self, Scope, ScopedJoinHandle};
+use std::thread::{self, ScopedJoinHandle};
 
-use super::decode::Decoding;
-use super::files::{How, Looked, Walked, directory, look, reader, walk, walk_named};
+use super::files::{How, Looked, reader};
+use super::gather::{Gathered, InDirectory, Kept, Looking, Seen, Where};
 use super::parallel::{self, Results};
-use super::scan_problems;
-use crate::disk::{PlanDir, Scan, Trouble};
 use crate::engine::context::{Context, Freshness, Notice, Reading};
 use crate::index::{
-    Change, FileRow, Generation, Head, Index, IndexError, Key, Lights, Opened, Packed, Place, Snapshot, Texts,
+    Change, FileRow, Generation, Head, Index, IndexError, Key, Lights, Opened, Place, Snapshot, Texts,
+    Written,
 };
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
@@ -27,6 +26,9 @@ use crate::plan::read::Bodies;
 /// is looked at. To look at all files instead costs far more, and who writes what it finds into the index makes the
 /// watching process look at all of them, too.
 const MOST_ASKED: usize = 4;
+
+/// How often it is looked while others write, or the index is found damaged.
+const MOST_ATTEMPTS: usize = 4;
 
 /// Reading so many plans once more costs less than a commit.
 const FEW: usize = 8;
@@ -48,7 +50,7 @@ pub(crate) enum Wanted {
 
 impl Wanted {
     /// Whoever goes on for long, as a process that watches does, wants no plans.
-    fn results(self) -> Results {
+    pub(super) fn results(self) -> Results {
         if self == Self::LightPlans { Results::Plans } else { Results::Little }
     }
 }
@@ -68,10 +70,12 @@ pub(crate) struct Fresh {
     pub(crate) n_steps: usize,
     /// Of how many of the plans the texts were handed on.
     pub(crate) n_texts: usize,
-    /// The index, which holds all of this; none if it could not be written.
+    /// The index, which holds just this; none if it could not be written, or if others wrote into it meanwhile.
     pub(crate) index: Option<Index>,
-    /// The commit of it that somebody knew to be right, if no file was looked at.
+    /// The commit of it that does; none if nothing was ever put in.
     pub(crate) commit: Option<Generation>,
+    /// The commit that was compared with the files.
+    pub(crate) before: Option<Generation>,
 }
 
 /// What all files say now, but for the problems of what is no plan.
@@ -93,7 +97,7 @@ pub(super) fn fresh_told(
     let (mut told, mut n_asked) = (told, 1);
     while let (Some(commit), Some(kept)) = (told, index.as_mut()) {
         match known(context, kept, commit, wanted) {
-            Known::Told(found) => return Fresh { index, commit: Some(commit), ..*found },
+            Known::Told(found) => return Fresh { index, ..*found },
             Known::OtherCommit if n_asked < MOST_ASKED => told = self::told(context),
             Known::OtherCommit | Known::Unusable => break,
         }
@@ -131,8 +135,8 @@ pub(super) fn told(context: &Context) -> Option<Generation> {
 }
 
 /// Returns whether this is a look at that commit.
-pub(super) fn is_commit(snapshot: &Snapshot<'_>, commit: Generation) -> bool {
-    snapshot.generation().is_ok_and(|it| it == Some(commit))
+pub(crate) fn is_commit(snapshot: &Snapshot<'_>, commit: Option<Generation>) -> bool {
+    snapshot.generation().is_ok_and(|it| it == commit)
 }
 
 /// Looks at all files.
@@ -143,10 +147,12 @@ pub(crate) fn looked(context: &Context, wanted: Wanted) -> Fresh {
 /// Answers from the index if somebody knows that this very commit speaks of the files as they are.
 fn known(context: &Context, index: &mut Index, commit: Generation, wanted: Wanted) -> Known {
     let Ok(snapshot) = index.snapshot() else { return Known::Unusable };
+    let commit = Some(commit);
     if !is_commit(&snapshot, commit) {
         return Known::OtherCommit;
     }
-    known_in(context, &snapshot, wanted).map_or(Known::Unusable, |it| Known::Told(Box::new(it)))
+    let found = known_in(context, &snapshot, wanted);
+    found.map_or(Known::Unusable, |it| Known::Told(Box::new(Fresh { commit, before: commit, ..it })))
 }
 
 fn known_in(context: &Context, snapshot: &Snapshot<'_>, wanted: Wanted) -> Option<Fresh> {
@@ -243,12 +249,25 @@ impl Asked<'_> {
     }
 }
 
-/// Goes on with a new index where the old one is damaged, and without one where there can be none.
+/// Goes on with a new index where the old one is damaged, and without one where there can be none; looks again where only
+/// the index is wanted, and others wrote into it meanwhile.
 fn attempts(context: &Context, mut index: Option<Index>, asked: &Asked<'_>) -> Fresh {
-    for _ in 0..2 {
+    let mut changed = BTreeSet::new();
+    for n in 1..=MOST_ATTEMPTS {
         let Some(it) = &mut index else { break };
         match attempt(context, Some(it), asked) {
-            Ok(found) => return Fresh { index: index.filter(|_| found.is_kept), ..found.fresh },
+            Ok(Found { fresh, held: Held::BesideOthers })
+                if asked.wanted == Wanted::Nothing && n < MOST_ATTEMPTS =>
+            {
+                changed.extend(fresh.changed);
+            }
+            Ok(Found { mut fresh, held }) => {
+                fresh.changed.append(&mut changed);
+                return match held {
+                    Held::At(commit) => Fresh { index, commit, ..fresh },
+                    Held::Not | Held::BesideOthers => fresh,
+                };
+            }
             Err(error) => index = after(context, index, &error),
         }
     }
@@ -273,41 +292,34 @@ pub(super) fn after(context: &Context, index: Option<Index>, error: &IndexError)
     reopened.is_ok().then_some(index)
 }
 
-/// What one attempt found, and whether the index holds it all now.
+/// What one attempt found.
 struct Found {
     fresh: Fresh,
-    is_kept: bool,
+    held: Held,
 }
 
-/// A plan's directory, or none where no plan is in it, and what could not be looked at there.
-type InDirectory = (Option<Seen>, Vec<Trouble>);
-
-/// What was seen of a plan's directory.
-struct Seen {
-    key: Key,
-    /// The place of its head among those of the index.
-    at: Option<usize>,
-    looked: Looked,
-    /// The light plan of the index where that is wanted and still says what the files do.
-    light: Option<Result<Plan, IndexError>>,
-    /// Where an index that knows nothing is filled and somebody takes them.
-    texts: Option<Texts>,
+/// Whether the index holds all of it now.
+enum Held {
+    At(Option<Generation>),
+    /// What they put in may come from an older look.
+    BesideOthers,
+    Not,
 }
 
-/// Where is looked.
-enum Where<'a> {
-    /// In every directory that may be a plan; and what is beside them.
-    All(Vec<PlanDir>, Scan),
-    Named(&'a [Key]),
-}
-
-impl<'a> Where<'a> {
-    fn of(context: &Context, only: Option<&'a [Key]>) -> Self {
-        match only {
-            Some(keys) => Self::Named(keys),
-            None => {
-                let (dirs, beside) = context.plans.plan_dirs();
-                Self::All(dirs, beside)
+impl Held {
+    /// What is written holds it if it was made to the commit that was compared.
+    fn by(
+        context: &Context,
+        before: Option<Generation>,
+        written: Result<Written, IndexError>,
+    ) -> Result<Self, IndexError> {
+        match written {
+            Ok(it) if it.before == before => Ok(Self::At(Some(it.after))),
+            Ok(_) => Ok(Self::BesideOthers),
+            Err(error @ IndexError::Damaged { .. }) => Err(error),
+            Err(error) => {
+                (context.tell)(Notice::IndexInMemory { why: error.to_string() });
+                Ok(Self::Not)
             }
         }
     }
@@ -325,11 +337,11 @@ fn attempt(context: &Context, index: Option<&mut Index>, asked: &Asked<'_>) -> R
             }
             Ok(())
         })?;
-        return Ok(Found { fresh: gathered.finish(context, trouble)?, is_kept: false });
+        return Ok(Found { fresh: gathered.finish(context, trouble)?, held: Held::Not });
     };
     let snapshot = index.snapshot()?;
     // The look at the index begins before that at the disk, so that no row is newer than the list of directories.
-    snapshot.generation()?;
+    let before = snapshot.generation()?;
     let only = asked.only.as_deref();
     let (rows, place) = thread::scope(|scope| {
         // Of directories that are named there is none to list.
@@ -341,10 +353,10 @@ fn attempt(context: &Context, index: Option<&mut Index>, asked: &Asked<'_>) -> R
     let (heads, lights) = rows?;
     if heads.is_empty() {
         drop(snapshot);
-        return first(how, index, asked, place);
+        return first(how, index, asked, (before, place));
     }
     let mut changes = Vec::new();
-    let fresh = thread::scope(|scope| {
+    let mut fresh = thread::scope(|scope| {
         let kept = Kept::of(&snapshot, heads.len(), asked.wanted, scope);
         let mut gathered = Gathered::new(asked.wanted, &heads, Some(kept));
         let looking = Looking {
@@ -364,11 +376,13 @@ fn attempt(context: &Context, index: Option<&mut Index>, asked: &Asked<'_>) -> R
         gathered.finish(context, trouble)
     })?;
     drop(snapshot);
-    if !changes.is_empty() && changes.len() <= asked.left {
-        return Ok(Found { fresh, is_kept: false });
-    }
-    let is_kept = changes.is_empty() || is_written(context, index.write(&mut changes.into_iter()))?;
-    Ok(Found { fresh, is_kept })
+    fresh.before = before;
+    let held = match changes.len() {
+        0 => Held::At(before),
+        n if n <= asked.left => Held::Not,
+        _ => Held::by(context, before, index.write(&mut changes.into_iter()))?,
+    };
+    Ok(Found { fresh, held })
 }
 
 /// What the index knows of the directories that are asked for.
@@ -394,9 +408,14 @@ fn heads_of(snapshot: &Snapshot<'_>, keys: &[Key]) -> Result<Vec<Head>, IndexErr
 }
 
 /// Fills an index that knows nothing, while the files are read, so that only a few plans wait in memory.
-fn first(how: How<'_>, index: &mut Index, asked: &Asked<'_>, place: Where<'_>) -> Result<Found, IndexError> {
+fn first(
+    how: How<'_>,
+    index: &mut Index,
+    asked: &Asked<'_>,
+    (before, place): (Option<Generation>, Where<'_>),
+) -> Result<Found, IndexError> {
     let mut gathered = Gathered::new(asked.wanted, &[], None);
-    let (mut written, is_writing, n_texts) = (Ok(()), Cell::new(true), Cell::new(0));
+    let (mut held, is_writing, n_texts) = (Ok(Held::Not), Cell::new(true), Cell::new(0));
     let bodies = if asked.texts.is_some() { Bodies::Keep } else { Bodies::Drop };
     let looking = Looking { how, wanted: asked.wanted, bodies, heads: &[], lights: None };
     let trouble = looking.at(place, |all| {
@@ -409,187 +428,12 @@ fn first(how: How<'_>, index: &mut Index, asked: &Asked<'_>, place: Where<'_>) -
             }
             Some(change)
         });
-        written = index.write(&mut changes);
+        held = Held::by(how.context, before, index.write(&mut changes));
         is_writing.set(false);
         // What could not be written is an answer all the same.
         changes.for_each(drop);
         Ok(())
     })?;
-    let fresh = Fresh { n_texts: n_texts.get(), ..gathered.finish(how.context, trouble)? };
-    Ok(Found { fresh, is_kept: is_written(how.context, written)? })
-}
-
-fn is_written(context: &Context, written: Result<(), IndexError>) -> Result<bool, IndexError> {
-    match written {
-        Err(error @ IndexError::Damaged { .. }) => Err(error),
-        Err(error) => {
-            (context.tell)(Notice::IndexInMemory { why: error.to_string() });
-            Ok(false)
-        }
-        Ok(()) => Ok(true),
-    }
-}
-
-/// How directories are looked into.
-#[derive(Clone, Copy)]
-struct Looking<'a> {
-    how: How<'a>,
-    wanted: Wanted,
-    bodies: Bodies,
-    heads: &'a [Head],
-    lights: Option<&'a Lights>,
-}
-
-impl Looking<'_> {
-    /// Looks into directories in several threads, and returns what troubles there were beside them.
-    fn at(
-        self,
-        place: Where<'_>,
-        consume: impl FnOnce(&mut dyn Iterator<Item = InDirectory>) -> Result<(), IndexError>,
-    ) -> Result<Vec<Trouble>, IndexError> {
-        let places: HashMap<_, _> = self.heads.iter().enumerate().map(|(at, it)| (&it.key, at)).collect();
-        let seen = |walked: Walked| self.seen(places.get(&walked.key).copied(), walked);
-        let context = self.how.context;
-        match place {
-            Where::Named(keys) => {
-                let named = |key: &Key| (walk_named(context, key).map(seen), Vec::new());
-                parallel::each(keys, Results::Little, named, consume).map(|()| Vec::new())
-            }
-            Where::All(dirs, beside) => {
-                let all = |dir: &PlanDir| {
-                    let (walked, trouble) = walk(context, dir);
-                    (walked.map(seen), trouble)
-                };
-                parallel::each(&dirs, self.wanted.results(), all, consume).map(|()| beside.trouble)
-            }
-        }
-    }
-
-    fn seen(&self, at: Option<usize>, walked: Walked) -> Seen {
-        let head = at.map(|it| &self.heads[it]);
-        let key = walked.key.clone();
-        let mut looked = look(self.how, walked, head, self.bodies);
-        let texts = match &looked {
-            Looked::Read(read) if self.bodies == Bodies::Keep => Some(Texts::new(&read.0, &read.1)),
-            _ => None,
-        };
-        let light = match (&mut looked, at, self.lights) {
-            (Looked::Read(read), ..) => {
-                match self.wanted {
-                    Wanted::LightPlans => read.1.lighten(),
-                    // Here, because who frees another thread's memory waits for that thread.
-                    Wanted::Nothing => (read.1.steps, read.1.body) = (Vec::new(), String::new()),
-                    Wanted::Plans | Wanted::PlansAndFiles | Wanted::PlansAndFewFiles => {}
-                }
-                None
-            }
-            (_, Some(at), Some(lights)) => Some(self.heads[at].light_plan(lights.of(at))),
-            _ => None,
-        };
-        Seen { key, at, looked, light, texts }
-    }
-}
-
-/// Where plans come from that are as they were.
-struct Kept<'scope, 'a> {
-    snapshot: &'a Snapshot<'a>,
-    /// None where light plans come with what is seen, or no plans at all.
-    decoding: Option<Decoding<'scope, 'a>>,
-}
-
-/// What comes of the directories, one after the other.
-struct Gathered<'scope, 'a> {
-    wanted: Wanted,
-    heads: &'a [Head],
-    kept: Option<Kept<'scope, 'a>>,
-    /// Which heads have a directory.
-    is_there: Vec<bool>,
-    trouble: Vec<Trouble>,
-    fresh: Fresh,
-}
-
-impl<'scope, 'a: 'scope> Kept<'scope, 'a> {
-    /// Of about so many plans.
-    fn of(snapshot: &'a Snapshot<'a>, n: usize, wanted: Wanted, scope: &'scope Scope<'scope, '_>) -> Self {
-        let is_whole = match wanted {
-            Wanted::Plans | Wanted::PlansAndFiles | Wanted::PlansAndFewFiles => true,
-            Wanted::Nothing | Wanted::LightPlans => false,
-        };
-        Self { snapshot, decoding: is_whole.then(|| Decoding::of(n, scope)) }
-    }
-
-    fn put(&mut self, head: &'a Head) -> Result<(), IndexError> {
-        let Some(decoding) = &mut self.decoding else { return Ok(()) };
-        let data = self.snapshot.data(head)?;
-        self.snapshot.judged(decoding.put(head, data))
-    }
-}
-
-impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
-    fn new(wanted: Wanted, heads: &'a [Head], kept: Option<Kept<'scope, 'a>>) -> Self {
-        let is_there = vec![false; heads.len()];
-        let n_files = || heads.iter().map(|it| it.steps as usize + 1).sum::<usize>();
-        let is_few = wanted != Wanted::PlansAndFewFiles || n_files() <= MANY_FILES;
-        let wanted = if is_few { wanted } else { Wanted::Plans };
-        Self { wanted, heads, kept, is_there, trouble: Vec::new(), fresh: Fresh::default() }
-    }
-
-    /// Takes in what was seen of a directory, and returns what is to be changed in the index.
-    fn take(&mut self, (seen, trouble): InDirectory) -> Result<Option<Change>, IndexError> {
-        self.trouble.extend(trouble);
-        let Some(Seen { key, at, looked, light, .. }) = seen else { return Ok(None) };
-        let old = at.map(|it| &self.heads[it]);
-        self.fresh.n_plans += 1;
-        if let Some(at) = at {
-            self.is_there[at] = true;
-        }
-        let (plan, change) = match looked {
-            Looked::Same => (None, None),
-            Looked::Restamped(head) => (None, Some(Change::Restamp(head))),
-            Looked::Read(read) => {
-                let (packed, plan) = *read;
-                self.fresh.changed.insert(PlanId::new(key.name.clone()));
-                (Some(plan), Some(Change::Put(packed)))
-            }
-        };
-        let head = match &change {
-            Some(Change::Restamp(head) | Change::Put(Packed { head, .. })) => Some(head),
-            _ => old,
-        };
-        let Some(head) = head else { return Ok(change) };
-        self.fresh.n_steps += head.steps as usize;
-        if matches!(self.wanted, Wanted::PlansAndFiles | Wanted::PlansAndFewFiles) {
-            let path = |it: FileRow| (format!("{}/{}", directory(&key), it.name), it);
-            self.fresh.files.extend(head.files()?.into_iter().map(path));
-        }
-        if self.wanted == Wanted::Nothing {
-            return Ok(change);
-        }
-        match (plan, light, &mut self.kept, old) {
-            (Some(plan), ..) => self.fresh.plans.push(plan),
-            (None, Some(light), Some(kept), _) => self.fresh.plans.push(kept.snapshot.judged(light)?),
-            (None, _, Some(kept), Some(old)) => kept.put(old)?,
-            (None, ..) => {}
-        }
-        Ok(change)
-    }
-
-    /// The rows whose directories are no plans any more.
-    fn gone(&mut self) -> impl Iterator<Item = Key> + use<> {
-        let gone = self.heads.iter().zip(&self.is_there).filter(|(_, is_there)| !**is_there);
-        let gone: Vec<_> = gone.map(|(head, _)| head.key.clone()).collect();
-        self.fresh.changed.extend(gone.iter().map(|it| PlanId::new(it.name.clone())));
-        gone.into_iter()
-    }
-
-    fn finish(mut self, context: &Context, beside: Vec<Trouble>) -> Result<Fresh, IndexError> {
-        if let Some(Kept { snapshot, decoding }) = self.kept {
-            let made = decoding.map_or(Ok(Vec::new()), Decoding::finish);
-            self.fresh.plans.append(&mut snapshot.judged(made)?);
-        }
-        self.trouble.extend(beside);
-        self.trouble.sort_by(|a, b| a.relative.cmp(&b.relative));
-        self.fresh.problems = scan_problems(context, self.trouble);
-        Ok(self.fresh)
-    }
+    let fresh = Fresh { before, n_texts: n_texts.get(), ..gathered.finish(how.context, trouble)? };
+    Ok(Found { fresh, held: held? })
 }

@@ -9,7 +9,7 @@ pub(crate) fn reindex(context: &Context) -> Result<(), IndexError> {
     let Some(mut index) = kept_index(context) else { return Ok(()) };
     let heads = index.snapshot().and_then(|it| it.heads());
     match heads {
-        Ok(heads) => index.write(&mut heads.into_iter().map(|it| Change::Remove(it.key)))?,
+        Ok(heads) => drop(index.write(&mut heads.into_iter().map(|it| Change::Remove(it.key)))?),
         Err(_) => index.reopen()?,
     }
     fresh_in(context, Some(index), Wanted::Nothing);

@@ -16,6 +16,9 @@ use crate::index::{
 };
 use crate::plan::time::Time;
 
+/// How often the kept files are asked while others write into them.
+const MOST_ASKED: usize = 8;
+
 /// Returns the best hits among the files as they are now, best first; only those that are not older than `since`.
 pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> Result<Vec<Hit>, Error> {
     let asked = Asked { context, query, since, records: knowledge::records(context) };
@@ -24,26 +27,26 @@ pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> R
     let told = index.as_ref().and_then(|_| told(context));
     let mut texts = dir.as_deref().and_then(|it| kept_texts(context, it));
     if let (Some(index), Some(texts), Some(_)) = (&mut index, &mut texts, told)
-        && let Ok(hits) = ask(&asked, index, texts, told)
+        && let Ok(hits) = ask(&asked, (index, told), texts)
     {
         return Ok(hits);
     }
     // Whatever went wrong there is found again where the files are looked at.
-    let mut index = match (index, &mut texts) {
+    let mut found = match (index, &mut texts) {
         (Some(index), Some(texts)) if told.is_none() => {
-            fill_while_read(context, index, texts, &asked.texts()).index
+            fill_while_read(context, index, texts, &asked.texts())
         }
-        (index, _) => fresh_told(context, index, told, Wanted::Nothing).index,
+        (index, _) => fresh_told(context, index, told, Wanted::Nothing),
     };
-    for _ in 0..4 {
-        let (Some(now), Some(kept)) = (&mut index, &mut texts) else { break };
-        match ask(&asked, now, kept, None) {
+    for _ in 0..MOST_ASKED {
+        let (Some(index), Some(kept)) = (&mut found.index, &mut texts) else { break };
+        match ask(&asked, (index, found.commit), kept) {
             Ok(hits) => return Ok(hits),
-            Err(Trouble::Unknown) => break,
+            Err(Trouble::Unknown) => found = fresh_in(context, found.index, Wanted::Nothing),
             Err(Trouble::Texts(error)) => texts = texts_after(context, texts, &error),
             Err(Trouble::Index(error)) => {
-                let another = after(context, index, &error);
-                index = another.and_then(|it| fresh_in(context, Some(it), Wanted::Nothing).index);
+                let Some(another) = after(context, found.index, &error) else { break };
+                found = fresh_in(context, Some(another), Wanted::Nothing);
             }
         }
     }
@@ -54,9 +57,9 @@ pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> R
 fn in_memory(asked: &Asked<'_>) -> Result<Vec<Hit>, Error> {
     let (memory, _) = Index::open(Place::Memory)?;
     let (mut texts, _) = FullText::open(Place::Memory)?;
-    let filled = fill_while_read(asked.context, memory, &mut texts, &asked.texts()).index;
-    let mut memory = filled.ok_or_else(|| Error::from(IndexError::Full))?;
-    ask(asked, &mut memory, &mut texts, None).map_err(|it| match it {
+    let filled = fill_while_read(asked.context, memory, &mut texts, &asked.texts());
+    let mut memory = filled.index.ok_or_else(|| Error::from(IndexError::Full))?;
+    ask(asked, (&mut memory, filled.commit), &mut texts).map_err(|it| match it {
         Trouble::Index(error) | Trouble::Texts(error) => Error::from(error),
         Trouble::Unknown => Error::from(IndexError::Busy),
     })
@@ -101,21 +104,20 @@ struct Asked<'a> {
 pub(super) enum Trouble {
     Index(IndexError),
     Texts(IndexError),
-    /// The index is not known to speak of the files as they are.
+    /// Somebody else wrote into one of them meanwhile, and perhaps what an older look found.
     Unknown,
 }
 
 /// Searches, once the full text holds what the index does: where it was filled from the same commit nothing is compared.
 ///
-/// The index has just been brought up to date, or else it must be the commit that somebody told of.
+/// The index must show the commit that speaks of the files as they are.
 fn ask(
     asked: &Asked<'_>,
-    index: &mut Index,
+    (index, commit): (&mut Index, Option<Generation>),
     texts: &mut FullText,
-    told: Option<Generation>,
 ) -> Result<Vec<Hit>, Trouble> {
     let snapshot = index.snapshot().map_err(Trouble::Index)?;
-    if told.is_some_and(|it| !is_commit(&snapshot, it)) {
+    if !is_commit(&snapshot, commit) {
         return Err(Trouble::Unknown);
     }
     let reader = reader(asked.context);
@@ -127,7 +129,7 @@ fn ask(
         None => false,
     };
     let heads = if is_filled { None } else { Some(snapshot.heads().map_err(Trouble::Index)?) };
-    if told.is_some() && heads.iter().flatten().any(|it| it.reader() != reader) {
+    if heads.iter().flatten().any(|it| it.reader() != reader) {
         return Err(Trouble::Unknown);
     }
     let state = look.unsearched(heads.as_deref(), &records).map_err(Trouble::Texts)?;

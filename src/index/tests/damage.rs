@@ -41,7 +41,7 @@ pub(super) fn packed(word: &str) -> impl Iterator<Item = Packed> {
 
 /// Puts plans in.
 fn fill(index: &mut Index, word: &str) -> Result<(), IndexError> {
-    index.write(&mut packed(word).map(Change::Put))
+    index.write(&mut packed(word).map(Change::Put)).map(drop)
 }
 
 fn open(dir: &Path) -> (Index, Opened) {

@@ -27,7 +27,7 @@ fn heads(word: &str) -> Vec<Head> {
 }
 
 fn put(index: &mut FullText, texts: Vec<Texts>, gone: &[Key]) -> Result<(), IndexError> {
-    index.write(&mut texts.into_iter(), gone, Seen::default(), &mut || None)
+    index.write(&mut texts.into_iter(), gone, Seen::default(), &mut || None).map(drop)
 }
 
 /// A directory with a closed full text of the plans of this word.
@@ -263,8 +263,8 @@ fn it_does_not_count_as_filled_by_who_did_not_see_what_another_wrote() {
         let seen = texts_of.look().and_then(|it| it.seen()).expect("it is sound");
         let before = late.replace(seen).unwrap_or(seen);
         let written = texts_of.write(&mut std::iter::empty(), &[], before, &mut || Some(origin.clone()));
-        written.expect("there is room");
         let is_first = before == seen;
+        assert_eq!(written.expect("there is room"), is_first);
         let look = texts_of.look().expect("it is readable");
         assert_eq!(look.is_filled_from(&origin).expect("it is sound"), is_first);
     }

@@ -11,9 +11,6 @@ use crate::plan::model::Plan;
 use crate::serve::daemon::neighbours::{Around, Named};
 use crate::serve::known::KnownPlan;
 
-/// Others who write into the index at the same time are waited out this often.
-const TRIES: usize = 5;
-
 impl Daemon<'_> {
     /// The first look: what is known when telling begins.
     pub(super) fn learn(&mut self, now: &Context) -> Result<(), Error> {
@@ -98,8 +95,8 @@ impl Daemon<'_> {
 
 /// Refreshes the index and returns the commit that is right from here on, if that is sure.
 ///
-/// It is if nobody but this process wrote in between: an older walk of somebody else's may have put in what was read
-/// before the change that is looked at now. Then all of it is looked at.
+/// Of a few plans it is if nobody wrote since the last one that was sure: an older walk of somebody else's, also of
+/// another thread's, may have put in what was read before the change that is looked at now. Then all of it is looked at.
 fn bring_up(
     now: &Context,
     names: Option<&Vec<String>>,
@@ -111,21 +108,13 @@ fn bring_up(
         return Ok(None);
     }
     if let (Some(names), Some(sure)) = (names, sure) {
-        let Refreshed { generation: after, index, .. } = refresh::refresh_plans(now, names, kept.take())?;
+        let Refreshed { before, generation, index, .. } = refresh::refresh_plans(now, names, kept.take())?;
         *kept = index;
-        if after.is_some_and(|it| it.follows(Some(sure))) {
-            return Ok(after);
+        if before == Some(sure) && generation.is_some() {
+            return Ok(generation);
         }
     }
-    for _ in 0..TRIES {
-        let before = outline::generation(now);
-        *kept = refresh::refresh(now)?.index;
-        // Where it cannot be written it cannot be the next time.
-        let Some(index) = kept else { return Ok(None) };
-        let after = refresh::generation(index);
-        if after.is_some_and(|it| it.follows(before)) {
-            return Ok(after);
-        }
-    }
-    Ok(None)
+    let Refreshed { generation, index, .. } = refresh::refresh(now)?;
+    *kept = index;
+    Ok(generation)
 }

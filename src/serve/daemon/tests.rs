@@ -327,13 +327,15 @@ fn a_moved_directory_is_known_by_its_new_name() {
 #[test]
 fn what_others_put_into_the_index_is_not_believed() {
     with_rig(|rig| {
+        rig.write("b/step-1.md", "pending");
+        rig.let_through_all();
         let directory = (rig.daemon.context)().unwrap().plans.runtime_dir().unwrap();
         let (mut index, _) = Index::open(Place::Directory(&directory)).unwrap();
-        // As a command that looked long ago and was slow.
+        // As a thread of this process, or a command, that looked long ago and was slow.
         let key = index.snapshot().unwrap().heads().unwrap()[0].key.clone();
-        for _ in 0..2 {
-            index.write(&mut [Change::Remove(key.clone())].into_iter()).unwrap();
-        }
+        index.write(&mut [Change::Remove(key)].into_iter()).unwrap();
+        // Nothing comes of what happens meanwhile.
+        std::fs::write(rig.home.join("plans/b/notes.txt"), "nothing").unwrap();
         let (answer, _done) = rig.ask();
         rig.let_through_all();
         assert!(is_fresh(&answer));
@@ -407,10 +409,10 @@ fn a_commit_that_is_known_saves_the_walk() {
         context.freshness = Freshness::KnownBy(Box::new(move || sure));
         assert_eq!(status(&context), "pending");
         let is_late = AtomicBool::new(true);
-        let late = move || if is_late.swap(false, Ordering::Relaxed) { "7.1".parse().ok() } else { sure };
+        let late = move || if is_late.swap(false, Ordering::Relaxed) { "71".parse().ok() } else { sure };
         context.freshness = Freshness::KnownBy(Box::new(late));
         assert_eq!(status(&context), "pending", "where the index has gone on it is asked again");
-        context.freshness = Freshness::KnownBy(Box::new(|| "7.1".parse().ok()));
+        context.freshness = Freshness::KnownBy(Box::new(|| "71".parse().ok()));
         assert_eq!(status(&context), "completed", "another commit is no answer");
         context.freshness = Freshness::KnownBy(Box::new(|| None));
         assert_eq!(status(&context), "completed");
