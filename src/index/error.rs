@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 /// Why the index did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +46,21 @@ impl IndexError {
         }
     }
 
+    /// Of what the disk refused, only what was read says something about the file.
+    fn of_io(error: rusqlite::Error) -> Self {
+        match error.sqlite_error().map(|it| it.extended_code) {
+            // The memory that is shared is a file, which the first to open it makes longer.
+            Some(ffi::SQLITE_IOERR_SHMSIZE) => Self::Full,
+            Some(
+                ffi::SQLITE_IOERR_READ
+                | ffi::SQLITE_IOERR_SHORT_READ
+                | ffi::SQLITE_IOERR_CORRUPTFS
+                | ffi::SQLITE_IOERR_DATA,
+            ) => Self::damaged(error.to_string()),
+            _ => Self::Unwritable { path: PathBuf::from("index"), source: io::Error::other(error) },
+        }
+    }
+
     /// Names the directory, which SQLite's own errors do not.
     pub(super) fn in_dir(self, dir: &Path) -> Self {
         match self {
@@ -72,6 +87,7 @@ impl From<rusqlite::Error> for IndexError {
                 ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed,
             ) => Self::Busy,
             Some(ErrorCode::DiskFull) => Self::Full,
+            Some(ErrorCode::SystemIoFailure) => Self::of_io(error),
             Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
                 Self::Unwritable { path: PathBuf::from("index"), source: io::Error::other(error) }
             }

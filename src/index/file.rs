@@ -37,6 +37,21 @@ const PAUSE: Duration = Duration::from_millis(10);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity(u64, u64);
 
+impl Identity {
+    /// The number that a copy does not have.
+    pub(super) fn number(self) -> u64 {
+        self.1
+    }
+}
+
+/// What has the names of the file and of what SQLite keeps beside it; none where nothing has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Names {
+    pub(super) database: Option<Identity>,
+    log: Option<Identity>,
+    pub(super) shared: Option<Identity>,
+}
+
 impl IndexFile {
     pub(super) fn in_dir(dir: &Path, content: Content) -> Self {
         Self { dir: dir.to_owned(), content }
@@ -56,7 +71,17 @@ impl IndexFile {
 
     /// Returns what has the name now; none if nothing has.
     pub(super) fn identity(&self) -> Option<Identity> {
-        fs::symlink_metadata(self.path()).ok().map(|it| identity(&it))
+        self.identity_of("")
+    }
+
+    fn identity_of(&self, end: &str) -> Option<Identity> {
+        fs::symlink_metadata(self.named(end)).ok().map(|it| identity(&it))
+    }
+
+    /// Returns what has the names now. A file without a log has none but its own, whatever comes and goes beside it.
+    pub(super) fn names(&self) -> Names {
+        let beside = |end| self.content.has_log().then(|| self.identity_of(end)).flatten();
+        Names { database: self.identity(), log: beside("-wal"), shared: beside("-shm") }
     }
 
     /// Returns whether SQLite may open what has the name: a regular file, or nothing.

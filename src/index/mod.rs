@@ -19,6 +19,7 @@ mod full_text;
 mod generation;
 mod knowledge;
 mod often;
+mod opening;
 mod proof;
 mod relations;
 mod row;

@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use crate::index::error::IndexError;
+use crate::index::file::Identity;
 use crate::index::generation::some_name;
 use crate::index::sums;
 
@@ -49,6 +50,11 @@ impl Content {
         }
     }
 
+    /// Whether it has a log, and with it memory that its readers share.
+    pub(super) fn has_log(self) -> bool {
+        self.journal() == "wal"
+    }
+
     fn schema(self) -> &'static str {
         match self {
             Self::Plans => include_str!("schema.sql"),
@@ -66,18 +72,22 @@ pub(super) enum Found {
     Empty,
 }
 
-/// Tells what a file is; any other than these two is damaged.
-pub(super) fn look_at(connection: &Connection) -> Result<Found, IndexError> {
+/// Tells what a file with a log is, or, with none given, any other database; any other than these two is damaged.
+pub(super) fn look_at(connection: &Connection, file: Option<Identity>) -> Result<Found, IndexError> {
     if n_objects(connection)? == 0 {
         return Ok(Found::Empty);
     }
-    check(connection).map(|()| Found::Sound)
+    check(connection, file).map(|()| Found::Sound)
 }
 
-/// Makes the schema in a file that was empty.
-pub(super) fn ensure(connection: &mut Connection, content: Content) -> Result<Found, IndexError> {
+/// Makes the schema where there was nothing.
+pub(super) fn ensure(
+    connection: &mut Connection,
+    content: Content,
+    file: Option<Identity>,
+) -> Result<Found, IndexError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let found = look_at(&transaction)?;
+    let found = look_at(&transaction, file)?;
     if found == Found::Sound {
         return Ok(found);
     }
@@ -85,6 +95,7 @@ pub(super) fn ensure(connection: &mut Connection, content: Content) -> Result<Fo
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.execute("INSERT INTO meta VALUES ('reader', ?1)", params![READER.as_bytes()])?;
+    transaction.execute("INSERT INTO meta VALUES ('file', ?1)", params![mark(file).as_bytes()])?;
     transaction.execute(
         "INSERT INTO meta VALUES ('made', ?1)",
         params![format!("{:032x}", some_name()).as_bytes()],
@@ -103,11 +114,16 @@ pub(super) fn made(connection: &Connection) -> Result<String, IndexError> {
     Ok(made.query_row([], |row| row.get(0))?)
 }
 
+/// What a file is known by in itself, so that a copy is told: what lies beside it may be another one's log.
+fn mark(file: Option<Identity>) -> String {
+    file.map_or_else(String::new, |it| it.number().to_string())
+}
+
 fn n_objects(connection: &Connection) -> Result<i64, IndexError> {
     Ok(connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?)
 }
 
-fn check(connection: &Connection) -> Result<(), IndexError> {
+fn check(connection: &Connection, file: Option<Identity>) -> Result<(), IndexError> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     if number("application_id")? != APPLICATION {
         return Err(IndexError::damaged("the file is no index of planwatch"));
@@ -116,11 +132,15 @@ fn check(connection: &Connection) -> Result<(), IndexError> {
     if version != VERSION {
         return Err(IndexError::damaged(format!("the schema is version {version}, not {VERSION}")));
     }
-    let reader: Option<String> = connection
-        .query_row("SELECT CAST(value AS TEXT) FROM meta WHERE key = 'reader'", [], |row| row.get(0))
-        .optional()?;
-    if reader.as_deref() != Some(READER) {
+    let meta = |key: &str| {
+        let value = "SELECT CAST(value AS TEXT) FROM meta WHERE key = ?1";
+        connection.query_row(value, [key], |row| row.get::<_, String>(0)).optional()
+    };
+    if meta("reader")?.as_deref() != Some(READER) {
         return Err(IndexError::damaged("another release of planwatch made it"));
+    }
+    if meta("file")? != Some(mark(file)) {
+        return Err(IndexError::damaged("it is a copy"));
     }
     sums::check_schema(connection)
 }

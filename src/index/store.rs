@@ -3,14 +3,14 @@
 use std::cell::Cell;
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, FileControl, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::index::error::IndexError;
-use crate::index::file::{self, Identity, IndexFile};
+use crate::index::file::{self, Identity, IndexFile, Names};
+use crate::index::opening::{self, Alone, Used};
 use crate::index::schema::{self, Content, Found};
 use crate::index::{Opened, Place};
 
@@ -19,68 +19,96 @@ use crate::index::{Opened, Place};
 pub(super) struct Store {
     content: Content,
     pub(super) connection: Connection,
-    /// The file, and what it was when it was opened; none in memory.
-    file: Option<(IndexFile, Option<Identity>)>,
+    /// None in memory.
+    opened: Option<OpenedFile>,
     /// Whether an answer met damage.
     pub(super) is_damaged: Cell<bool>,
+}
+
+/// A file, and what its names led to when it was first read.
+#[derive(Debug)]
+struct OpenedFile {
+    file: IndexFile,
+    names: Names,
+    /// Given up after the connection.
+    _used: Option<Used>,
 }
 
 /// How long another process's writing is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long of that at once while the other threads of this process wait, too.
+const TURN: Duration = Duration::from_millis(50);
+
 impl Store {
     /// Opens what is at a place; whatever cannot be used there gives way to a new one.
     pub(super) fn open(place: Place<'_>, content: Content) -> Result<(Self, Opened), IndexError> {
         let Place::Directory(dir) = place else { return Ok((Self::in_memory(content)?, Opened::Made)) };
-        let file = IndexFile::in_dir(dir, content);
-        let kept = {
-            let _alone = alone(content);
-            Self::kept(&file, content)
-        };
-        let opened = match kept {
+        let (file, since) = (IndexFile::in_dir(dir, content), Instant::now());
+        loop {
+            match Self::kept_or_made(&file, content) {
+                Err(IndexError::Busy) if since.elapsed() < PATIENCE => {}
+                opened => return opened.map_err(|error| error.in_dir(dir)),
+            }
+        }
+    }
+
+    fn kept_or_made(file: &IndexFile, content: Content) -> Result<(Self, Opened), IndexError> {
+        let kept = Self::kept(file, content, turn(content).as_mut());
+        match kept {
             Ok(Some(store)) => Ok((store, Opened::Kept)),
             // Unwritable may be a file that another process is moving aside.
             Ok(None) | Err(IndexError::Damaged { .. } | IndexError::Unwritable { .. }) => {
-                Self::make(&file, content)
+                Self::make(file, content)
             }
             Err(error) => Err(error),
-        };
-        opened.map_err(|error| error.in_dir(dir))
+        }
     }
 
     fn in_memory(content: Content) -> Result<Self, IndexError> {
         let mut connection = configured(Connection::open_in_memory()?)?;
-        schema::ensure(&mut connection, content)?;
+        schema::ensure(&mut connection, content, None)?;
         Self::of(connection, content, None)
     }
 
     /// Opens a file that has its schema already; none if there is none yet, or if it lost its name meanwhile.
-    ///
-    /// The caller is alone in its process.
-    fn kept(file: &IndexFile, content: Content) -> Result<Option<Self>, IndexError> {
-        let Some(identity) = file.identity() else { return Ok(None) };
+    fn kept(
+        file: &IndexFile,
+        content: Content,
+        alone: Option<&mut Alone>,
+    ) -> Result<Option<Self>, IndexError> {
+        let names = file.names();
+        let Some(identity) = names.database else { return Ok(None) };
         if !file.is_plain() {
             return Err(IndexError::damaged("its name is taken by something that is not a file"));
         }
-        Self::read(connect(file, OpenFlags::empty())?, file, identity, content)
+        if alone.as_ref().is_some_and(|it| it.is_of_another(names)) {
+            return Err(IndexError::damaged("it took the name of one that is open"));
+        }
+        Self::read(connect(file, OpenFlags::empty())?, (file, identity), content, alone)
     }
 
     fn read(
         connection: Connection,
-        file: &IndexFile,
-        identity: Identity,
+        (file, identity): (&IndexFile, Identity),
         content: Content,
+        alone: Option<&mut Alone>,
     ) -> Result<Option<Self>, IndexError> {
         let connection = configured(connection)?;
+        connection.busy_timeout(TURN)?;
         let journal: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
-        if journal != content.journal() || schema::look_at(&connection)? == Found::Empty {
+        if journal != content.journal()
+            || schema::look_at(&connection, Some(identity).filter(|_| content.has_log()))? == Found::Empty
+        {
             return Ok(None);
         }
+        let names = file.names();
         // The log was opened by its name after the file, so that it may be that of the next one.
-        if file.identity() != Some(identity) {
+        if names.database != Some(identity) {
             return Ok(None);
         }
-        Self::of(connection, content, Some((file.clone(), Some(identity)))).map(Some)
+        let used = alone.map(|it| it.using(names));
+        Self::of(connection, content, Some(OpenedFile { file: file.clone(), names, _used: used })).map(Some)
     }
 
     /// Makes a new file where there is none or one that is no good.
@@ -89,8 +117,8 @@ impl Store {
     /// the same damage would move each other's new file away.
     fn make(file: &IndexFile, content: Content) -> Result<(Self, Opened), IndexError> {
         let _lock = file.lock()?;
-        let _alone = alone(content);
-        let why = match Self::kept(file, content) {
+        let mut turn = turn(content);
+        let why = match Self::kept(file, content, turn.as_mut()) {
             Ok(Some(store)) => return Ok((store, Opened::Kept)),
             Err(IndexError::Damaged { what }) => Some(what),
             Ok(None) => None,
@@ -98,13 +126,16 @@ impl Store {
         };
         if why.is_some() {
             file.move_aside()?;
-        } else if file.identity().is_none() {
+        }
+        if file.identity().is_none() {
             file.remove_rest()?;
         }
         let mut connection = configured(connect(file, OpenFlags::SQLITE_OPEN_CREATE)?)?;
-        // Where a file system has no shared memory SQLite stays with its rollback journal, which is as safe.
+        connection.busy_timeout(TURN)?;
+        // Where a file system has no memory to share this leaves the rollback journal, or what fails is found right below.
         connection.pragma_update_and_check(None, "journal_mode", content.journal(), |_| Ok(()))?;
-        let found = schema::ensure(&mut connection, content).map_err(|error| match error {
+        let identity = file.identity().filter(|_| content.has_log());
+        let found = schema::ensure(&mut connection, content, identity).map_err(|error| match error {
             // What a new file cannot mend is the place's fault.
             IndexError::Damaged { what } => IndexError::unwritable(file.dir(), io::Error::other(what)),
             error => error,
@@ -116,21 +147,21 @@ impl Store {
         };
         // Nobody waits for that, and nothing depends on it.
         file::clear_unused(file).ok();
-        Ok((Self::of(connection, content, Some((file.clone(), file.identity())))?, opened))
+        let names = file.names();
+        let used = turn.as_mut().map(|it| it.using(names));
+        let file = OpenedFile { file: file.clone(), names, _used: used };
+        Ok((Self::of(connection, content, Some(file))?, opened))
     }
 
-    fn of(
-        connection: Connection,
-        content: Content,
-        file: Option<(IndexFile, Option<Identity>)>,
-    ) -> Result<Self, IndexError> {
+    fn of(connection: Connection, content: Content, opened: Option<OpenedFile>) -> Result<Self, IndexError> {
+        connection.busy_timeout(PATIENCE)?;
         read_only(&connection, true)?;
-        Ok(Self { content, connection, file, is_damaged: Cell::new(false) })
+        Ok(Self { content, connection, opened, is_damaged: Cell::new(false) })
     }
 
     /// The file that is open; none in memory.
     pub(super) fn file(&self) -> Option<&IndexFile> {
-        self.file.as_ref().map(|(file, _)| file)
+        self.opened.as_ref().map(|it| &it.file)
     }
 
     /// Remembers damage, into which nothing may be written.
@@ -162,15 +193,19 @@ impl Store {
         if self.is_damaged.get() {
             return Err(IndexError::damaged("nothing is written into it"));
         }
-        if self.file.is_some() && !self.has_its_name() {
-            self.reopen()?;
+        let Some(OpenedFile { file, names, .. }) = &self.opened else { return Ok(()) };
+        let now = file.names();
+        if now == *names {
+            return Ok(());
         }
-        Ok(())
+        // Without its log, or with another one, others read and write it in ignorance of this process.
+        self.is_damaged.set(now.database == names.database);
+        self.reopen()
     }
 
     /// Whether the file that is open has the name now.
     pub(super) fn has_its_name(&self) -> bool {
-        self.file.as_ref().is_some_and(|(file, opened)| file.identity() == *opened)
+        self.opened.as_ref().is_some_and(|it| it.file.names() == it.names)
     }
 
     /// At once a writer's, because one that becomes a writer after it has read fails without waiting.
@@ -188,13 +223,14 @@ impl Store {
     pub(super) fn reopen(&mut self) -> Result<(), IndexError> {
         // The file is closed before it is moved; if there is no other, this goes on in memory.
         let memory = Self::in_memory(self.content)?;
-        let Self { content, connection, file, is_damaged } = std::mem::replace(self, memory);
+        let Self { content, connection, opened, is_damaged } = std::mem::replace(self, memory);
         drop(connection);
-        let Some((file, opened)) = file else { return Ok(()) };
+        let Some(OpenedFile { file, names, _used: used }) = opened else { return Ok(()) };
+        drop(used);
         if is_damaged.get() {
             let _lock = file.lock()?;
             // Another process may have been quicker.
-            if file.identity() == opened {
+            if file.identity() == names.database {
                 file.move_aside()?;
             }
         }
@@ -203,21 +239,17 @@ impl Store {
     }
 }
 
-/// Keeps the other threads of this process from opening a file with a log at the same time.
-///
-/// SQLite opens the log's shared memory by name, when a file is first read. POSIX locks do not keep a process from
-/// itself: of two files that had one name in turn, the thread that reads the second one would cut off the memory that
-/// the reader of the first one has mapped (SIGBUS), if both found the same. So what is opened is also read, and a new
-/// file does not meet what the one before left behind.
-fn alone(content: Content) -> Option<MutexGuard<'static, ()>> {
-    static OPENING: Mutex<()> = Mutex::new(());
-    // Without a log there is no shared memory, and the first reading waits for who writes.
-    (content == Content::Plans).then(|| OPENING.lock().unwrap_or_else(PoisonError::into_inner))
+/// The turn of this thread; none is needed for a file without a log.
+fn turn(content: Content) -> Option<Alone> {
+    content.has_log().then(opening::alone)
 }
 
 fn connect(file: &IndexFile, more: OpenFlags) -> Result<Connection, IndexError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
-    Ok(Connection::open_with_flags(file.path(), flags)?)
+    let connection = Connection::open_with_flags(file.path(), flags)?;
+    // Closing removes nothing by name, which by then may be another file's.
+    connection.file_control(None::<&str>, FileControl::PersistWal(&mut 1))?;
+    Ok(connection)
 }
 
 /// Makes the settings that a connection, not the file, keeps.
@@ -248,7 +280,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let open = || drop(Store::open(Place::Directory(dir.path()), Content::Plans).unwrap());
         let file = IndexFile::in_dir(dir.path(), Content::Plans);
-        let read = |connection, identity| Store::read(connection, &file, identity, Content::Plans).unwrap();
+        let read =
+            |connection, identity| Store::read(connection, (&file, identity), Content::Plans, None).unwrap();
         open();
         let (connection, identity) = (connect(&file, OpenFlags::empty()).unwrap(), file.identity().unwrap());
         assert!(read(connect(&file, OpenFlags::empty()).unwrap(), identity).is_some());

@@ -29,7 +29,7 @@ pub(super) fn plans(word: &str) -> Vec<Plan> {
     (0..8).map(plan).collect()
 }
 
-fn files(word: &str) -> Vec<FileRow> {
+pub(super) fn files(word: &str) -> Vec<FileRow> {
     vec![FileRow::new("plan.md", Stamp::new(1, 2, 3, 4, 5), word, 9)]
 }
 
@@ -40,30 +40,30 @@ pub(super) fn packed(word: &str) -> impl Iterator<Item = Packed> {
 }
 
 /// Puts plans in.
-fn fill(index: &mut Index, word: &str) -> Result<(), IndexError> {
+pub(super) fn fill(index: &mut Index, word: &str) -> Result<(), IndexError> {
     index.write(&mut packed(word).map(Change::Put)).map(drop)
 }
 
-fn open(dir: &Path) -> (Index, Opened) {
+pub(super) fn open(dir: &Path) -> (Index, Opened) {
     Index::open(Place::Directory(dir)).expect("the directory can be written")
 }
 
 /// A directory with a closed index of these plans.
-fn with_index(word: &str) -> TempDir {
+pub(super) fn with_index(word: &str) -> TempDir {
     let dir = tempfile::tempdir().expect("there is room");
     let mut index = open(dir.path()).0;
     fill(&mut index, word).expect("they fit");
     dir
 }
 
-fn file(dir: &Path) -> PathBuf {
+pub(super) fn file(dir: &Path) -> PathBuf {
     dir.join(Index::file_name())
 }
 
 /// All that can be asked of an index.
 #[derive(Debug, PartialEq)]
-struct Answers {
-    files: Vec<Vec<FileRow>>,
+pub(super) struct Answers {
+    pub(super) files: Vec<Vec<FileRow>>,
     plans: Vec<Plan>,
     light: Vec<Plan>,
 }
@@ -79,11 +79,11 @@ fn ask(index: &Index) -> Result<Answers, IndexError> {
     Ok(Answers { files, plans: seen.load()?, light })
 }
 
-fn sound(index: &Index) -> Answers {
+pub(super) fn sound(index: &Index) -> Answers {
     ask(index).expect("the index is sound")
 }
 
-fn empty() -> Answers {
+pub(super) fn empty() -> Answers {
     sound(&Index::open(Place::Memory).expect("there is memory").0)
 }
 
@@ -98,7 +98,7 @@ fn mend(index: &mut Index, word: &str) {
 
 /// Asserts that the index can be filled again, and has what it was filled with.
 #[track_caller]
-fn check_mended(mut index: Index, dir: &Path) {
+pub(super) fn check_mended(mut index: Index, dir: &Path) {
     mend(&mut index, "mended");
     let expected = sound(&index);
     let plans = plans("mended").into_iter().map(arbitrary::without_bodies);
@@ -147,8 +147,7 @@ fn overwritten_bytes_are_an_error_or_change_nothing() {
     let mut state = 1;
     let (mut n_found, mut n_rebuilt) = (0, 0);
     for round in 0..64 {
-        let dir = tempfile::tempdir().expect("there is room");
-        fs::copy(file(whole.path()), file(dir.path())).expect("there is room");
+        let dir = with_index("whole");
         for _ in 0..=round % 16 {
             let bytes = random(&mut state).to_le_bytes();
             overwrite(&file(dir.path()), random(&mut state) % len, &bytes[..1 + round % 8]);
@@ -175,8 +174,7 @@ fn a_cut_file_is_an_error_or_new() {
     let whole = with_index("whole");
     let len = fs::metadata(file(whole.path())).expect("it is there").len();
     for part in 0..24 {
-        let dir = tempfile::tempdir().expect("there is room");
-        fs::copy(file(whole.path()), file(dir.path())).expect("there is room");
+        let dir = with_index("whole");
         let cut = OpenOptions::new().write(true).open(file(dir.path())).expect("it is there");
         cut.set_len(len * part / 24).expect("it can be cut");
         let (index, opened) = open(dir.path());
@@ -302,31 +300,6 @@ fn a_symbolic_link_is_not_followed() {
 }
 
 #[test]
-fn a_file_deleted_while_open_is_made_again() {
-    let dir = with_index("old");
-    let mut index = open(dir.path()).0;
-    delete(&file(dir.path()));
-    assert_eq!(sound(&index).files[0], files("old"), "the open file is still there");
-    fill(&mut index, "new").expect("a new one is made");
-    let (other, opened) = open(dir.path());
-    assert_eq!((opened, sound(&other)), (Opened::Kept, sound(&index)));
-}
-
-#[test]
-fn who_has_a_deleted_file_open_reads_on_while_others_make_a_new_one() {
-    let dir = with_index("old");
-    let indexes = [open(dir.path()).0, open(dir.path()).0];
-    let before = indexes.each_ref().map(sound);
-    // Its log and what its readers share stay, as they do where somebody deletes just what looks like the database.
-    delete(&file(dir.path()));
-    let (mut new, opened) = open(dir.path());
-    fill(&mut new, "new").expect("it is new");
-    assert_eq!((opened, indexes.each_ref().map(sound)), (Opened::Made, before));
-    drop(indexes);
-    assert_eq!(sound(&open(dir.path()).0), sound(&new));
-}
-
-#[test]
 fn a_directory_that_is_not_there_is_unwritable() {
     let dir = tempfile::tempdir().expect("there is room");
     let missing = dir.path().join("missing");
@@ -368,16 +341,37 @@ fn a_writer_that_dies_leaves_the_index_as_it_was() {
 
 #[test]
 fn a_log_that_a_crash_left_is_read() {
-    let (dir, crashed) = (with_index("old"), tempfile::tempdir().expect("there is room"));
+    let dir = with_index("old");
     let mut index = open(dir.path()).0;
     fill(&mut index, "new").expect("they fit");
     let expected = sound(&index);
-    for end in ["", "-wal"] {
-        let name = format!("{}{end}", Index::file_name());
-        fs::copy(dir.path().join(&name), crashed.path().join(&name)).expect("there is room");
-    }
-    let (index, opened) = open(crashed.path());
+    let files = ["", "-wal"].map(|end| dir.path().join(format!("{}{end}", Index::file_name())));
+    let left = files.each_ref().map(|it| content(it));
+    drop(index);
+    files.iter().zip(left).for_each(|(file, left)| overwrite_all(file, &left));
+    let (index, opened) = open(dir.path());
     assert_eq!((opened, sound(&index)), (Opened::Kept, expected));
+}
+
+#[test]
+fn what_the_disk_refuses_is_no_damage() {
+    use rusqlite::ffi;
+    for (code, expected) in [
+        (ffi::SQLITE_IOERR_READ, "index-damaged"),
+        (ffi::SQLITE_IOERR_SHORT_READ, "index-damaged"),
+        (ffi::SQLITE_CORRUPT, "index-damaged"),
+        (ffi::SQLITE_NOTADB, "index-damaged"),
+        (ffi::SQLITE_FULL, "index-full"),
+        (ffi::SQLITE_IOERR_SHMSIZE, "index-full"),
+        (ffi::SQLITE_IOERR_SHMMAP, "index-unwritable"),
+        (ffi::SQLITE_IOERR_WRITE, "index-unwritable"),
+        (ffi::SQLITE_IOERR_LOCK, "index-unwritable"),
+        (ffi::SQLITE_CANTOPEN, "index-unwritable"),
+        (ffi::SQLITE_BUSY, "index-busy"),
+    ] {
+        let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+        assert_eq!(IndexError::from(error).code(), expected, "{code}");
+    }
 }
 
 #[test]
@@ -421,20 +415,6 @@ fn every_reader_sees_one_writing_whole() {
             });
         }
     });
-}
-
-#[test]
-fn many_openings_at_once_find_one_index() {
-    let dir = tempfile::tempdir().expect("there is room");
-    overwrite_all(&file(dir.path()), &b"damage ".repeat(500));
-    std::thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| assert_eq!(sound(&open(dir.path()).0), empty()));
-        }
-    });
-    let (index, opened) = open(dir.path());
-    assert_eq!(opened, Opened::Kept);
-    check_mended(index, dir.path());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 pub(super) mod arbitrary;
 mod damage;
+mod names;
 mod often;
 mod query;
 mod round_trip;

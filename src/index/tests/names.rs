@@ -1,0 +1,107 @@
+//! Files that come and go by their names while they are open.
+
+use std::fs;
+use std::path::Path;
+
+use super::damage::{check_mended, delete, empty, file, files, fill, open, overwrite_all, sound, with_index};
+use crate::index::{Index, Opened};
+
+#[test]
+fn a_file_deleted_while_open_is_made_again() {
+    let dir = with_index("old");
+    let mut index = open(dir.path()).0;
+    delete(&file(dir.path()));
+    assert_eq!(sound(&index).files[0], files("old"), "the open file is still there");
+    fill(&mut index, "new").expect("a new one is made");
+    let (other, opened) = open(dir.path());
+    assert_eq!((opened, sound(&other)), (Opened::Kept, sound(&index)));
+}
+
+#[test]
+fn who_has_a_deleted_file_open_reads_on_while_others_make_a_new_one() {
+    let dir = with_index("old");
+    let indexes = [open(dir.path()).0, open(dir.path()).0];
+    let before = indexes.each_ref().map(sound);
+    // Its log and what its readers share stay, as they do where somebody deletes just what looks like the database.
+    delete(&file(dir.path()));
+    let (mut new, opened) = open(dir.path());
+    fill(&mut new, "new").expect("it is new");
+    assert_eq!((opened, indexes.each_ref().map(sound)), (Opened::Made, before));
+    drop(indexes);
+    assert_eq!(sound(&open(dir.path()).0), sound(&new));
+}
+
+/// Puts a copy of a file in its place, as a backup does that is played back.
+fn replace_by_a_copy(file: &Path) {
+    let copy = file.with_extension("copy");
+    fs::copy(file, &copy).and_then(|_| rename(&copy, file)).expect("there is room");
+}
+
+#[expect(clippy::disallowed_methods, reason = "the test replaces as a user would")]
+fn rename(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::rename(from, to)
+}
+
+#[test]
+fn a_copy_gives_way_because_what_lies_beside_it_may_be_another_s() {
+    let dir = with_index("old");
+    let mut index = open(dir.path()).0;
+    replace_by_a_copy(&file(dir.path()));
+    fill(&mut index, "new").expect("a new one is made");
+    let other = with_index("other");
+    replace_by_a_copy(&file(other.path()));
+    for (dir, expected) in [(dir, Opened::Kept), (other, Opened::Rebuilt { why: "it is a copy".to_owned() })]
+    {
+        let (index, opened) = open(dir.path());
+        assert_eq!(opened, expected);
+        check_mended(index, dir.path());
+    }
+}
+
+#[test]
+fn who_has_a_file_open_reads_on_where_another_took_its_name_and_found_its_log() {
+    let dir = with_index("old");
+    let index = open(dir.path()).0;
+    let before = sound(&index);
+    replace_by_a_copy(&file(dir.path()));
+    let (mut new, opened) = open(dir.path());
+    assert_eq!(opened, Opened::Rebuilt { why: "it took the name of one that is open".to_owned() });
+    fill(&mut new, "new").expect("it is new");
+    assert_eq!(sound(&index), before);
+}
+
+#[test]
+fn a_file_that_lost_its_log_while_it_is_open_gives_way() {
+    for end in ["-wal", "-shm"] {
+        let dir = with_index("old");
+        let mut index = open(dir.path()).0;
+        delete(&dir.path().join(format!("{}{end}", Index::file_name())));
+        assert!(!index.has_its_name());
+        // Others may have written into it since, by locks of their own.
+        index.ready().expect("a new one is made");
+        assert_eq!(sound(&index), empty(), "{end}");
+        check_mended(index, dir.path());
+    }
+}
+
+#[test]
+fn what_lies_beside_a_file_stays_when_it_is_closed() {
+    let dir = with_index("old");
+    let beside = ["-wal", "-shm"].map(|end| dir.path().join(format!("{}{end}", Index::file_name())));
+    assert!(beside.iter().all(|it| it.exists()), "by its name it might be another file's");
+    assert_eq!(fs::metadata(&beside[0]).expect("it is there").len(), 0);
+}
+
+#[test]
+fn many_openings_at_once_find_one_index() {
+    let dir = tempfile::tempdir().expect("there is room");
+    overwrite_all(&file(dir.path()), &b"damage ".repeat(500));
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| assert_eq!(sound(&open(dir.path()).0), empty()));
+        }
+    });
+    let (index, opened) = open(dir.path());
+    assert_eq!(opened, Opened::Kept);
+    check_mended(index, dir.path());
+}
