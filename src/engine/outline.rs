@@ -15,8 +15,11 @@ const MOST_LOOKS: usize = 4;
 pub(crate) fn of_each<T>(context: &Context, make: impl Fn(Plan) -> T) -> Result<Vec<T>, Error> {
     for _ in 0..MOST_LOOKS {
         let Fresh { index: Some(index), commit, .. } = load::fresh(context, Wanted::Nothing) else { break };
-        if let Ok(Some(made)) = from_index(index, commit, &make) {
-            return Ok(made);
+        match from_index(index, commit, &make) {
+            Ok(Some(made)) => return Ok(made),
+            Ok(None) => {}
+            // It is found again, and mended, where all plans are loaded.
+            Err(_) => break,
         }
     }
     Ok(load::all(context)?.into_vec().into_iter().map(make).collect())

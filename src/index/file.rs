@@ -81,7 +81,9 @@ impl IndexFile {
     /// Returns what has the names now. A file without a log has none but its own, whatever comes and goes beside it.
     pub(super) fn names(&self) -> Names {
         let beside = |end| self.content.has_log().then(|| self.identity_of(end)).flatten();
-        Names { database: self.identity(), log: beside("-wal"), shared: beside("-shm") }
+        // In this order: what lies beside the next file comes after it.
+        let (log, shared) = (beside("-wal"), beside("-shm"));
+        Names { database: self.identity(), log, shared }
     }
 
     /// Returns whether SQLite may open what has the name: a regular file, or nothing.
@@ -89,6 +91,11 @@ impl IndexFile {
     /// A symbolic link is not followed to somebody else's database, a FIFO would never be opened.
     pub(super) fn is_plain(&self) -> bool {
         fs::symlink_metadata(self.path()).is_ok_and(|it| it.is_file()) || self.identity().is_none()
+    }
+
+    /// Returns whether nothing has the name, or a file without a byte.
+    pub(super) fn is_empty(&self) -> bool {
+        fs::symlink_metadata(self.path()).map_or(true, |it| it.is_file() && it.len() == 0)
     }
 
     /// Waits for the other processes that make or move the file.
@@ -117,7 +124,7 @@ impl IndexFile {
         free.next().map_or(Ok(()), |it| rename(path, &it))
     }
 
-    /// Removes what is left beside a file that was deleted, so that the next one does not share it with who has the
+    /// Removes what is left beside a file that was deleted or emptied, so that the next one does not share it with who has the
     /// deleted one open. The lock is held.
     pub(super) fn remove_rest(&self) -> Result<(), IndexError> {
         let mut rest = ["-wal", "-shm", "-journal"].into_iter().map(|end| self.named(end));
@@ -125,7 +132,7 @@ impl IndexFile {
         removed.map_err(|source| IndexError::unwritable(&self.dir, source))
     }
 
-    /// Moves the file aside as the one `.bad`. The lock is held, and this process has no connection to the file.
+    /// Moves the file aside as the one `.bad`. The lock is held; who has it open reads on.
     pub(super) fn move_aside(&self) -> Result<(), IndexError> {
         // The log goes first: a file without its log is an older index, a log beside another file would be its damage.
         for end in ["-wal", "-shm", "-journal", ""] {

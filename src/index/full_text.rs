@@ -63,8 +63,8 @@ impl FullText {
     /// Puts texts in, and takes out those of keys that are gone: all or, on an error, none.
     ///
     /// `texts` are taken one by one while the file is locked for writing; in the end they say whether they are all that
-    /// was missing when the full text was `seen` so, and then of which rows. Only then it counts as filled from there.
-    /// Returns whether it was as it was seen; if not, somebody else has written since.
+    /// was missing, and then of which rows. Only then it counts as filled from there. Returns whether the full text was
+    /// still as it was `seen`; if not, somebody else has written since, and nothing is changed.
     pub fn write(
         &mut self,
         texts: &mut dyn Iterator<Item = Texts>,
@@ -76,23 +76,25 @@ impl FullText {
         let touched = self.watch()?;
         let file = self.store.file().cloned();
         let written = self.store.put(|it| {
+            if seen(it)? != was_seen {
+                return Ok(None);
+            }
             if file.as_ref().is_some_and(|it| !proof::is_noted(it)) {
                 sums::check_all(it)?;
             }
-            let is_as_seen = seen(it)? == was_seen;
             search::put(it, texts, gone)?;
             let touched = std::mem::take(&mut *touched.lock().unwrap_or_else(PoisonError::into_inner));
             sums::keep(it, &touched)?;
-            Ok((mark(it, origin().filter(|_| is_as_seen).as_ref())?, is_as_seen))
+            mark(it, origin().as_ref()).map(Some)
         });
         self.store.connection.update_hook(None::<fn(Action, &str, &str, i64)>)?;
-        let (now, is_as_seen) = written?;
+        let Some(now) = written? else { return Ok(false) };
         // What somebody else has written since is not ours to vouch for.
         let look = self.looked()?;
         if let Some(file) = file.filter(|_| seen(&look.transaction).is_ok_and(|it| it == now)) {
             proof::note(&file);
         }
-        Ok(is_as_seen)
+        Ok(true)
     }
 
     /// Listens to which rows SQLite writes.

@@ -12,24 +12,13 @@ use crate::index::error::IndexError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Generation(u128);
 
-/// Changes that were made: the commit that they were made to, if there was one, and theirs.
-///
-/// Whoever compared another commit with the files does not know what the index holds now: what somebody else has put in
-/// since may come from an older look than its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written {
-    pub before: Option<Generation>,
-    pub after: Generation,
-}
-
-/// Which rows a full text was filled from: the file, by the name that it got when it was made, its commit, and what
-/// its plans were read by.
+/// Which rows a full text was filled from: the commit, and what its plans were read by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin(String);
 
 impl Origin {
-    pub(super) fn new(made: &str, generation: Generation, reader: u64) -> Self {
-        Self(format!("{made} {generation} {reader:016x}"))
+    pub(super) fn new(generation: Generation, reader: u64) -> Self {
+        Self(format!("{generation} {reader:016x}"))
     }
 
     pub(super) fn as_bytes(&self) -> &[u8] {
@@ -39,7 +28,8 @@ impl Origin {
 
 impl Generation {
     fn new() -> Self {
-        Self(some_name())
+        let half = || u128::from(RandomState::new().build_hasher().finish());
+        Self(half() << 64 | half())
     }
 }
 
@@ -57,12 +47,6 @@ impl FromStr for Generation {
     }
 }
 
-/// A name that nothing else has, but for chance.
-pub(super) fn some_name() -> u128 {
-    let half = || u128::from(RandomState::new().build_hasher().finish());
-    half() << 64 | half()
-}
-
 /// Returns the last commit that wrote; none in an index that was never filled.
 pub(super) fn read(connection: &Connection) -> Result<Option<Generation>, IndexError> {
     let mut statement =
@@ -72,11 +56,11 @@ pub(super) fn read(connection: &Connection) -> Result<Option<Generation>, IndexE
 }
 
 /// Gives the commit a name; a part of the transaction.
-pub(super) fn raise(connection: &Connection) -> Result<Written, IndexError> {
-    let written = Written { before: read(connection)?, after: Generation::new() };
+pub(super) fn raise(connection: &Connection) -> Result<Generation, IndexError> {
+    let commit = Generation::new();
     let mut statement = connection.prepare_cached("INSERT OR REPLACE INTO meta VALUES ('generation', ?1)")?;
-    statement.execute(params![written.after.to_string().as_bytes()])?;
-    Ok(written)
+    statement.execute(params![commit.to_string().as_bytes()])?;
+    Ok(commit)
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ use std::path::Path;
 pub use error::IndexError;
 pub use freshness::{FileRow, Stamp};
 pub use full_text::{FullText, Seen, TextsLook};
-pub use generation::{Generation, Origin, Written};
+pub use generation::{Generation, Origin};
 pub use knowledge::Knowledge;
 pub use row::{Change, Head, Key, Packed, stamps};
 pub use schema::VERSION;
@@ -124,11 +124,29 @@ impl Index {
 
     /// Makes changes: all or, on an error, none. They are taken one by one while the file is locked for writing.
     ///
-    /// A file that was deleted or replaced since it was opened gives way to the new one; what is returned tells them apart.
-    pub fn write(&mut self, changes: &mut dyn Iterator<Item = Change>) -> Result<Written, IndexError> {
+    /// A file that was deleted or replaced since it was opened gives way to the new one.
+    pub fn write(&mut self, changes: &mut dyn Iterator<Item = Change>) -> Result<Generation, IndexError> {
         self.store.put(|it| {
             write::write(it, changes)?;
             generation::raise(it)
+        })
+    }
+
+    /// As [`Self::write`], to this commit; returns none, and makes no change, if it is not the last one any more.
+    ///
+    /// Whoever compared it with the files would not know what the index holds then: what somebody else has put in since may
+    /// come from an older look.
+    pub fn write_after(
+        &mut self,
+        before: Option<Generation>,
+        changes: &mut dyn Iterator<Item = Change>,
+    ) -> Result<Option<Generation>, IndexError> {
+        self.store.put(|it| {
+            if generation::read(it)? != before {
+                return Ok(None);
+            }
+            write::write(it, changes)?;
+            generation::raise(it).map(Some)
         })
     }
 

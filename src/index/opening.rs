@@ -3,7 +3,7 @@
 //! SQLite opens the log's shared memory by name, when a file is first read, and POSIX locks do not keep a process from
 //! itself. Of two files that had one name in turn, whoever reads the second one would cut off the memory that the readers
 //! of the first one have mapped (SIGBUS), if both found the same. So a file is opened and first read by one thread at a
-//! time, and what was left beside another file that is still open here is given up before.
+//! time, and what lies beside another file that is still open here, or is not what lay beside this one, is given up before.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -25,9 +25,11 @@ pub(super) fn alone() -> Alone {
 }
 
 impl Alone {
-    /// Whether what shares memory at these names does so for another file than has the name now.
+    /// Whether one of these is open here with others: then SQLite would take what it has of that file for what has the name.
     pub(super) fn is_of_another(&self, now: Names) -> bool {
-        now.shared.is_some() && self.0.iter().any(|it| it.shared == now.shared && it.database != now.database)
+        let is_shared =
+            |it: &Names| it.database == now.database || (now.shared.is_some() && it.shared == now.shared);
+        self.0.iter().any(|it| *it != now && is_shared(it))
     }
 
     pub(super) fn using(&mut self, names: Names) -> Used {

@@ -4,11 +4,10 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use crate::index::error::IndexError;
 use crate::index::file::Identity;
-use crate::index::generation::some_name;
 use crate::index::sums;
 
-/// Raised with every change of `schema.sql` or `texts.sql`.
-pub const VERSION: i32 = 5;
+/// Raised with every change of `schema.sql`, of `texts.sql` or of what is in `meta`.
+pub const VERSION: i32 = 6;
 
 /// "plan", so that `file` and a curious SQLite shell can tell the file from others.
 const APPLICATION: i32 = 0x706c_616e;
@@ -42,7 +41,7 @@ impl Content {
     /// SQLite's word for how a writing that is broken off is taken back.
     ///
     /// Plans are written while others read. Texts are written seldom, and a log beside the file would be a second file
-    /// to prove, which every command that only reads would make and delete again.
+    /// to prove.
     pub(super) fn journal(self) -> &'static str {
         match self {
             Self::Plans => "wal",
@@ -96,22 +95,12 @@ pub(super) fn ensure(
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.execute("INSERT INTO meta VALUES ('reader', ?1)", params![READER.as_bytes()])?;
     transaction.execute("INSERT INTO meta VALUES ('file', ?1)", params![mark(file).as_bytes()])?;
-    transaction.execute(
-        "INSERT INTO meta VALUES ('made', ?1)",
-        params![format!("{:032x}", some_name()).as_bytes()],
-    )?;
     sums::keep_schema(&transaction)?;
     if content == Content::Texts {
         sums::keep_all(&transaction)?;
     }
     transaction.commit()?;
     Ok(found)
-}
-
-/// Returns the name that a file got when it was made.
-pub(super) fn made(connection: &Connection) -> Result<String, IndexError> {
-    let mut made = connection.prepare_cached("SELECT CAST(value AS TEXT) FROM meta WHERE key = 'made'")?;
-    Ok(made.query_row([], |row| row.get(0))?)
 }
 
 /// What a file is known by in itself, so that a copy is told: what lies beside it may be another one's log.

@@ -5,7 +5,6 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use crate::index::error::IndexError;
 use crate::index::generation::{self, Generation, Origin};
 use crate::index::row::{Head, Key};
-use crate::index::schema;
 use crate::index::store::Store;
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
@@ -86,9 +85,7 @@ impl<'a> Snapshot<'a> {
 
     /// Returns what a full text of just these plans would be filled from; none if nothing was ever put in.
     pub fn origin(&self, reader: u64) -> Result<Option<Origin>, IndexError> {
-        let Some(generation) = self.generation()? else { return Ok(None) };
-        let made = self.noted(schema::made(&self.transaction))?;
-        Ok(Some(Origin::new(&made, generation, reader)))
+        Ok(self.generation()?.map(|it| Origin::new(it, reader)))
     }
 
     /// Returns the plan of this name, spelled in any normal form of Unicode; a live one wins over an archived one.

@@ -11,7 +11,7 @@ use crate::index::error::IndexError;
 use crate::index::freshness::FileRow;
 use crate::index::knowledge::Knowledge;
 use crate::index::relations;
-use crate::index::store::{configured, read_only};
+use crate::index::store::{PATIENCE, configured, read_only};
 use crate::plan::model::Plan;
 
 /// The answer to a query.
@@ -35,7 +35,7 @@ pub fn sql<'a>(
     if !["SELECT", "WITH", "VALUES", "EXPLAIN"].contains(&first.as_str()) {
         return Err(IndexError::SqlRefused { why: "only SELECT, WITH, VALUES and EXPLAIN are run" });
     }
-    let connection = configured(relations::connection(query, files, plans, knowledge)?)?;
+    let connection = configured(relations::connection(query, files, plans, knowledge)?, PATIENCE)?;
     read_only(&connection, true)?;
     let mut statement = connection.prepare(query).map_err(explain)?;
     if !statement.readonly() {

@@ -35,7 +35,7 @@ struct OpenedFile {
 }
 
 /// How long another process's writing is waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long of that at once while the other threads of this process wait, too.
 const TURN: Duration = Duration::from_millis(50);
@@ -45,12 +45,17 @@ impl Store {
     pub(super) fn open(place: Place<'_>, content: Content) -> Result<(Self, Opened), IndexError> {
         let Place::Directory(dir) = place else { return Ok((Self::in_memory(content)?, Opened::Made)) };
         let (file, since) = (IndexFile::in_dir(dir, content), Instant::now());
-        loop {
+        let (store, opened) = loop {
             match Self::kept_or_made(&file, content) {
                 Err(IndexError::Busy) if since.elapsed() < PATIENCE => {}
-                opened => return opened.map_err(|error| error.in_dir(dir)),
+                opened => break opened.map_err(|error| error.in_dir(dir))?,
             }
+        };
+        if opened != Opened::Kept {
+            // Nobody waits for that, and nothing depends on it.
+            file::clear_unused(&file).ok();
         }
+        Ok((store, opened))
     }
 
     fn kept_or_made(file: &IndexFile, content: Content) -> Result<(Self, Opened), IndexError> {
@@ -66,9 +71,9 @@ impl Store {
     }
 
     fn in_memory(content: Content) -> Result<Self, IndexError> {
-        let mut connection = configured(Connection::open_in_memory()?)?;
+        let mut connection = configured(Connection::open_in_memory()?, PATIENCE)?;
         schema::ensure(&mut connection, content, None)?;
-        Self::of(connection, content, None)
+        Self::of(connection, content)
     }
 
     /// Opens a file that has its schema already; none if there is none yet, or if it lost its name meanwhile.
@@ -83,7 +88,7 @@ impl Store {
             return Err(IndexError::damaged("its name is taken by something that is not a file"));
         }
         if alone.as_ref().is_some_and(|it| it.is_of_another(names)) {
-            return Err(IndexError::damaged("it took the name of one that is open"));
+            return Err(IndexError::damaged("it, or what lies beside it, took the name of what is open"));
         }
         Self::read(connect(file, OpenFlags::empty())?, (file, identity), content, alone)
     }
@@ -94,21 +99,15 @@ impl Store {
         content: Content,
         alone: Option<&mut Alone>,
     ) -> Result<Option<Self>, IndexError> {
-        let connection = configured(connection)?;
-        connection.busy_timeout(TURN)?;
+        let connection = configured(connection, TURN)?;
+        let found = schema::look_at(&connection, Some(identity).filter(|_| content.has_log()))?;
         let journal: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
-        if journal != content.journal()
-            || schema::look_at(&connection, Some(identity).filter(|_| content.has_log()))? == Found::Empty
-        {
-            return Ok(None);
-        }
         let names = file.names();
         // The log was opened by its name after the file, so that it may be that of the next one.
-        if names.database != Some(identity) {
+        if found == Found::Empty || journal != content.journal() || names.database != Some(identity) {
             return Ok(None);
         }
-        let used = alone.map(|it| it.using(names));
-        Self::of(connection, content, Some(OpenedFile { file: file.clone(), names, _used: used })).map(Some)
+        Self::of_file(connection, content, (file, names), alone).map(Some)
     }
 
     /// Makes a new file where there is none or one that is no good.
@@ -127,11 +126,10 @@ impl Store {
         if why.is_some() {
             file.move_aside()?;
         }
-        if file.identity().is_none() {
+        if file.is_empty() {
             file.remove_rest()?;
         }
-        let mut connection = configured(connect(file, OpenFlags::SQLITE_OPEN_CREATE)?)?;
-        connection.busy_timeout(TURN)?;
+        let mut connection = configured(connect(file, OpenFlags::SQLITE_OPEN_CREATE)?, TURN)?;
         // Where a file system has no memory to share this leaves the rollback journal, or what fails is found right below.
         connection.pragma_update_and_check(None, "journal_mode", content.journal(), |_| Ok(()))?;
         let identity = file.identity().filter(|_| content.has_log());
@@ -145,18 +143,26 @@ impl Store {
             (None, Found::Sound) => Opened::Kept,
             (None, Found::Empty) => Opened::Made,
         };
-        // Nobody waits for that, and nothing depends on it.
-        file::clear_unused(file).ok();
-        let names = file.names();
-        let used = turn.as_mut().map(|it| it.using(names));
-        let file = OpenedFile { file: file.clone(), names, _used: used };
-        Ok((Self::of(connection, content, Some(file))?, opened))
+        Ok((Self::of_file(connection, content, (file, file.names()), turn.as_mut())?, opened))
     }
 
-    fn of(connection: Connection, content: Content, opened: Option<OpenedFile>) -> Result<Self, IndexError> {
+    fn of_file(
+        connection: Connection,
+        content: Content,
+        (file, names): (&IndexFile, Names),
+        alone: Option<&mut Alone>,
+    ) -> Result<Self, IndexError> {
+        let store = Self::of(connection, content)?;
+        // Last, because to give it up is another turn.
+        let used = alone.map(|it| it.using(names));
+        Ok(Self { opened: Some(OpenedFile { file: file.clone(), names, _used: used }), ..store })
+    }
+
+    fn of(connection: Connection, content: Content) -> Result<Self, IndexError> {
         connection.busy_timeout(PATIENCE)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
         read_only(&connection, true)?;
-        Ok(Self { content, connection, opened, is_damaged: Cell::new(false) })
+        Ok(Self { content, connection, opened: None, is_damaged: Cell::new(false) })
     }
 
     /// The file that is open; none in memory.
@@ -247,14 +253,17 @@ fn turn(content: Content) -> Option<Alone> {
 fn connect(file: &IndexFile, more: OpenFlags) -> Result<Connection, IndexError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
     let connection = Connection::open_with_flags(file.path(), flags)?;
-    // Closing removes nothing by name, which by then may be another file's.
+    // Closing removes nothing by name, which by then may be another file's; nor is its log, before it is known to be its
+    // own, put into it.
     connection.file_control(None::<&str>, FileControl::PersistWal(&mut 1))?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(connection)
 }
 
 /// Makes the settings that a connection, not the file, keeps.
-pub(super) fn configured(connection: Connection) -> Result<Connection, IndexError> {
-    connection.busy_timeout(PATIENCE)?;
+pub(super) fn configured(connection: Connection, patience: Duration) -> Result<Connection, IndexError> {
+    // First, because some of the settings read the file.
+    connection.busy_timeout(patience)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     // A power cut may tear the file; rows that it tore do not prove themselves, and the files are still there.
@@ -288,5 +297,28 @@ mod tests {
         file.move_aside().unwrap();
         open();
         assert!(read(connection, identity).is_none());
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the test replaces as a user would")]
+    fn replace(from: &Path, to: &Path) {
+        std::fs::rename(from, to).unwrap();
+    }
+
+    #[test]
+    fn who_finds_a_copy_leaves_the_log_that_lies_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Store::open(Place::Directory(dir.path()), Content::Plans).unwrap().0;
+        let file = IndexFile::in_dir(dir.path(), Content::Plans);
+        let copy = dir.path().join("copy");
+        std::fs::copy(file.path(), &copy).unwrap();
+        store.put(|it| Ok(it.execute("INSERT INTO meta VALUES ('more', x'00')", [])?)).unwrap();
+        let len = || std::fs::metadata(file.named("-wal")).unwrap().len();
+        let before = len();
+        replace(&copy, &file.path());
+        // As another process, which does not see what this one has open.
+        let copied = (&file, file.identity().unwrap());
+        let connection = connect(&file, OpenFlags::empty()).unwrap();
+        assert!(Store::read(connection, copied, Content::Plans, None).is_err());
+        assert_eq!((before > 0, len()), (true, before));
     }
 }

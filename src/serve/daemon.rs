@@ -263,7 +263,7 @@ impl<'a> Daemon<'a> {
 
     /// Waits for something to happen, and does all that it asks for.
     fn turn(&mut self) -> Result<Flow, Error> {
-        // Somebody may delete the index, and its write-ahead log is there as long as it is open.
+        // Somebody may delete the index, and at rest nothing is kept open.
         let has_news = self.untold.values().any(Untold::has_news);
         if self.dirty.due().is_none() && self.waiting.is_empty() && !has_news {
             self.index = None;

@@ -194,7 +194,7 @@ mod tests {
             "notices": ["WaitingForLock"],
         });
         let answers = [
-            Answer::Sync { fresh: true, generation: Some("7.aa".into()) },
+            Answer::Sync { fresh: true, generation: Some("7aa".into()) },
             Answer::Around { around: None },
             Answer::Claimed { handed: None },
             Answer::Claimed { handed: Some(serde_json::from_value(handed).unwrap()) },

@@ -274,7 +274,8 @@ mod tests {
         assert_eq!(first_commit(&context, &mut again, 2), None, "they were sent before it");
         let key = Key { is_archived: false, name: "pier".to_owned() };
         let (mut index, _) = commit(0);
-        let shown = index.write(&mut [Change::Remove(key)].into_iter()).unwrap().before;
+        let shown = index.snapshot().unwrap().generation().unwrap();
+        index.write(&mut [Change::Remove(key)].into_iter()).unwrap();
         let mut later =
             Fresh { index: Some(index), commit: shown, n_plans: 2, n_texts: 2, ..Fresh::default() };
         assert_eq!(first_commit(&context, &mut later, 2), None, "there was another commit since");

@@ -15,7 +15,6 @@ use super::parallel::{self, Results};
 use crate::engine::context::{Context, Freshness, Notice, Reading};
 use crate::index::{
     Change, FileRow, Generation, Head, Index, IndexError, Key, Lights, Opened, Place, Snapshot, Texts,
-    Written,
 };
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
@@ -307,15 +306,11 @@ enum Held {
 }
 
 impl Held {
-    /// What is written holds it if it was made to the commit that was compared.
-    fn by(
-        context: &Context,
-        before: Option<Generation>,
-        written: Result<Written, IndexError>,
-    ) -> Result<Self, IndexError> {
+    /// By what came of writing after the commit that was compared.
+    fn by(context: &Context, written: Result<Option<Generation>, IndexError>) -> Result<Self, IndexError> {
         match written {
-            Ok(it) if it.before == before => Ok(Self::At(Some(it.after))),
-            Ok(_) => Ok(Self::BesideOthers),
+            Ok(Some(commit)) => Ok(Self::At(Some(commit))),
+            Ok(None) => Ok(Self::BesideOthers),
             Err(error @ IndexError::Damaged { .. }) => Err(error),
             Err(error) => {
                 (context.tell)(Notice::IndexInMemory { why: error.to_string() });
@@ -380,7 +375,7 @@ fn attempt(context: &Context, index: Option<&mut Index>, asked: &Asked<'_>) -> R
     let held = match changes.len() {
         0 => Held::At(before),
         n if n <= asked.left => Held::Not,
-        _ => Held::by(context, before, index.write(&mut changes.into_iter()))?,
+        _ => Held::by(context, index.write_after(before, &mut changes.into_iter()))?,
     };
     Ok(Found { fresh, held })
 }
@@ -428,7 +423,7 @@ fn first(
             }
             Some(change)
         });
-        held = Held::by(how.context, before, index.write(&mut changes));
+        held = Held::by(how.context, index.write_after(before, &mut changes));
         is_writing.set(false);
         // What could not be written is an answer all the same.
         changes.for_each(drop);

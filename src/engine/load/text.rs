@@ -42,6 +42,8 @@ pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> R
         let (Some(index), Some(kept)) = (&mut found.index, &mut texts) else { break };
         match ask(&asked, (index, found.commit), kept) {
             Ok(hits) => return Ok(hits),
+            // Only the full text may be another one by now.
+            Err(Trouble::Unknown) if index.snapshot().is_ok_and(|it| is_commit(&it, found.commit)) => {}
             Err(Trouble::Unknown) => found = fresh_in(context, found.index, Wanted::Nothing),
             Err(Trouble::Texts(error)) => texts = texts_after(context, texts, &error),
             Err(Trouble::Index(error)) => {

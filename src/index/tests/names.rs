@@ -3,7 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use rusqlite::Connection;
+
 use super::damage::{check_mended, delete, empty, file, files, fill, open, overwrite_all, sound, with_index};
+use crate::index::file::IndexFile;
+use crate::index::schema::Content;
 use crate::index::{Index, Opened};
 
 #[test]
@@ -65,23 +69,51 @@ fn who_has_a_file_open_reads_on_where_another_took_its_name_and_found_its_log() 
     let before = sound(&index);
     replace_by_a_copy(&file(dir.path()));
     let (mut new, opened) = open(dir.path());
-    assert_eq!(opened, Opened::Rebuilt { why: "it took the name of one that is open".to_owned() });
+    assert_eq!(
+        opened,
+        Opened::Rebuilt { why: "it, or what lies beside it, took the name of what is open".to_owned() }
+    );
     fill(&mut new, "new").expect("it is new");
     assert_eq!(sound(&index), before);
 }
 
 #[test]
 fn a_file_that_lost_its_log_while_it_is_open_gives_way() {
-    for end in ["-wal", "-shm"] {
+    for (end, is_first) in [("-wal", true), ("-shm", true), ("-wal", false), ("-shm", false)] {
         let dir = with_index("old");
-        let mut index = open(dir.path()).0;
+        let (mut index, others) = (open(dir.path()).0, open(dir.path()).0);
         delete(&dir.path().join(format!("{}{end}", Index::file_name())));
         assert!(!index.has_its_name());
         // Others may have written into it since, by locks of their own.
-        index.ready().expect("a new one is made");
-        assert_eq!(sound(&index), empty(), "{end}");
+        if is_first {
+            index.ready().expect("a new one is made");
+        }
+        let (mut new, opened) = open(dir.path());
+        assert_eq!(opened == Opened::Kept, is_first, "{opened:?}");
+        fill(&mut new, "new").expect("it is new");
+        index.ready().expect("there is a new one");
+        assert_eq!(sound(&index), sound(&new), "{end}");
+        assert_eq!(sound(&others).files[0], files("old"), "{end}");
         check_mended(index, dir.path());
     }
+}
+
+#[test]
+fn an_empty_file_in_the_place_of_one_that_others_have_open_is_filled() {
+    let dir = with_index("old");
+    // Another process, of which this one knows nothing.
+    let other = Connection::open(file(dir.path())).expect("it is a database");
+    let n_plans = || other.query_row("SELECT count(*) FROM plan", [], |row| row.get::<_, i64>(0));
+    assert_eq!(n_plans(), Ok(8));
+    let names = || IndexFile::in_dir(dir.path(), Content::Plans).names();
+    let before = names();
+    delete(&file(dir.path()));
+    overwrite_all(&file(dir.path()), b"");
+    let (new, opened) = open(dir.path());
+    assert_eq!((opened, sound(&new)), (Opened::Made, empty()));
+    assert_ne!(names().shared, before.shared, "by which the other one would spoil it");
+    check_mended(new, dir.path());
+    assert_eq!(n_plans(), Ok(8));
 }
 
 #[test]

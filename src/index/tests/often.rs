@@ -1,8 +1,9 @@
 //! Words that stand in very many documents.
 
+use super::texts::put;
 use crate::index::often::{Listing, MANY};
 use crate::index::search::Document;
-use crate::index::{FullText, Key, Match, Place, Query, Scope, Seen, Texts};
+use crate::index::{FullText, Key, Match, Place, Query, Scope, Texts};
 
 /// Plans of ten steps. All hold `everywhere` and `much text`; `some` are titles of a few, `many` of more than are ranked.
 fn texts(n: usize) -> Texts {
@@ -27,9 +28,9 @@ fn texts(n: usize) -> Texts {
 fn filled(batches: Vec<Vec<Texts>>, gone: &[Key]) -> FullText {
     let mut index = FullText::open(Place::Memory).expect("there is memory").0;
     for batch in batches {
-        index.write(&mut batch.into_iter(), &[], Seen::default(), &mut || None).expect("they fit");
+        put(&mut index, batch, &[]).expect("they fit");
     }
-    index.write(&mut std::iter::empty(), gone, Seen::default(), &mut || None).expect("they go");
+    put(&mut index, Vec::new(), gone).expect("they go");
     index
 }
 

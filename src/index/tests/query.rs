@@ -5,9 +5,8 @@ use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
 use super::sample;
-use crate::index::{
-    Document, FullText, Index, Kind, MATCH_END, MATCH_START, Place, Query, Scope, Seen, snippets,
-};
+use super::texts::put;
+use crate::index::{Document, FullText, Index, Kind, MATCH_END, MATCH_START, Place, Query, Scope, snippets};
 
 fn ids(query: &Query) -> Vec<String> {
     sample::ids(&mut sample::index(), &sample::plans(), query)
@@ -125,8 +124,7 @@ fn texts_put_again_or_gone_leave_nothing_behind() {
     let state = look.unsearched(Some(&heads), &[]).expect("it is sound");
     assert_eq!((state.missing, &state.gone), (Vec::new(), &vec![gone]));
     drop(look);
-    let put = index.write(&mut std::iter::empty(), &state.gone, Seen::default(), &mut || None);
-    put.expect("there is room");
+    put(&mut index, Vec::new(), &state.gone).expect("there is room");
     assert_eq!(sample::ids(&mut index, &plans, &old), ["feature-auth"]);
     let mut fresh = FullText::open(Place::Memory).expect("there is memory").0;
     sample::fill(&mut fresh, &plans);

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use super::texts::put;
 use crate::index::{
-    FileRow, FullText, IndexError, Key, Knowledge, Match, Packed, Place, Query, Seen, Stamp, Table, Texts,
+    FileRow, FullText, IndexError, Key, Knowledge, Match, Packed, Place, Query, Stamp, Table, Texts,
 };
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Order, Plan, PlanKind, Step};
@@ -23,8 +24,8 @@ pub(super) fn index() -> FullText {
 
 /// Puts the texts of plans in.
 pub(super) fn fill(index: &mut FullText, plans: &[Plan]) {
-    let mut texts = plans.iter().map(|plan| Texts::new(&packed(plan), plan));
-    index.write(&mut texts, &[], Seen::default(), &mut || None).expect("they fit");
+    let texts = plans.iter().map(|plan| Texts::new(&packed(plan), plan));
+    put(index, texts.collect(), &[]).expect("they fit");
 }
 
 pub(super) fn packed(plan: &Plan) -> Packed {
