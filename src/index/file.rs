@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// What tells a file from another one that took its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Identity(u64, u64);
+pub(super) struct Identity(u64, u64, Option<SystemTime>);
 
 impl Identity {
     /// The number that a copy does not have.
@@ -196,11 +196,12 @@ fn accept_missing(result: io::Result<()>) -> io::Result<()> {
 #[cfg(unix)]
 fn identity(metadata: &Metadata) -> Identity {
     use std::os::unix::fs::MetadataExt;
-    Identity(metadata.dev(), metadata.ino())
+    // An inode is used again as soon as nobody has it open, by a file that is younger.
+    Identity(metadata.dev(), metadata.ino(), metadata.created().ok())
 }
 
 /// Elsewhere an open file keeps its name, so that any file is the same one.
 #[cfg(not(unix))]
 fn identity(_metadata: &Metadata) -> Identity {
-    Identity(0, 0)
+    Identity(0, 0, None)
 }
