@@ -88,7 +88,12 @@ mod tests {
     fn sleeping(name: &str, claim: &str) -> Child {
         let mut command = Command::new("sleep");
         command.arg("600").env(name, claim).process_group(0);
-        command.spawn().expect("sleep starts")
+        let child = command.spawn().expect("sleep starts");
+        // Whoever starts a process goes on a moment before Linux shows its environment.
+        while !group(&child).is_some_and(|it| with(name, claim).contains(&it)) {
+            thread::yield_now();
+        }
+        child
     }
 
     fn group(of: &Child) -> Option<Pid> {
