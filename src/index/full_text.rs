@@ -32,7 +32,7 @@ pub struct TextsLook<'a> {
 }
 
 /// The state of a full text that something was compared with: a number that every writing changes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen(Option<i64>);
 
 impl FullText {

@@ -126,10 +126,7 @@ impl Index {
     ///
     /// A file that was deleted or replaced since it was opened gives way to the new one.
     pub fn write(&mut self, changes: &mut dyn Iterator<Item = Change>) -> Result<Generation, IndexError> {
-        self.store.put(|it| {
-            write::write(it, changes)?;
-            generation::raise(it)
-        })
+        self.store.put(|it| write::write(it, changes))
     }
 
     /// As [`Self::write`], to this commit; returns none, and makes no change, if it is not the last one any more.
@@ -142,11 +139,8 @@ impl Index {
         changes: &mut dyn Iterator<Item = Change>,
     ) -> Result<Option<Generation>, IndexError> {
         self.store.put(|it| {
-            if generation::read(it)? != before {
-                return Ok(None);
-            }
-            write::write(it, changes)?;
-            generation::raise(it).map(Some)
+            let is_last = generation::read(it)? == before;
+            is_last.then(|| write::write(it, changes)).transpose()
         })
     }
 

@@ -3,13 +3,14 @@
 use rusqlite::{Connection, params};
 
 use crate::index::error::IndexError;
+use crate::index::generation::{self, Generation};
 use crate::index::row::{Change, Head, Key, Packed};
 
-/// Makes the changes in their order.
+/// Makes the changes in their order, and gives their commit its name.
 pub(super) fn write(
     connection: &Connection,
     changes: &mut dyn Iterator<Item = Change>,
-) -> Result<(), IndexError> {
+) -> Result<Generation, IndexError> {
     for change in changes {
         match change {
             Change::Put(packed) => put(connection, &packed)?,
@@ -17,7 +18,7 @@ pub(super) fn write(
             Change::Remove(key) => remove(connection, &key)?,
         }
     }
-    Ok(())
+    generation::raise(connection)
 }
 
 fn put(connection: &Connection, packed: &Packed) -> Result<(), IndexError> {

@@ -118,8 +118,8 @@ pub(super) struct Kept<'scope, 'a> {
 
 /// What comes of the directories, one after the other.
 pub(super) struct Gathered<'scope, 'a> {
-    pub(super) wanted: Wanted,
-    pub(super) heads: &'a [Head],
+    wanted: Wanted,
+    heads: &'a [Head],
     kept: Option<Kept<'scope, 'a>>,
     /// Which heads have a directory.
     is_there: Vec<bool>,

@@ -134,7 +134,7 @@ pub(super) fn told(context: &Context) -> Option<Generation> {
 }
 
 /// Returns whether this is a look at that commit.
-pub(crate) fn is_commit(snapshot: &Snapshot<'_>, commit: Option<Generation>) -> bool {
+pub(super) fn is_commit(snapshot: &Snapshot<'_>, commit: Option<Generation>) -> bool {
     snapshot.generation().is_ok_and(|it| it == commit)
 }
 
