@@ -213,6 +213,9 @@ impl Locked<'_> {
             {
                 return Err(self.impossible(op));
             }
+            if let Some(path) = needed {
+                self.refuse_cut_short(path)?;
+            }
             made.extend(taken);
             match op {
                 FileOp::Change { path, .. } if changed.contains(&path) => {
@@ -374,7 +377,7 @@ impl Locked<'_> {
             Put::Raced(raced, _) => {
                 let error = changed();
                 let mut kept = Vec::new();
-                let withdrawn = self.withdraw(Some(raced), &mut kept);
+                let withdrawn = self.withdraw(raced, false, &mut kept);
                 self.news.append(&mut kept);
                 Err(withdrawn.err().unwrap_or(error))
             }

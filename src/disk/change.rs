@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::calls::Rename;
+use super::calls::{Rename, Stat};
 use super::displaced::{Kept, KeptWhy, dir, keep};
 use super::error::{ChangeError, DiskError};
-use super::locked::{Done, Draft, Locked, Version, Written};
+use super::half_saved::Known;
+use super::locked::{Done, Draft, Locked, Version, WAIT, WAITS, Written};
 use super::moves::{is, is_missing_call, rename_new};
-use super::names::{Content, Origin, VersionName};
+use super::names::{Content, NamedPath, Origin, VersionName};
 use super::plans_dir::Snapshot;
 use super::undo::Record;
 
@@ -23,6 +24,9 @@ pub type Edit<'a, E> = dyn FnMut(&[u8]) -> Result<Vec<u8>, E> + 'a;
 
 /// How often an edit is made again before the editor wins.
 const TRIES: usize = 3;
+
+/// How often a save that is found when planwatch's version is taken out of the file is looked at.
+const WITHDRAWALS: usize = 8;
 
 /// How often the edit is made again just because a last look, before the exchange, says so.
 const LOOKS: usize = 2;
@@ -60,58 +64,127 @@ pub(super) struct Raced {
 impl Locked<'_> {
     /// Runs `edit` on the file as it is and replaces it with the outcome.
     ///
-    /// When somebody saves in between, `edit` runs again on their text; after three times
-    /// their text stays and the answer is [`DiskError::FileChanged`]. An edit that gives the
-    /// same bytes back writes nothing. An error leaves the file as its editors saved it.
+    /// When another program saves in between, `edit` runs again on its text, which may already hold the outcome of an
+    /// earlier run: the editor may have read planwatch's version. `edit` has to recognise that, and give the same
+    /// bytes back. An edit that gives the same bytes back writes nothing. After three times the other text stays and the
+    /// answer is [`DiskError::FileChanged`]. An error leaves the file as its editors saved it. A file that looks cut short
+    /// by a save under way is [`DiskError::HalfSaved`], and `edit` does not run on it.
     pub fn change<E>(&mut self, relative: &Path, edit: &mut Edit<'_, E>) -> Result<Written, ChangeError<E>> {
         let mut kept = Vec::new();
-        let mut raced: Option<Raced> = None;
+        let changed = self.change_until_quiet(relative, edit, &mut kept);
+        match changed {
+            Ok(written) => Ok(Written { kept, ..written }),
+            Err(error) => {
+                self.news.append(&mut kept);
+                Err(error)
+            }
+        }
+    }
+
+    fn change_until_quiet<E>(
+        &mut self,
+        relative: &Path,
+        edit: &mut Edit<'_, E>,
+        kept: &mut Vec<Kept>,
+    ) -> Result<Written, ChangeError<E>> {
         let mut base = self.read_for_change(relative)?;
-        for n in 0..LOOKS + TRIES {
-            let new = match edit(&base.bytes) {
-                Ok(new) => new,
-                Err(refusal) => {
-                    self.withdraw(raced, &mut kept)?;
-                    self.news.append(&mut kept);
-                    return Err(ChangeError::Refused(refusal));
+        let mut known = Known::default();
+        let mut raced: Option<Raced> = None;
+        let (mut puts, mut withdrawals) = (0, 0);
+        loop {
+            let wanted = self.wanted(&base, edit, puts, known);
+            known.has_read(&base.bytes);
+            let new = match wanted {
+                Ok(Some(new)) => new,
+                settled => {
+                    let was_seen = raced.as_ref().map(|it| it.ours.clone());
+                    let is_half_saved =
+                        matches!(settled, Err(ChangeError::Disk(DiskError::HalfSaved { .. })));
+                    let later = match raced.take() {
+                        // The inode itself goes back: its editor has it open and goes on writing into it.
+                        Some(raced) if is_half_saved => {
+                            self.exchange_back(&raced, kept)?;
+                            None
+                        }
+                        Some(raced) => self.withdraw(raced, settled.is_err(), kept)?,
+                        None => None,
+                    };
+                    match later {
+                        Some(later) if withdrawals < WITHDRAWALS => {
+                            withdrawals += 1;
+                            base = later;
+                            continue;
+                        }
+                        _ => {}
+                    }
+                    return settled.map(|_| self.unchanged(base, was_seen));
                 }
             };
-            if new == base.bytes {
-                self.withdraw(raced, &mut kept)?;
-                return Ok(unchanged(base, kept));
-            }
             let id = self.fresh_id();
-            let look = if n < LOOKS { Look::First } else { Look::After };
+            let look = if puts < LOOKS { Look::First } else { Look::After };
+            puts += 1;
             match self.put(id, &base, &new, raced.as_ref(), look) {
-                Ok(Put::Clean(draft)) => {
-                    let stat = draft.file.stat().unwrap_or(base.stat);
-                    let before = match raced {
-                        Some(raced) => {
-                            self.outlive(&raced.theirs, Content::of(&base.bytes), Content::of(&new))
-                        }
-                        None => draft.version,
-                    };
-                    self.record(Record::replaced(&base.real, &before, Content::of(&new)));
-                    return Ok(Written { path: base.real, done: Done::Replaced, bytes: new, stat, kept });
-                }
+                Ok(Put::Clean(draft)) => return Ok(self.replaced(base, new, raced, draft)),
                 Ok(Put::Raced(next, theirs)) => {
-                    self.overtake(raced.replace(next), &mut kept);
+                    known.has_put(&new);
+                    self.overtake(raced.replace(next), kept);
                     base = theirs;
                 }
                 Ok(Put::Stale) | Err(DiskError::NotFound { .. }) => {
-                    self.overtake(raced.take(), &mut kept);
+                    self.overtake(raced.take(), kept);
                     base = self.read_for_change(relative)?;
                 }
                 Err(error) => {
-                    self.withdraw(raced, &mut kept)?;
-                    self.news.append(&mut kept);
+                    if let Some(raced) = raced {
+                        self.withdraw(raced, false, kept)?;
+                    }
                     return Err(error.into());
                 }
             }
         }
-        self.withdraw(raced, &mut kept)?;
-        self.news.append(&mut kept);
-        Err(DiskError::FileChanged { path: self.plans.root.join(relative) }.into())
+    }
+
+    /// The text that the file should hold; `None` if it is the one that it holds.
+    fn wanted<E>(
+        &self,
+        base: &Snapshot,
+        edit: &mut Edit<'_, E>,
+        puts: usize,
+        known: Known,
+    ) -> Result<Option<Vec<u8>>, ChangeError<E>> {
+        let path = || self.plans.root.join(&base.real);
+        if self.is_cut_short(base, known) {
+            return Err(DiskError::HalfSaved { path: path() }.into());
+        }
+        let new = edit(&base.bytes).map_err(ChangeError::Refused)?;
+        match new == base.bytes {
+            true => Ok(None),
+            false if puts == LOOKS + TRIES => Err(DiskError::FileChanged { path: path() }.into()),
+            false => Ok(Some(new)),
+        }
+    }
+
+    fn replaced(&self, base: Snapshot, new: Vec<u8>, raced: Option<Raced>, draft: Draft) -> Written {
+        let stat = draft.file.stat().unwrap_or(base.stat);
+        let before = match raced {
+            Some(raced) => self.outlive(&raced.theirs, Content::of(&base.bytes), Content::of(&new)),
+            None => draft.version,
+        };
+        self.record(Record::replaced(&base.real, &before, &new));
+        Written { path: base.real, done: Done::Replaced, bytes: new, stat, kept: Vec::new() }
+    }
+
+    /// `was_seen` is planwatch's version, if the file held it for a moment: what an editor saved over it may hold the
+    /// change, and undo has to know that there was one.
+    fn unchanged(&self, base: Snapshot, was_seen: Option<Vec<u8>>) -> Written {
+        if let Some(ours) = was_seen {
+            let path = NamedPath::Whole(base.real.clone());
+            let (id, content) = (self.fresh_id(), Content::of(&base.bytes));
+            let name = VersionName { origin: Origin::Own, id, base: content, new: Content::of(&ours), path };
+            let version = Version { path: dir(&self.plans.root).join(name.encode()), name };
+            self.record(Record::replaced(&base.real, &version, &ours));
+        }
+        Written { path: base.real, done: Done::Nothing, bytes: base.bytes, stat: base.stat, kept: Vec::new() }
     }
 
     /// Puts a new version in place of the file, and looks at what came out.
@@ -205,30 +278,51 @@ impl Locked<'_> {
 
     /// Puts the text of an editor's latest save back into the file in place of our version.
     ///
-    /// A copy of it: the inode stays in `displaced/`. Whoever read our version in between may
-    /// still save from that, and would take the only copy away.
-    pub(super) fn withdraw(&self, raced: Option<Raced>, kept: &mut Vec<Kept>) -> Result<(), DiskError> {
-        let Some(mut raced) = raced else { return Ok(()) };
+    /// A copy of it: the inode stays in `displaced/`. An editor that read our version in between may
+    /// still save from that, and would take the only copy away. Returns what the file holds then, if it is another
+    /// text: a later save, which may be made from our version. With `waits` such a save is waited for.
+    pub(super) fn withdraw(
+        &self,
+        mut raced: Raced,
+        waits: bool,
+        kept: &mut Vec<Kept>,
+    ) -> Result<Option<Snapshot>, DiskError> {
+        let real = raced.real.clone();
+        let mut later = None;
         for _ in 0..TRIES {
-            let real = raced.real.clone();
             let Ok(stat) = self.plans.disk.lstat(&raced.theirs.path) else { break };
-            let base = Snapshot { bytes: raced.text.clone(), stat, real };
+            let base = Snapshot { bytes: raced.text.clone(), stat, real: real.clone() };
             match self.put(self.fresh_id(), &base, &raced.text, Some(&raced), Look::After) {
-                Ok(Put::Clean(_)) => {
+                Ok(Put::Clean(draft)) => {
                     let content = Content::of(&raced.text);
                     self.outlive(&raced.theirs, content, content);
-                    return Ok(());
+                    let stat = draft.file.stat().unwrap_or(base.stat);
+                    let is_waited_for = waits && later.is_none();
+                    return Ok(if is_waited_for { self.next_save(&real, &stat) } else { later });
                 }
-                Ok(Put::Raced(next, _)) => {
+                Ok(Put::Raced(next, theirs)) => {
                     self.overtake(Some(std::mem::replace(&mut raced, next)), kept);
+                    later = Some(theirs);
                 }
                 // Renamed away by an editor that is about to save.
                 Ok(Put::Stale) | Err(DiskError::NotFound { .. }) => break,
-                Err(_) => return self.exchange_back(&raced, kept),
+                Err(_) => return self.exchange_back(&raced, kept).map(|()| None),
             }
         }
         self.overtake(Some(raced), kept);
-        Ok(())
+        Ok(self.read_for_change(&real).ok())
+    }
+
+    /// Waits for a save over the version with this stat, for as long as an editor takes that has read the file already.
+    fn next_save(&self, real: &Path, placed: &Stat) -> Option<Snapshot> {
+        let path = self.plans.root.join(real);
+        for _ in 0..WAITS {
+            if self.plans.disk.lstat(&path).is_ok_and(|now| now.moved_on(placed)) {
+                return self.read_for_change(real).ok();
+            }
+            self.plans.disk.pause(WAIT);
+        }
+        None
     }
 
     /// Lets a displaced version and our own change places again.
@@ -279,8 +373,4 @@ impl Locked<'_> {
         let parent = path.parent().unwrap_or(&self.plans.root);
         self.plans.disk.sync_dir(parent).map_err(|error| DiskError::writing(path, error))
     }
-}
-
-fn unchanged(base: Snapshot, kept: Vec<Kept>) -> Written {
-    Written { path: base.real, done: Done::Nothing, bytes: base.bytes, stat: base.stat, kept }
 }

@@ -38,6 +38,9 @@ pub enum DiskError {
     /// Somebody else wrote the file, again and again; what they wrote is in it.
     #[error("`{}` changed while it was being written", path.display())]
     FileChanged { path: PathBuf },
+    /// It was written a moment ago and is empty, or lost more than half of its text; it was not touched.
+    #[error("`{}` looks half saved: it was modified a moment ago and has lost more than half of its text", path.display())]
+    HalfSaved { path: PathBuf },
     #[error("`{}` is locked by another planwatch", path.display())]
     Locked { path: PathBuf },
     /// The change is visible but may not survive a power cut; what was there before is kept.
@@ -59,7 +62,7 @@ impl DiskError {
             Self::ReadOnly { .. } => "read-only",
             Self::NoSpace { .. } => "no-space",
             Self::Exists { .. } => "plan-exists",
-            Self::FileChanged { .. } => "file-changed",
+            Self::FileChanged { .. } | Self::HalfSaved { .. } => "file-changed",
             Self::Locked { .. } => "locked",
             Self::Uncertain { .. } | Self::Io { .. } => "io-error",
         }
@@ -79,6 +82,7 @@ impl DiskError {
             | Self::NoSpace { path, .. }
             | Self::Exists { path }
             | Self::FileChanged { path }
+            | Self::HalfSaved { path }
             | Self::Locked { path }
             | Self::Uncertain { path, .. }
             | Self::Io { path, .. } => path,
@@ -93,6 +97,9 @@ impl DiskError {
             Self::LeadsOutOfProject { .. } => "remove the link, or put a file of the project in its place",
             Self::TooLarge { .. } => "move what is not plan text into a file of its own",
             Self::FileChanged { .. } => "save the file in the editor, then try again",
+            Self::HalfSaved { .. } => {
+                "nothing was written; try again when the editor has finished, at the latest in two seconds"
+            }
             Self::Locked { .. } => "try again when the other command has ended",
             Self::NoSpace { .. } => "nothing was changed; make room and try again",
             Self::Uncertain { .. } => "check the file and the disk, then try again",

@@ -3,6 +3,7 @@
 //! Knows how something new appears whole or not at all. Changing what is there is in
 //! `change`.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +21,8 @@ use super::runtime::Trust;
 use super::undo::{Record, Unit};
 
 /// How long and how often a save that is under way is waited for.
-const WAIT: Duration = Duration::from_millis(5);
-const WAITS: usize = 10;
+pub(super) const WAIT: Duration = Duration::from_millis(5);
+pub(super) const WAITS: usize = 10;
 
 /// Where a directory is put together before it gets its name, below `.planwatch`.
 const BUILDING: &str = "building";
@@ -43,6 +44,20 @@ pub struct Locked<'a> {
     pub(super) unit: Option<Unit>,
     /// Who makes them.
     pub(super) by: String,
+    /// What else knows how long files were.
+    pub(super) lengths: Option<&'a dyn Lengths>,
+}
+
+/// Knows how long files were when planwatch last read them.
+pub trait Lengths: Sync {
+    /// In bytes; `None` for a file that is not known.
+    fn length(&self, relative: &Path) -> Option<u64>;
+}
+
+impl fmt::Debug for dyn Lengths + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Lengths")
+    }
 }
 
 /// What a write did.
@@ -90,8 +105,8 @@ impl<'a> Locked<'a> {
         trust: Trust,
     ) -> Result<Self, DiskError> {
         let handle = Arc::from(handle);
-        let mut locked =
-            Self { plans, handle, trust, news: Vec::new(), recovered: None, unit: None, by: String::new() };
+        let (news, by) = (Vec::new(), String::new());
+        let mut locked = Self { plans, handle, trust, news, recovered: None, unit: None, by, lengths: None };
         locked.recover()?;
         locked.sweep(lock);
         Ok(locked)
@@ -132,7 +147,7 @@ impl<'a> Locked<'a> {
         let done = self.plans.disk.sync_dir(parent).and_then(|()| draft.file.stat());
         match done {
             Ok(stat) => {
-                self.record(Record::created(&real, draft.version.name.new));
+                self.record(Record::created(&real, bytes));
                 Ok(Written { path: real, done: Done::Created, bytes: bytes.to_vec(), stat, kept: Vec::new() })
             }
             Err(source) => Err(self.uncreate(&path, &draft, source)),

@@ -77,6 +77,8 @@ struct World {
     in_hand: Option<(u64, Vec<u8>)>,
     /// The tokens of the saves that were done.
     saved: Vec<String>,
+    /// The editor saved over a text that it had not read.
+    overwrote: bool,
 }
 
 /// The file that the editor edits, and the lines that it adds.
@@ -93,7 +95,15 @@ struct ModelFile {
 
 impl ModelDisk {
     fn new(state: State, script: Script) -> Self {
-        let world = World { state, script, calls: 0, crashed: false, in_hand: None, saved: Vec::new() };
+        let world = World {
+            state,
+            script,
+            calls: 0,
+            crashed: false,
+            in_hand: None,
+            saved: Vec::new(),
+            overwrote: false,
+        };
         Self(Arc::new(Mutex::new(world)))
     }
 
@@ -169,6 +179,7 @@ impl World {
     fn editor_saves(&mut self, how: Save, token: &[u8]) {
         let Some((ino, text)) = self.in_hand.take() else { return };
         let whole = [&text, token].concat();
+        self.overwrote |= self.state.text(EDITED).is_some_and(|it| it != text);
         let ino = match how {
             Save::Truncate | Save::AwayAndCreate => {
                 self.state.write(ino, whole);

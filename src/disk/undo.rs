@@ -66,6 +66,9 @@ enum What {
     Created {
         path: Text,
         new: u64,
+        /// In bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        len: Option<u64>,
     },
     /// A directory that came with files; recorded before them.
     CreatedDir {
@@ -76,6 +79,8 @@ enum What {
         version: u64,
         base: u64,
         new: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        len: Option<u64>,
     },
     Renamed {
         from: Text,
@@ -168,20 +173,22 @@ impl Record {
         Self { unit: 0, verb: String::new(), at: String::new(), by: String::new(), what }
     }
 
-    pub(super) fn created(path: &Path, new: Content) -> Self {
-        Self::new(What::Created { path: Text::of(path), new: new.0 })
+    pub(super) fn created(path: &Path, bytes: &[u8]) -> Self {
+        let (new, len) = (Content::of(bytes).0, Some(bytes.len() as u64));
+        Self::new(What::Created { path: Text::of(path), new, len })
     }
 
-    pub(super) fn replaced(path: &Path, before: &Version, new: Content) -> Self {
+    pub(super) fn replaced(path: &Path, before: &Version, bytes: &[u8]) -> Self {
         let (version, base) = (before.name.id, before.name.base.0);
-        Self::new(What::Replaced { path: Text::of(path), version, base, new: new.0 })
+        let (new, len) = (Content::of(bytes).0, Some(bytes.len() as u64));
+        Self::new(What::Replaced { path: Text::of(path), version, base, new, len })
     }
 
     /// What undo has to know of an operation of a batch.
     pub(super) fn of(op: &FileOp, version: &Version) -> Self {
         match op {
-            FileOp::Create { path, bytes } => Self::created(path, Content::of(bytes)),
-            FileOp::Change { path, after, .. } => Self::replaced(path, version, Content::of(after)),
+            FileOp::Create { path, bytes } => Self::created(path, bytes),
+            FileOp::Change { path, after, .. } => Self::replaced(path, version, after),
             FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => {
                 Self::new(What::Renamed { from: Text::of(from), to: Text::of(to) })
             }
@@ -211,7 +218,9 @@ impl Record {
             by: by.to_owned(),
         };
         match &self.what {
-            What::Created { path, new } | What::Replaced { path, new, .. } => vec![write(path, Some(*new))],
+            What::Created { path, new, .. } | What::Replaced { path, new, .. } => {
+                vec![write(path, Some(*new))]
+            }
             What::Renamed { from, .. } => vec![write(from, None)],
             What::Discarded { path, .. } => vec![write(path, None)],
             What::CreatedDir { .. } | What::Undone => Vec::new(),
@@ -228,7 +237,7 @@ impl Record {
         let back = match &self.what {
             What::Created { path, .. } => What::Discarded { path: path.clone(), version: 0, base: 0 },
             What::Replaced { path, base, .. } | What::Discarded { path, base, .. } => {
-                What::Created { path: path.clone(), new: *base }
+                What::Created { path: path.clone(), new: *base, len: None }
             }
             What::Renamed { from, to } => What::Renamed { from: to.clone(), to: from.clone() },
             What::CreatedDir { .. } | What::Undone => return Vec::new(),
@@ -264,6 +273,37 @@ impl PlansDir {
         let path = self.root.join(RUNTIME).join(DIR).join(LOG);
         let bytes = read_own(&*self.disk, &path, u64::MAX).ok().flatten().unwrap_or_default();
         records(&bytes).collect()
+    }
+
+    /// How long planwatch's own last write left a file, and the hash of what it wrote; of what `undo` put back only the hash
+    /// is known.
+    pub(super) fn last_written(&self, relative: &Path) -> Option<(Option<u64>, Content)> {
+        let path = self.root.join(RUNTIME).join(DIR).join(LOG);
+        let bytes = read_own(&*self.disk, &path, u64::MAX).ok().flatten()?;
+        // Only lines that hold the path are decoded, and those of `undo`, the newest first.
+        let wanted = serde_json::to_string(&Text::of(relative)).ok()?;
+        let text = String::from_utf8_lossy(&bytes);
+        let lines = text.rsplit('\n').filter(|line| line.contains(&wanted) || line.contains("\"undone\""));
+        let mut undone = BTreeSet::new();
+        for record in lines.filter_map(|line| serde_json::from_str::<Record>(line).ok()) {
+            let is_undone = undone.contains(&record.unit);
+            match record.what {
+                What::Undone => {
+                    undone.insert(record.unit);
+                }
+                What::Created { path, new, len } if path.path() == relative && !is_undone => {
+                    return Some((len, Content(new)));
+                }
+                What::Replaced { path, new, len, base, .. } if path.path() == relative => {
+                    return Some(if is_undone { (None, Content(base)) } else { (len, Content(new)) });
+                }
+                What::Discarded { path, base, .. } if path.path() == relative && is_undone => {
+                    return Some((None, Content(base)));
+                }
+                _ => {}
+            }
+        }
+        None
     }
 
     /// Finds the text of a displaced version that still is what it should be.
@@ -361,7 +401,7 @@ impl Locked<'_> {
         }
         self.record(Record::new(What::CreatedDir { path: Text::of(dir) }));
         for (name, bytes) in files {
-            self.record(Record::created(&dir.join(name), Content::of(bytes)));
+            self.record(Record::created(&dir.join(name), bytes));
         }
         if alone {
             self.end_unit();
@@ -430,7 +470,7 @@ impl Locked<'_> {
         for (n, record) in unit.iter().enumerate().rev() {
             let later = &unit[n + 1..];
             match &record.what {
-                What::Replaced { path, version, base, new } => {
+                What::Replaced { path, version, base, new, .. } => {
                     let path = path.path();
                     let before = self.still(later, &path, *new, &texts)?;
                     let after = self.plans.version_text(*version, *base);
@@ -441,7 +481,7 @@ impl Locked<'_> {
                         _ => ops.push(FileOp::Change { path, before, after }),
                     }
                 }
-                What::Created { path, new } => {
+                What::Created { path, new, .. } => {
                     let path = path.path();
                     let before = self.still(later, &path, *new, &texts)?;
                     match change_of(&mut ops, &path) {

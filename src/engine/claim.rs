@@ -25,7 +25,7 @@ use crate::engine::next::{self, NextReport, NextRequest};
 use crate::engine::owner;
 use crate::engine::resolve::{self, NamedStep, Target};
 use crate::engine::step_file::{self, Made, StepUpdate};
-use crate::engine::write::{Mode, Writing};
+use crate::engine::write::{Mode, Writing, is_half_saved};
 use crate::plan::change::{self, NewAttempt};
 use crate::plan::claims::Lapse;
 use crate::plan::id::{PlanId, StepId};
@@ -302,16 +302,19 @@ fn take_first(
     tried: &mut HashSet<StepId>,
     queue: impl Iterator<Item = Ready>,
 ) -> Result<Option<Grant>, Error> {
+    let mut half_saved = None;
     for Ready { step: named, .. } in queue {
         match take(ask, writing, locked, &named, Wish::Ready) {
             Ok(Taken::Granted(grant)) => return Ok(Some(*grant)),
             // A file that cannot be written hides no other step.
             Ok(Taken::Failed | Taken::Gone) | Err(Error::File { .. } | Error::Edit { .. }) => {}
+            Err(error) if is_half_saved(&error) => half_saved = Some(error),
             Err(error) => return Err(error),
         }
         tried.insert(named.id);
     }
-    Ok(None)
+    // A step is ready, and only its file stands in the way.
+    half_saved.map_or(Ok(None), Err)
 }
 
 /// What is told of a claim, once the next one has been let in.
@@ -369,8 +372,7 @@ fn take(
     wish: Wish,
 ) -> Result<Taken, Error> {
     let id = &named.id;
-    let (is_gone, is_failed) = (Cell::new(false), Cell::new(false));
-    let why = Cell::new(String::new());
+    let is_gone = Cell::new(false);
     let decide = |plans: &Plans, plan: &Plan, step: &Step| {
         let obstacles = rules::obstacles(plans, plan, step, ask.context.now);
         is_gone.set(!obstacles.is_empty());
@@ -378,10 +380,9 @@ fn take(
         if !obstacles.is_empty() && !is_forced {
             return Err(refusal::against(ask.context, (plans, plan, step), &obstacles));
         }
-        let update = update_for(ask, plans, step, !obstacles.is_empty());
-        is_failed.set(update.status == Some(StepStatus::Failed));
-        why.set(rules::why_ready(plans, plan, step, ask.context.now));
-        if !is_failed.get() {
+        let mut update = update_for(ask, plans, step, !obstacles.is_empty());
+        update.why = rules::why_ready(plans, plan, step, ask.context.now);
+        if update.status != Some(StepStatus::Failed) {
             let (by, process) = (ask.by, ask.process.as_ref());
             let (at, lease) = (ask.context.now, ask.lease);
             locked.prepare(&NewRecord { step, claim: &ask.id, by, at, lease, process, run: None })?;
@@ -393,19 +394,24 @@ fn take(
         Ok(made) => made,
         Err(error) => {
             // After a failed write the file may have the claim all the same, and its record must stay with it.
-            if !matches!(error, Error::Disk(_)) {
+            if !matches!(error, Error::Disk(_)) || is_half_saved(&error) {
                 locked.withdraw(id);
             }
-            return if is_gone.get() && wish == Wish::Ready { Ok(Taken::Gone) } else { Err(error) };
+            return if (is_gone.get() || is_half_saved(&error)) && wish == Wish::Ready {
+                Ok(Taken::Gone)
+            } else {
+                Err(error)
+            };
         }
     };
-    if is_failed.get() {
+    if made.status() == Some(StepStatus::Failed) {
         let done = made.told(ask.context)?;
         locked.changed(&done.before, &done.after, false);
         return Ok(Taken::Failed);
     }
     locked.confirm(id)?;
-    Ok(Taken::Granted(Box::new(Grant { made, why: why.take() })))
+    let why = made.why().to_owned();
+    Ok(Taken::Granted(Box::new(Grant { made, why })))
 }
 
 /// What taking the step makes of it: in progress for the asker, or failed, if too many gave up on it.

@@ -5,6 +5,7 @@ mod decode;
 mod files;
 mod fill;
 mod gather;
+mod lengths;
 mod parallel;
 mod refresh;
 mod some;

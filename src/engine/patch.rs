@@ -42,12 +42,12 @@ pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, 
     update::each(context, "update", std::slice::from_ref(&request.id), request.mode, |writing, id| {
         let named = resolve::step(context, id)?;
         let who = Who::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), false);
-        step_file::update(context, writing, &named, &|plans, plan, step| {
+        step_file::update_by_bytes(context, writing, &named, &|plans, plan, step, bytes| {
             let mut update = status_or_result(context, (plans, plan, step), request, wanted, &who)?;
             if update.refusal.is_none()
                 && let Some(metadata) = &request.metadata
             {
-                update.keys.extend(merged(context, step, metadata)?);
+                update.keys.extend(merged(step, bytes, metadata)?);
             }
             Ok(update)
         })
@@ -82,7 +82,7 @@ fn status_or_result(
 }
 
 /// The metadata with what is to be changed in it; nothing if that is what it is.
-fn merged(context: &Context, step: &Step, patch: &Map<String, Value>) -> Result<Option<Change>, Error> {
+fn merged(step: &Step, bytes: &[u8], patch: &Map<String, Value>) -> Result<Option<Change>, Error> {
     let mut metadata = step.metadata.clone();
     for (key, new) in patch {
         if new.is_null() {
@@ -94,10 +94,7 @@ fn merged(context: &Context, step: &Step, patch: &Map<String, Value>) -> Result<
     if metadata == step.metadata {
         return Ok(None);
     }
-    if step.has_file() {
-        let bytes = context.plans.read(std::path::Path::new(&step.path))?.bytes;
-        refuse_comments(&step.path, &bytes)?;
-    }
+    refuse_comments(&step.path, bytes)?;
     let key = "metadata".to_owned();
     Ok(Some(if metadata.is_empty() {
         Change::Remove { key }

@@ -5,7 +5,7 @@ use crate::engine::error::Error;
 use crate::engine::expected;
 use crate::engine::load;
 use crate::engine::shape::{Shaper, shown_path, value};
-use crate::engine::write::{self, Changed, Writing};
+use crate::engine::write::{self, Applied, Changed, Writing};
 use crate::plan::change::{self, NewNote, NewPlan};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
@@ -24,6 +24,9 @@ pub(crate) struct PlanUpdate {
     pub(crate) did: String,
 }
 
+/// Decides what becomes of a plan, on its file's bytes; none if it has no file.
+pub(crate) type Decide<'a> = &'a dyn Fn(&Plan, &[u8]) -> Result<PlanUpdate, Error>;
+
 impl PlanUpdate {
     fn changes(&self, plan: &Plan) -> Vec<Change> {
         let mut changes = Vec::new();
@@ -34,41 +37,48 @@ impl PlanUpdate {
     }
 }
 
-/// Decides on `plan.md` as it is, edits it, and tells the plan as it is then.
+/// Decides on `plan.md` as it is, edits it, and reports the plan as it is then.
 pub(crate) fn update(
     context: &Context,
     writing: &mut Writing<'_>,
     id: &PlanId,
     decide: &dyn Fn(&Plan) -> Result<PlanUpdate, Error>,
 ) -> Result<Changed, Error> {
+    update_by_bytes(context, writing, id, &|plan, _| decide(plan))
+}
+
+/// As [`update`], for decisions on more than what a plan's model holds.
+pub(crate) fn update_by_bytes(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    id: &PlanId,
+    decide: Decide<'_>,
+) -> Result<Changed, Error> {
     let plans = load::plan_with_dependencies(context, id)?;
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     write::check_live(plan)?;
     write::check_writable(context, &plan.problems)?;
     let shown = |it: &Plan| it.shown_status().0.word().to_owned();
-    let (mut was, mut did, mut after) = (shown(plan), String::new(), Vec::new());
-    let mut edit = |now: &Plan, bytes: &[u8]| {
-        let update = decide(now)?;
-        after = write::edit(&plan.path, bytes, &update.changes(now), PLAN_KEYS)?;
-        was = shown(now);
-        did = update.did;
-        Ok(after.clone())
+    let edit = |now: &Plan, own: &[u8], file: &[u8]| {
+        let update = decide(now, own)?;
+        let after = write::edit(&plan.path, file, &update.changes(now), PLAN_KEYS)?;
+        Ok((after, (shown(now), update.did)))
     };
-    let was_written = if plan.etag.is_some() {
+    let made = if plan.etag.is_some() {
         writing.change(&plan.path, &mut |bytes| {
             let now = read_again(context, plan, bytes);
             expected::check_plan(context, &plans, &now)?;
             write::check_writable(context, &now.problems)?;
-            edit(&now, bytes)
+            edit(&now, bytes, bytes)
         })?
     } else {
         expected::check_plan(context, &plans, plan)?;
-        let file = edit(plan, &missing_file(plan, context)?)?;
-        writing.create(&plan.path, &file)?;
-        true
+        let (bytes, outcome) = edit(plan, &[], &missing_file(plan, context)?)?;
+        writing.create(&plan.path, &bytes)?;
+        Applied { outcome, bytes, was_written: true }
     };
-    let now = read_again(context, plan, &after);
-    Ok(changed(context, &plans, &now, (was, did), was_written))
+    let now = read_again(context, plan, &made.bytes);
+    Ok(changed(context, &plans, &now, made.outcome, made.was_written))
 }
 
 fn changed(

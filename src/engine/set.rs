@@ -94,9 +94,9 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
         let target = resolve::target(context, id)?;
         refuse_other_kind(&target, &request.key)?;
         match target {
-            Target::Plan(plan) => {
-                plan_file::update(context, writing, &plan, &|now| set_in_plan(context, request, now))
-            }
+            Target::Plan(plan) => plan_file::update_by_bytes(context, writing, &plan, &|now, bytes| {
+                set_in_plan(context, request, now, bytes)
+            }),
             Target::Step(step) => {
                 let who = Who::of(
                     context,
@@ -105,8 +105,8 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
                     request.claim.as_deref(),
                     request.force,
                 );
-                step_file::update(context, writing, &step, &|plans, _, now| {
-                    set_in_step(context, request, &who, (plans, now))
+                step_file::update_by_bytes(context, writing, &step, &|plans, _, now, bytes| {
+                    set_in_step(context, request, &who, (plans, now), bytes)
                 })
             }
         }
@@ -128,20 +128,24 @@ fn refuse_other_kind(target: &Target, key: &str) -> Result<(), Error> {
     ))
 }
 
-fn set_in_plan(context: &Context, request: &SetRequest, plan: &Plan) -> Result<PlanUpdate, Error> {
+fn set_in_plan(
+    context: &Context,
+    request: &SetRequest,
+    plan: &Plan,
+    bytes: &[u8],
+) -> Result<PlanUpdate, Error> {
     if let SetOp::Text(value) = &request.op {
         program::check_set(context, plan, &request.key, value)?;
     }
-    let bytes = read_bytes(context, &plan.path, plan.etag.is_some())?;
     let mut update = PlanUpdate { did: did(request), ..PlanUpdate::default() };
     match (&request.op, request.key.as_str()) {
         (SetOp::Text(word), "status") => {
             let status = list::read_word::<PlanStatus>(&context.config.words, word)?;
             (update.status, update.did) = (Some(status), format!("status = {}", status.word()));
         }
-        _ => update.keys = changes(request, &bytes, &plan.id)?,
+        _ => update.keys = changes(request, bytes, &plan.id)?,
     }
-    let after = write::edit(&plan.path, &bytes, &update.keys, PLAN_KEYS)?;
+    let after = write::edit(&plan.path, bytes, &update.keys, PLAN_KEYS)?;
     let content = read::Content { etag: load::etag(&after), bytes: after, modified: context.now };
     let again = read::read_plan_again(plan, content, &context.config.words);
     refuse_new_problems(&plan.problems, &again.problems)?;
@@ -153,17 +157,13 @@ fn set_in_step(
     request: &SetRequest,
     who: &Who,
     (plans, step): (&Plans, &Step),
+    bytes: &[u8],
 ) -> Result<StepUpdate, Error> {
     let mut update =
         StepUpdate { did: did(request), renews: owner::is_owner(step, who), ..StepUpdate::default() };
     if !FREE.contains(&request.key.as_str()) && owner::check(plans, step, who)? == Owner::Late {
         return Ok(owner::late_result(context, step, who, &format!("set {}", request.key), None));
     }
-    let bytes = if step.has_file() {
-        read_bytes(context, &step.path, true)?
-    } else {
-        step_file::missing_file(step, context)
-    };
     match (&request.op, request.key.as_str()) {
         (SetOp::Text(word), "status") => {
             let status = list::read_word::<StepStatus>(&context.config.words, word)?;
@@ -171,16 +171,16 @@ fn set_in_step(
             return Ok(status_update(context, (plans, step), who, status, update));
         }
         (SetOp::Add(text), "depends") => {
-            update.keys = add_dependency(context, step, text)?;
+            update.keys = add_dependency(context, step, bytes, text)?;
         }
         (SetOp::AddYaml(yaml), "depends") => {
             let value = yaml::parse_node(yaml).ok();
             let text = value.as_ref().and_then(|it| it.root().text()).unwrap_or(yaml);
-            update.keys = add_dependency(context, step, text)?;
+            update.keys = add_dependency(context, step, bytes, text)?;
         }
-        _ => update.keys = changes(request, &bytes, &step.id.plan)?,
+        _ => update.keys = changes(request, bytes, &step.id.plan)?,
     }
-    let after = write::edit(&step.path, &bytes, &update.keys, STEP_KEYS)?;
+    let after = write::edit(&step.path, bytes, &update.keys, STEP_KEYS)?;
     // A dependency may be missing, or close a circle, which only the steps that it leads to can tell.
     let plans = load::around(context, &step.id, Some(Own { path: &step.path, bytes: &after }))?;
     let (_, again) = resolve::same_file(&plans, step)?;
@@ -209,10 +209,6 @@ fn status_update(
     });
     let removes_claim = step.claim.is_some() && status != StepStatus::InProgress;
     StepUpdate { status: Some(status), removes_claim, attempts: attempt.into_iter().collect(), ..update }
-}
-
-fn read_bytes(context: &Context, path: &str, exists: bool) -> Result<Vec<u8>, Error> {
-    if exists { Ok(context.plans.read(std::path::Path::new(path))?.bytes) } else { Ok(Vec::new()) }
 }
 
 fn refuse_new_problems(before: &[Problem], after: &[Problem]) -> Result<(), Error> {
@@ -284,13 +280,13 @@ fn place_of(bytes: &[u8], key: &str, text: &str) -> Result<Option<usize>, Error>
     Ok(list.items().position(|it| yaml::same(it, wanted.root())))
 }
 
-fn add_dependency(context: &Context, step: &Step, text: &str) -> Result<Vec<Change>, Error> {
+fn add_dependency(context: &Context, step: &Step, bytes: &[u8], text: &str) -> Result<Vec<Change>, Error> {
     let plan = &step.id.plan;
+    // Only which steps there are; what this step's file says is in `step` and `bytes`.
     let whole = load::one_plan(context, plan)?.ok_or_else(|| load::missing(context, plan))?;
     let new = add::dependencies(context, &whole, &[text.to_owned()])?;
     let append = |it: &StepId| Change::Append { key: "depends".to_owned(), item: dependency_item(plan, it) };
-    let file = read_bytes(context, &step.path, step.has_file())?;
-    let is_written = root(&file).is_some_and(|it| it.root().get("depends").is_some());
+    let is_written = root(bytes).is_some_and(|it| it.root().get("depends").is_some());
     if is_written {
         return Ok(new.iter().filter(|it| !step.depends.contains(it)).map(append).collect());
     }

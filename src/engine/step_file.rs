@@ -10,7 +10,7 @@ use crate::engine::leases::{self, Leases};
 use crate::engine::load::{self, Own};
 use crate::engine::resolve::{self, NamedStep};
 use crate::engine::shape::{Shaper, shown_path, value};
-use crate::engine::write::{self, Changed, Writing};
+use crate::engine::write::{self, Applied, Changed, Writing};
 use crate::plan::change::{self, NewAttempt, NewNote, NewStep};
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
@@ -41,7 +41,13 @@ pub(crate) struct StepUpdate {
     pub(crate) refusal: Option<Error>,
     /// In the past tense, for people.
     pub(crate) did: String,
+    /// Why a step that is claimed was ready.
+    pub(crate) why: String,
 }
+
+/// Decides what becomes of a step, on the plans as they are with its file's bytes; those of a step without a file are
+/// the ones that it would be made with.
+pub(crate) type Decide<'a> = &'a dyn Fn(&Plans, &Plan, &Step, &[u8]) -> Result<StepUpdate, Error>;
 
 impl StepUpdate {
     fn with_attempts_for_notes(&self) -> Self {
@@ -67,17 +73,28 @@ impl StepUpdate {
     }
 }
 
-/// Decides on the file as it is, edits it, and tells the step as it is then.
+/// Decides on the file as it is, edits it, and reports the step as it is then.
 ///
-/// `decide` may run more than once: when somebody saves in between, on what they saved. What became of the step's
-/// claim is remembered.
+/// When another program saves in between, `decide` runs again on what it saved, unless that holds the change already. What
+/// became of the step's claim is remembered.
 pub(crate) fn update(
     context: &Context,
     writing: &mut Writing<'_>,
     named: &NamedStep,
     decide: &dyn Fn(&Plans, &Plan, &Step) -> Result<StepUpdate, Error>,
 ) -> Result<Changed, Error> {
-    let done = update_under(context, writing, named, &|plans| Leases::of(context).tell(plans), decide)?;
+    update_by_bytes(context, writing, named, &|plans, plan, step, _| decide(plans, plan, step))
+}
+
+/// As [`update`], for decisions on more than what a step's model holds.
+pub(crate) fn update_by_bytes(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    named: &NamedStep,
+    decide: Decide<'_>,
+) -> Result<Changed, Error> {
+    let tell = |plans| Leases::of(context).tell(plans);
+    let done = write_by_bytes(context, writing, named, &tell, decide)?.told(context)?;
     if !writing.is_dry_run() {
         note_claim(context, &done);
     }
@@ -113,7 +130,7 @@ pub(crate) fn update_under(
     write_under(context, writing, named, tell, decide)?.told(context)
 }
 
-/// As [`update_under`]; what is to be told of it can be made without the locks.
+/// As [`update_under`]; the report can be made without the locks.
 pub(crate) fn write_under(
     context: &Context,
     writing: &mut Writing<'_>,
@@ -121,40 +138,50 @@ pub(crate) fn write_under(
     tell: &dyn Fn(Plans) -> Plans,
     decide: &dyn Fn(&Plans, &Plan, &Step) -> Result<StepUpdate, Error>,
 ) -> Result<Made, Error> {
+    write_by_bytes(context, writing, named, tell, &|plans, plan, step, _| decide(plans, plan, step))
+}
+
+fn write_by_bytes(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    named: &NamedStep,
+    tell: &dyn Fn(Plans) -> Plans,
+    decide: Decide<'_>,
+) -> Result<Made, Error> {
     let id = &named.id.plan;
     let plans = tell(load::around(context, &named.id, None)?);
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     write::check_live(plan)?;
     let step = resolve::one_step(context, plan, named)?;
     write::check_writable(context, &step.problems)?;
-    let mut outcome = Outcome::before(step);
     let is_written = !writing.is_dry_run();
-    let was_written = if step.has_file() {
+    let made = if step.has_file() {
         writing.change(&step.path, &mut |bytes| {
             let plans = as_it_is(context, &plans, step, bytes)?;
             let (plan, now) = resolve::same_file(&plans, step)?;
             expected::check_step(context, &plans, plan, now)?;
-            let update = decide(&plans, plan, now)?;
+            let update = decide(&plans, plan, now, bytes)?;
             let only_claims = update.only_claims && is_written;
-            let after = outcome.edit(now, update, bytes)?;
+            let (after, outcome) = Outcome::of(now, update, bytes)?;
             // Before the file shows it, so that nobody who sees it has to wonder.
             if only_claims {
                 claim::note_claimed(context, bytes, &after);
             }
-            Ok(after)
+            Ok((after, outcome))
         })?
     } else {
         expected::check_step(context, &plans, plan, step)?;
         let file = missing_file(step, context);
-        let file = outcome.edit(step, decide(&plans, plan, step)?, &file)?;
-        writing.create(&step.path, &file)?;
-        true
+        let (bytes, outcome) = Outcome::of(step, decide(&plans, plan, step, &file)?, &file)?;
+        writing.create(&step.path, &bytes)?;
+        Applied { outcome, bytes, was_written: true }
     };
+    let Applied { mut outcome, bytes: after, was_written } = made;
     match outcome.refusal.take() {
         Some(error) => Err(error),
         None => {
             let step = step.clone();
-            Ok(Made { plans, step, outcome, was_written })
+            Ok(Made { plans, step, outcome, after, was_written })
         }
     }
 }
@@ -165,61 +192,32 @@ pub(crate) struct Made {
     plans: Plans,
     step: Step,
     outcome: Outcome,
+    /// What the file holds.
+    after: Vec<u8>,
     was_written: bool,
 }
 
 impl Made {
     /// The path of the step's file, and a hash of what it holds by the change.
     pub(crate) fn file(&self) -> (String, String) {
-        (self.step.path.clone(), load::etag(&self.outcome.after))
+        (self.step.path.clone(), load::etag(&self.after))
     }
 
-    /// What was done, with the step as the change left it.
+    /// The status that the decision gave; `None` if it was to stay.
+    pub(crate) fn status(&self) -> Option<StepStatus> {
+        self.outcome.status
+    }
+
+    /// Why the step was ready, if it was claimed.
+    pub(crate) fn why(&self) -> &str {
+        &self.outcome.why
+    }
+
+    /// What was done, with the step as its file holds it.
     pub(crate) fn told(self, context: &Context) -> Result<Done, Error> {
-        self.outcome.changed(context, &self.plans, &self.step, self.was_written)
-    }
-}
-
-struct Outcome {
-    before: Step,
-    did: String,
-    renews: bool,
-    ends_record: bool,
-    refusal: Option<Error>,
-    after: Vec<u8>,
-}
-
-impl Outcome {
-    fn before(step: &Step) -> Self {
-        let (did, after) = (String::new(), Vec::new());
-        Self { before: step.clone(), did, renews: false, ends_record: false, refusal: None, after }
-    }
-
-    fn edit(&mut self, step: &Step, update: StepUpdate, bytes: &[u8]) -> Result<Vec<u8>, Error> {
-        let edited = write::edit(&step.path, bytes, &update.changes(step), STEP_KEYS);
-        self.after = match edited {
-            // Where `notes` is a plain text, a late result is kept as an attempt.
-            Err(_) if update.refusal.is_some() => {
-                write::edit(&step.path, bytes, &update.with_attempts_for_notes().changes(step), STEP_KEYS)?
-            }
-            edited => edited?,
-        };
-        self.before = step.clone();
-        (self.renews, self.ends_record) = (update.renews, update.ends_record);
-        self.refusal = update.refusal;
-        self.did = update.did;
-        Ok(self.after.clone())
-    }
-
-    fn changed(
-        self,
-        context: &Context,
-        plans: &Plans,
-        step: &Step,
-        was_written: bool,
-    ) -> Result<Done, Error> {
-        let plans = as_it_is(context, plans, step, &self.after)?;
-        let (plan, now) = resolve::same_file(&plans, step)?;
+        let Self { plans, step, outcome, after, was_written } = self;
+        let plans = as_it_is(context, &plans, &step, &after)?;
+        let (plan, now) = resolve::same_file(&plans, &step)?;
         let root = context.root_name();
         let shaper = Shaper { plans: &plans, now: context.now, root: &root };
         let changed = Changed {
@@ -227,13 +225,39 @@ impl Outcome {
             title: now.title.clone(),
             path: shown_path(&root, &step.path),
             was_written,
-            was: Some(self.before.status.word().to_owned()),
+            was: Some(outcome.before.status.word().to_owned()),
             status: Some(now.status.word().to_owned()),
-            did: self.did,
+            did: outcome.did,
             now: value(&shaper.step(plan, now)),
         };
-        let after = now.clone();
-        Ok(Done { changed, before: self.before, renews: self.renews, ends_record: self.ends_record, after })
+        let (before, after) = (outcome.before, now.clone());
+        Ok(Done { changed, before, after, renews: outcome.renews, ends_record: outcome.ends_record })
+    }
+}
+
+/// What a decision came to.
+struct Outcome {
+    before: Step,
+    did: String,
+    why: String,
+    status: Option<StepStatus>,
+    renews: bool,
+    ends_record: bool,
+    refusal: Option<Error>,
+}
+
+impl Outcome {
+    fn of(step: &Step, update: StepUpdate, bytes: &[u8]) -> Result<(Vec<u8>, Self), Error> {
+        let edited = write::edit(&step.path, bytes, &update.changes(step), STEP_KEYS);
+        let after = match edited {
+            // Where `notes` is a plain text, a late result is kept as an attempt.
+            Err(_) if update.refusal.is_some() => {
+                write::edit(&step.path, bytes, &update.with_attempts_for_notes().changes(step), STEP_KEYS)?
+            }
+            edited => edited?,
+        };
+        let StepUpdate { did, why, status, renews, ends_record, refusal, .. } = update;
+        Ok((after, Self { before: step.clone(), did, why, status, renews, ends_record, refusal }))
     }
 }
 

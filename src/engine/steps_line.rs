@@ -27,7 +27,8 @@ pub(crate) fn add(
     writing.change(&plan.path, &mut |bytes| {
         let now = read::read_plan_again(plan, content(context, bytes), &context.config.words);
         write::check_writable(context, &now.problems)?;
-        Ok(steps_list::with_step(&plan.id, bytes, &step.id.number, &step.title, &step.depends))
+        let after = steps_list::with_step(&plan.id, bytes, &step.id.number, &step.title, &step.depends);
+        Ok((after, ()))
     })?;
     Ok(())
 }

@@ -1,18 +1,19 @@
 //! One change from lock to report: the file is read afresh, decided on, edited, replaced; or only shown.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::disk::{ChangeError, FileOp, Locked, Outcome, PlansDir};
+use crate::disk::{ChangeError, DiskError, FileOp, Locked, Outcome, PlansDir};
 use crate::engine::context::{Context, Notice};
 use crate::engine::error::Error;
 use crate::engine::expected;
 use crate::engine::shape::shown_path;
 use crate::plan::model::Plan;
 use crate::plan::problem::Problem;
-use crate::text::diff;
 use crate::text::header_edit::{self, Change};
+use crate::text::{diff, includes};
 
 /// Whether a change is made or only shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -104,8 +105,59 @@ impl ChangeReport {
     }
 }
 
-/// Turns a file as it is into the file as it should be; may run more than once.
-pub(crate) type Edit<'a> = &'a mut dyn FnMut(&[u8]) -> Result<Vec<u8>, Error>;
+/// Decides on the bytes that it is given, and on nothing else that the same file may hold by then: returns the bytes
+/// that the file should hold, and what is to be reported of that. May run more than once.
+pub(crate) type Edit<'a, T> = &'a mut dyn FnMut(&[u8]) -> Result<(Vec<u8>, T), Error>;
+
+/// A change of one file that was made, or found not to be needed.
+pub(crate) struct Applied<T> {
+    /// Of the decision whose outcome is in the file.
+    pub(crate) outcome: T,
+    /// What the file holds; more than planwatch wrote if an editor saved over its version.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) was_written: bool,
+}
+
+/// One run of an edit.
+struct Round<T> {
+    base: Vec<u8>,
+    ours: Vec<u8>,
+    outcome: T,
+}
+
+/// Keys whose new values are unlike those of any other change.
+const UNIQUE: [&str; 5] = ["claim", "attempts", "notes", "confirmations", "confirmed"];
+
+/// The run whose change a text holds already: an editor read planwatch's version and saved over it.
+fn included<T>(rounds: &[Round<T>], bytes: &[u8]) -> Option<usize> {
+    let is_included =
+        |it: &Round<T>| it.base != it.ours && includes::includes(&it.base, &it.ours, bytes, &UNIQUE);
+    rounds.iter().rposition(is_included)
+}
+
+/// How often and how long a save under way is waited for; longer than a file counts as half saved.
+const SAVE_WAITS: usize = 30;
+const SAVE_WAIT: Duration = Duration::from_millis(100);
+
+/// Whether a file was left alone because a save of it seems to be under way.
+pub(crate) fn is_half_saved(error: &Error) -> bool {
+    matches!(error, Error::Disk(DiskError::HalfSaved { .. }))
+}
+
+/// Repeats a change that was refused because a save seems to be under way, for a caller that cannot be told to try
+/// again. The change takes the lock itself, so it is free meanwhile.
+pub(crate) fn once_saved<T>(
+    context: &Context,
+    mut change: impl FnMut() -> Result<T, Error>,
+) -> Result<T, Error> {
+    for _ in 0..SAVE_WAITS {
+        match change() {
+            Err(error) if is_half_saved(&error) => context.plans.disk().pause(SAVE_WAIT),
+            done => return done,
+        }
+    }
+    change()
+}
 
 /// A change under way.
 pub(crate) struct Writing<'a> {
@@ -170,34 +222,39 @@ impl<'a> Writing<'a> {
         self.locked.is_none()
     }
 
-    /// Runs `edit` on a file as it is at that moment; returns whether that wrote anything.
+    /// Runs `edit` on a file as it is at that moment, and puts its outcome into the file.
     ///
-    /// When somebody saves in between, `edit` runs again on what they saved.
-    pub(crate) fn change(&mut self, path: &str, edit: Edit<'_>) -> Result<bool, Error> {
-        let mut before = Vec::new();
-        let after = match &mut self.locked {
-            None => {
-                before = self.context.plans.read(Path::new(path))?.bytes;
-                edit(&before)?
-            }
-            Some(locked) => {
-                let mut kept = |bytes: &[u8]| {
-                    before = bytes.to_vec();
-                    let after = edit(bytes)?;
-                    expected::check_looked_at(self.context)?;
-                    Ok(after)
-                };
-                let written = locked.change(Path::new(path), &mut kept).map_err(|it| match it {
-                    ChangeError::Disk(error) => Error::Disk(error),
-                    ChangeError::Refused(error) => error,
-                })?;
-                tell_kept(self.context, &written.kept);
-                written.bytes
-            }
+    /// When another program saves in between, `edit` runs again on what it saved, unless that holds the change already.
+    pub(crate) fn change<T>(&mut self, path: &str, edit: Edit<'_, T>) -> Result<Applied<T>, Error> {
+        let Some(locked) = &mut self.locked else {
+            let base = self.context.plans.read(Path::new(path))?.bytes;
+            let (ours, outcome) = edit(&base)?;
+            self.show((path.to_owned(), Some(base.clone()), ours.clone()));
+            return Ok(Applied { outcome, was_written: base != ours, bytes: ours });
         };
-        let is_changed = before != after;
-        self.show((path.to_owned(), Some(before), after));
-        Ok(is_changed)
+        let mut rounds: Vec<Round<T>> = Vec::new();
+        let mut made = None;
+        let changed = locked.change(Path::new(path), &mut |bytes| {
+            made = included(&rounds, bytes);
+            if made.is_some() {
+                return Ok(bytes.to_vec());
+            }
+            let (ours, outcome) = edit(bytes)?;
+            expected::check_looked_at(self.context)?;
+            rounds.push(Round { base: bytes.to_vec(), ours: ours.clone(), outcome });
+            Ok(ours)
+        });
+        let written = changed.map_err(|it| match it {
+            ChangeError::Disk(error) => Error::Disk(error),
+            ChangeError::Refused(error) => error,
+        })?;
+        tell_kept(self.context, &written.kept);
+        // The disk makes no change without a run of `edit`.
+        let last = made.unwrap_or(rounds.len().saturating_sub(1));
+        let Round { base, ours, outcome } = rounds.swap_remove(last);
+        let was_written = base != ours;
+        self.show((path.to_owned(), Some(base), ours));
+        Ok(Applied { outcome, bytes: written.bytes, was_written })
     }
 
     fn show(&mut self, change: FileChange) {
@@ -275,7 +332,7 @@ pub(crate) fn path_of(op: &FileOp) -> &Path {
     }
 }
 
-fn lock<'a>(context: &Context, plans: &'a PlansDir, verb: &str) -> Result<Locked<'a>, Error> {
+fn lock<'a>(context: &'a Context, plans: &'a PlansDir, verb: &str) -> Result<Locked<'a>, Error> {
     let mut locked = plans.lock(&mut || (context.tell)(Notice::WaitingForLock))?;
     let news = std::mem::take(&mut locked.news);
     tell_kept(context, &news);
@@ -288,6 +345,7 @@ fn lock<'a>(context: &Context, plans: &'a PlansDir, verb: &str) -> Result<Locked
             what: format!("`{}` of {} {done}", recovered.verb, recovered.at),
         });
     }
+    locked.ask_for_lengths(context);
     locked.sign(&context.by);
     locked.begin(verb, &context.now.to_string());
     Ok(locked)
@@ -330,3 +388,6 @@ pub(crate) fn check_writable(context: &Context, problems: &[Problem]) -> Result<
     problem.path = shown_path(&context.root_name(), &problem.path);
     Err(Error::File { problem: Box::new(problem) })
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,6 +24,8 @@ pub struct FileRow {
     pub hash: String,
     /// The stamp is too young to be trusted.
     pub racy: bool,
+    /// The file's length before it lost more than half of it, as long as that was a moment ago; else 0.
+    pub len_before: u64,
 }
 
 /// The coarsest stamps in use, those of FAT, are 2 seconds apart.
@@ -47,7 +49,15 @@ impl Stamp {
 
 impl FileRow {
     pub fn new(name: impl Into<String>, stamp: Stamp, hash: impl Into<String>, read_at_ns: i64) -> Self {
-        Self { name: name.into(), stamp, hash: hash.into(), racy: stamp.is_racy(read_at_ns) }
+        Self { name: name.into(), stamp, hash: hash.into(), racy: stamp.is_racy(read_at_ns), len_before: 0 }
+    }
+
+    /// The same row, after an earlier one of the same file: what a save under way has cut off is remembered.
+    #[must_use]
+    pub fn after(self, old: &Self) -> Self {
+        let known = if old.racy { old.stamp.len.max(old.len_before) } else { old.stamp.len };
+        let is_cut = self.racy && self.stamp.len < known.div_ceil(2);
+        Self { len_before: if is_cut { known } else { 0 }, ..self }
     }
 
     /// Returns whether only its content can tell if the file is what it was.
@@ -66,6 +76,19 @@ mod tests {
 
     const S: i64 = 1_000_000_000;
     const NOW: i64 = 1_000 * S;
+
+    #[test]
+    fn what_a_save_under_way_cut_off_is_remembered_while_it_is_young() {
+        let row = |len, read_at| FileRow::new("a", Stamp { len, ..stamp(1_000) }, "h", read_at);
+        let whole = row(100, NOW * 2);
+        let empty = row(0, NOW).after(&whole);
+        assert_eq!(empty.len_before, 100);
+        assert_eq!(row(10, NOW).after(&empty).len_before, 100);
+        assert_eq!(row(50, NOW).after(&empty).len_before, 0);
+        assert_eq!(row(49, NOW).after(&whole).len_before, 100);
+        assert_eq!(row(49, NOW * 2).after(&whole).len_before, 0);
+        assert_eq!(row(20, NOW).after(&row(49, NOW * 2).after(&empty)).len_before, 49);
+    }
 
     fn stamp(mtime_s: i64) -> Stamp {
         Stamp { len: 10, mtime_ns: mtime_s * S, ctime_ns: mtime_s * S, ino: 7, dev: 1 }

@@ -86,6 +86,7 @@ impl Head {
         for file in files {
             file.hash.put(&mut bytes);
             file.racy.put(&mut bytes);
+            file.len_before.put(&mut bytes);
         }
         let proof = proof(&key, steps, &bytes);
         bytes.extend(proof);
@@ -179,6 +180,7 @@ fn read_files(mut hashes: Input<'_>) -> Option<Vec<FileRow>> {
             stamp: Stored::take(&mut stamps)?,
             hash: Stored::take(&mut hashes)?,
             racy: Stored::take(&mut hashes)?,
+            len_before: Stored::take(&mut hashes)?,
         });
     }
     (stamps.is_empty() && hashes.is_empty()).then_some(files)

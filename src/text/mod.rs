@@ -6,6 +6,7 @@ pub mod diff;
 pub mod foreign;
 pub mod front_matter;
 pub mod header_edit;
+pub mod includes;
 pub mod json_entry;
 pub mod line_index;
 pub mod markdown;

@@ -121,7 +121,9 @@ fn round(editor: Editor, changes: usize, pace: Duration, tally: &mut Tally) {
                 .change(Path::new("p/step-1.md"), &mut |bytes| Ok::<_, Infallible>(set_number(bytes, n)));
             match changed {
                 Ok(_) => {}
-                Err(ChangeError::Disk(DiskError::FileChanged { .. } | DiskError::NotFound { .. })) => {
+                Err(ChangeError::Disk(
+                    DiskError::FileChanged { .. } | DiskError::HalfSaved { .. } | DiskError::NotFound { .. },
+                )) => {
                     tally.refused += 1;
                 }
                 Err(error) => panic!("{error:?}"),

@@ -1,5 +1,6 @@
 //! The one binary of integration tests.
 
+mod acknowledged;
 mod cases;
 mod claims;
 mod conditions;

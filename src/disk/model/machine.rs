@@ -53,6 +53,43 @@ impl Machine {
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
+    /// The same machine, on which an editor saves step 1 of `p` before this call, with a line more, reads it at once or
+    /// before a later call, and saves it once more before another one.
+    pub(crate) fn saved_twice(&self, first: u64, again: u64, second: u64) -> Self {
+        let [begins, again, ends] = [first, again, second].map(|it| OPENING + it);
+        let editor = Editor { how: Save::RenameTwice, begins, again, ends };
+        let script = Script { editor: Some(editor), ..Script::default() };
+        Self(ModelDisk::new(self.0.world().state.clone(), script))
+    }
+
+    /// The same machine, on which an editor truncates step 1 of `p` before this call, and writes it before that one.
+    pub(crate) fn saved_slowly(&self, truncated: u64, written: u64) -> Self {
+        let [begins, ends] = [truncated, written].map(|it| OPENING + it);
+        let editor = Editor { how: Save::Truncate, begins, again: 0, ends };
+        let script = Script { editor: Some(editor), ..Script::default() };
+        Self(ModelDisk::new(self.0.world().state.clone(), script))
+    }
+
+    /// Lets the editor do what it has not done yet.
+    pub(crate) fn finish_saves(&self) {
+        let mut world = self.0.world();
+        if let Some(editor) = world.script.editor
+            && world.in_hand.is_some()
+        {
+            world.editor_saves(editor.how, TOKEN);
+        }
+    }
+
+    /// Whether the editor has saved over a text that it had not read, as it may do after the command, too.
+    pub(crate) fn has_overwritten(&self) -> bool {
+        self.0.world().overwrote
+    }
+
+    /// How many calls were made, counted as for [`Self::saved_before`].
+    pub(crate) fn calls(&self) -> u64 {
+        self.0.world().calls.saturating_sub(OPENING)
+    }
+
     /// Whether the editor has saved.
     pub(crate) fn has_saved(&self) -> bool {
         !self.0.world().saved.is_empty()

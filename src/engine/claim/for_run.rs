@@ -1,6 +1,6 @@
 //! A claim that a run makes: of one plan, beside no step that changes the same files, and of steps that others leave alone.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 
 use super::{begin, fresh_id, is_at_limit, lapsed_attempt};
 use crate::disk::Process;
@@ -10,7 +10,7 @@ use crate::engine::leases::{Leases, Locked, NewRecord, RunRecord, Sharing};
 use crate::engine::load;
 use crate::engine::resolve::NamedStep;
 use crate::engine::step_file::{self, StepUpdate};
-use crate::engine::write::{Mode, Writing};
+use crate::engine::write::{Mode, Writing, is_half_saved, once_saved};
 use crate::plan::change;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, PlanKind, Step};
@@ -59,24 +59,33 @@ pub(crate) enum Asked {
     Nothing,
 }
 
-/// Hands out the first step that a run may begin now.
+/// Hands out the first step that a run may begin now; a save under way is waited for.
 pub(crate) fn claim_for_run(context: &Context, ask: &RunAsk<'_>) -> Result<Asked, Error> {
+    once_saved(context, || claim_now(context, ask))
+}
+
+fn claim_now(context: &Context, ask: &RunAsk<'_>) -> Result<Asked, Error> {
     let wanted = wanted(context, ask.plan)?;
     if wanted.is_empty() {
         return Ok(Asked::Nothing);
     }
     let (mut writing, locked) = begin(context, "run", Mode::Write, Sharing::Wanted)?;
-    let mut is_busy = false;
+    let (mut is_busy, mut half_saved) = (false, None);
     for named in wanted {
-        match take(context, ask, &mut writing, &locked, &named)? {
-            Taken::Begun(begun) => return Ok(Asked::Begun(begun)),
-            Taken::Failed => return Ok(Asked::Failed(named.id)),
-            Taken::Busy => is_busy = true,
-            Taken::Gone => {}
+        match take(context, ask, &mut writing, &locked, &named) {
+            Ok(Taken::Begun(begun)) => return Ok(Asked::Begun(begun)),
+            Ok(Taken::Failed) => return Ok(Asked::Failed(named.id)),
+            Ok(Taken::Busy) => is_busy = true,
+            Ok(Taken::Gone) => {}
+            Err(error) if is_half_saved(&error) => half_saved = Some(error),
+            Err(error) => return Err(error),
         }
     }
-    // Whoever was faster is at work on it now.
-    Ok(if is_busy { Asked::Busy } else { Asked::Nothing })
+    match half_saved {
+        Some(error) => Err(error),
+        // Whoever was faster is at work on it now.
+        None => Ok(if is_busy { Asked::Busy } else { Asked::Nothing }),
+    }
 }
 
 /// The steps that a run would begin, in the order in which it would.
@@ -135,8 +144,7 @@ fn take(
 ) -> Result<Taken, Error> {
     let claim = fresh_id(context)?;
     let run = RunRecord { log: log_name(&named.id, &claim), touches: None, worker: None };
-    let (is_gone, is_busy, is_failed) = (Cell::new(false), Cell::new(false), Cell::new(false));
-    let begun = RefCell::new((Task::Work, String::new()));
+    let (is_gone, is_busy) = (Cell::new(false), Cell::new(false));
     let decide = |plans: &Plans, plan: &Plan, step: &Step| {
         let Some(task) = task(context, plans, plan, step) else {
             is_gone.set(true);
@@ -148,10 +156,9 @@ fn take(
             return Err(gone(step));
         }
         (ask.check)(step)?;
-        let update = update_for(context, ask, (plans, step), task, &claim);
-        is_failed.set(update.status == Some(StepStatus::Failed));
-        begun.replace((task, why(context, (plans, plan, step), task)));
-        if !is_failed.get() {
+        let mut update = update_for(context, ask, (plans, step), task, &claim);
+        update.why = why(context, (plans, plan, step), task);
+        if update.status != Some(StepStatus::Failed) {
             let run = RunRecord { touches: step.touches.clone(), ..run.clone() };
             let (by, at, lease) = (ask.by, context.now, ask.lease);
             let (claim, process) = (claim.as_str(), ask.process);
@@ -159,28 +166,29 @@ fn take(
         }
         Ok(update)
     };
-    match step_file::update_under(context, writing, named, &|plans| locked.tell(plans), &decide) {
+    let made = match step_file::write_under(context, writing, named, &|plans| locked.tell(plans), &decide) {
+        Ok(made) => made,
         Err(error) => {
             // As for any claim: after a failed write the file may have it all the same.
-            if !matches!(error, Error::Disk(_)) {
+            if !matches!(error, Error::Disk(_)) || is_half_saved(&error) {
                 locked.withdraw(&named.id);
             }
-            match error {
+            return match error {
                 _ if is_busy.get() => Ok(Taken::Busy),
                 _ if is_gone.get() => Ok(Taken::Gone),
                 error => Err(error),
-            }
+            };
         }
-        Ok(done) if is_failed.get() => {
-            locked.changed(&done.before, &done.after, false);
-            Ok(Taken::Failed)
-        }
-        Ok(done) => {
-            locked.confirm(&named.id)?;
-            let (task, why) = begun.into_inner();
-            Ok(Taken::Begun(Box::new(Begun { task, claim, log: run.log, step: done.after, why })))
-        }
+    };
+    let (given, why) = (made.status(), made.why().to_owned());
+    let done = made.told(context)?;
+    if given == Some(StepStatus::Failed) {
+        locked.changed(&done.before, &done.after, false);
+        return Ok(Taken::Failed);
     }
+    locked.confirm(&named.id)?;
+    let task = if given == Some(StepStatus::InProgress) { Task::Work } else { Task::Verify };
+    Ok(Taken::Begun(Box::new(Begun { task, claim, log: run.log, step: done.after, why })))
 }
 
 fn gone(step: &Step) -> Error {

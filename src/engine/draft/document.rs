@@ -220,7 +220,7 @@ impl Work for Document {
         refuse_unreadable(context, self.id(), &after)?;
         let mut writing = Writing::begin(context, "draft", Mode::Write)?;
         let written = writing.change(&self.path, &mut |bytes| match bytes == expected {
-            true => Ok(after.clone()),
+            true => Ok((after.clone(), ())),
             false => Err(Error::Conflict { code: EDITED, message: String::new(), hint: String::new() }),
         });
         match written {

@@ -175,6 +175,7 @@ pub(super) fn look(how: How<'_>, walked: Walked, head: Option<&Head>, bodies: Bo
         return restamped(head, head.restamped(how.reader, &files));
     }
     let (sources, files) = read_sources(how, &key, &found);
+    let files = after(files, head);
     let plan = plan_of(how.context, &key, &sources, bodies);
     let packed = Packed::new(key, how.reader, &files, &plan);
     match head {
@@ -183,6 +184,16 @@ pub(super) fn look(how: How<'_>, walked: Walked, head: Option<&Head>, bodies: Bo
         }
         _ => Looked::Read(Box::new((packed, plan))),
     }
+}
+
+/// The rows with what the earlier ones of the same files say of them; both are in the order of their names.
+fn after(files: Vec<FileRow>, head: Option<&Head>) -> Vec<FileRow> {
+    let Some(old) = head.and_then(|it| it.files().ok()) else { return files };
+    let earlier = |it: FileRow| match old.binary_search_by(|old| old.name.cmp(&it.name)) {
+        Ok(at) => it.after(&old[at]),
+        Err(_) => it,
+    };
+    files.into_iter().map(earlier).collect()
 }
 
 fn restamped(head: &Head, new: Head) -> Looked {
@@ -241,7 +252,8 @@ fn same_content(how: How<'_>, key: &Key, found: &[Found], head: &Head) -> Option
             return Some(old);
         }
         let hash = hash_of(how.context, it);
-        (!hash.is_empty() && hash == old.hash).then(|| FileRow::new(old.name, it.stamp, hash, read_at))
+        let is_same = !hash.is_empty() && hash == old.hash;
+        is_same.then(|| FileRow::new(old.name.clone(), it.stamp, hash, read_at).after(&old))
     });
     same.collect()
 }

@@ -8,7 +8,7 @@ use crate::engine::load;
 use crate::engine::resolve::NamedStep;
 use crate::engine::run::outcome::{Found, Outcome, Verdict};
 use crate::engine::step_file::{self, StepUpdate};
-use crate::engine::write::{Mode, Writing};
+use crate::engine::write::{Mode, Writing, once_saved};
 use crate::plan::change::{EndedClaim, NewAttempt};
 use crate::plan::model::Step;
 use crate::plan::plans::Plans;
@@ -72,8 +72,18 @@ fn found(context: &Context, step: &Step, claim: &str) -> Found {
 
 /// Writes what the verdict says; none: the file is another one by now, and has to be looked at again.
 ///
-/// A verdict that leaves the file as it is only reads.
+/// A verdict that leaves the file as it is only reads. A save under way is waited for.
 pub(crate) fn write(
+    context: &Context,
+    begun: &Begun,
+    seen: &Step,
+    verdict: &Verdict,
+    facts: &Facts,
+) -> Result<Option<Step>, Error> {
+    once_saved(context, || write_now(context, begun, seen, verdict, facts))
+}
+
+fn write_now(
     context: &Context,
     begun: &Begun,
     seen: &Step,

@@ -70,7 +70,8 @@ fn the_scripts_execute_a_plan_step_by_step() {
     let looked = script(&place, &server, "ps-plans.sh", &[]);
     assert!(looked.stdout.contains("[has failures] 3/4 steps  (id: feature-auth)"), "{looked:?}");
     // Somebody mends the step, and it goes on.
-    place.write("plans/feature-auth/step-2.md", "# Step 2: Tests\n");
+    let text = "They are written anew, with more words than the step had before it failed.\n".repeat(5);
+    place.write("plans/feature-auth/step-2.md", format!("# Step 2: Tests\n\n{text}"));
     let ran = script(&place, &server, "ps-execute.sh", &["--resume", "feature-auth"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.stdout.contains("All steps complete!"), "{ran:?}");

@@ -10,7 +10,10 @@ use crate::index::Generation;
 
 fn plans() -> Machine {
     let text = |n: usize| {
-        format!("---\nstatus: pending\npriority: {}\n---\n# One\n", ["high", "low", "medium"][n % 3])
+        format!(
+            "---\nstatus: pending\npriority: {}\n---\n# One\nThe text of a step is longer than what planwatch writes above it, so a save does not look cut short.\nIt is longer than that in the usual plan, too.\n",
+            ["high", "low", "medium"][n % 3]
+        )
     };
     let mut files = vec![("/plans/p/plan.md".to_owned(), "# P\n".to_owned())];
     files.push(("/plans/q/plan.md".to_owned(), "# Q\n".to_owned()));

@@ -1,0 +1,50 @@
+//! How long files were when planwatch last read them, by the index.
+
+use std::path::{Component, Path};
+
+use super::refresh::kept_index;
+use crate::disk::Lengths;
+use crate::engine::context::Context;
+use crate::index::{Index, Key};
+
+impl Lengths for Context {
+    fn length(&self, relative: &Path) -> Option<u64> {
+        let (key, name) = place(relative)?;
+        // Asking makes no index.
+        self.plans.index_dir().filter(|it| Index::len_in(it).is_some())?;
+        let mut index = kept_index(self)?;
+        let heads = index.snapshot().ok()?.heads_named(&key.name).ok()?;
+        let files = heads.into_iter().find(|it| it.key == key)?.files().ok()?;
+        files.into_iter().find(|it| it.name == name).map(|it| it.stamp.len.max(it.len_before))
+    }
+}
+
+/// The plan's directory of a path, and the rest of it.
+fn place(relative: &Path) -> Option<(Key, String)> {
+    let mut parts = relative.components().map(|it| match it {
+        Component::Normal(name) => name.to_str(),
+        _ => None,
+    });
+    let first = parts.next()??;
+    let is_archived = first == "_archive";
+    let name = if is_archived { parts.next()?? } else { first };
+    let rest = parts.collect::<Option<Vec<_>>>()?;
+    (!rest.is_empty()).then(|| (Key { is_archived, name: name.to_owned() }, rest.join("/")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_names_its_plan_and_its_file() {
+        let found = |path: &str| place(Path::new(path)).map(|(key, rest)| (key.is_archived, key.name, rest));
+        let some =
+            |is_archived, name: &str, rest: &str| Some((is_archived, name.to_owned(), rest.to_owned()));
+        assert_eq!(found("p/step-1.md"), some(false, "p", "step-1.md"));
+        assert_eq!(found("_archive/p/plan.md"), some(true, "p", "plan.md"));
+        assert_eq!(found("p/more/step-1.md"), some(false, "p", "more/step-1.md"));
+        assert_eq!(found("p"), None);
+        assert_eq!(found("_archive/p"), None);
+    }
+}

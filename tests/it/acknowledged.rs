@@ -1,0 +1,199 @@
+//! Real commands on a file that an editor keeps saving: each acknowledged change is in the file, each refused one is not.
+//!
+//! The editors take the pace of the environment, 1.5 ms between saves unless it says otherwise. An editor that puts its
+//! text over a version that it never read has taken that version away itself: it exchanges the two names and looks what came
+//! out, so such changes are known and not counted.
+#![expect(clippy::unwrap_used, reason = "a failed step of the test is a failed test")]
+#![expect(clippy::print_stdout, reason = "the figures are what `scripts/reliability` shows")]
+#![expect(clippy::disallowed_methods, reason = "the test plays the editors, sized by the environment")]
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use crate::support::{Place, Ran};
+
+const STEP: &str = "---\nstatus: pending\n---\n# One\n\nWhat is to be done is said here, in more words than planwatch writes.\n";
+
+/// Commands on one file; later ones would take longer and longer.
+const ROUND: usize = 60;
+
+/// So many saves for a command, or the file only grows.
+const SAVES: usize = 40;
+
+#[derive(Clone, Copy, Debug)]
+enum Editor {
+    /// At the end of the inode that has the name.
+    Append,
+    /// A new file in the place of the one that was read.
+    Exchange,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    acknowledged: usize,
+    refused: usize,
+    saves: usize,
+    overwritten: usize,
+    missing: usize,
+    doubled: usize,
+    refused_but_there: usize,
+}
+
+fn number(name: &str, otherwise: usize) -> usize {
+    std::env::var(name).ok().and_then(|it| it.parse().ok()).unwrap_or(otherwise)
+}
+
+/// Saves a line more; returns the text that it has overwritten without having read it.
+fn save(editor: Editor, path: &Path, line: &str) -> Option<String> {
+    if let Editor::Append = editor {
+        fs::OpenOptions::new().append(true).open(path).unwrap().write_all(line.as_bytes()).unwrap();
+        return None;
+    }
+    let read = fs::read_to_string(path).unwrap();
+    let beside = path.with_extension("md~");
+    fs::write(&beside, format!("{read}{line}")).unwrap();
+    renameat_with(CWD, &beside, CWD, path, RenameFlags::EXCHANGE).unwrap();
+    let out = fs::read_to_string(&beside).unwrap();
+    (out != read).then_some(out)
+}
+
+/// What one command wants to be in the file.
+struct Change {
+    token: String,
+    words: Vec<String>,
+}
+
+fn words(list: &[&str]) -> Vec<String> {
+    list.iter().map(|&it| it.to_owned()).collect()
+}
+
+fn change(n: usize) -> Change {
+    let token = format!("word-{n}.");
+    let words = match n % 4 {
+        0 => words(&["set", "p:1", &format!("tags+={token}")]),
+        1 => words(&["attempt", "p:1", &token, "--keep-status"]),
+        2 => words(&["note", "p:1", &token]),
+        _ => words(&["set", "p:1", &format!("goal-{n}"), &token]),
+    };
+    Change { token, words }
+}
+
+fn run(place: &Place, words: &[String]) -> Ran {
+    Ran::of(place.command().args(words).output().unwrap())
+}
+
+/// A claim and its end: returns the token of the end, if both were done, or what is wrong.
+fn claim_and_fail(place: &Place, n: usize) -> Result<Option<String>, String> {
+    let claimed = run(place, &words(&["claim", "p:1", "--by", "worker", "--json"]));
+    if claimed.code != 0 {
+        let file = place.text("plans/p/step-1.md");
+        return match file.contains("claim: {") {
+            true => Err(format!("refused, but claimed: {claimed:?}\n{file}")),
+            false => Ok(None),
+        };
+    }
+    let id = claimed.json()["claim"]["id"].as_str().unwrap().to_owned();
+    let token = format!("end-{n}.");
+    let failed = run(place, &words(&["fail", "p:1", "--claim", &id, "-m", &token]));
+    let file = place.text("plans/p/step-1.md");
+    if failed.code != 0 {
+        // The answer says to try again; what does not succeed either is a claim for the next round.
+        place.command().args(["release", "p:1", "--claim", &id]).output().unwrap();
+    }
+    place.command().args(["set", "p:1", "status", "pending"]).output().unwrap();
+    match failed.code {
+        0 => Ok(Some(token)),
+        _ if file.contains(&token) => Err(format!("refused, but done: {failed:?}\n{file}")),
+        _ => Ok(None),
+    }
+}
+
+fn round(editor: Editor, commands: usize, pace: Duration, tally: &mut Tally) {
+    let place = Place::new();
+    place.write("plans/p/plan.md", "# P\n");
+    place.write("plans/p/step-1.md", STEP);
+    let path = place.file("plans/p/step-1.md");
+    let (stop, done) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (mut given, mut refused, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
+    let (overwritten, saves) = std::thread::scope(|scope| {
+        let editor = scope.spawn(|| {
+            let (mut overwritten, mut saves) = (Vec::new(), 0);
+            while !stop.load(Ordering::Relaxed) {
+                if saves < (done.load(Ordering::Relaxed) + 1) * SAVES {
+                    overwritten.extend(save(editor, &path, &format!("save-{saves}.\n")));
+                    saves += 1;
+                }
+                std::thread::sleep(pace);
+            }
+            (overwritten, saves)
+        });
+        for n in 0..commands {
+            if n % 5 == 4 {
+                match claim_and_fail(&place, n) {
+                    Ok(token) => given.extend(token),
+                    Err(error) => wrong.push(error),
+                }
+            } else {
+                let Change { token, words } = change(n);
+                match run(&place, &words).code {
+                    0 => given.push(token),
+                    _ => refused.push(token),
+                }
+            }
+            done.store(n + 1, Ordering::Relaxed);
+        }
+        stop.store(true, Ordering::Relaxed);
+        editor.join().unwrap()
+    });
+    let file = fs::read_to_string(&path).unwrap();
+    let is_overwritten = |token: &String| overwritten.iter().any(|it| it.contains(token.as_str()));
+    for token in &given {
+        match file.matches(token.as_str()).count() {
+            0 if is_overwritten(token) => tally.overwritten += 1,
+            0 => {
+                tally.missing += 1;
+                println!("missing {token}");
+            }
+            1 => {}
+            _ => tally.doubled += 1,
+        }
+    }
+    tally.refused_but_there += refused.iter().filter(|it| file.contains(it.as_str())).count();
+    tally.acknowledged += given.len();
+    tally.refused += refused.len();
+    tally.saves += saves;
+    // What the editor has overwritten blindly may be a claim's record; all else is wrong.
+    if overwritten.is_empty() {
+        assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    }
+}
+
+#[track_caller]
+fn race(editor: Editor) {
+    let commands = number("PLANWATCH_R4", ROUND);
+    let pace = Duration::from_micros(number("PLANWATCH_R4_PACE", 1500) as u64);
+    let (mut tally, mut left) = (Tally::default(), commands);
+    while left > 0 {
+        round(editor, left.min(ROUND), pace, &mut tally);
+        left -= left.min(ROUND);
+    }
+    // The test runner may have left its dot on this line.
+    println!("\nR4 acknowledged, {editor:?}, {pace:?} between saves: {tally:?}");
+    assert!(tally.saves > commands / 10 && tally.acknowledged > commands / 3, "they hardly met: {tally:?}");
+    assert_eq!((tally.missing, tally.doubled, tally.refused_but_there), (0, 0, 0), "{tally:?}");
+}
+
+#[test]
+fn what_is_acknowledged_is_in_a_file_that_an_editor_appends_to() {
+    race(Editor::Append);
+}
+
+#[test]
+fn what_is_acknowledged_is_in_a_file_that_an_editor_replaces() {
+    race(Editor::Exchange);
+}
