@@ -79,6 +79,25 @@ pub enum Rename {
     Replace,
 }
 
+/// Whom a lease holds back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Against {
+    /// Those who open the file for writing, or truncate it. The lease needs a handle of [`Open::Read`].
+    Writers,
+    /// Those who open the file in any way.
+    Everyone,
+}
+
+/// What asking for a lease came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lease {
+    Taken,
+    /// Another program has the file open, in a way that the lease would hold back.
+    Busy,
+    /// Not on this system or file system, or not for the files of another user.
+    Unsupported,
+}
+
 /// The primitive calls on a file system.
 ///
 /// Paths are absolute and hold no symbolic link below the plans directory's real path;
@@ -117,7 +136,7 @@ pub trait DiskFile: fmt::Debug + Send + Sync {
     fn stat(&self) -> io::Result<Stat>;
     /// Reads from the start, at most `limit` bytes; `expected` is a guess that saves a call.
     fn read(&self, limit: u64, expected: u64) -> io::Result<Vec<u8>>;
-    /// Writes all bytes, at the start or, for [`Open::Append`], at the end; once per handle.
+    /// Writes all bytes, at the start or, for [`Open::Append`], at the end.
     fn write(&self, bytes: &[u8]) -> io::Result<()>;
     fn set_len(&self, len: u64) -> io::Result<()>;
     /// Takes over mode, owner and extended attributes of `path`, whose stat is `like`.
@@ -126,4 +145,10 @@ pub trait DiskFile: fmt::Debug + Send + Sync {
     fn dress(&self, like: &Stat, path: &Path) -> io::Result<()>;
     /// Returns when the bytes would survive a power cut; their name needs `sync_dir`.
     fn sync(&self) -> io::Result<()>;
+    /// Asks for a lease: until [`release`](Self::release), or until the handle is dropped, others
+    /// wait when they open the file.
+    ///
+    /// Who has it open at this moment is not held back; the answer is [`Lease::Busy`] then.
+    fn lease(&self, against: Against) -> Lease;
+    fn release(&self);
 }

@@ -41,6 +41,9 @@ pub enum DiskError {
     /// It was written a moment ago and is empty, or lost more than half of its text; it was not touched.
     #[error("`{}` looks half saved: it was modified a moment ago and has lost more than half of its text", path.display())]
     HalfSaved { path: PathBuf },
+    /// The file can only be written in place, which is not safe while another program has it open.
+    #[error("`{}` is open in another program and cannot be replaced, because it has several hard links or is a mount point", path.display())]
+    InUse { path: PathBuf },
     #[error("`{}` is locked by another planwatch", path.display())]
     Locked { path: PathBuf },
     /// The change is visible but may not survive a power cut; what was there before is kept.
@@ -62,7 +65,7 @@ impl DiskError {
             Self::ReadOnly { .. } => "read-only",
             Self::NoSpace { .. } => "no-space",
             Self::Exists { .. } => "plan-exists",
-            Self::FileChanged { .. } | Self::HalfSaved { .. } => "file-changed",
+            Self::FileChanged { .. } | Self::HalfSaved { .. } | Self::InUse { .. } => "file-changed",
             Self::Locked { .. } => "locked",
             Self::Uncertain { .. } | Self::Io { .. } => "io-error",
         }
@@ -83,6 +86,7 @@ impl DiskError {
             | Self::Exists { path }
             | Self::FileChanged { path }
             | Self::HalfSaved { path }
+            | Self::InUse { path }
             | Self::Locked { path }
             | Self::Uncertain { path, .. }
             | Self::Io { path, .. } => path,
@@ -100,6 +104,7 @@ impl DiskError {
             Self::HalfSaved { .. } => {
                 "nothing was written; try again when the editor has finished, at the latest in two seconds"
             }
+            Self::InUse { .. } => "close the file in the other program, then try again",
             Self::Locked { .. } => "try again when the other command has ended",
             Self::NoSpace { .. } => "nothing was changed; make room and try again",
             Self::Uncertain { .. } => "check the file and the disk, then try again",

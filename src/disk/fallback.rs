@@ -1,14 +1,15 @@
 //! Changing a file where an exchange of names is not possible.
 //!
 //! Without the call (NFS, FUSE): a last look, then a rename. With several links to the file,
-//! or at a mount point: into the same inode, after a copy was kept.
+//! or at a mount point: into the same inode, after a copy was kept, under a lease.
 
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::calls::{Disk, DiskFile, Open, Rename};
+use super::calls::{Against, Disk, DiskFile, Lease, Open, Rename};
 use super::change::Put;
 use super::displaced::{KeptWhy, dir, kept_name};
 use super::error::DiskError;
@@ -16,6 +17,10 @@ use super::locked::{Draft, Locked, Version};
 use super::moves::{Safe, is, rename_new, write_new};
 use super::names::{Content, NamedPath, Origin, RUNTIME, VersionName};
 use super::plans_dir::{FILE_LIMIT, Snapshot};
+
+/// How often, and how long each time, a program is waited for that has a file open.
+const OPEN_WAIT: Duration = Duration::from_millis(5);
+const OPEN_WAITS: usize = 20;
 
 impl Locked<'_> {
     /// Renames a draft over the file if that still holds what was expected.
@@ -81,8 +86,9 @@ impl Locked<'_> {
     /// Writes into the inode that is there, so that its links, or its mount, stay.
     ///
     /// Not atomic: after a crash the file may hold a mixture, and the text before is kept
-    /// and reported as [`KeptWhy::Interrupted`]. A write into the same inode between the last
-    /// look and ours is lost; nothing but a lease could prevent that.
+    /// and reported as [`KeptWhy::Interrupted`]. From the last look until our text is on disk a
+    /// lease makes others wait who open the inode under any of its names. Where the file system
+    /// has no leases, or the file is another user's, a save in that time is lost.
     pub(super) fn write_in_place(&self, id: u64, base: &Snapshot, new: &[u8]) -> Result<Put, DiskError> {
         let disk = &*self.plans.disk;
         let path = self.plans.root.join(&base.real);
@@ -98,8 +104,8 @@ impl Locked<'_> {
         let copy_name = kept_name(KeptWhy::Interrupted, name.id, &name.path);
         let copy = displaced.join(&copy_name);
         write_new(disk, &copy, 0o600, &base.bytes, Safe::Yes).map_err(failed)?;
-        let ready = disk.sync_dir(&displaced).and_then(|()| self.open_unchanged(&path, base));
-        let file = match ready.map_err(failed) {
+        let ready = disk.sync_dir(&displaced).map_err(failed);
+        let file = match ready.and_then(|()| self.open_unchanged(&path, base)) {
             Ok(Some(file)) => file,
             other => {
                 disk.remove(&copy).ok();
@@ -114,11 +120,12 @@ impl Locked<'_> {
             }
             Ok(()) => {
                 let old = displaced.join(name.encode());
+                file.release();
                 // If it fails, a text is reported that is not missed.
                 rename_new(disk, &copy, &old).ok();
                 Ok(Put::Clean(Draft { version: Version { path: old, name }, file }))
             }
-            Err(source) if !is_at(disk, &path, &*file) || self.restore(&path, base).is_ok() => {
+            Err(source) if !is_at(disk, &path, &*file) || overwrite(&*file, &base.bytes).is_ok() => {
                 disk.remove(&copy).ok();
                 Err(failed(source))
             }
@@ -129,16 +136,21 @@ impl Locked<'_> {
         }
     }
 
-    /// Opens the inode that was read, if it still holds what was read.
-    fn open_unchanged(&self, path: &Path, base: &Snapshot) -> io::Result<Option<Box<dyn DiskFile>>> {
-        let file = self.plans.disk.open(path, Open::InPlace)?;
-        let bytes = file.read(FILE_LIMIT + 1, base.stat.len)?;
+    /// Opens the inode that was read and takes a lease on it, if it still holds what was read.
+    fn open_unchanged(&self, path: &Path, base: &Snapshot) -> Result<Option<Box<dyn DiskFile>>, DiskError> {
+        let disk = &*self.plans.disk;
+        let failed = |error| DiskError::writing(path, error);
+        let file = disk.open(path, Open::InPlace).map_err(failed)?;
+        let mut waits = 0;
+        while file.lease(Against::Everyone) == Lease::Busy {
+            if waits == OPEN_WAITS {
+                return Err(DiskError::InUse { path: path.to_path_buf() });
+            }
+            waits += 1;
+            disk.pause(OPEN_WAIT);
+        }
+        let bytes = file.read(FILE_LIMIT + 1, base.stat.len).map_err(failed)?;
         Ok((bytes == base.bytes).then_some(file))
-    }
-
-    /// Writes the text from before again, after a write that failed half-way.
-    fn restore(&self, path: &Path, base: &Snapshot) -> io::Result<()> {
-        overwrite(&*self.plans.disk.open(path, Open::InPlace)?, &base.bytes)
     }
 }
 

@@ -19,6 +19,7 @@ mod git_dir;
 mod half_saved;
 mod index_place;
 mod journal;
+mod lease;
 mod locked;
 mod look;
 mod moves;
@@ -40,7 +41,7 @@ mod undo;
 
 pub use batch::{Outcome, Recovered};
 pub use beyond::UserStore;
-pub use calls::{Disk, DiskFile, FileKind, Open, Rename, Stat};
+pub use calls::{Against, Disk, DiskFile, FileKind, Lease, Open, Rename, Stat};
 pub use change::Edit;
 pub use daemon::{DaemonLock, Directories};
 pub use displaced::{Kept, KeptWhy};

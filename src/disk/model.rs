@@ -11,6 +11,7 @@ mod meddled;
 mod quiet;
 mod state;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::calls::{Disk, DiskFile, FileKind, Open, Rename, Stat};
+use super::calls::{Against, Disk, DiskFile, FileKind, Lease, Open, Rename, Stat};
 pub(crate) use machine::Machine;
 pub(crate) use meddled::When;
 use state::State;
@@ -34,6 +35,7 @@ struct Script {
     editor: Option<Editor>,
     /// Calls that this file system does not have.
     lacks_exchange: bool,
+    lacks_leases: bool,
 }
 
 /// An editor's save in two parts, each before a call.
@@ -79,6 +81,10 @@ struct World {
     saved: Vec<String>,
     /// The editor saved over a text that it had not read.
     overwrote: bool,
+    /// The inode that nobody can open at the moment, because planwatch has a lease on it.
+    leased: Option<u64>,
+    /// Inodes that another program has open for writing, all the time.
+    open: BTreeSet<u64>,
 }
 
 /// The file that the editor edits, and the lines that it adds.
@@ -103,6 +109,8 @@ impl ModelDisk {
             in_hand: None,
             saved: Vec::new(),
             overwrote: false,
+            leased: None,
+            open: BTreeSet::new(),
         };
         Self(Arc::new(Mutex::new(world)))
     }
@@ -126,6 +134,7 @@ impl World {
         }
         self.calls += 1;
         self.state.clock += 1_000_000;
+        self.hold_editor_back();
         if let Some(editor) = self.script.editor {
             if editor.begins == self.calls {
                 self.editor_begins(editor.how);
@@ -145,6 +154,27 @@ impl World {
             Some((call, errno)) if call == self.calls => Err(errno.into()),
             _ => Ok(()),
         }
+    }
+
+    /// Moves to the next call what the editor would do now, if it cannot open the file because of a lease.
+    fn hold_editor_back(&mut self) {
+        let is_held = self.leased.is_some() && self.state.find(Path::new(EDITED)).ok() == self.leased;
+        let Some(editor) = self.script.editor.as_mut().filter(|_| is_held) else { return };
+        let opens = editor.begins == self.calls || editor.again == self.calls;
+        if !opens {
+            return;
+        }
+        for at in [&mut editor.begins, &mut editor.again, &mut editor.ends] {
+            *at += u64::from(*at == self.calls);
+        }
+    }
+
+    /// Whether another program has an inode open.
+    fn is_open(&self, ino: u64) -> bool {
+        let keeps_open = |how| matches!(how, Save::Truncate | Save::Append | Save::AwayAndCreate);
+        let editor = self.script.editor.filter(|it| keeps_open(it.how));
+        let in_hand = editor.and(self.in_hand.as_ref()).map(|it| it.0);
+        in_hand == Some(ino) || self.open.contains(&ino)
     }
 
     fn editor_begins(&mut self, how: Save) {
@@ -344,5 +374,32 @@ impl DiskFile for ModelFile {
     fn sync(&self) -> io::Result<()> {
         self.disk.enter()?.state.sync(self.ino);
         Ok(())
+    }
+
+    fn lease(&self, against: Against) -> Lease {
+        let mut world = self.disk.world();
+        // A lease that is refused for no reason is an unsupported one, which has a script of its own.
+        world.turn().ok();
+        if world.script.lacks_leases {
+            return Lease::Unsupported;
+        }
+        if world.is_open(self.ino) {
+            return Lease::Busy;
+        }
+        if against == Against::Everyone {
+            world.leased = Some(self.ino);
+        }
+        Lease::Taken
+    }
+
+    fn release(&self) {
+        let mut world = self.disk.world();
+        world.leased = world.leased.filter(|it| *it != self.ino);
+    }
+}
+
+impl Drop for ModelFile {
+    fn drop(&mut self) {
+        self.release();
     }
 }

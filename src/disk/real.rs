@@ -21,14 +21,23 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::calls::{Disk, DiskFile, FileKind, Open, Rename, Stat};
+use super::calls::{Against, Disk, DiskFile, FileKind, Lease, Open, Rename, Stat};
+use super::lease;
 
 /// The machine's file systems.
 #[derive(Debug, Default)]
 pub struct RealDisk;
 
 #[derive(Debug)]
-struct RealFile(File);
+struct RealFile {
+    file: File,
+    at_end: bool,
+}
+
+/// How often an open that a lease holds back is tried again, and how long it is tried. The kernel ends
+/// a lease after 45 seconds.
+const LEASE_POLL: Duration = Duration::from_millis(1);
+const LONGEST_LEASE: Duration = Duration::from_secs(50);
 
 impl Disk for RealDisk {
     fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
@@ -72,7 +81,17 @@ impl Disk for RealDisk {
                 (end, Mode::from_raw_mode(0o600))
             }
         };
-        Ok(Box::new(RealFile(open_without_links(path, flags, mode)?)))
+        let mut waited = Duration::ZERO;
+        loop {
+            match open_without_links(path, flags, mode) {
+                // NONBLOCK keeps the kernel from waiting for the end of a lease.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && waited < LONGEST_LEASE => {
+                    std::thread::sleep(LEASE_POLL);
+                    waited += LEASE_POLL;
+                }
+                opened => return Ok(Box::new(RealFile { file: opened?, at_end: how == Open::Append })),
+            }
+        }
     }
 
     fn make_dir(&self, path: &Path, mode: u32) -> io::Result<()> {
@@ -117,7 +136,7 @@ impl Disk for RealDisk {
             other => other?,
         };
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(Some(Box::new(RealFile(file)))),
+            Ok(()) => return Ok(Some(Box::new(RealFile { file, at_end: false }))),
             Err(Errno::WOULDBLOCK) if patience.is_zero() => return Ok(None),
             Err(Errno::WOULDBLOCK) => {}
             Err(error) => return Err(error.into()),
@@ -155,7 +174,7 @@ fn wait_for_lock(file: File, patience: Duration) -> io::Result<Option<Box<dyn Di
     let gone = |_| io::Error::other("nobody waits for the lock");
     waiter.send((file, hand_over)).map_err(gone)?;
     match arrival.recv_timeout(patience) {
-        Ok(taken) => Ok(Some(Box::new(RealFile(taken?)))),
+        Ok(taken) => Ok(Some(Box::new(RealFile { file: taken?, at_end: false }))),
         Err(_) => Ok(None),
     }
 }
@@ -181,7 +200,7 @@ fn start_waiter() -> io::Result<Sender<Wanted>> {
 
 impl DiskFile for RealFile {
     fn stat(&self) -> io::Result<Stat> {
-        Ok(stat_of(&fstat(&self.0)?))
+        Ok(stat_of(&fstat(&self.file)?))
     }
 
     fn read(&self, limit: u64, expected: u64) -> io::Result<Vec<u8>> {
@@ -193,7 +212,7 @@ impl DiskFile for RealFile {
             if filled == bytes.len() {
                 bytes.resize(filled * 2, 0);
             }
-            match self.0.read_at(&mut bytes[filled..], filled as u64) {
+            match self.file.read_at(&mut bytes[filled..], filled as u64) {
                 Ok(0) => break,
                 Ok(n) => filled += n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -208,28 +227,39 @@ impl DiskFile for RealFile {
     }
 
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        (&self.0).write_all(bytes)
+        match self.at_end {
+            true => (&self.file).write_all(bytes),
+            false => self.file.write_all_at(bytes, 0),
+        }
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        Ok(ftruncate(&self.0, len)?)
+        Ok(ftruncate(&self.file, len)?)
     }
 
     fn dress(&self, like: &Stat, path: &Path) -> io::Result<()> {
-        let mine = fstat(&self.0)?;
+        let mine = fstat(&self.file)?;
         if (mine.st_uid, mine.st_gid) != (like.uid, like.gid) {
             // Giving a file away needs rights that few have; the text matters more.
             let group = Some(Gid::from_raw(like.gid));
-            if fchown(&self.0, Some(Uid::from_raw(like.uid)), group).is_err() {
-                fchown(&self.0, None, group).ok();
+            if fchown(&self.file, Some(Uid::from_raw(like.uid)), group).is_err() {
+                fchown(&self.file, None, group).ok();
             }
         }
-        copy_attributes(path, &self.0);
-        Ok(fchmod(&self.0, Mode::from_raw_mode(like.mode))?)
+        copy_attributes(path, &self.file);
+        Ok(fchmod(&self.file, Mode::from_raw_mode(like.mode))?)
     }
 
     fn sync(&self) -> io::Result<()> {
-        Ok(fsync(&self.0)?)
+        Ok(fsync(&self.file)?)
+    }
+
+    fn lease(&self, against: Against) -> Lease {
+        lease::take(&self.file, against)
+    }
+
+    fn release(&self) {
+        lease::release(&self.file);
     }
 }
 

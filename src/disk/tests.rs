@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -182,6 +182,42 @@ fn a_plan_appears_whole_or_not_at_all() {
     let bad = [("../x".to_string(), Vec::new())];
     assert_eq!(locked.create_dir_with(Path::new("r"), &bad).unwrap_err().code(), "bad-path");
     assert!(!it.path("r").exists());
+}
+
+#[test]
+fn a_file_with_two_hard_links_is_not_written_while_another_program_has_it_open() {
+    let it = place();
+    let link = it.dir.path().join("link.md");
+    fs::hard_link(it.path("p/step-1.md"), &link).unwrap();
+    let editor = fs::OpenOptions::new().append(true).open(&link).unwrap();
+    let outcome = append(&mut lock(&it.plans), &mut || {});
+    let Err(ChangeError::Disk(error)) = outcome else { panic!("{outcome:?}") };
+    assert!(matches!(error, DiskError::InUse { .. }), "{error:?}");
+    assert_eq!((error.code(), it.text("p/step-1.md").as_str()), ("file-changed", "old\n"));
+    assert_eq!(fs::read_dir(it.path(".planwatch/displaced")).unwrap().count(), 0);
+    drop(editor);
+    append(&mut lock(&it.plans), &mut || {}).unwrap();
+    assert_eq!(fs::read_to_string(&link).unwrap(), "old\nours\n");
+}
+
+#[test]
+fn who_opens_a_file_under_a_lease_waits_until_it_is_released() {
+    let it = place();
+    let path = it.path("p/step-1.md");
+    let ours = RealDisk.open(&path, Open::InPlace).unwrap();
+    assert_eq!(ours.lease(Against::Everyone), Lease::Taken);
+    std::thread::scope(|scope| {
+        let theirs = scope.spawn(|| fs::OpenOptions::new().append(true).open(&path).unwrap());
+        let reader = scope.spawn(|| it.plans.read(step()).unwrap().bytes);
+        // The kernel signals the holder at this; the signal does not end the process.
+        let nonblock = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap();
+        let refused = fs::OpenOptions::new().read(true).custom_flags(nonblock).open(&path);
+        assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+        ours.write(b"new\n").unwrap();
+        ours.release();
+        drop(theirs.join().unwrap());
+        assert_eq!(reader.join().unwrap(), b"new\n");
+    });
 }
 
 #[test]

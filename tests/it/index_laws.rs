@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use planwatch::disk::{Disk, DiskFile, Open, PlansDir, RealDisk, Rename, Stat};
+use planwatch::disk::{Against, Disk, DiskFile, Lease, Open, PlansDir, RealDisk, Rename, Stat};
 use planwatch::engine::check::{CheckRequest, check};
 use planwatch::engine::claim::{ClaimRequest, claim};
 use planwatch::engine::config::Config;
@@ -132,6 +132,12 @@ impl DiskFile for CoarseFile {
     }
     fn sync(&self) -> io::Result<()> {
         self.0.sync()
+    }
+    fn lease(&self, against: Against) -> Lease {
+        self.0.lease(against)
+    }
+    fn release(&self) {
+        self.0.release();
     }
 }
 

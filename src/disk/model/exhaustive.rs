@@ -575,7 +575,7 @@ fn after_any_crash_and_fault_a_file_is_old_or_new() {
 #[test]
 fn no_save_of_an_editor_is_lost_at_any_moment() {
     let mut tally = Tally::default();
-    for case in CASES.iter().filter(|it| !it.lacks_exchange && !it.in_place) {
+    for case in CASES.iter().filter(|it| !it.lacks_exchange) {
         editors(case, &mut tally, &mut sample(499));
     }
     report("editors", &tally);

@@ -1,0 +1,59 @@
+//! Leases on open files: the kernel holds other programs back for a moment (`fcntl(2)`, `F_SETLEASE`).
+//!
+//! A program that opens a leased file waits until the lease is gone, 45 seconds at most. The kernel
+//! also signals the holder; that signal is ignored, because every lease here is short.
+
+use std::fs::File;
+
+use super::calls::{Against, Lease};
+
+#[cfg(target_os = "linux")]
+pub(super) use linux::{release, take};
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::io;
+    use std::os::fd::AsRawFd;
+
+    use libc::{EAGAIN, F_RDLCK, F_SETLEASE, F_UNLCK, F_WRLCK, SIGURG, c_int};
+
+    use super::{Against, File, Lease};
+
+    /// Names the signal for the holder; the `libc` crate lacks it for most targets.
+    const F_SETSIG: c_int = 10;
+
+    pub(in crate::disk) fn take(file: &File, against: Against) -> Lease {
+        let kind = match against {
+            Against::Writers => F_RDLCK,
+            Against::Everyone => F_WRLCK,
+        };
+        // Before the lease: the usual signal, SIGIO, ends the process. SIGURG is ignored by default.
+        let taken = control(file, F_SETSIG, SIGURG).and_then(|()| control(file, F_SETLEASE, kind));
+        match taken {
+            Ok(()) => Lease::Taken,
+            Err(error) if error.raw_os_error() == Some(EAGAIN) => Lease::Busy,
+            Err(_) => Lease::Unsupported,
+        }
+    }
+
+    pub(in crate::disk) fn release(file: &File) {
+        // If it fails the lease ends when the file is closed.
+        control(file, F_SETLEASE, F_UNLCK).ok();
+    }
+
+    #[expect(unsafe_code, reason = "rustix and std have no function for leases")]
+    fn control(file: &File, command: c_int, argument: c_int) -> io::Result<()> {
+        // SAFETY: both commands take a number and no pointer, and the descriptor stays open while
+        // `file` is borrowed.
+        let answer = unsafe { libc::fcntl(file.as_raw_fd(), command, argument) };
+        if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn take(_file: &File, _against: Against) -> Lease {
+    Lease::Unsupported
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn release(_file: &File) {}
