@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::calls::{Open, Rename};
-use super::displaced;
+use super::calls::{Lease, Open, Rename};
+use super::displaced::{self, KeptWhy, keep};
 use super::error::DiskError;
 use super::journal::FileOp;
 use super::locked::{Locked, Version};
@@ -33,6 +33,9 @@ const ARCHIVE: &str = "_archive";
 
 /// How many writes can be taken back.
 const REMEMBERED: usize = 100;
+
+/// What the texts before those writes may come to; the oldest go first.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// How long the log gets before it is shortened to what is remembered.
 const LOG_LINES: usize = 4 * REMEMBERED;
@@ -93,6 +96,19 @@ enum What {
     },
     /// The unit was taken back.
     Undone,
+}
+
+/// What undo still needs.
+pub(super) struct Needed {
+    log: Vec<Record>,
+    /// By id and by what they hold.
+    versions: BTreeSet<(u64, u64)>,
+}
+
+impl Needed {
+    fn has(&self, version: &VersionName) -> bool {
+        self.versions.contains(&(version.id, version.base.0))
+    }
 }
 
 /// A path as text, with `%` and what is not UTF-8 escaped.
@@ -522,28 +538,51 @@ impl Locked<'_> {
         if Content::of(&bytes).0 == new { Ok(bytes) } else { Err(edited()) }
     }
 
-    /// Moves quiet versions to where undo finds them, and forgets what is too old.
-    pub(super) fn retire(&self, versions: Vec<(PathBuf, VersionName)>) {
+    /// Looks up what undo still needs.
+    pub(super) fn needed(&self) -> Needed {
+        let log = if self.trust == Trust::Own { self.plans.undo_log() } else { Vec::new() };
+        let versions = remembered(&log).iter().filter_map(Record::version).collect();
+        Needed { log, versions }
+    }
+
+    /// Moves a version to where undo finds it, or removes it if undo does not need it.
+    ///
+    /// Whoever asks has seen to it that nobody writes into it.
+    pub(super) fn retire(&self, at: &Path, version: &VersionName, needed: &Needed) {
+        let disk = &*self.plans.disk;
+        let to = self.plans.root.join(RUNTIME).join(DIR).join(version.encode());
+        let is_moved = needed.has(version) && disk.rename(at, &to, Rename::Replace).is_ok();
+        if !is_moved {
+            disk.remove(at).ok();
+        }
+    }
+
+    /// Removes the texts that undo needs no more, and the oldest beyond [`MOST_BYTES`].
+    pub(super) fn forget(&mut self, needed: &Needed) {
         let disk = &*self.plans.disk;
         let dir = self.plans.root.join(RUNTIME).join(DIR);
-        let log = if self.trust == Trust::Own { self.plans.undo_log() } else { Vec::new() };
-        let remembered = remembered(&log);
-        let wanted: BTreeSet<_> = remembered.iter().filter_map(Record::version).collect();
-        let is_wanted = |it: &VersionName| wanted.contains(&(it.id, it.base.0));
-        for (at, version) in versions {
-            let saved =
-                is_wanted(&version) && disk.rename(&at, &dir.join(version.encode()), Rename::Replace).is_ok();
-            if !saved {
+        let names = disk.names(&dir).unwrap_or_default();
+        let mut versions: Vec<_> = names.iter().filter_map(|name| VersionName::parse(name)).collect();
+        versions.sort_by_key(|it| std::cmp::Reverse(it.id));
+        let mut bytes = 0;
+        for version in versions {
+            let at = dir.join(version.encode());
+            bytes += disk.lstat(&at).map_or(0, |it| it.len);
+            if needed.has(&version) && bytes <= MOST_BYTES {
+                continue;
+            }
+            // It was quiet when it came here, but a lease could not show that everywhere.
+            let Some((file, lease)) = self.without_writers(&at) else { continue };
+            let Ok(text) = file.read(u64::MAX, 0) else { continue };
+            let is_theirs = !text.is_empty() && Content::of(&text) != version.base;
+            if is_theirs {
+                self.news.push(keep(disk, &self.plans.root, &at, KeptWhy::Late));
+            } else if lease != Lease::Busy {
                 disk.remove(&at).ok();
             }
         }
-        for name in disk.names(&dir).unwrap_or_default() {
-            if VersionName::parse(&name).is_some_and(|it| !is_wanted(&it)) {
-                disk.remove(&dir.join(name)).ok();
-            }
-        }
-        if log.len() > LOG_LINES {
-            self.shorten(&dir, remembered);
+        if needed.log.len() > LOG_LINES {
+            self.shorten(&dir, remembered(&needed.log));
         }
     }
 

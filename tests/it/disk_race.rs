@@ -163,6 +163,33 @@ fn round(editor: Editor, name: Name, changes: usize, pace: Duration, tally: &mut
     }
 }
 
+/// An editor opens the file, is quiet while large versions are displaced and go, and then saves into its old inode.
+#[test]
+fn a_save_of_an_editor_that_had_its_file_open_for_long_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("plans");
+    let path = root.join("p/step-1.md");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, "engine: 0\n").unwrap();
+    let plans = PlansDir::open(Arc::new(RealDisk), &root, Some(&dir.path().join("state"))).unwrap();
+    let mut editor = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    let displaced = root.join(".planwatch/displaced");
+    // Versions go early once there are too many; all but the editor's are retired then.
+    let text = "x".repeat(1 << 20);
+    let n_written = (1..1000).find(|n| {
+        let mut locked = plans.lock(&mut || {}).unwrap();
+        let edit = &mut |_: &[u8]| Ok::<_, Infallible>(format!("{n}\n{text}").into_bytes());
+        locked.change(Path::new("p/step-1.md"), edit).unwrap();
+        drop(locked);
+        fs::read_dir(&displaced).unwrap().count() < *n
+    });
+    assert!(n_written > Some(16), "{n_written:?}");
+    editor.write_all(b"late\n").unwrap();
+    let kept = plans.kept();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    assert_eq!(fs::read_to_string(root.join(&kept[0].kept)).unwrap(), "engine: 0\nlate\n");
+}
+
 /// Runs as many rounds as the environment asks for: `PLANWATCH_R4` changes flat out, or
 /// `PLANWATCH_R5` changes at a person's pace.
 #[track_caller]
