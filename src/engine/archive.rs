@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::FileOp;
 use crate::engine::context::Context;
-use crate::engine::error::Error;
+use crate::engine::error::{Error, few};
 use crate::engine::expected;
+use crate::engine::repoint;
 use crate::engine::resolve::{self, Side, Target};
 use crate::engine::shape::{Shaper, value};
 use crate::engine::update;
@@ -31,16 +32,18 @@ pub struct ArchiveRequest {
 
 /// Moves plans into the archive or out of it; each is one change, which a crash leaves whole and `undo` takes back.
 pub fn archive(context: &Context, request: &ArchiveRequest) -> Result<ChangeReport, Error> {
-    let mut hints = Vec::new();
+    let (mut hints, mut not_repointed) = (Vec::new(), Vec::new());
     let mut report = update::each(context, "archive", &request.plans, request.mode, |writing, text| {
-        let (changed, more) = match request.restores {
-            true => put_back(context, writing, text)?,
-            false => put_away(context, writing, text)?,
-        };
-        hints.extend(more);
+        if request.restores {
+            return put_back(context, writing, text);
+        }
+        let (changed, left) = put_away(context, writing, text)?;
+        hints.extend(left.hints);
+        not_repointed.extend(left.waiting);
         Ok(changed)
     })?;
     report.hints.extend(hints);
+    report.not_repointed = not_repointed;
     Ok(report)
 }
 
@@ -48,40 +51,36 @@ fn put_away(
     context: &Context,
     writing: &mut Writing<'_>,
     text: &str,
-) -> Result<(Changed, Vec<String>), Error> {
+) -> Result<(Changed, LeftBehind), Error> {
     let id = plan_of(resolve::target(context, text)?)?;
     let plan = load::one_plan(context, &id)?.ok_or_else(|| load::missing(context, &id))?;
     if plan.is_archived {
-        return Ok((unchanged(context, &plan, "already archived"), Vec::new()));
+        return Ok((unchanged(context, &plan, "already archived"), LeftBehind::default()));
     }
     owner::refuse_live_claims(context, &id)?;
     let from = directory_of(&plan);
     let to = Path::new(ARCHIVE).join(&from);
     let plans = load::all(context)?;
     expected::check_plan(context, &plans, &plan)?;
-    let hints = left_behind(&plans, &plan);
+    let left = left_behind(context, &plans, &plan);
     carry(context, (writing, "archive"), &plan, &from, &to)?;
     if !writing.is_dry_run() {
         plan.steps.iter().for_each(|it| leases::forget(context, &it.id));
     }
-    Ok((changed(context, &plan, &to, "archived"), hints))
+    Ok((changed(context, &plan, &to, "archived"), left))
 }
 
-fn put_back(
-    context: &Context,
-    writing: &mut Writing<'_>,
-    text: &str,
-) -> Result<(Changed, Vec<String>), Error> {
+fn put_back(context: &Context, writing: &mut Writing<'_>, text: &str) -> Result<Changed, Error> {
     let (target, _) = resolve::for_reading(context, text)?;
     let id = plan_of(target)?;
     let Some(plan) = load::plan_at(context, &id, Side::Archived)? else {
         let plan = load::one_plan(context, &id)?.ok_or_else(|| load::missing(context, &id))?;
-        return Ok((unchanged(context, &plan, "already there, not archived"), Vec::new()));
+        return Ok(unchanged(context, &plan, "already there, not archived"));
     };
     let from = directory_of(&plan);
     let to = from.strip_prefix(ARCHIVE).unwrap_or(&from).to_path_buf();
     carry(context, (writing, "restore"), &plan, &from, &to)?;
-    Ok((changed(context, &plan, &to, "restored"), Vec::new()))
+    Ok(changed(context, &plan, &to, "restored"))
 }
 
 fn plan_of(target: Target) -> Result<PlanId, Error> {
@@ -149,30 +148,33 @@ fn clash(context: &Context, plan: &Plan, to: &Path) -> Error {
     }
 }
 
-/// Tells who waits for steps that nobody can finish any more, and which plans lose their program.
-fn left_behind(plans: &Plans, gone: &Plan) -> Vec<String> {
-    let is_open = |it: &StepId| it.plan == gone.id && gone.find(it).is_none_or(|it| !it.is_closed());
-    let steps = plans.live().filter(|it| it.id != gone.id).flat_map(|it| &it.steps);
-    let waiting = steps.filter(|it| !it.is_closed() && it.depends.iter().any(is_open));
-    let waiting = named(waiting.map(|it| it.id.to_string()));
-    let children = plans.children(&gone.id).map(|it| it.id.to_string());
-    let children = if gone.kind == PlanKind::Program { named(children) } else { String::new() };
-    let told = [
-        (waiting, format!("open steps of `{}` are in `depends` of", gone.id)),
-        (children, format!("the program `{}` is archived without its plans", gone.id)),
-    ];
-    told.into_iter()
-        .filter(|(names, _)| !names.is_empty())
-        .map(|(names, head)| format!("{head} {names}"))
-        .collect()
+/// What loses something when a plan is archived.
+#[derive(Default)]
+struct LeftBehind {
+    hints: Vec<String>,
+    /// Steps that wait for open steps of the plan.
+    waiting: Vec<String>,
 }
 
-fn named(ids: impl Iterator<Item = String>) -> String {
-    let mut names: Vec<_> = ids.map(|it| format!("`{it}`")).collect();
-    let more = names.len().saturating_sub(MOST_NAMED);
-    names.truncate(MOST_NAMED);
-    names.extend((more > 0).then(|| format!("{more} more")));
-    names.join(", ")
+fn left_behind(context: &Context, plans: &Plans, gone: &Plan) -> LeftBehind {
+    let is_open = |it: &StepId| it.plan == gone.id && gone.find(it).is_none_or(|it| !it.is_closed());
+    let is_left = |id: &StepId| {
+        let step = plans.step(id);
+        step.is_some_and(|it| it.unreadable().is_some() || !it.is_closed() && it.depends.iter().any(is_open))
+    };
+    let waiting = repoint::waiting_for_plan(context, plans, &gone.id).into_iter().filter(is_left);
+    let waiting: Vec<_> = waiting.collect();
+    let children: Vec<_> = plans.children(&gone.id).map(|it| format!("`{}`", it.id)).collect();
+    let mut hints = Vec::new();
+    if !waiting.is_empty() {
+        let named = few(&repoint::quoted(&waiting), MOST_NAMED);
+        hints.push(format!("open steps of `{}` are in `depends` of {named}", gone.id));
+    }
+    if gone.kind == PlanKind::Program && !children.is_empty() {
+        let named = few(&children, MOST_NAMED);
+        hints.push(format!("the program `{}` is archived without its plans {named}", gone.id));
+    }
+    LeftBehind { hints, waiting: waiting.iter().map(ToString::to_string).collect() }
 }
 
 fn unchanged(context: &Context, plan: &Plan, did: &str) -> Changed {

@@ -63,6 +63,9 @@ pub enum Error {
     /// The file cannot be written safely.
     #[error("{}:{}:{}: {}", problem.path, problem.line, problem.column, problem.message)]
     File { problem: Box<Problem> },
+    /// What waits for a step that is to go cannot be made to wait for another one.
+    #[error("{}:{}:{}: {}{}", problem.path, problem.line, problem.column, problem.message, not_repointed(steps))]
+    NotRepointed { problem: Box<Problem>, steps: Vec<String> },
     /// The place where the edit would go cannot be edited surely.
     #[error("{path}:{line}:{column}: {reason}")]
     Edit { code: &'static str, path: String, line: u32, column: u32, reason: String, by_hand: String },
@@ -116,7 +119,7 @@ impl Error {
             Self::ClaimsNotShared { .. } => "claims-not-shared",
             Self::ClaimLost { .. } | Self::ClaimGone { .. } => "claim-lost",
             Self::NotTrusted { .. } => "not-trusted",
-            Self::File { problem } => problem.code.text(),
+            Self::File { problem } | Self::NotRepointed { problem, .. } => problem.code.text(),
             Self::Conflict { code, .. } | Self::Edit { code, .. } | Self::Failed { code, .. } => code,
             Self::Template { .. } => "template-invalid",
             Self::Disk(error) => error.code(),
@@ -180,6 +183,13 @@ impl Error {
                 format!("read it, then `planwatch trust {name} --trust-hash {hash}` lets it run")
             }
             Self::File { problem } => problem.hint.clone(),
+            Self::NotRepointed { steps, .. } if steps.is_empty() => {
+                "correct the file first, or use --force".to_owned()
+            }
+            Self::NotRepointed { steps, .. } => format!(
+                "correct the file first, or use --force, which leaves `depends` of {} as it is",
+                few(steps, MOST_NAMED)
+            ),
             Self::Edit { by_hand, .. } => format!("by hand: {by_hand}"),
             Self::Usage { hint, .. } | Self::Conflict { hint, .. } | Self::Failed { hint, .. } => {
                 hint.clone()
@@ -227,6 +237,9 @@ impl Error {
             Self::File { problem } => {
                 json!({"path": problem.path, "line": problem.line, "column": problem.column})
             }
+            Self::NotRepointed { problem, steps } => json!({
+                "path": problem.path, "line": problem.line, "column": problem.column, "not_repointed": steps,
+            }),
             Self::Edit { path, line, column, .. } | Self::Template { path, line, column, .. } => {
                 json!({"path": path, "line": line, "column": column})
             }
@@ -252,7 +265,7 @@ impl Error {
             | Self::ClaimGone { .. }
             | Self::ClaimLost { .. } => 4,
             Self::ConfirmationNeeded { .. } | Self::PersonNeeded { .. } | Self::NotTrusted { .. } => 5,
-            Self::File { .. } | Self::Template { .. } => 6,
+            Self::File { .. } | Self::NotRepointed { .. } | Self::Template { .. } => 6,
             Self::Edit { code, .. } => {
                 if matches!(*code, "file-full" | "no-room" | "bug") {
                     1
@@ -290,6 +303,13 @@ pub(crate) fn few(names: &[String], most: usize) -> String {
     match names.len().saturating_sub(most) {
         0 => shown,
         more => format!("{shown} and {more} more"),
+    }
+}
+
+fn not_repointed(steps: &[String]) -> String {
+    match steps {
+        [] => String::new(),
+        steps => format!(", so `depends` of {} cannot be re-pointed", few(steps, MOST_NAMED)),
     }
 }
 

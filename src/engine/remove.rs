@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::disk::FileOp;
 use crate::engine::context::Context;
-use crate::engine::error::Error;
+use crate::engine::error::{Error, few};
 use crate::engine::expected;
 use crate::engine::owner::{self, Owner, Who};
-use crate::engine::repoint::{self, Gone};
+use crate::engine::repoint::{self, Gone, Left};
 use crate::engine::resolve::{self, NamedStep, Target};
 use crate::engine::shape::shown_path;
 use crate::engine::write::{self, ChangeReport, Changed, Mode, Writing};
@@ -36,17 +36,33 @@ pub struct RemoveRequest {
 
 /// Moves steps or plans out of the way; what depended on a step depends on what that depended on.
 pub fn remove(context: &Context, request: &RemoveRequest) -> Result<ChangeReport, Error> {
-    let mut hints = Vec::new();
+    let (mut hints, mut not_repointed) = (Vec::new(), Vec::new());
     let mut report = update::each(context, "remove", &request.ids, request.mode, |writing, id| {
-        let (changed, more) = match resolve::target(context, id)? {
+        let removed = match resolve::target(context, id)? {
             Target::Step(step) => remove_step(context, writing, &step, request)?,
             Target::Plan(plan) => remove_plan(context, writing, &plan, request)?,
         };
-        hints.extend(more);
-        Ok(changed)
+        hints.extend(removed.hints);
+        not_repointed.extend(removed.not_repointed);
+        Ok(removed.changed)
     })?;
     report.hints.extend(hints);
+    report.not_repointed = not_repointed;
     Ok(report)
+}
+
+/// One thing that was removed.
+struct Removed {
+    changed: Changed,
+    hints: Vec<String>,
+    /// Steps that still wait for it.
+    not_repointed: Vec<String>,
+}
+
+impl From<Changed> for Removed {
+    fn from(changed: Changed) -> Self {
+        Self { changed, hints: Vec::new(), not_repointed: Vec::new() }
+    }
 }
 
 /// Where removed files of a plan go; the name sorts by time and is a plain file name everywhere.
@@ -60,7 +76,7 @@ fn remove_step(
     writing: &mut Writing<'_>,
     named: &NamedStep,
     request: &RemoveRequest,
-) -> Result<(Changed, Vec<String>), Error> {
+) -> Result<Removed, Error> {
     let id = &named.id;
     let plans = load::all(context)?;
     let own = load::one_plan(context, &id.plan)?.ok_or_else(|| load::missing(context, &id.plan))?;
@@ -72,36 +88,42 @@ fn remove_step(
     if owner == Owner::Late {
         let late =
             |_: &Plans, _: &Plan, now: &Step| Ok(owner::late_result(context, now, &who, "remove", None));
-        return step_file::update(context, writing, named, &late).map(|it| (it, Vec::new()));
+        return step_file::update(context, writing, named, &late).map(Removed::from);
     }
     write::check_writable(context, &own.problems)?;
+    let heirs: Vec<_> = step.depends.iter().filter(|it| *it != id).cloned().collect();
+    let is_doubled = own.is_doubled(step);
+    let gone = [Gone::removed(id.clone(), heirs, step.unclear_dependencies())];
+    let left = if is_doubled { Left::of_own(&gone) } else { Left::of(context, &plans, &gone, &[]) };
+    left.allow(context, request.force)?;
     let directory = removed_dir(context, &id.plan);
     let mut ops = Vec::new();
     if step.has_file() {
-        ops.extend((owner == Owner::Forced).then(|| forced(context, &who, step)).transpose()?);
+        let is_marked = owner == Owner::Forced && step.unreadable().is_none();
+        ops.extend(is_marked.then(|| forced(context, &who, step)).transpose()?);
         let to = free_name(context, &directory, &file_name::step_file(&id.number));
         ops.push(FileOp::Rename { from: PathBuf::from(&step.path), to });
     }
-    if own.is_doubled(step) {
+    if is_doubled {
         // Another file has the number: its line and what waits for it stay.
         writing.batch("remove", ops)?;
-        return Ok((changed(context, step.id.to_string(), &step.title, &step.path), Vec::new()));
+        return Ok(changed(context, step.id.to_string(), &step.title, &step.path).into());
     }
-    let heirs: Vec<_> = step.depends.iter().filter(|it| *it != id).cloned().collect();
-    let (line, removed) = steps_line::taken_out(context, &own, &id.number, &heirs)?;
+    let (line, removed) = steps_line::taken_out(context, &own, &id.number, &gone[0].heirs)?;
     ops.extend(line.op);
     if !removed.is_empty() {
         let path = free_name(context, &directory, &format!("steps-line-{}.md", id.number));
         ops.push(FileOp::Create { path, bytes: removed.into_bytes() });
     }
-    let gone = Gone { id: id.clone(), heirs };
-    let repointed = repoint::dependants(context, &plans, &line.plan, std::slice::from_ref(&gone), &[])?;
+    let repointed = repoint::dependants(context, &plans, &line.plan, &gone, (&[], &left))?;
     ops.extend(repointed.ops);
     writing.batch("remove", ops)?;
     if request.mode == Mode::Write {
         leases::forget(context, id);
     }
-    Ok((changed(context, step.id.to_string(), &step.title, &step.path), repointed.hints))
+    let changed = changed(context, step.id.to_string(), &step.title, &step.path);
+    let hints = repointed.hints.into_iter().chain(left.hint()).collect();
+    Ok(Removed { changed, hints, not_repointed: left.names() })
 }
 
 /// Work of somebody else stops a removal, and so does work that nobody owns; who owns it may end it so.
@@ -154,7 +176,7 @@ fn remove_plan(
     writing: &mut Writing<'_>,
     id: &PlanId,
     request: &RemoveRequest,
-) -> Result<(Changed, Vec<String>), Error> {
+) -> Result<Removed, Error> {
     let plan = load::one_plan(context, id)?.ok_or_else(|| load::missing(context, id))?;
     write::check_live(&plan)?;
     expected::check_plan(context, &Plans::new(vec![plan.clone()]), &plan)?;
@@ -191,13 +213,18 @@ fn remove_plan(
             hint: "move them out, or use --force to remove them too".to_owned(),
         });
     }
-    let hint = left_waiting(&load::all(context)?, id);
+    let left = repoint::waiting_for_plan(context, &load::all(context)?, id);
     let to = free_directory(context, &removed_dir(context, id));
     writing.batch("remove", vec![FileOp::Rename { from: directory, to }])?;
     if request.mode == Mode::Write {
         plan.steps.iter().for_each(|it| leases::forget(context, &it.id));
     }
-    Ok((changed(context, id.to_string(), &plan.title, &plan.path), hint.into_iter().collect()))
+    let changed = changed(context, id.to_string(), &plan.title, &plan.path);
+    let hint = (!left.is_empty()).then(|| {
+        format!("steps of `{id}` are still in `depends` of {}", few(&repoint::quoted(&left), MOST_NAMED))
+    });
+    let not_repointed = left.iter().map(ToString::to_string).collect();
+    Ok(Removed { changed, hints: hint.into_iter().collect(), not_repointed })
 }
 
 /// A step that was removed within the same second has made the directory.
@@ -206,18 +233,6 @@ fn free_directory(context: &Context, wanted: &Path) -> PathBuf {
     let numbered = (2_u32..).map(|n| wanted.with_file_name(format!("{name}-{n}")));
     let mut names = std::iter::once(wanted.to_path_buf()).chain(numbered);
     names.find(|it| !context.plans.is_dir(it)).unwrap_or_default()
-}
-
-/// Names steps of other plans that wait for the removed plan's, which nobody can finish any more.
-fn left_waiting(plans: &Plans, removed: &PlanId) -> Option<String> {
-    let steps = plans.live().filter(|it| it.id != *removed).flat_map(|it| &it.steps);
-    let waiting = steps.filter(|it| it.depends.iter().any(|it| it.plan == *removed));
-    let mut names: Vec<_> = waiting.map(|it| format!("`{}`", it.id)).collect();
-    let more = names.len().saturating_sub(MOST_NAMED);
-    names.truncate(MOST_NAMED);
-    names.extend((more > 0).then(|| format!("{more} more")));
-    (!names.is_empty())
-        .then(|| format!("steps of `{removed}` are still in `depends` of {}", names.join(", ")))
 }
 
 const MOST_NAMED: usize = 10;

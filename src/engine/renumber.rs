@@ -7,7 +7,7 @@ use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::expected;
 use crate::engine::owner::{self, Owner, Who};
-use crate::engine::repoint::{self, Gone, Repointed};
+use crate::engine::repoint::{self, Gone, Left};
 use crate::engine::shape::{Shaper, value};
 use crate::engine::write::{self, ChangeReport, Changed, Mode, Refused, Writing};
 use crate::engine::{add, leases, load, resolve, step_file, steps_line};
@@ -75,10 +75,17 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
         return Ok(report);
     }
     let forced = (owner == Owner::Forced).then(|| forced(context, &who, &id, &new));
-    let (plan, hints) = move_files(context, &mut writing, &plans, (&own, step), &new, forced)?;
+    // What depends on a number that two files had goes on with the one that keeps it.
+    let gone: Vec<_> = (!is_doubled).then(|| Gone::moved(id.clone(), new.clone())).into_iter().collect();
+    let left = Left::of(context, &plans, &gone, &[]);
+    left.allow(context, request.force)?;
+    let (plan, hints) =
+        move_files(context, &mut writing, &plans, (&own, step), &new, (forced, &gone, &left))?;
     report.changes.push(changed(context, &plans, &plan, step, &new, &format!("moved from {}", id.number)));
     report.diff = writing.diff;
     report.hints = hints;
+    report.hints.extend(left.hint());
+    report.not_repointed = left.names();
     Ok(report)
 }
 
@@ -101,7 +108,7 @@ fn move_files(
     plans: &Plans,
     (plan, step): (&Plan, &Step),
     new: &StepId,
-    more: Option<Change>,
+    (more, gone, left): (Option<Change>, &[Gone], &Left),
 ) -> Result<(Plan, Vec<String>), Error> {
     let is_doubled = plan.is_doubled(step);
     let line = match is_doubled {
@@ -126,14 +133,7 @@ fn move_files(
         ops.push(FileOp::Rename { from, to });
     }
     ops.extend(line.op);
-    // What depends on a number that two files had goes on with the one that keeps it.
-    let repointed = match is_doubled {
-        true => Repointed::default(),
-        false => {
-            let gone = Gone { id: step.id.clone(), heirs: vec![new.clone()] };
-            repoint::dependants(context, plans, &line.plan, &[gone], &[])?
-        }
-    };
+    let repointed = repoint::dependants(context, plans, &line.plan, gone, (&[], left))?;
     ops.extend(repointed.ops);
     writing.batch("move", ops)?;
     if !writing.is_dry_run() {

@@ -14,7 +14,7 @@ use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::expected;
 use crate::engine::owner::{Owner, Who};
-use crate::engine::repoint::{self, Gone};
+use crate::engine::repoint::{self, Gone, Left};
 use crate::engine::shape::{Shaper, value};
 use crate::engine::write::{self, ChangeReport, Changed, Mode, Writing};
 use crate::engine::{leases, load, plan_status, remove, resolve};
@@ -22,7 +22,7 @@ use crate::plan::file_name;
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
-use crate::plan::problem::Code;
+use crate::plan::problem::{Code, Problem};
 use crate::plan::step_items::{self, Dependency, Places, StepItem};
 
 #[derive(Debug, Clone, Default)]
@@ -52,7 +52,9 @@ pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeRepo
     let places = step_items::places(&plan, &items).map_err(|it| unreadable(request, &it.to_string()))?;
     let wanted = Wanted::new(context, &plans, &plan, &items, &places, request)?;
     wanted.check_free(request)?;
-    let made = files::make(&wanted, request.force)?;
+    let left = wanted.left();
+    left.allow(context, request.force)?;
+    let made = files::make(&wanted, &left, request.force)?;
     let (after, changes) = wanted.after(&made);
     refuse_circle(&after, &plan)?;
     if !made.ops.is_empty() {
@@ -65,6 +67,8 @@ pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeRepo
     report.changes = changes;
     report.diff = std::mem::take(&mut writing.diff);
     report.hints = made.hints;
+    report.hints.extend(left.hint());
+    report.not_repointed = left.names();
     report.hints.extend(has_more.then(|| "what stands around the list was left out".to_owned()));
     report.hints.extend(plan_status::hint_for_closed(&plan));
     Ok(report)
@@ -173,18 +177,25 @@ impl<'a> Wanted<'a> {
         let mut gone = Vec::new();
         for item in 0..self.items.len() {
             let Some(step) = self.step(item).filter(|it| it.id != self.id(item)) else { continue };
-            gone.push(Gone { id: step.id.clone(), heirs: vec![self.id(item)] });
+            gone.push(Gone::moved(step.id.clone(), self.id(item)));
         }
         for step in self.removed() {
             let mut heirs = Vec::new();
-            self.heirs_of(step, &mut heirs, &mut BTreeSet::new());
-            gone.push(Gone { id: step.id.clone(), heirs });
+            let unclear = self.heirs_of(step, &mut heirs, &mut BTreeSet::new());
+            gone.push(Gone::removed(step.id.clone(), heirs, unclear));
         }
         gone
     }
 
-    fn heirs_of(&self, step: &Step, heirs: &mut Vec<StepId>, seen: &mut BTreeSet<StepId>) {
+    /// Returns why they may not be all, if they may not.
+    fn heirs_of(
+        &self,
+        step: &'a Step,
+        heirs: &mut Vec<StepId>,
+        seen: &mut BTreeSet<StepId>,
+    ) -> Option<&'a Problem> {
         let mut left = vec![step];
+        let mut unclear = None;
         let mut add = |id: StepId| {
             if !heirs.contains(&id) {
                 heirs.push(id);
@@ -192,6 +203,7 @@ impl<'a> Wanted<'a> {
         };
         self.ends_around(step).for_each(&mut add);
         while let Some(step) = left.pop() {
+            unclear = unclear.or_else(|| step.unclear_dependencies());
             for id in step.depends.iter().filter(|it| seen.insert((*it).clone())) {
                 let own = self.plan.find(id).filter(|_| id.plan == self.plan.id);
                 match own {
@@ -204,6 +216,14 @@ impl<'a> Wanted<'a> {
                 }
             }
         }
+        unclear
+    }
+
+    /// Steps that cannot follow; those that the list names follow, or the list says what they wait for.
+    fn left(&self) -> Left {
+        let is_said = |it: &usize| self.depends[*it].is_some();
+        let said = (0..self.items.len()).filter(is_said).filter_map(|it| Some(self.step(it)?.id.clone()));
+        Left::of(self.context, self.plans, &self.gone, &said.collect::<Vec<_>>())
     }
 
     /// The new steps between the same neighbours as a step that goes, without those that another one of them needs.
@@ -225,7 +245,10 @@ impl<'a> Wanted<'a> {
     fn check_free(&self, request: &ReplaceRequest) -> Result<(), Error> {
         for gone in &self.gone {
             let Some(step) = self.plan.find(&gone.id) else { continue };
-            write::check_writable(self.context, &step.problems)?;
+            // One that only goes need not be written.
+            if self.item_of(step).is_some() {
+                write::check_writable(self.context, &step.problems)?;
+            }
             let who = Who::of(self.context, &step.id, self.by, None, request.force);
             if remove::refuse_worked_on(self.plans, step, &who)? == Owner::Late {
                 return Err(Error::ClaimLost {

@@ -1,6 +1,10 @@
 //! What other steps wait for when a step gets another number or goes; prose is left to people.
 
+mod left;
+
 use std::path::PathBuf;
+
+pub(crate) use left::{Left, quoted, waiting_for_plan};
 
 use crate::disk::FileOp;
 use crate::engine::context::Context;
@@ -11,6 +15,7 @@ use crate::plan::change::dependency_item;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
+use crate::plan::problem::Problem;
 use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::references;
 use crate::text::header_edit::{Change, NewValue};
@@ -28,11 +33,27 @@ pub(crate) struct Repointed {
 pub(crate) struct Gone {
     pub(crate) id: StepId,
     pub(crate) heirs: Vec<StepId>,
+    /// Why it is not known what they should wait for.
+    unclear: Option<Problem>,
+}
+
+impl Gone {
+    /// It is at another place: what waited for it waits for that.
+    pub(crate) fn moved(id: StepId, to: StepId) -> Self {
+        Self { id, heirs: vec![to], unclear: None }
+    }
+
+    /// It goes: what waited for it waits for `heirs`; where these are not all known, for the missing step as before.
+    pub(crate) fn removed(id: StepId, heirs: Vec<StepId>, unclear: Option<&Problem>) -> Self {
+        let heirs = if unclear.is_some() { vec![id.clone()] } else { heirs };
+        Self { id, heirs, unclear: unclear.cloned() }
+    }
 }
 
 /// Makes every step that waits for one that is gone wait for its heirs instead.
 ///
-/// `own` is the plan of the gone with its Steps list as it will be; the files of `rewritten` steps are the caller's. A front
+/// `own` is the plan of the gone with its Steps list as it will be; the files of `rewritten` steps are the caller's, and
+/// those of steps that are `left` stay as they are. A front
 /// matter and the Steps lists of other plans are edited item by item. Where a Dependencies section says it, the text
 /// stays, and the file gets a `depends`, which counts before the text.
 pub(crate) fn dependants(
@@ -40,13 +61,14 @@ pub(crate) fn dependants(
     plans: &Plans,
     own: &Plan,
     gone: &[Gone],
-    rewritten: &[StepId],
+    (rewritten, left): (&[StepId], &Left),
 ) -> Result<Repointed, Error> {
     let mut done = Repointed::default();
-    let is_left = |it: &Step| !gone.iter().any(|gone| gone.id == it.id) && !rewritten.contains(&it.id);
+    let is_gone = |it: &Step| gone.iter().any(|gone| gone.id == it.id);
+    let is_other = |it: &Step| !is_gone(it) && !rewritten.contains(&it.id) && !left.has(&it.id);
     let waits = |it: &Step| gone.iter().any(|gone| it.depends.contains(&gone.id));
     for plan in plans.live() {
-        let waiting: Vec<_> = plan.steps.iter().filter(|it| is_left(it) && waits(it)).collect();
+        let waiting: Vec<_> = plan.steps.iter().filter(|it| is_other(it) && waits(it)).collect();
         if waiting.is_empty() {
             continue;
         }
@@ -133,6 +155,14 @@ pub(crate) fn kept_waiting(
 /// Returns whether a front matter has a key.
 pub(crate) fn has_key(file: &[u8], key: &str) -> bool {
     header(file).is_some_and(|it| it.root().get(key).is_some())
+}
+
+/// Returns the items of a front matter's `depends` that are texts and name no step.
+pub(crate) fn unread_items(file: &[u8], own: &StepId) -> Vec<NewValue> {
+    let Some(tree) = header(file) else { return Vec::new() };
+    let texts = tree.root().get("depends").into_iter().flat_map(|it| it.items()).filter_map(|it| it.text());
+    let unread = texts.filter(|it| references::read_item(&own.plan, it).is_none());
+    unread.map(|it| NewValue::Text(it.to_owned())).collect()
 }
 
 fn header(file: &[u8]) -> Option<yaml::Tree> {

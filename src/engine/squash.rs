@@ -12,7 +12,7 @@ use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::expected;
 use crate::engine::owner::{Owner, Who};
-use crate::engine::repoint::{self, Gone};
+use crate::engine::repoint::{self, Gone, Left};
 use crate::engine::shape::{Shaper, value};
 use crate::engine::write::{self, ChangeReport, Changed, Mode, Writing};
 use crate::engine::{add, leases, load, remove, resolve, step_file, steps_line};
@@ -55,7 +55,14 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     let forced = check_free(context, &plans, &steps, request)?;
     let depends = depends_of_all(&steps);
     refuse_circle(&plans, &steps, &depends)?;
-    let merged = Merged { context, plan: &plan, steps: &steps, depends: &depends, request };
+    let kept = steps[0].id.clone();
+    let gone: Vec<_> = steps[1..].iter().map(|it| Gone::moved(it.id.clone(), kept.clone())).collect();
+    let mut left = Left::of(context, &plans, &gone, std::slice::from_ref(&kept));
+    // The new step could lack a dependency that one of them does not name clearly.
+    steps.iter().filter_map(|it| it.unclear_dependencies()).for_each(|it| left.add(&kept, it));
+    left.allow(context, request.force)?;
+    let merged =
+        Merged { context, plan: &plan, steps: &steps, depends: &depends, request, gone: &gone, left: &left };
     let Edits { bytes, ops, hints } = merged.ops(&plans, forced)?;
     writing.batch("squash", ops)?;
     if request.mode == Mode::Write {
@@ -65,6 +72,8 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     report.changes.push(changed(context, plans, &plan, &steps, bytes));
     report.diff = std::mem::take(&mut writing.diff);
     report.hints = hints;
+    report.hints.extend(left.hint());
+    report.not_repointed = left.names();
     Ok(report)
 }
 
@@ -171,6 +180,8 @@ struct Merged<'a> {
     steps: &'a [&'a Step],
     depends: &'a [StepId],
     request: &'a SquashRequest,
+    gone: &'a [Gone],
+    left: &'a Left,
 }
 
 impl Merged<'_> {
@@ -200,10 +211,9 @@ impl Merged<'_> {
             let path = remove::free_name(self.context, &directory, "steps-lines.md");
             ops.push(FileOp::Create { path, bytes: removed.into_bytes() });
         }
-        let heirs = |id| Gone { id, heirs: vec![kept.id.clone()] };
-        let gone: Vec<_> = gone.into_iter().map(heirs).collect();
         let rewritten = std::slice::from_ref(&kept.id);
-        let repointed = repoint::dependants(self.context, plans, &line.plan, &gone, rewritten)?;
+        let repointed =
+            repoint::dependants(self.context, plans, &line.plan, self.gone, (rewritten, self.left))?;
         ops.extend(repointed.ops);
         Ok(Edits { bytes: after, ops, hints: repointed.hints })
     }
@@ -259,8 +269,10 @@ impl Merged<'_> {
         if repoint::has_key(before, "title") {
             changes.push(change::set_text("title", &self.request.title));
         }
-        if repoint::has_key(before, "depends") {
-            let items = self.depends.iter().map(|it| dependency_item(own, it)).collect();
+        let unread = self.unread_items();
+        if repoint::has_key(before, "depends") || !unread.is_empty() {
+            let items = self.depends.iter().map(|it| dependency_item(own, it));
+            let items = items.chain(unread).collect();
             changes.push(Change::Set { key: "depends".to_owned(), value: NewValue::List(items) });
         }
         let is_confirmed = self.steps.iter().all(|it| !it.needs_confirmation || it.confirmed.is_some());
@@ -281,6 +293,18 @@ impl Merged<'_> {
             changes.extend(step.attempts.iter().map(attempt));
         }
         changes
+    }
+
+    /// Items of the steps' `depends` that name no step: with them the new step is not ready.
+    fn unread_items(&self) -> Vec<NewValue> {
+        let of = |step: &&Step| repoint::unread_items(&self.bytes_of(step).unwrap_or_default(), &step.id);
+        let mut items: Vec<NewValue> = Vec::new();
+        for item in self.steps.iter().filter(|it| it.has_file()).flat_map(of) {
+            if !items.contains(&item) {
+                items.push(item);
+            }
+        }
+        items
     }
 
     /// Unknown touches stay unknown: they overlap with everything.

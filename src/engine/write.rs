@@ -36,6 +36,8 @@ pub struct ChangeReport {
     pub diff: String,
     /// What to type next, or to know.
     pub hints: Vec<String>,
+    /// Steps that still wait for what is not there any more, because their `depends` could not be changed.
+    pub not_repointed: Vec<String>,
 }
 
 /// One thing that was changed, or found to be as it should.
@@ -90,13 +92,17 @@ impl ChangeReport {
             }
             object
         };
-        json!({
+        let mut object = json!({
             "verb": self.verb,
             "dry_run": self.is_dry_run,
             "changes": self.changes.iter().map(change).collect::<Vec<_>>(),
             "refused": self.refused.iter().map(refused).collect::<Vec<_>>(),
             "diff": self.diff,
-        })
+        });
+        if !self.not_repointed.is_empty() {
+            object["not_repointed"] = self.not_repointed.clone().into();
+        }
+        object
     }
 
     /// The first refusal's.

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::plan::id::{PlanId, StepId};
-use crate::plan::problem::{Problem, Severity};
+use crate::plan::plans::Plans;
+use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::records::{Attempt, Claim, Confirmation, Note, Priority, Verify};
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
@@ -226,6 +227,25 @@ impl Step {
 
     pub fn is_faulty(&self) -> bool {
         self.problems.iter().any(|it| it.severity() == Severity::Error)
+    }
+
+    /// Returns why the step's own file cannot be understood, so that nothing in it counts.
+    pub fn unreadable(&self) -> Option<&Problem> {
+        self.problems.iter().find(|it| it.code.refuses_writing())
+    }
+
+    /// Returns why `depends` may lack steps that the file means: it cannot be understood, or an item names no step.
+    ///
+    /// A dependency on a step that does not exist is clear: it counts as open.
+    pub fn unclear_dependencies(&self) -> Option<&Problem> {
+        let is_unclear = |it: &&Problem| match it.code {
+            Code::DependencyMissing => !Plans::is_between_files(it),
+            // On a line of the Steps list it does not matter: the front matter has a `depends`, which counts.
+            Code::DependenciesUnclear => it.path == self.path,
+            Code::WrongType => it.message.starts_with("`depends` "),
+            _ => false,
+        };
+        self.unreadable().or_else(|| self.problems.iter().find(is_unclear))
     }
 
     /// Counts the tries of workers since the step was last opened again.

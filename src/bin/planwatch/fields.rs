@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::failure::Failure;
 
 /// The fields of what a writing verb answers; known beforehand, so that a wrong field writes nothing.
-pub(crate) const CHANGE: [&str; 5] = ["verb", "dry_run", "changes", "refused", "diff"];
+pub(crate) const CHANGE: [&str; 6] = ["verb", "dry_run", "changes", "refused", "diff", "not_repointed"];
 
 /// The fields of what `claim` answers; known beforehand for the same reason.
 pub(crate) const CLAIM: [&str; 6] = ["state", "step", "why", "claim", "dry_run", "diff"];
@@ -96,8 +96,8 @@ pub(crate) const RUN: [&str; 31] = [
     "verify",
 ];
 
-/// Objects of a stream, which need not have every field that was asked for.
-const STREAMED: [&str; 6] = ["event", "ready", "draft-event", "draft", "run-event", "run"];
+/// Objects that need not have every field that was asked for: those of a stream, and answers whose fields were checked before.
+const PARTIAL: [&str; 7] = ["event", "ready", "draft-event", "draft", "run-event", "run", "change"];
 
 /// The fields of what `watch --detach` and `--stop` answer.
 pub(crate) const DAEMON: [&str; 7] = ["state", "pid", "release", "since", "plans", "steps", "http"];
@@ -143,7 +143,7 @@ pub(crate) fn keep(object: Value, wanted: &[String]) -> Result<Value, Failure> {
     let key = object.get("kind").and_then(Value::as_str).and_then(list_key);
     let Some(key) = key else {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
-        if !STREAMED.contains(&kind) {
+        if !PARTIAL.contains(&kind) {
             let of_object = fields_of([&object]);
             let own: Vec<_> = of_object.into_iter().filter(|it| !ENVELOPE.contains(it)).collect();
             known(wanted, &own)?;

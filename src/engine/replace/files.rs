@@ -6,7 +6,7 @@ use super::Wanted;
 use crate::disk::FileOp;
 use crate::engine::error::Error;
 use crate::engine::owner::{Owner, Who};
-use crate::engine::repoint::{self, Gone};
+use crate::engine::repoint::{self, Gone, Left};
 use crate::engine::steps_line::{self, LineEdit};
 use crate::engine::write;
 use crate::engine::{add, load, remove};
@@ -27,9 +27,9 @@ pub(super) struct Made {
     pub(super) plan: Plan,
 }
 
-pub(super) fn make(wanted: &Wanted<'_>, is_forced: bool) -> Result<Made, Error> {
+pub(super) fn make(wanted: &Wanted<'_>, left: &Left, is_forced: bool) -> Result<Made, Error> {
     let directory = remove::removed_dir(wanted.context, &wanted.plan.id);
-    let mut making = Making { wanted, directory, ops: Vec::new(), is_forced };
+    let mut making = Making { wanted, left, directory, ops: Vec::new(), is_forced };
     let (line, removed) = steps_line::replaced(wanted.context, wanted.plan, &line_edits(wanted))?;
     let mut steps = Vec::new();
     for item in 0..wanted.items.len() {
@@ -48,7 +48,7 @@ pub(super) fn make(wanted: &Wanted<'_>, is_forced: bool) -> Result<Made, Error> 
     let Wanted { context, plans, gone, .. } = wanted;
     let named: Vec<StepId> =
         (0..wanted.items.len()).filter_map(|it| Some(wanted.step(it)?.id.clone())).collect();
-    let repointed = repoint::dependants(context, plans, &line.plan, gone, &named)?;
+    let repointed = repoint::dependants(context, plans, &line.plan, gone, (&named, left))?;
     making.ops.extend(repointed.ops);
     let closed = wanted.plan.steps.iter().filter(|it| wanted.item_of(it).is_none() && it.is_closed());
     steps.extend(closed.map(|it| wanted.followed(it)));
@@ -84,6 +84,7 @@ fn is_same(one: &[StepId], other: &[StepId]) -> bool {
 
 struct Making<'a> {
     wanted: &'a Wanted<'a>,
+    left: &'a Left,
     /// Where it keeps what goes.
     directory: PathBuf,
     ops: Vec<FileOp>,
@@ -182,11 +183,15 @@ impl Making<'_> {
         if !text.is_empty() {
             file = with_text(&file, text);
         }
-        if said.is_none() {
+        let is_left = self.left.has(&step.id);
+        if said.is_none() && !is_left {
             file = repoint::followed(step, file, &wanted.gone)?;
         }
         if file != before {
             write::check_writable(wanted.context, &step.problems)?;
+        }
+        if is_left {
+            return Ok(file);
         }
         let depends = said.unwrap_or(&followed);
         repoint::kept_waiting(wanted.context, plan, (&id, &step.path), file, depends)
@@ -258,6 +263,9 @@ impl Making<'_> {
 
     /// The file that is kept says that it was taken away from somebody's work.
     fn marked(&self, step: &Step, before: &[u8]) -> Result<Vec<u8>, Error> {
+        if step.unreadable().is_some() {
+            return Ok(before.to_vec());
+        }
         let forced = self.forced(step, "replaced".to_owned())?;
         write::edit(&step.path, before, forced.as_slice(), STEP_KEYS)
     }

@@ -26,6 +26,7 @@ pub(super) fn change() -> Object {
         .field("dry_run", flag())
         .field("changes", list(part("Changed")))
         .field("refused", list(part("Refused")))
+        .optional("not_repointed", list(text()))
 }
 
 fn changed() -> Object {

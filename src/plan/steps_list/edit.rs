@@ -209,6 +209,9 @@ pub(super) fn repointing(plan: &PlanId, line: &Listed, old: &StepId, heirs: &[St
     let own = StepId { plan: plan.clone(), number: line.number.clone() };
     let named: Vec<_> =
         line.groups.iter().flat_map(|it| &it.items).filter_map(|it| it.step.as_ref()).collect();
+    if heirs == std::slice::from_ref(old) {
+        return Vec::new();
+    }
     let mut heirs: Vec<_> = heirs.iter().filter(|it| **it != own && !named.contains(it)).collect();
     let mut splices = Vec::new();
     for group in line.groups.iter().filter(|it| it.items.iter().any(|it| it.step.as_ref() == Some(old))) {
