@@ -64,46 +64,84 @@ impl Locked<'_> {
     /// its operation expects, everything is as it was and the answer is `file-changed`,
     /// `plan-exists` or `not-found`. After a crash the next `lock` finishes it.
     pub fn batch(&mut self, verb: &str, at: &str, ops: Vec<FileOp>) -> Result<(), DiskError> {
-        let records = self.run(verb, at, ops)?;
-        self.begin(verb, at);
-        for record in records {
-            self.record(record);
-        }
-        self.end_unit();
+        self.batch_emptying(verb, at, ops, Vec::new())
+    }
+
+    /// As [`Self::batch`]; at the end the directories `emptied` go if nothing is in them, those below first.
+    pub fn batch_emptying(
+        &mut self,
+        verb: &str,
+        at: &str,
+        ops: Vec<FileOp>,
+        emptied: Vec<PathBuf>,
+    ) -> Result<(), DiskError> {
+        let (made, records) = self.run(verb, at, ops, emptied)?;
+        self.note(verb, at, &made, records);
         Ok(())
     }
 
-    /// Carries out a batch and returns what undo has to know.
-    pub(super) fn run(&mut self, verb: &str, at: &str, ops: Vec<FileOp>) -> Result<Vec<Record>, DiskError> {
+    /// Tells undo of a batch.
+    fn note(&mut self, verb: &str, at: &str, made: &[PathBuf], records: Vec<Record>) {
+        self.begin(verb, at);
+        for record in made.iter().map(|it| Record::created_dir(it)).chain(records) {
+            self.record(record);
+        }
+        self.end_unit();
+    }
+
+    /// Carries out a batch and returns what undo has to know: the directories that were made, and the rest.
+    pub(super) fn run(
+        &mut self,
+        verb: &str,
+        at: &str,
+        ops: Vec<FileOp>,
+        emptied: Vec<PathBuf>,
+    ) -> Result<(Vec<PathBuf>, Vec<Record>), DiskError> {
         let ops = ops.into_iter().map(|op| self.real_op(op)).collect::<Result<Vec<_>, _>>()?;
         self.precheck(&ops)?;
-        let (verb, at) = (verb.to_string(), at.to_string());
-        let journal = Journal { id: self.fresh_id(), verb, at, ops, direction: Direction::Forward };
+        let (verb, at, made) = (verb.to_string(), at.to_string(), self.missing_dirs(&ops));
+        let (id, direction) = (self.fresh_id(), Direction::Forward);
+        let journal = Journal { id, verb, at, ops, made, emptied, direction };
         self.write_journal(&journal)?;
         match self.forward(&journal, Pass::First) {
             Ok(records) => {
                 // If it cannot be removed, the next lock finds that all is done.
                 self.remove_journal().ok();
-                Ok(records)
+                Ok((journal.made, records))
             }
             Err(error) => self.give_up(&journal, error),
         }
     }
 
+    /// The directories that the operations will make, those above first.
+    fn missing_dirs(&self, ops: &[FileOp]) -> Vec<PathBuf> {
+        let root = &self.plans.root;
+        let is_missing =
+            |it: &&Path| self.plans.disk.lstat(&root.join(it)).is_err_and(|error| is(&error, Errno::NOENT));
+        let above = |path: &Path| {
+            let above = path.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty());
+            above.take_while(is_missing).map(Path::to_path_buf).collect::<Vec<_>>()
+        };
+        let all: BTreeSet<_> = ops.iter().filter_map(|it| it.names().1).flat_map(above).collect();
+        all.into_iter().collect()
+    }
+
     /// Takes a batch back and answers why.
     fn give_up<T>(&mut self, journal: &Journal, error: DiskError) -> Result<T, DiskError> {
-        let failed = self.back(journal).and_then(|()| self.remove_journal());
-        let Err(failed) = failed else { return Err(error) };
+        if self.back(journal).and_then(|()| self.remove_journal()).is_ok() {
+            return Err(error);
+        }
         let path = self.journal_path();
         // Without this mark the next lock would finish what is reported as failed here.
         let marked = self.plans.disk.open(&path, Open::Append).and_then(|file| {
             file.write(BACK)?;
             file.sync()
         });
-        match marked {
-            Ok(()) => Err(failed),
-            Err(source) => Err(DiskError::Uncertain { path: self.plans.root.clone(), kept: path, source }),
-        }
+        Err(DiskError::Unfinished {
+            path: error.path().to_path_buf(),
+            goes_back: marked.is_ok(),
+            error: Box::new(error),
+        })
     }
 
     /// Finishes or takes back what a crash interrupted.
@@ -131,11 +169,9 @@ impl Locked<'_> {
             self.back(&journal)?;
         }
         self.remove_journal()?;
-        self.begin(&journal.verb, &journal.at);
-        for record in finished.into_iter().flatten() {
-            self.record(record);
+        if let Some(records) = finished {
+            self.note(&journal.verb, &journal.at, &journal.made, records);
         }
-        self.end_unit();
         self.recovered = Some(Recovered { verb: journal.verb, at: journal.at, outcome });
         Ok(())
     }
@@ -243,7 +279,15 @@ impl Locked<'_> {
             }
         }
         self.sync_all(&journal.ops)?;
+        self.remove_empty(journal.emptied.iter());
         Ok(records)
+    }
+
+    /// Removes directories that have nothing in them; others stay.
+    fn remove_empty<'a>(&self, dirs: impl Iterator<Item = &'a PathBuf>) {
+        for dir in dirs {
+            self.plans.disk.remove_dir(&self.plans.root.join(dir)).ok();
+        }
     }
 
     fn impossible(&self, op: &FileOp) -> DiskError {
@@ -403,7 +447,9 @@ impl Locked<'_> {
                 self.take_op_back(op, version)?;
             }
         }
-        self.sync_all(&journal.ops)
+        self.sync_all(&journal.ops)?;
+        self.remove_empty(journal.made.iter().rev());
+        Ok(())
     }
 
     fn take_op_back(&mut self, op: &FileOp, version: Version) -> Result<(), DiskError> {
@@ -418,7 +464,10 @@ impl Locked<'_> {
             }
             FileOp::Change { path, before, after } => self.take_change_back(path, before, after, version)?,
             FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => {
-                self.rename_into(&root.join(to), &root.join(from))?;
+                let from = root.join(from);
+                // The batch may have been finished, and its last look have found the directory empty.
+                self.make_way(from.parent().unwrap_or(&root))?;
+                self.rename_into(&root.join(to), &from)?;
             }
             FileOp::Discard { path, .. } => {
                 let path = root.join(path);

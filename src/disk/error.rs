@@ -49,6 +49,18 @@ pub enum DiskError {
     /// The change is visible but may not survive a power cut; what was there before is kept.
     #[error("`{}` may not be safely on disk; the version before is in `{}`", path.display(), kept.display())]
     Uncertain { path: PathBuf, kept: PathBuf, source: io::Error },
+    /// A new file or directory is there, but its name may not survive a power cut.
+    #[error("`{}` was made, but may not be safely on disk", path.display())]
+    Unsynced { path: PathBuf, source: io::Error },
+    /// A change of several files failed, and what was done of it could not be taken back.
+    #[error("{error}, and what was changed before that could not be taken back yet")]
+    Unfinished {
+        path: PathBuf,
+        /// The next lock takes it back; else it may also finish it.
+        goes_back: bool,
+        #[source]
+        error: Box<Self>,
+    },
     #[error("`{}`: input or output failed", path.display())]
     Io { path: PathBuf, source: io::Error },
 }
@@ -67,7 +79,8 @@ impl DiskError {
             Self::Exists { .. } => "plan-exists",
             Self::FileChanged { .. } | Self::HalfSaved { .. } | Self::InUse { .. } => "file-changed",
             Self::Locked { .. } => "locked",
-            Self::Uncertain { .. } | Self::Io { .. } => "io-error",
+            Self::Unfinished { .. } => "unfinished",
+            Self::Uncertain { .. } | Self::Unsynced { .. } | Self::Io { .. } => "io-error",
         }
     }
 
@@ -89,6 +102,8 @@ impl DiskError {
             | Self::InUse { path }
             | Self::Locked { path }
             | Self::Uncertain { path, .. }
+            | Self::Unsynced { path, .. }
+            | Self::Unfinished { path, .. }
             | Self::Io { path, .. } => path,
         }
     }
@@ -106,7 +121,14 @@ impl DiskError {
             }
             Self::InUse { .. } => "close the file in the other program, then try again",
             Self::Locked { .. } => "try again when the other command has ended",
-            Self::NoSpace { .. } => "nothing was changed; make room and try again",
+            Self::NoSpace { .. } => "make room and try again",
+            Self::Unfinished { goes_back: true, .. } => {
+                "correct the cause; the next command that writes takes the change back first"
+            }
+            Self::Unfinished { .. } => {
+                "correct the cause; the next command that writes finishes the change, or takes it back"
+            }
+            Self::Unsynced { .. } => "check the disk, then look whether it is there",
             Self::Uncertain { .. } => "check the file and the disk, then try again",
             _ => return None,
         };

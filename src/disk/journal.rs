@@ -32,6 +32,10 @@ pub(super) struct Journal {
     pub verb: String,
     pub at: String,
     pub ops: Vec<FileOp>,
+    /// Directories that are missing and that the operations make, those above first; taken back, they go if they are empty.
+    pub made: Vec<PathBuf>,
+    /// Directories that go at the end if they are empty, those below first.
+    pub emptied: Vec<PathBuf>,
     pub direction: Direction,
 }
 
@@ -49,6 +53,9 @@ pub(super) const ID_STEP: u64 = 4;
 /// Stands behind a journal that is to be taken back.
 pub(super) const BACK: &[u8] = b"back\n";
 
+const MADE: u8 = b'n';
+const EMPTIED: u8 = b'e';
+
 const HEAD: &[u8] = b"planwatch journal 1\n";
 
 impl Journal {
@@ -57,6 +64,11 @@ impl Journal {
         out.extend_from_slice(&self.id.to_le_bytes());
         field(&mut out, self.verb.as_bytes());
         field(&mut out, self.at.as_bytes());
+        let made = self.made.iter().map(|it| (MADE, it));
+        for (kind, dir) in made.chain(self.emptied.iter().map(|it| (EMPTIED, it))) {
+            out.push(kind);
+            field(&mut out, raw(dir));
+        }
         for op in &self.ops {
             let (kind, fields) = op.fields();
             out.push(kind);
@@ -78,14 +90,16 @@ impl Journal {
         let id = u64::from_le_bytes(*id);
         let verb = String::from_utf8(take(&mut rest)?.to_vec()).ok()?;
         let at = String::from_utf8(take(&mut rest)?.to_vec()).ok()?;
-        let mut ops = Vec::new();
+        let (mut ops, mut made, mut emptied) = (Vec::new(), Vec::new(), Vec::new());
         loop {
             let (&kind, tail) = rest.split_first()?;
             rest = tail;
-            if kind == b'.' {
-                break;
+            match kind {
+                b'.' => break,
+                MADE => made.push(path(take(&mut rest)?)),
+                EMPTIED => emptied.push(path(take(&mut rest)?)),
+                kind => ops.push(FileOp::read(kind, &mut rest)?),
             }
-            ops.push(FileOp::read(kind, &mut rest)?);
         }
         let (sum, mark) = rest.split_at_checked(blake3::OUT_LEN)?;
         let body = &bytes[..bytes.len() - rest.len()];
@@ -93,15 +107,12 @@ impl Journal {
             return None;
         }
         let direction = if mark.is_empty() { Direction::Forward } else { Direction::Back };
-        Some(Self { id, verb, at, ops, direction })
+        Some(Self { id, verb, at, ops, made, emptied, direction })
     }
 }
 
 impl FileOp {
     fn fields(&self) -> (u8, Vec<&[u8]>) {
-        fn raw(path: &Path) -> &[u8] {
-            path.as_os_str().as_bytes()
-        }
         match self {
             Self::Create { path, bytes } => (b'c', vec![raw(path), bytes]),
             Self::Change { path, before, after } => (b'w', vec![raw(path), before, after]),
@@ -113,13 +124,12 @@ impl FileOp {
 
     fn read(kind: u8, rest: &mut &[u8]) -> Option<Self> {
         let mut bytes = || Some(take(rest)?.to_vec());
-        let path = |bytes: Vec<u8>| PathBuf::from(OsStr::from_bytes(&bytes));
         Some(match kind {
-            b'c' => Self::Create { path: path(bytes()?), bytes: bytes()? },
-            b'w' => Self::Change { path: path(bytes()?), before: bytes()?, after: bytes()? },
-            b'r' => Self::Rename { from: path(bytes()?), to: path(bytes()?) },
-            b'm' => Self::Remove { path: path(bytes()?), to: path(bytes()?) },
-            b'd' => Self::Discard { path: path(bytes()?), before: bytes()? },
+            b'c' => Self::Create { path: path(&bytes()?), bytes: bytes()? },
+            b'w' => Self::Change { path: path(&bytes()?), before: bytes()?, after: bytes()? },
+            b'r' => Self::Rename { from: path(&bytes()?), to: path(&bytes()?) },
+            b'm' => Self::Remove { path: path(&bytes()?), to: path(&bytes()?) },
+            b'd' => Self::Discard { path: path(&bytes()?), before: bytes()? },
             _ => return None,
         })
     }
@@ -132,6 +142,14 @@ impl FileOp {
             Self::Rename { from, to } | Self::Remove { path: from, to } => (Some(from), Some(to)),
         }
     }
+}
+
+fn raw(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
+}
+
+fn path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
 }
 
 fn field(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -163,6 +181,8 @@ mod tests {
                 FileOp::Remove { path: path(b"p/step-3.md"), to: path(b"_archive/p/removed-1/step-3.md") },
                 FileOp::Discard { path: path(b"p/step-4.md"), before: b"gone".to_vec() },
             ],
+            made: vec![path(b"_archive"), path(b"_archive/p")],
+            emptied: vec![path(b"q")],
             direction: Direction::Forward,
         }
     }

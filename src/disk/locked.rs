@@ -136,36 +136,45 @@ impl<'a> Locked<'a> {
         let parent = path.parent().unwrap_or(&self.plans.root);
         let id = self.fresh_id();
         let draft = self.draft(id, &real, Content::NOTHING, bytes, None)?;
-        let placed = self.make_way(parent).and_then(|()| {
-            rename_new(&*self.plans.disk, &draft.version.path, &path)
-                .map_err(|error| DiskError::writing(&path, error))
-        });
+        let made = self.make_way(parent).inspect_err(|_| {
+            self.plans.disk.remove(&draft.version.path).ok();
+        })?;
+        let placed = rename_new(&*self.plans.disk, &draft.version.path, &path);
         if let Err(error) = placed {
             self.plans.disk.remove(&draft.version.path).ok();
-            return Err(error);
+            self.unmake(&made);
+            return Err(DiskError::writing(&path, error));
         }
         let done = self.plans.disk.sync_dir(parent).and_then(|()| draft.file.stat());
         match done {
             Ok(stat) => {
-                self.record(Record::created(&real, bytes));
+                self.record_all(&made, &[Record::created(&real, bytes)]);
                 Ok(Written { path: real, done: Done::Created, bytes: bytes.to_vec(), stat, kept: Vec::new() })
             }
-            Err(source) => Err(self.uncreate(&path, &draft, source)),
+            Err(source) => Err(self.uncreate(&path, &draft, (&made, source))),
         }
     }
 
     /// Takes back a file whose name may not be durable; an editor may have it open already.
-    fn uncreate(&self, path: &Path, draft: &Draft, source: std::io::Error) -> DiskError {
+    fn uncreate(
+        &self,
+        path: &Path,
+        draft: &Draft,
+        (made, source): (&[PathBuf], std::io::Error),
+    ) -> DiskError {
         match rename_new(&*self.plans.disk, path, &draft.version.path) {
-            Ok(()) => DiskError::writing(path, source),
-            Err(_) => DiskError::Uncertain { path: path.to_path_buf(), kept: path.to_path_buf(), source },
+            Ok(()) => {
+                self.unmake(made);
+                DiskError::writing(path, source)
+            }
+            Err(_) => DiskError::Unsynced { path: path.to_path_buf(), source },
         }
     }
 
-    /// Takes away a directory that has nothing in it; one that has, or is not there, stays as it is.
-    pub fn remove_empty_dir(&self, relative: &Path) {
-        if checked(relative).is_ok() {
-            self.plans.disk.remove_dir(&self.plans.root.join(relative)).ok();
+    /// Removes directories that [`Self::make_way`] made and that are still empty.
+    fn unmake(&self, made: &[PathBuf]) {
+        for dir in made.iter().rev() {
+            self.plans.disk.remove_dir(&self.plans.root.join(dir)).ok();
         }
     }
 
@@ -185,21 +194,28 @@ impl<'a> Locked<'a> {
         let building = self.plans.root.join(RUNTIME).join(BUILDING);
         self.clear(&building).map_err(|error| DiskError::writing(&building, error))?;
         let built = self.build(&building, files).map_err(|error| DiskError::writing(&path, error));
-        let placed = built.and_then(|()| self.make_way(parent)).and_then(|()| {
-            rename_new(&*self.plans.disk, &building, &path).map_err(|error| DiskError::writing(&path, error))
-        });
-        if placed.is_err() {
+        let made = built.and_then(|()| self.make_way(parent)).inspect_err(|_| {
             self.clear(&building).ok();
+        })?;
+        if let Err(error) = rename_new(&*self.plans.disk, &building, &path) {
+            self.clear(&building).ok();
+            self.unmake(&made);
+            return Err(DiskError::writing(&path, error));
         }
-        placed?;
         match self.plans.disk.sync_dir(parent) {
             Ok(()) => {
-                self.record_dir(&real, files);
+                let made = made.into_iter().chain([real.clone()]).collect::<Vec<_>>();
+                let created = |(name, bytes): &(String, Vec<u8>)| Record::created(&real.join(name), bytes);
+                self.record_all(&made, &files.iter().map(created).collect::<Vec<_>>());
                 Ok(())
             }
             Err(source) => match rename_new(&*self.plans.disk, &path, &building) {
-                Ok(()) => Err(DiskError::writing(&path, source)),
-                Err(_) => Err(DiskError::Uncertain { kept: path.clone(), path, source }),
+                Ok(()) => {
+                    self.clear(&building).ok();
+                    self.unmake(&made);
+                    Err(DiskError::writing(&path, source))
+                }
+                Err(_) => Err(DiskError::Unsynced { path, source }),
             },
         }
     }
@@ -241,10 +257,10 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Makes the directories that are missing, durably.
-    pub(super) fn make_way(&self, dir: &Path) -> Result<(), DiskError> {
+    /// Makes the directories that are missing, durably, and returns them, those above first; all or none.
+    pub(super) fn make_way(&self, dir: &Path) -> Result<Vec<PathBuf>, DiskError> {
         let failed = |error| DiskError::writing(dir, error);
-        let mut missing = Vec::new();
+        let (mut missing, mut made) = (Vec::new(), Vec::new());
         for above in dir.ancestors().take_while(|it| *it != self.plans.root) {
             match self.plans.disk.lstat(above) {
                 Ok(_) => break,
@@ -253,12 +269,15 @@ impl<'a> Locked<'a> {
             }
         }
         for dir in missing.iter().rev() {
-            make_dirs(&*self.plans.disk, dir, 0o777).map_err(failed)?;
-            if let Some(parent) = dir.parent() {
-                self.plans.disk.sync_dir(parent).map_err(failed)?;
+            let parent = dir.parent().unwrap_or(&self.plans.root);
+            made.extend(dir.strip_prefix(&self.plans.root).map(Path::to_path_buf));
+            let is_made = make_dirs(&*self.plans.disk, dir, 0o777);
+            if let Err(error) = is_made.and_then(|()| self.plans.disk.sync_dir(parent)) {
+                self.unmake(&made);
+                return Err(failed(error));
             }
         }
-        Ok(())
+        Ok(made)
     }
 
     /// Writes a version into `displaced/`, dressed like the file it is for, and safe on disk.

@@ -32,6 +32,21 @@ impl PlansDir {
         names
     }
 
+    /// As [`Self::names`]; none if there is no such directory, and an error if it cannot be listed.
+    pub fn listed(&self, relative: &Path) -> Result<Option<Vec<String>>, DiskError> {
+        let path = self.root.join(relative);
+        let listed = self.resolve(relative).and_then(|it| {
+            self.disk.names(&self.root.join(it)).map_err(|error| DiskError::reading(&path, error))
+        });
+        let names = match listed {
+            Err(DiskError::NotFound { .. }) => return Ok(None),
+            other => other?,
+        };
+        let mut names: Vec<_> = names.into_iter().filter_map(|it| it.into_string().ok()).collect();
+        names.sort();
+        Ok(Some(names))
+    }
+
     /// The clock that stamps files, in nanoseconds since 1970: what is as young as this may change unseen.
     pub fn now_ns(&self) -> i128 {
         self.disk.now_ns()

@@ -194,6 +194,10 @@ impl Record {
         Self::new(What::Created { path: Text::of(path), new, len })
     }
 
+    pub(super) fn created_dir(path: &Path) -> Self {
+        Self::new(What::CreatedDir { path: Text::of(path) })
+    }
+
     pub(super) fn replaced(path: &Path, before: &Version, bytes: &[u8]) -> Self {
         let (version, base) = (before.name.id, before.name.base.0);
         let (new, len) = (Content::of(bytes).0, Some(bytes.len() as u64));
@@ -410,14 +414,14 @@ impl Locked<'_> {
         self.log(&Record { unit: unit.id, verb: unit.verb, at: unit.at, by: self.by.clone(), ..record });
     }
 
-    pub(super) fn record_dir(&mut self, dir: &Path, files: &[(String, Vec<u8>)]) {
+    /// Notes directories that were made, and writes, as one unit.
+    pub(super) fn record_all(&mut self, made: &[PathBuf], writes: &[Record]) {
         let alone = self.unit.is_none();
         if alone {
             self.begin("", "");
         }
-        self.record(Record::new(What::CreatedDir { path: Text::of(dir) }));
-        for (name, bytes) in files {
-            self.record(Record::created(&dir.join(name), bytes));
+        for record in made.iter().map(|it| Record::created_dir(it)).chain(writes.iter().cloned()) {
+            self.record(record);
         }
         if alone {
             self.end_unit();
@@ -442,31 +446,14 @@ impl Locked<'_> {
         let unit = units(remembered(&self.plans.undo_log())).pop().ok_or(UndoError::Nothing)?;
         let ops = self.reverse(&unit)?;
         let first = &unit[0];
-        self.run("undo", &first.at, ops).map_err(|error| match error {
+        self.run("undo", &first.at, ops, emptied(&unit)).map_err(|error| match error {
             DiskError::FileChanged { path } | DiskError::Exists { path } => UndoError::Edited { path },
             other => UndoError::Disk(other),
         })?;
-        for record in &unit {
-            if let What::CreatedDir { path } = &record.what {
-                // It may hold what somebody added; then it stays.
-                self.plans.disk.remove_dir(&self.plans.root.join(path.path())).ok();
-            }
-        }
-        self.leave_no_empty_archive(&unit);
         let (verb, at) = (first.verb.clone(), first.at.clone());
         let by = self.by.clone();
         self.log(&Record { unit: first.unit, by, ..Record::new(What::Undone) });
         Ok(Undone { verb, at, paths: paths(&unit) })
-    }
-
-    /// Removes what the unit made below `_archive/`, where it is empty now.
-    fn leave_no_empty_archive(&self, unit: &[Record]) {
-        for path in unit.iter().flat_map(Record::paths) {
-            for dir in path.ancestors().skip(1).filter(|it| it.starts_with(ARCHIVE)) {
-                // It may hold what else was removed; then it stays.
-                self.plans.disk.remove_dir(&self.plans.root.join(dir)).ok();
-            }
-        }
     }
 
     /// Returns what `undo` would do, and does nothing.
@@ -610,6 +597,18 @@ fn name_after(later: &[Record], path: &Path) -> PathBuf {
         },
         _ => path,
     })
+}
+
+/// The directories that may be empty when a unit is taken back, those below first: what it made, and its places in the archive.
+fn emptied(unit: &[Record]) -> Vec<PathBuf> {
+    let made = unit.iter().filter_map(|it| match &it.what {
+        What::CreatedDir { path } => Some(path.path()),
+        _ => None,
+    });
+    let paths: Vec<_> = unit.iter().flat_map(Record::paths).collect();
+    let archived = paths.iter().flat_map(|it| it.ancestors().skip(1)).filter(|it| it.starts_with(ARCHIVE));
+    let all: BTreeSet<_> = made.chain(archived.map(Path::to_path_buf)).collect();
+    all.into_iter().rev().collect()
 }
 
 fn change_of<'a>(ops: &'a mut [FileOp], wanted: &Path) -> Option<&'a mut FileOp> {

@@ -1,5 +1,8 @@
 //! `add`: a new step, at the end, behind another one, or at a number.
 
+use std::path::PathBuf;
+
+use crate::disk::FileOp;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::expected;
@@ -41,7 +44,7 @@ pub struct AddRequest {
     pub mode: Mode,
 }
 
-/// Makes a step's file, and its line in the plan's Steps list if there is one.
+/// Makes a step's file, and its line in the plan's Steps list if there is one: both, or after an error neither.
 pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Error> {
     if request.title.trim().is_empty() {
         return Err(Error::usage("the title is empty", "give the step a title"));
@@ -77,8 +80,13 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     let directory = plan.path.trim_end_matches(file_name::PLAN_FILE);
     let path = format!("{directory}{}", file_name::step_file(&id.number));
     let step = checked(context, plan, &id, &path, &bytes)?;
-    writing.create(&path, &bytes)?;
-    steps_line::add(context, &mut writing, plan, &step)?;
+    match steps_line::add(context, plan, &step)? {
+        None => writing.create(&path, &bytes)?,
+        Some(_) => writing.batch_on_files("add", &mut || {
+            let file = FileOp::Create { path: PathBuf::from(&path), bytes: bytes.clone() };
+            Ok([Some(file), steps_line::add(context, plan, &step)?].into_iter().flatten().collect())
+        })?,
+    }
     let mut report = ChangeReport::new("add", request.mode);
     report.changes.push(changed(context, &plans, plan, &step));
     report.diff = writing.diff;

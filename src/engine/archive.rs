@@ -74,7 +74,10 @@ fn put_back(context: &Context, writing: &mut Writing<'_>, text: &str) -> Result<
     let (target, _) = resolve::for_reading(context, text)?;
     let id = plan_of(target)?;
     let Some(plan) = load::plan_at(context, &id, Side::Archived)? else {
-        let plan = load::one_plan(context, &id)?.ok_or_else(|| load::missing(context, &id))?;
+        // A directory that cannot be listed shows no plan either.
+        context.plans.listed(&Path::new(ARCHIVE).join(id.as_str()))?;
+        let plan = load::one_plan(context, &id)?.filter(|it| !it.is_archived);
+        let plan = plan.ok_or_else(|| load::missing(context, &id))?;
         return Ok(unchanged(context, &plan, "already there, not archived"));
     };
     let from = directory_of(&plan);
@@ -110,19 +113,18 @@ fn carry(
     from: &Path,
     to: &Path,
 ) -> Result<(), Error> {
-    let names = context.plans.names(from);
-    let there = context.plans.names(to);
-    if !context.plans.is_dir(to) && there.is_empty() && !names.iter().any(|it| stays(it)) {
+    let names = context.plans.listed(from)?.unwrap_or_default();
+    let there = context.plans.listed(to)?;
+    if there.is_none() && !names.iter().any(|it| stays(it)) {
         return writing.batch(verb, vec![FileOp::Rename { from: from.to_path_buf(), to: to.to_path_buf() }]);
     }
+    let there = there.unwrap_or_default();
     let moving: Vec<_> = names.into_iter().filter(|it| !stays(it)).collect();
     if is_plan(&there) || moving.iter().any(|it| there.contains(it)) {
         return Err(clash(context, plan, to));
     }
     let ops = moving.iter().map(|it| FileOp::Rename { from: from.join(it), to: to.join(it) }).collect();
-    writing.batch(verb, ops)?;
-    writing.remove_empty_dir(from);
-    Ok(())
+    writing.batch_emptying(verb, ops, from)
 }
 
 fn is_plan(names: &[String]) -> bool {

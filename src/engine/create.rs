@@ -55,11 +55,7 @@ pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Erro
     match program::adoption(context, request, &id)? {
         adopted if adopted.is_empty() => writing.create_directory(id.as_str(), &files)?,
         adopted => {
-            let file = |(name, bytes): &(String, Vec<u8>)| FileOp::Create {
-                path: Path::new(id.as_str()).join(name),
-                bytes: bytes.clone(),
-            };
-            writing.batch("new", files.iter().map(file).chain(adopted).collect())?;
+            writing.batch("new", operations(&id, &files).into_iter().chain(adopted).collect())?;
         }
     }
     let mut report = ChangeReport::new("new", request.mode);
@@ -71,6 +67,12 @@ pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Erro
         format!("planwatch next {id}")
     });
     Ok(report)
+}
+
+/// The operations that make a plan's files.
+pub(crate) fn operations(id: &PlanId, files: &[(String, Vec<u8>)]) -> Vec<FileOp> {
+    let path = |name: &str| Path::new(id.as_str()).join(name);
+    files.iter().map(|(name, bytes)| FileOp::Create { path: path(name), bytes: bytes.clone() }).collect()
 }
 
 /// Names with their bytes, `plan.md` first.

@@ -202,6 +202,7 @@ impl Error {
             Self::Undo(UndoError::Edited { .. }) => {
                 "it was left as it is; `git diff` shows what changed".to_owned()
             }
+            Self::Undo(UndoError::Disk(error)) => error.hint()?,
             Self::Undo(_) => return None,
         };
         (!hint.is_empty()).then_some(hint)

@@ -59,7 +59,7 @@ impl ImportReport {
     }
 }
 
-/// Reads the source, maps it, and makes the plans; every word of the source is in them or told as unmapped.
+/// Reads the source, maps it, and makes the plans, all or none; every word of the source is in them or told as unmapped.
 pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport, Error> {
     let heading = heading(request)?;
     let sources = sources(context, request)?;
@@ -81,10 +81,14 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
     let mut writing = Writing::begin(context, "import", request.mode)?;
     let mut change = ChangeReport::new("import", request.mode);
     let plans = made(context, request, &brought)?;
-    for (id, files) in &plans {
-        writing.create_directory(id.as_str(), files)?;
-        change.changes.push(create::changed(context, id, files));
+    match plans.as_slice() {
+        [(id, files)] => writing.create_directory(id.as_str(), files)?,
+        several => {
+            let create = |(id, files): &(PlanId, Files)| create::operations(id, files);
+            writing.batch("import", several.iter().flat_map(create).collect())?;
+        }
     }
+    change.changes.extend(plans.iter().map(|(id, files)| create::changed(context, id, files)));
     change.diff = writing.diff;
     change.hints = hints(context, &plans);
     let unmapped = with_lost_words(brought.form, &sources, &plans, brought.unmapped);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::disk::{Disk, Project, UserStore};
+use crate::disk::{Disk, DiskError, Project, UserStore};
 use crate::engine::error::Error;
 use crate::engine::workspace::{self, Workspace};
 use crate::engine::write::Mode;
@@ -158,17 +158,51 @@ fn write(
         wanted.extend(above(&inside));
     }
     // Recorded first: after a crash a directory too many is tried to be taken away, and stays if it is not empty.
-    let missing = wanted.into_iter().filter(|it| !project.is_dir(it)).map(Path::to_path_buf);
-    record.put(&record.directories.iter().cloned().chain(missing).collect())?;
+    let missing: BTreeSet<_> =
+        wanted.into_iter().filter(|it| !project.is_dir(it)).map(Path::to_path_buf).collect();
+    record.put(&record.directories.iter().chain(&missing).cloned().collect())?;
     if plans.is_some() {
         workspace::make(&around.disk, around.workspace)?;
     }
-    for file in changed {
-        if let Some(now) = &file.now {
-            project.put(&file.real, file.before.as_deref(), now)?;
+    for (nth, file) in changed.iter().enumerate() {
+        let Some(now) = &file.now else { continue };
+        if let Err(error) = project.put(&file.real, file.before.as_deref(), now) {
+            let left = put_back(project, &changed[..=nth]);
+            for directory in missing.iter().rev() {
+                project.remove_empty_dir(directory);
+            }
+            return Err(unfinished(error, &left));
         }
     }
     Ok(())
+}
+
+/// Makes written files what they were; returns those that could not be made so.
+fn put_back<'a>(project: &Project, written: &[&'a File]) -> Vec<&'a Path> {
+    let back = |it: &&&File| {
+        let Some(now) = &it.now else { return true };
+        // The last one may not have been written at all.
+        if project.read(&it.real).is_ok_and(|there| there == it.before) {
+            return true;
+        }
+        match &it.before {
+            None => project.remove(&it.real, now).is_ok(),
+            Some(before) => project.put(&it.real, Some(now), before).is_ok(),
+        }
+    };
+    written.iter().rev().filter(|it| !back(it)).map(|it| it.real.as_path()).collect()
+}
+
+fn unfinished(error: DiskError, left: &[&Path]) -> Error {
+    if left.is_empty() {
+        return Error::Disk(error);
+    }
+    let left: Vec<_> = left.iter().map(|it| format!("`{}`", it.display())).collect();
+    Error::Failed {
+        code: error.code(),
+        message: format!("{error}; written before that: {}", left.join(", ")),
+        hint: "correct the cause and type it again, or take it back with `planwatch init --undo`".to_owned(),
+    }
 }
 
 fn take_back(

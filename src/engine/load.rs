@@ -86,6 +86,13 @@ pub(crate) fn all_and_problems(context: &Context) -> (Plans, Vec<Problem>) {
     (Leases::of(context).tell(Plans::judged(plans)), problems)
 }
 
+/// As [`all`], with what could not be looked at, so that plans may be missing.
+pub(crate) fn all_and_troubles(context: &Context) -> (Plans, Vec<Problem>) {
+    let Fresh { plans, problems, .. } = fresh(context, Wanted::Plans);
+    let troubles = problems.into_iter().filter(|it| it.code == Code::Unreadable).collect();
+    (Leases::of(context).tell(Plans::judged(plans)), troubles)
+}
+
 /// Gives the memory of many plans back in a thread of its own: who has the answer need not wait for that.
 pub(crate) fn let_go(plans: Plans) {
     // Where there is no thread to be had the plans go here and now.

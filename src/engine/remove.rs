@@ -78,7 +78,7 @@ fn remove_step(
     request: &RemoveRequest,
 ) -> Result<Removed, Error> {
     let id = &named.id;
-    let plans = load::all(context)?;
+    let (plans, troubles) = load::all_and_troubles(context);
     let own = load::one_plan(context, &id.plan)?.ok_or_else(|| load::missing(context, &id.plan))?;
     write::check_live(&own)?;
     let step = resolve::one_step(context, &own, named)?;
@@ -94,7 +94,8 @@ fn remove_step(
     let heirs: Vec<_> = step.depends.iter().filter(|it| *it != id).cloned().collect();
     let is_doubled = own.is_doubled(step);
     let gone = [Gone::removed(id.clone(), heirs, step.unclear_dependencies())];
-    let left = if is_doubled { Left::of_own(&gone) } else { Left::of(context, &plans, &gone, &[]) };
+    let left =
+        if is_doubled { Left::of_own(&gone) } else { Left::of(context, (&plans, &troubles), &gone, &[]) };
     left.allow(context, request.force)?;
     let directory = removed_dir(context, &id.plan);
     let mut ops = Vec::new();

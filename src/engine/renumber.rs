@@ -37,7 +37,7 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     let named = resolve::step(context, &request.id)?;
     let id = named.id.clone();
     let mut writing = Writing::begin(context, "move", request.mode)?;
-    let plans = load::all(context)?;
+    let (plans, troubles) = load::all_and_troubles(context);
     let own = load::one_plan(context, &id.plan)?.ok_or_else(|| load::missing(context, &id.plan))?;
     let step = resolve::one_step(context, &own, &named)?;
     let is_doubled = own.is_doubled(step);
@@ -77,7 +77,7 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     let forced = (owner == Owner::Forced).then(|| forced(context, &who, &id, &new));
     // What depends on a number that two files had goes on with the one that keeps it.
     let gone: Vec<_> = (!is_doubled).then(|| Gone::moved(id.clone(), new.clone())).into_iter().collect();
-    let left = Left::of(context, &plans, &gone, &[]);
+    let left = Left::of(context, (&plans, &troubles), &gone, &[]);
     left.allow(context, request.force)?;
     let (plan, hints) =
         move_files(context, &mut writing, &plans, (&own, step), &new, (forced, &gone, &left))?;

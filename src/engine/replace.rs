@@ -41,7 +41,7 @@ pub struct ReplaceRequest {
 pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeReport, Error> {
     let id = resolve::plan(context, &request.plan)?;
     let mut writing = Writing::begin(context, "replace", request.mode)?;
-    let plans = load::all(context)?;
+    let (plans, troubles) = load::all_and_troubles(context);
     let plan = load::one_plan(context, &id)?.ok_or_else(|| load::missing(context, &id))?;
     write::check_live(&plan)?;
     write::check_writable(context, &plan.problems)?;
@@ -52,7 +52,7 @@ pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeRepo
     let places = step_items::places(&plan, &items).map_err(|it| unreadable(request, &it.to_string()))?;
     let wanted = Wanted::new(context, &plans, &plan, &items, &places, request)?;
     wanted.check_free(request)?;
-    let left = wanted.left();
+    let left = wanted.left(&troubles);
     left.allow(context, request.force)?;
     let made = files::make(&wanted, &left, request.force)?;
     let (after, changes) = wanted.after(&made);
@@ -220,10 +220,10 @@ impl<'a> Wanted<'a> {
     }
 
     /// Steps that cannot follow; those that the list names follow, or the list says what they wait for.
-    fn left(&self) -> Left {
+    fn left(&self, troubles: &[Problem]) -> Left {
         let is_said = |it: &usize| self.depends[*it].is_some();
         let said = (0..self.items.len()).filter(is_said).filter_map(|it| Some(self.step(it)?.id.clone()));
-        Left::of(self.context, self.plans, &self.gone, &said.collect::<Vec<_>>())
+        Left::of(self.context, (self.plans, troubles), &self.gone, &said.collect::<Vec<_>>())
     }
 
     /// The new steps between the same neighbours as a step that goes, without those that another one of them needs.

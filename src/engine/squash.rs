@@ -46,7 +46,7 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     }
     let id = resolve::plan(context, &request.plan)?;
     let mut writing = Writing::begin(context, "squash", request.mode)?;
-    let plans = load::all(context)?;
+    let (plans, troubles) = load::all_and_troubles(context);
     let plan = load::one_plan(context, &id)?.ok_or_else(|| load::missing(context, &id))?;
     write::check_live(&plan)?;
     write::check_writable(context, &plan.problems)?;
@@ -57,7 +57,7 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     refuse_circle(&plans, &steps, &depends)?;
     let kept = steps[0].id.clone();
     let gone: Vec<_> = steps[1..].iter().map(|it| Gone::moved(it.id.clone(), kept.clone())).collect();
-    let mut left = Left::of(context, &plans, &gone, std::slice::from_ref(&kept));
+    let mut left = Left::of(context, (&plans, &troubles), &gone, std::slice::from_ref(&kept));
     // The new step could lack a dependency that one of them does not name clearly.
     steps.iter().filter_map(|it| it.unclear_dependencies()).for_each(|it| left.add(&kept, it));
     left.allow(context, request.force)?;

@@ -6,7 +6,7 @@ use crate::disk::FileOp;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::repoint::Gone;
-use crate::engine::write::{self, Writing};
+use crate::engine::write;
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::read;
@@ -14,23 +14,17 @@ use crate::plan::step_number::StepNumber;
 use crate::plan::steps_list;
 use crate::text::front_matter;
 
-/// Adds a line for a step, in the list's own style; a plan without a list stays as it is.
-pub(crate) fn add(
-    context: &Context,
-    writing: &mut Writing<'_>,
-    plan: &Plan,
-    step: &Step,
-) -> Result<(), Error> {
+/// Adds a line for a step, in the list's own style; none: the plan has no list, or it names the step already.
+pub(crate) fn add(context: &Context, plan: &Plan, step: &Step) -> Result<Option<FileOp>, Error> {
     if plan.etag.is_none() || !steps_list::names_steps(&plan.id, &plan.body) {
-        return Ok(());
+        return Ok(None);
     }
-    writing.change(&plan.path, &mut |bytes| {
-        let now = read::read_plan_again(plan, content(context, bytes), &context.config.words);
-        write::check_writable(context, &now.problems)?;
-        let after = steps_list::with_step(&plan.id, bytes, &step.id.number, &step.title, &step.depends);
-        Ok((after, ()))
-    })?;
-    Ok(())
+    let path = PathBuf::from(&plan.path);
+    let before = context.plans.read(&path)?.bytes;
+    let now = read::read_plan_again(plan, content(context, &before), &context.config.words);
+    write::check_writable(context, &now.problems)?;
+    let after = steps_list::with_step(&plan.id, &before, &step.id.number, &step.title, &step.depends);
+    Ok((before != after).then_some(FileOp::Change { path, before, after }))
 }
 
 fn content(context: &Context, bytes: &[u8]) -> read::Content {

@@ -165,6 +165,9 @@ pub(crate) fn once_saved<T>(
     change()
 }
 
+/// How often operations are made again before the editor wins.
+const BATCH_TRIES: usize = 3;
+
 /// A change under way.
 pub(crate) struct Writing<'a> {
     context: &'a Context,
@@ -304,11 +307,39 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    /// Takes away a directory that a batch left without anything in it.
-    pub(crate) fn remove_empty_dir(&self, path: &Path) {
-        if let Some(locked) = &self.locked {
-            locked.remove_empty_dir(path);
+    /// As [`Self::batch`], of operations that `make` derives from the files as they are; after a save in between they are made
+    /// again.
+    pub(crate) fn batch_on_files(
+        &mut self,
+        verb: &str,
+        make: &mut dyn FnMut() -> Result<Vec<FileOp>, Error>,
+    ) -> Result<(), Error> {
+        for _ in 1..BATCH_TRIES {
+            let shown = self.diff.len();
+            match self.batch(verb, make()?) {
+                Err(Error::Disk(DiskError::FileChanged { .. })) => self.diff.truncate(shown),
+                other => return other,
+            }
         }
+        self.batch(verb, make()?)
+    }
+
+    /// As [`Self::batch`]; a directory that it leaves without anything in it goes.
+    pub(crate) fn batch_emptying(
+        &mut self,
+        verb: &str,
+        ops: Vec<FileOp>,
+        emptied: &Path,
+    ) -> Result<(), Error> {
+        expected::check_looked_at(self.context)?;
+        for op in &ops {
+            self.diff.push_str(&describe(&self.context.root_name(), op));
+        }
+        if let Some(locked) = &mut self.locked {
+            let emptied = vec![emptied.to_path_buf()];
+            locked.batch_emptying(verb, &self.context.now.to_string(), ops, emptied)?;
+        }
+        Ok(())
     }
 
     fn diff_of(&self, path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
@@ -395,5 +426,7 @@ pub(crate) fn check_writable(context: &Context, problems: &[Problem]) -> Result<
     Err(Error::File { problem: Box::new(problem) })
 }
 
+#[cfg(test)]
+mod saves;
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ mod export_import;
 #[path = "../support/front_matter_gen.rs"]
 mod front_matter_gen;
 mod frontmatter_cases;
+mod full_disk;
 mod http;
 mod http_routes;
 mod import_words;

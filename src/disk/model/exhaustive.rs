@@ -143,10 +143,12 @@ fn archive(plans: &PlansDir) -> Result<(), DiskError> {
     let names = ["step-1.md", "step-2.md"];
     let to = Path::new("_archive/p");
     let op = |it: &&str| FileOp::Rename { from: Path::new("p").join(it), to: to.join(it) };
-    let mut locked = plans.lock(&mut || {})?;
-    locked.batch("archive", "", names.iter().map(op).collect())?;
-    locked.remove_empty_dir(Path::new("p"));
-    Ok(())
+    plans.lock(&mut || {})?.batch_emptying(
+        "archive",
+        "",
+        names.iter().map(op).collect(),
+        vec![PathBuf::from("p")],
+    )
 }
 
 fn plant_with_removed(state: &mut State) {
@@ -299,6 +301,7 @@ struct After {
     /// Of all plan files together.
     everything: String,
     kept: Vec<String>,
+    empty_dirs: Vec<String>,
 }
 
 pub(super) fn open(disk: &ModelDisk) -> Result<PlansDir, DiskError> {
@@ -343,6 +346,7 @@ fn look_after(case: &Case, state: State) -> Result<After, DiskError> {
             .map(|dir| world.state.texts_in(&format!("/plans/{dir}")))
             .concat(),
         kept: kept.iter().filter_map(|it| text(&format!("/plans/{}", it.kept.display()))).collect(),
+        empty_dirs: world.state.empty_dirs(),
     })
 }
 
@@ -359,11 +363,9 @@ impl Run<'_> {
     fn judge(&self, faults: &mut BTreeSet<String>) -> usize {
         let state = self.disk.world().state.clone();
         let mut judged = 1;
-        if !self.crashed() {
-            let mut later = state.clone();
-            later.clock += 10_000_000_000;
-            self.check(look_after(self.case, later), "alive", faults);
-        }
+        let mut later = state.clone();
+        later.clock += 10_000_000_000;
+        self.check(look_after(self.case, later), if self.crashed() { "killed" } else { "alive" }, faults);
         let unsynced: &[Unsynced] = if state.has_unsynced() {
             &[Unsynced::All, Unsynced::Half, Unsynced::Nothing]
         } else {
@@ -382,7 +384,7 @@ impl Run<'_> {
     fn check(&self, after: Result<After, DiskError>, how: &str, faults: &mut BTreeSet<String>) {
         let (fault, left) = match after {
             Err(error) => ("the next command fails", format!("{error:?}")),
-            Ok(after) => match self.fault(&after, how == "alive") {
+            Ok(after) => match self.fault(&after, how == "alive").and_then(|()| self.litter(&after, how)) {
                 Ok(()) => return,
                 Err(fault) => (fault, format!("{:?}, kept {:?}", after.texts, after.kept)),
             },
@@ -390,6 +392,17 @@ impl Run<'_> {
         let answer = (&self.answer, self.calls());
         faults
             .insert(format!("{}: {fault}\n    {how}; {:?}; {answer:?}; {left}", self.case.name, self.script));
+    }
+
+    /// A fault of the call that removes a directory leaves it; a power cut may bring it back.
+    fn litter(&self, after: &After, how: &str) -> Result<(), &'static str> {
+        let is_tidy = after.empty_dirs.is_empty() || self.script.editor.is_some();
+        let counts = match how {
+            "alive" => self.answer.is_err() || self.script.fault.is_none(),
+            "killed" => self.script.fault.is_none(),
+            _ => false,
+        };
+        if counts && !is_tidy { Err("an empty directory is left") } else { Ok(()) }
     }
 
     /// A write in place can be torn by a power cut; then the text before it is kept and told.
@@ -427,7 +440,12 @@ impl Run<'_> {
         if !whole && !self.is_recoverable(after, &old, &new) {
             return Err("neither old nor new");
         }
-        let certain = !matches!(self.answer, Err(DiskError::Uncertain { .. }));
+        let certain = !matches!(
+            self.answer,
+            Err(DiskError::Uncertain { .. }
+                | DiskError::Unsynced { .. }
+                | DiskError::Unfinished { goes_back: false, .. })
+        );
         match &self.answer {
             Ok(()) if after.texts != new => Err("an acknowledged write is lost"),
             Err(_) if alive && certain && after.texts != old => Err("a refused write is there"),

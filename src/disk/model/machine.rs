@@ -1,5 +1,7 @@
 //! The model as tests of the floors above need it: a machine whose processes are killed and whose power is cut.
 
+use std::collections::BTreeMap;
+
 use super::state::Unsynced;
 use super::*;
 use crate::disk::PlansDir;
@@ -9,6 +11,15 @@ const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The calls of [`PlansDir::open`].
 const OPENING: u64 = 2;
+
+/// What a call answers that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// There is no room.
+    Full,
+    /// Input or output failed.
+    Broken,
+}
 
 /// A machine with a plans directory, `/plans`.
 pub(crate) struct Machine(ModelDisk);
@@ -43,6 +54,21 @@ impl Machine {
     pub(crate) fn dying_before(&self, call: u64) -> Self {
         let script = Script { crash: Some(OPENING + call), ..Script::default() };
         Self(ModelDisk::new(self.0.world().state.clone(), script))
+    }
+
+    /// The same machine, on which this call fails, counted so too.
+    pub(crate) fn failing_at(&self, call: u64, fault: Fault) -> Self {
+        let errno = match fault {
+            Fault::Full => Errno::NOSPC,
+            Fault::Broken => Errno::IO,
+        };
+        let script = Script { fault: Some((OPENING + call, errno)), ..Script::default() };
+        Self(ModelDisk::new(self.0.world().state.clone(), script))
+    }
+
+    /// Every file and directory below the plans directory but planwatch's own, with the text of a file.
+    pub(crate) fn tree(&self) -> BTreeMap<String, Option<String>> {
+        self.0.world().state.tree()
     }
 
     /// The same machine, on which an editor saves step 1 of `p` with a line more before this call, counted so too.

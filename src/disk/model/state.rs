@@ -170,6 +170,33 @@ impl State {
         (inode.live, inode.mtime, inode.ctime) = (live, clock, clock);
     }
 
+    /// Every file and directory below the plans directory, planwatch's own left out; a file with its text.
+    pub(super) fn tree(&self) -> BTreeMap<String, Option<String>> {
+        let mut found = BTreeMap::new();
+        let Ok(plans) = self.find(Path::new("/plans")) else { return found };
+        let mut left = vec![(String::from("/plans"), plans)];
+        while let Some((path, dir)) = left.pop() {
+            for (name, ino) in self.names_in(dir).filter(|(name, _)| *name != ".planwatch") {
+                let path = format!("{path}/{}", name.to_string_lossy());
+                let inode = self.inode(ino);
+                if inode.kind == FileKind::Dir {
+                    left.push((path.clone(), ino));
+                }
+                let text = || String::from_utf8_lossy(&inode.live).into_owned();
+                found.insert(path, (inode.kind == FileKind::File).then(text));
+            }
+        }
+        found
+    }
+
+    /// The directories below the plans directory that hold nothing.
+    pub(super) fn empty_dirs(&self) -> Vec<String> {
+        let tree = self.tree();
+        let is_empty = |dir: &str| !tree.keys().any(|it| it.starts_with(&format!("{dir}/")));
+        let dirs = tree.iter().filter(|(_, text)| text.is_none()).map(|(dir, _)| dir);
+        dirs.filter(|it| is_empty(it)).cloned().collect()
+    }
+
     pub(super) fn set_mode(&mut self, ino: u64, mode: u32) {
         let clock = self.clock;
         let inode = self.inodes.get_mut(&ino).unwrap();

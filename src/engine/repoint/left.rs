@@ -12,7 +12,7 @@ use crate::engine::shape::shown_path;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::Step;
 use crate::plan::plans::Plans;
-use crate::plan::problem::Problem;
+use crate::plan::problem::{Code, Problem};
 use crate::plan::step_number::StepNumber;
 
 /// The steps, and the first reason.
@@ -24,8 +24,18 @@ pub(crate) struct Left {
 
 impl Left {
     /// Finds live steps that wait for one that is gone, or may do so, and cannot follow; `rewritten` ones are the caller's.
-    pub(crate) fn of(context: &Context, plans: &Plans, gone: &[Gone], rewritten: &[StepId]) -> Self {
+    ///
+    /// `troubles` are what could not be looked at.
+    pub(crate) fn of(
+        context: &Context,
+        (plans, troubles): (&Plans, &[Problem]),
+        gone: &[Gone],
+        rewritten: &[StepId],
+    ) -> Self {
         let mut left = Self::of_own(gone);
+        let unlisted = plans.live().flat_map(|it| &it.problems).filter(|it| it.code == Code::Unreadable);
+        let mut unseen = troubles.iter().filter(|it| !it.path.starts_with('_')).chain(unlisted);
+        left.why = left.why.or_else(|| unseen.next().cloned());
         let is_other = |it: &&Step| !gone.iter().any(|gone| gone.id == it.id) && !rewritten.contains(&it.id);
         for step in plans.live().flat_map(|it| &it.steps).filter(is_other) {
             if let Some(problem) = why(context, step, gone) {
@@ -80,7 +90,8 @@ pub(crate) fn quoted(steps: &[StepId]) -> Vec<String> {
 pub(crate) fn waiting_for_plan(context: &Context, plans: &Plans, gone: &PlanId) -> Vec<StepId> {
     let steps = plans.live().filter(|it| it.id != *gone).flat_map(|it| &it.steps);
     let waits = |step: &&Step| {
-        let may_wait = || step.unreadable().is_some() && has_plan(&text_of(context, step), gone);
+        let may_wait =
+            || step.unreadable().is_some() && text_of(context, step).is_some_and(|it| has_plan(&it, gone));
         step.depends.iter().any(|it| it.plan == *gone) || may_wait()
     };
     steps.filter(waits).map(|it| it.id.clone()).collect()
@@ -100,20 +111,19 @@ fn why<'a>(context: &Context, step: &'a Step, gone: &'a [Gone]) -> Option<&'a Pr
 }
 
 /// Whether the bytes of a file that cannot be understood hold the step's number, and its plan's name if it is another plan.
+///
+/// A file whose bytes cannot be read may hold anything.
 fn may_name(context: &Context, step: &Step, gone: &StepId) -> bool {
     let is_same_plan = step.id.plan == gone.plan;
-    let text = text_of(context, step);
-    // Of a file of the same plan whose bytes are not there to be looked at it may be so.
-    if text.is_empty() {
-        return is_same_plan;
-    }
-    numbers(&text).any(|it| it == gone.number) && (is_same_plan || has_plan(&text, &gone.plan))
+    let is_named =
+        |it: &str| numbers(it).any(|it| it == gone.number) && (is_same_plan || has_plan(it, &gone.plan));
+    text_of(context, step).is_none_or(|it| is_named(&it))
 }
 
-/// Empty if the file cannot be read.
-fn text_of(context: &Context, step: &Step) -> String {
-    let file = context.plans.read(Path::new(&step.path));
-    file.map(|it| String::from_utf8_lossy(&it.bytes).into_owned()).unwrap_or_default()
+/// None if the file cannot be read.
+fn text_of(context: &Context, step: &Step) -> Option<String> {
+    let file = context.plans.read(Path::new(&step.path)).ok()?;
+    Some(String::from_utf8_lossy(&file.bytes).into_owned())
 }
 
 fn numbers(text: &str) -> impl Iterator<Item = StepNumber> {

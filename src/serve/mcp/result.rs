@@ -45,6 +45,13 @@ impl Refusal {
         Self::new("usage", message, hint)
     }
 
+    /// With what was done before, which stays.
+    pub(super) fn after(self, done: &Value) -> Self {
+        let text = |key: &str| done[key].as_str().unwrap_or_default();
+        let message = format!("{}; before that `{}` was changed: {}", self.message, text("id"), text("did"));
+        if done["written"] == true { Self { message, ..self } } else { self }
+    }
+
     /// With its hint in other words.
     pub(super) fn reworded(self, change: impl FnOnce(String) -> String) -> Self {
         Self { hint: self.hint.map(change), ..self }

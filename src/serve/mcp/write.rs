@@ -38,7 +38,8 @@ fn all(changes: &[Change<'_>]) -> Result<Value, Refusal> {
     }
     let mut answer: Option<Value> = None;
     for change in changes {
-        let mut done = result::changed(change(Mode::Write)?)?;
+        let made = change(Mode::Write).map_err(Refusal::from).and_then(result::changed);
+        let mut done = made.map_err(|it| answer.iter().fold(it, Refusal::after))?;
         if let Some(before) = &answer {
             let did = format!(
                 "{}; {}",

@@ -260,9 +260,15 @@ fn update_plan(call: &Call, asked: UpdatePlan) -> Result<Value, Refusal> {
         Some(false) if shown.plan.archived => Some(result::changed(restored(true)?)?),
         _ => None,
     };
-    let changed = if changes.is_empty() { back } else { Some(all(&changes)?) };
+    let changed = match changes.as_slice() {
+        [] => back,
+        changes => Some(all(changes).map_err(|it| back.iter().fold(it, Refusal::after))?),
+    };
     let away = match asked.archived {
-        Some(true) => Some(result::changed(restored(false)?)?),
+        Some(true) => {
+            let away = restored(false).map_err(Refusal::from).and_then(result::changed);
+            Some(away.map_err(|it| changed.iter().fold(it, Refusal::after))?)
+        }
         _ => None,
     };
     let nothing = || Refusal::usage("nothing is to be changed", "give at least one field beside `plan`");

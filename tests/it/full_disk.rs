@@ -1,0 +1,74 @@
+//! Real processes whose files may not grow beyond a limit: a verb writes all of its files, or none, and says which.
+#![expect(clippy::disallowed_methods, reason = "tests start processes")]
+
+use std::process::Command;
+
+use crate::support::{Place, Ran, tree};
+
+/// Runs the binary with files of at most so many blocks of 512 bytes; a write beyond them fails, as on a full disk.
+fn limited(place: &Place, blocks: u32, arguments: &[&str]) -> Ran {
+    let mut command = Command::new("/bin/sh");
+    place.close_environment(&mut command);
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+    command.args(["-c", script.as_str(), env!("CARGO_BIN_EXE_planwatch")]).args(arguments);
+    Ran::of(command.output().expect("a shell starts"))
+}
+
+fn place() -> Place {
+    let place = Place::new();
+    let list: String = (1..=4).map(|it| format!("- step-{it}: Number {it}\n")).collect();
+    place.write("plans/p/plan.md", format!("# P\n\n{}\n\n## Steps\n{list}", "Words. ".repeat(150)));
+    for number in 1..=4 {
+        place.write(&format!("plans/p/step-{number}.md"), format!("# Number {number}\n"));
+    }
+    place.write("plans/p/step-3.md", "---\ndepends: [2]\n---\n# Number 3\n");
+    place.write("plans/q/plan.md", format!("# Q\n\n{}\n", "Words. ".repeat(300)));
+    place.write("plans/_archive/o/plan.md", "# O\n");
+    place.write("plans/_archive/o/removed-1/step-1.md", "# O\n");
+    place.write("documents/a.md", format!("# A\n\n{}\n\n- [ ] one\n", "Words. ".repeat(20)));
+    place.write("documents/b.md", format!("# B\n\n{}\n\n- [ ] one\n", "Words. ".repeat(300)));
+    place.write("list.md", "- step-3: Number 3\n- New\n");
+    place
+}
+
+#[track_caller]
+fn check(arguments: &[&str]) {
+    let mut answers = Vec::new();
+    for blocks in 0..16 {
+        let place = place();
+        drop(place.run("list"));
+        let before = tree(&place.work());
+        let ran = limited(&place, blocks, arguments);
+        // The next command finishes or takes back what is left to do.
+        assert_eq!(place.run("check --fix --quiet").code, 0, "{arguments:?} {blocks}: {ran:?}");
+        let is_same = tree(&place.work()) == before;
+        assert_eq!(is_same, ran.code != 0, "{arguments:?} with {blocks} blocks: {ran:?}");
+        answers.push(ran.code);
+    }
+    assert!(answers.contains(&0) && answers.contains(&1), "{arguments:?}: {answers:?}");
+}
+
+#[test]
+fn a_step_comes_with_its_line_or_not_at_all() {
+    check(&["add", "p", "New"]);
+}
+
+#[test]
+fn steps_are_restructured_whole_or_not_at_all() {
+    check(&["remove", "p:2"]);
+    check(&["squash", "p", "1", "2", "--title", "Both"]);
+    check(&["move", "p:2", "--after", "3"]);
+    check(&["replace", "p", "--file", "list.md"]);
+}
+
+#[test]
+fn plans_come_together_or_not_at_all() {
+    check(&["import", "documents"]);
+    check(&["new", "Program", "--kind", "program", "--children", "p,q"]);
+    check(&["archive", "--restore", "o"]);
+}
+
+#[test]
+fn a_project_is_made_ready_whole_or_not_at_all() {
+    check(&["init", "--agent", "claude", "--agent", "cursor"]);
+}
