@@ -75,42 +75,49 @@ impl Locked<'_> {
         ops: Vec<FileOp>,
         emptied: Vec<PathBuf>,
     ) -> Result<(), DiskError> {
-        let (made, records) = self.run(verb, at, ops, emptied)?;
-        self.note(verb, at, &made, records);
-        Ok(())
+        self.run((verb, at), ops, emptied, None)
     }
 
-    /// Tells undo of a batch.
-    fn note(&mut self, verb: &str, at: &str, made: &[PathBuf], records: Vec<Record>) {
-        self.begin(verb, at);
-        for record in made.iter().map(|it| Record::created_dir(it)).chain(records) {
-            self.record(record);
-        }
-        self.end_unit();
-    }
-
-    /// Carries out a batch and returns what undo has to know: the directories that were made, and the rest.
+    /// Carries out a batch and tells undo of it; `undoes` is the unit that it takes back.
     pub(super) fn run(
         &mut self,
-        verb: &str,
-        at: &str,
+        (verb, at): (&str, &str),
         ops: Vec<FileOp>,
         emptied: Vec<PathBuf>,
-    ) -> Result<(Vec<PathBuf>, Vec<Record>), DiskError> {
+        undoes: Option<u64>,
+    ) -> Result<(), DiskError> {
         let ops = ops.into_iter().map(|op| self.real_op(op)).collect::<Result<Vec<_>, _>>()?;
         self.precheck(&ops)?;
-        let (verb, at, made) = (verb.to_string(), at.to_string(), self.missing_dirs(&ops));
+        let (verb, at, by, made) =
+            (verb.to_string(), at.to_string(), self.by.clone(), self.missing_dirs(&ops));
         let (id, direction) = (self.fresh_id(), Direction::Forward);
-        let journal = Journal { id, verb, at, ops, made, emptied, direction };
+        let journal = Journal { id, verb, at, ops, made, emptied, by, undoes, direction };
         self.write_journal(&journal)?;
         match self.forward(&journal, Pass::First) {
             Ok(records) => {
+                // Before the journal goes: killed in between, the next lock does both again.
+                self.note(&journal, records, Pass::First);
                 // If it cannot be removed, the next lock finds that all is done.
                 self.remove_journal().ok();
-                Ok((journal.made, records))
+                Ok(())
             }
             Err(error) => self.give_up(&journal, error),
         }
+    }
+
+    /// Tells undo of a batch that is done, as one unit; what it knows already is not told again.
+    fn note(&mut self, journal: &Journal, records: Vec<Record>, pass: Pass) {
+        let known = if pass == Pass::Again { self.plans.undo_log() } else { Vec::new() };
+        let made = journal.made.iter().map(|it| Record::created_dir(it));
+        let records = match journal.undoes {
+            Some(unit) => vec![Record::undone(unit, &journal.by)],
+            None => made.chain(records).map(|it| it.of_batch(journal)).collect(),
+        };
+        let n_known = known.iter().filter(|it| it.is_of_unit_of(&records)).count();
+        for record in &records[n_known.min(records.len())..] {
+            self.log(record);
+        }
+        self.end_unit();
     }
 
     /// The directories that the operations will make, those above first.
@@ -168,10 +175,10 @@ impl Locked<'_> {
         if finished.is_none() {
             self.back(&journal)?;
         }
-        self.remove_journal()?;
         if let Some(records) = finished {
-            self.note(&journal.verb, &journal.at, &journal.made, records);
+            self.note(&journal, records, Pass::Again);
         }
+        self.remove_journal()?;
         self.recovered = Some(Recovered { verb: journal.verb, at: journal.at, outcome });
         Ok(())
     }

@@ -36,6 +36,10 @@ pub(super) struct Journal {
     pub made: Vec<PathBuf>,
     /// Directories that go at the end if they are empty, those below first.
     pub emptied: Vec<PathBuf>,
+    /// Who asked for it.
+    pub by: String,
+    /// The unit of the undo log that it takes back; none: it is a unit itself.
+    pub undoes: Option<u64>,
     pub direction: Direction,
 }
 
@@ -53,6 +57,8 @@ pub(super) const ID_STEP: u64 = 4;
 /// Stands behind a journal that is to be taken back.
 pub(super) const BACK: &[u8] = b"back\n";
 
+const BY: u8 = b'b';
+const UNDOES: u8 = b'u';
 const MADE: u8 = b'n';
 const EMPTIED: u8 = b'e';
 
@@ -64,6 +70,12 @@ impl Journal {
         out.extend_from_slice(&self.id.to_le_bytes());
         field(&mut out, self.verb.as_bytes());
         field(&mut out, self.at.as_bytes());
+        out.push(BY);
+        field(&mut out, self.by.as_bytes());
+        if let Some(unit) = self.undoes {
+            out.push(UNDOES);
+            field(&mut out, &unit.to_le_bytes());
+        }
         let made = self.made.iter().map(|it| (MADE, it));
         for (kind, dir) in made.chain(self.emptied.iter().map(|it| (EMPTIED, it))) {
             out.push(kind);
@@ -91,11 +103,14 @@ impl Journal {
         let verb = String::from_utf8(take(&mut rest)?.to_vec()).ok()?;
         let at = String::from_utf8(take(&mut rest)?.to_vec()).ok()?;
         let (mut ops, mut made, mut emptied) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut by, mut undoes) = (String::new(), None);
         loop {
             let (&kind, tail) = rest.split_first()?;
             rest = tail;
             match kind {
                 b'.' => break,
+                BY => by = String::from_utf8(take(&mut rest)?.to_vec()).ok()?,
+                UNDOES => undoes = Some(u64::from_le_bytes(take(&mut rest)?.try_into().ok()?)),
                 MADE => made.push(path(take(&mut rest)?)),
                 EMPTIED => emptied.push(path(take(&mut rest)?)),
                 kind => ops.push(FileOp::read(kind, &mut rest)?),
@@ -107,7 +122,7 @@ impl Journal {
             return None;
         }
         let direction = if mark.is_empty() { Direction::Forward } else { Direction::Back };
-        Some(Self { id, verb, at, ops, made, emptied, direction })
+        Some(Self { id, verb, at, ops, made, emptied, by, undoes, direction })
     }
 }
 
@@ -183,6 +198,8 @@ mod tests {
             ],
             made: vec![path(b"_archive"), path(b"_archive/p")],
             emptied: vec![path(b"q")],
+            by: "ann".to_string(),
+            undoes: Some(7),
             direction: Direction::Forward,
         }
     }

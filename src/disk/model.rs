@@ -10,6 +10,7 @@ mod machine;
 mod meddled;
 mod quiet;
 mod state;
+mod undone;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::calls::{Lease, Open, Rename};
 use super::displaced::{self, KeptWhy, keep};
 use super::error::DiskError;
-use super::journal::FileOp;
+use super::journal::{FileOp, Journal};
 use super::locked::{Locked, Version};
 use super::moves::{Safe, read_own, write_new};
 use super::names::{Content, RUNTIME, VersionName};
@@ -219,6 +219,22 @@ impl Record {
         }
     }
 
+    /// That a unit was taken back.
+    pub(super) fn undone(unit: u64, by: &str) -> Self {
+        Self { unit, by: by.to_owned(), ..Self::new(What::Undone) }
+    }
+
+    /// Whether it belongs to the same unit as these, and tells the same kind of thing: a write, or that it was taken back.
+    pub(super) fn is_of_unit_of(&self, records: &[Self]) -> bool {
+        records.first().is_some_and(|it| it.unit == self.unit && it.is_undone() == self.is_undone())
+    }
+
+    /// As a part of the unit that a batch is.
+    pub(super) fn of_batch(self, journal: &Journal) -> Self {
+        let Journal { id, verb, at, by, .. } = journal;
+        Self { unit: *id, verb: verb.clone(), at: at.clone(), by: by.clone(), ..self }
+    }
+
     fn paths(&self) -> Vec<PathBuf> {
         match &self.what {
             What::Created { path, .. } | What::Replaced { path, .. } | What::Discarded { path, .. } => {
@@ -289,7 +305,7 @@ impl PlansDir {
             .unwrap_or_default()
     }
 
-    fn undo_log(&self) -> Vec<Record> {
+    pub(super) fn undo_log(&self) -> Vec<Record> {
         let path = self.root.join(RUNTIME).join(DIR).join(LOG);
         let bytes = read_own(&*self.disk, &path, u64::MAX).ok().flatten().unwrap_or_default();
         records(&bytes).collect()
@@ -428,7 +444,7 @@ impl Locked<'_> {
         }
     }
 
-    fn log(&self, record: &Record) {
+    pub(super) fn log(&self, record: &Record) {
         if self.trust != Trust::Own {
             return;
         }
@@ -446,13 +462,13 @@ impl Locked<'_> {
         let unit = units(remembered(&self.plans.undo_log())).pop().ok_or(UndoError::Nothing)?;
         let ops = self.reverse(&unit)?;
         let first = &unit[0];
-        self.run("undo", &first.at, ops, emptied(&unit)).map_err(|error| match error {
-            DiskError::FileChanged { path } | DiskError::Exists { path } => UndoError::Edited { path },
-            other => UndoError::Disk(other),
-        })?;
+        self.run(("undo", &first.at), ops, emptied(&unit), Some(first.unit)).map_err(
+            |error| match error {
+                DiskError::FileChanged { path } | DiskError::Exists { path } => UndoError::Edited { path },
+                other => UndoError::Disk(other),
+            },
+        )?;
         let (verb, at) = (first.verb.clone(), first.at.clone());
-        let by = self.by.clone();
-        self.log(&Record { unit: first.unit, by, ..Record::new(What::Undone) });
         Ok(Undone { verb, at, paths: paths(&unit) })
     }
 
