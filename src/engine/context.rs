@@ -1,8 +1,10 @@
 //! What every verb is given: the plans directory, the time, who asks, and the configuration.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::disk::PlansDir;
 use crate::engine::claim::{Errand, Ran};
@@ -27,8 +29,54 @@ pub struct Context {
     pub here: Here,
     /// The condition on which a change is made; none: on none.
     pub expected: Option<Expected>,
-    /// Told at once what happens beside the answer.
+    /// Told at once what happens beside the answer; [`Context::notify`] calls it.
     pub tell: Box<dyn Fn(Notice) + Send + Sync>,
+    /// The saves of others that were kept beside their files during this request, for its answer.
+    pub kept: KeptSaves,
+}
+
+/// A save of an editor that raced with a write and is not in its file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KeptSave {
+    /// The file, relative to the plans directory.
+    pub path: String,
+    /// Where the save is now, relative to the plans directory.
+    pub kept: String,
+    /// `late`, `overtaken` or `interrupted`.
+    pub why: String,
+}
+
+/// The saves that were kept during a request; copies are the same.
+#[derive(Debug, Clone, Default)]
+pub struct KeptSaves(Arc<Mutex<Vec<KeptSave>>>);
+
+impl KeptSaves {
+    /// A list of `{path, kept, why}`; none if nothing was kept.
+    pub fn to_json(&self) -> Option<Value> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (!kept.is_empty()).then(|| serde_json::to_value(&*kept).unwrap_or_default())
+    }
+
+    /// As [`Self::put_into`], for an answer of this kind, if it is one of a verb that writes.
+    pub fn put_into_answer(&self, kind: &str, object: &mut Value) {
+        if ["change", "claim", "import"].contains(&kind) {
+            self.put_into(object);
+        }
+    }
+
+    /// Puts the list into an object, under `kept`, if there is anything in it.
+    pub fn put_into(&self, object: &mut Value) {
+        if let (Some(kept), Value::Object(object)) = (self.to_json(), object) {
+            object.insert("kept".to_owned(), kept);
+        }
+    }
+
+    /// Remembers what a notice tells of a kept save.
+    pub fn note(&self, notice: &Notice) {
+        if let Notice::Kept { path, kept, why } = notice.clone() {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(KeptSave { path, kept, why });
+        }
+    }
 }
 
 #[cfg(test)]
@@ -50,6 +98,7 @@ impl Context {
             here: Here::default(),
             expected: None,
             tell: Box::new(|_| {}),
+            kept: KeptSaves::default(),
         }
     }
 }
@@ -147,6 +196,12 @@ pub enum Notice {
 }
 
 impl Context {
+    /// Tells what happens beside the answer, and keeps of it what the answer itself has to hold.
+    pub fn notify(&self, notice: Notice) {
+        self.kept.note(&notice);
+        (self.tell)(notice);
+    }
+
     /// The plans directory's own name, which is put before paths that are shown.
     pub fn root_name(&self) -> String {
         self.plans.root().file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default()

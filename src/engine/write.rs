@@ -1,11 +1,12 @@
 //! One change from lock to report: the file is read afresh, decided on, edited, replaced; or only shown.
 
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::disk::{ChangeError, DiskError, FileOp, Locked, Outcome, PlansDir};
+use crate::disk::{ChangeError, DiskError, FileOp, Locked, Outcome};
 use crate::engine::context::{Context, Notice};
 use crate::engine::error::Error;
 use crate::engine::expected;
@@ -172,10 +173,36 @@ const BATCH_TRIES: usize = 3;
 pub(crate) struct Writing<'a> {
     context: &'a Context,
     /// None: nothing is written.
-    locked: Option<Locked<'a>>,
+    locked: Option<Held<'a>>,
     pub(crate) diff: String,
     /// What is shown once the lock is given back; none: all is shown at once.
     at_end: Option<Shown>,
+}
+
+/// The lock; what it kept is told at the latest when it is given back, whatever became of the change.
+struct Held<'a> {
+    context: &'a Context,
+    locked: Locked<'a>,
+}
+
+impl<'a> Deref for Held<'a> {
+    type Target = Locked<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.locked
+    }
+}
+
+impl DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.locked
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        tell_kept(self.context, &std::mem::take(&mut self.locked.news));
+    }
 }
 
 /// Changes that are not shown yet.
@@ -200,7 +227,7 @@ impl<'a> Writing<'a> {
     pub(crate) fn begin(context: &'a Context, verb: &str, mode: Mode) -> Result<Self, Error> {
         let locked = match mode {
             Mode::DryRun => None,
-            Mode::Write => Some(lock(context, &context.plans, verb)?),
+            Mode::Write => Some(Held { context, locked: lock(context, verb)? }),
         };
         Ok(Self { context, locked, diff: String::new(), at_end: None })
     }
@@ -218,7 +245,8 @@ impl<'a> Writing<'a> {
     /// The same change for another thread, which writes other files: another step of `undo`, the `nth` after this one's.
     pub(crate) fn beside(&self, nth: u64, verb: &str, by: &str) -> Self {
         let at = self.context.now.to_string();
-        let locked = self.locked.as_ref().map(|it| it.beside(nth, (verb, &at, by)));
+        let beside = |it: &Held<'a>| Held { context: self.context, locked: it.beside(nth, (verb, &at, by)) };
+        let locked = self.locked.as_ref().map(beside);
         Self { context: self.context, locked, diff: String::new(), at_end: Some(Shown::default()) }
     }
 
@@ -369,8 +397,9 @@ pub(crate) fn path_of(op: &FileOp) -> &Path {
     }
 }
 
-fn lock<'a>(context: &'a Context, plans: &'a PlansDir, verb: &str) -> Result<Locked<'a>, Error> {
-    let mut locked = plans.lock(&mut || (context.tell)(Notice::WaitingForLock))?;
+/// Takes the lock and tells what was found with it; what is written then belongs to `verb`.
+pub(crate) fn lock<'a>(context: &'a Context, verb: &str) -> Result<Locked<'a>, Error> {
+    let mut locked = context.plans.lock(&mut || (context.tell)(Notice::WaitingForLock))?;
     let news = std::mem::take(&mut locked.news);
     tell_kept(context, &news);
     if let Some(recovered) = &locked.recovered {
@@ -391,7 +420,7 @@ fn lock<'a>(context: &'a Context, plans: &'a PlansDir, verb: &str) -> Result<Loc
 fn tell_kept(context: &Context, kept: &[crate::disk::Kept]) {
     for it in kept {
         let (path, kept) = (it.path.to_string_lossy().into_owned(), it.kept.to_string_lossy().into_owned());
-        (context.tell)(Notice::Kept { path, kept, why: it.why.word().to_owned() });
+        context.notify(Notice::Kept { path, kept, why: it.why.word().to_owned() });
     }
 }
 

@@ -7,7 +7,7 @@ use planwatch::engine::add::{self, AddRequest};
 use planwatch::engine::archive::{self, ArchiveRequest};
 use planwatch::engine::claim::{self, ClaimRequest};
 use planwatch::engine::config::Config;
-use planwatch::engine::context::{Context, Freshness, Here, Reading};
+use planwatch::engine::context::{Context, Freshness, Here, KeptSaves, Reading};
 use planwatch::engine::decide::{self, DecideRequest};
 use planwatch::engine::error::Error;
 use planwatch::engine::expected::Expected;
@@ -35,6 +35,7 @@ fn context(place: &Place, etag: Option<&str>) -> Context {
         freshness: Freshness::Unknown,
         expected: etag.map(|it| Expected::new(vec![it.to_owned()])),
         tell: Box::new(|_| {}),
+        kept: KeptSaves::default(),
     }
 }
 

@@ -12,7 +12,7 @@ use planwatch::disk::{Against, Disk, DiskFile, Lease, Open, PlansDir, RealDisk, 
 use planwatch::engine::check::{CheckRequest, check};
 use planwatch::engine::claim::{ClaimRequest, claim};
 use planwatch::engine::config::Config;
-use planwatch::engine::context::{Context, Freshness, Here, Notice, Reading};
+use planwatch::engine::context::{Context, Freshness, Here, KeptSaves, Notice, Reading};
 use planwatch::engine::list::{ListRequest, list};
 use planwatch::engine::next::{NextRequest, next};
 use planwatch::engine::refresh;
@@ -168,6 +168,7 @@ impl Tree {
             freshness: Freshness::Unknown,
             expected: None,
             tell: Box::new(move |notice| told.lock().expect("nobody panicked").push(notice)),
+            kept: KeptSaves::default(),
         }
     }
 

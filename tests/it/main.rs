@@ -22,6 +22,7 @@ mod index_laws;
 #[path = "../support/json_schema.rs"]
 mod json_schema;
 mod json_values;
+mod kept;
 mod knowledge;
 mod mcp;
 mod mcp_live;

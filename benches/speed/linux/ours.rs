@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use planwatch::disk::{PlansDir, RealDisk};
 use planwatch::engine::config::Config;
-use planwatch::engine::context::{Context, Freshness, Here, Reading};
+use planwatch::engine::context::{Context, Freshness, Here, KeptSaves, Reading};
 use planwatch::plan::time::Time;
 use planwatch::serve::{Homes, client};
 
@@ -122,5 +122,6 @@ pub(crate) fn context(plans: &Path, state: &Path, by: &str, asks: Asks) -> Conte
         here: Here::default(),
         expected: None,
         tell: Box::new(|_| {}),
+        kept: KeptSaves::default(),
     }
 }

@@ -18,7 +18,7 @@ use planwatch::disk::Process;
 use planwatch::disk::{Disk, PlansDir, RealDisk, read_file};
 use planwatch::engine::agents::Agents;
 use planwatch::engine::config::{CONFIG_FILE, Config};
-use planwatch::engine::context::{Context, Freshness, Here, Notice, Reading};
+use planwatch::engine::context::{Context, Freshness, Here, KeptSaves, Notice, Reading};
 use planwatch::engine::error::Error;
 use planwatch::engine::workspace::{self, Workspace, WorkspaceRequest};
 use planwatch::plan::time::Time;
@@ -163,7 +163,7 @@ impl Session {
     }
 
     pub(crate) fn context_in(&self, workspace: &Workspace, plans: &Path) -> Result<Context, Failure> {
-        Ok(self.look(workspace, plans)?)
+        Ok(Context { kept: self.output.kept.clone(), ..self.look(workspace, plans)? })
     }
 
     /// The file system, for who needs no plans directory.
@@ -286,6 +286,7 @@ impl Session {
                     output.notice(&notice);
                 }
             }),
+            kept: KeptSaves::default(),
         })
     }
 }

@@ -8,12 +8,15 @@ use serde_json::{Map, Value};
 use crate::failure::Failure;
 
 /// The fields of what a writing verb answers; known beforehand, so that a wrong field writes nothing.
-pub(crate) const CHANGE: [&str; 6] = ["verb", "dry_run", "changes", "refused", "diff", "not_repointed"];
+pub(crate) const CHANGE: [&str; 7] =
+    ["verb", "dry_run", "changes", "refused", "diff", "not_repointed", "kept"];
 
 /// The fields of what `claim` answers; known beforehand for the same reason.
-pub(crate) const CLAIM: [&str; 6] = ["state", "step", "why", "claim", "dry_run", "diff"];
+pub(crate) const CLAIM: [&str; 7] = ["state", "step", "why", "claim", "dry_run", "diff", "kept"];
+
 /// The fields of what `import` answers.
-pub(crate) const IMPORT: [&str; 7] = ["verb", "dry_run", "changes", "refused", "diff", "form", "unmapped"];
+pub(crate) const IMPORT: [&str; 8] =
+    ["verb", "dry_run", "changes", "refused", "diff", "form", "unmapped", "kept"];
 
 /// The fields of what `init` answers.
 pub(crate) const INIT: [&str; 6] = ["undo", "dry_run", "plans", "files", "commands", "diff"];
@@ -97,7 +100,8 @@ pub(crate) const RUN: [&str; 31] = [
 ];
 
 /// Objects that need not have every field that was asked for: those of a stream, and answers whose fields were checked before.
-const PARTIAL: [&str; 7] = ["event", "ready", "draft-event", "draft", "run-event", "run", "change"];
+const PARTIAL: [&str; 9] =
+    ["event", "ready", "draft-event", "draft", "run-event", "run", "change", "claim", "import"];
 
 /// The fields of what `watch --detach` and `--stop` answer.
 pub(crate) const DAEMON: [&str; 7] = ["state", "pid", "release", "since", "plans", "steps", "http"];

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
-use planwatch::engine::context::Notice;
+use planwatch::engine::context::{KeptSaves, Notice};
 use planwatch::engine::shape;
 use planwatch::plan::problem::Problem;
 use serde_json::{Value, json};
@@ -52,6 +52,8 @@ pub(crate) struct Output {
     aside_width: Option<usize>,
     stdout: ColorChoice,
     stderr: ColorChoice,
+    /// What was kept beside the files since the start, for answers in JSON.
+    pub(crate) kept: KeptSaves,
 }
 
 impl Output {
@@ -72,6 +74,7 @@ impl Output {
             aside_width,
             stdout: choice(AutoStream::choice(&stdout)),
             stderr: choice(AutoStream::choice(&stderr)),
+            kept: KeptSaves::default(),
         }
     }
 
@@ -101,7 +104,8 @@ impl Output {
     }
 
     /// Prints an answer for machines, with the fields that were asked for, on one line.
-    pub(crate) fn json(&self, kind: &str, report: Value) -> Result<Reader, Failure> {
+    pub(crate) fn json(&self, kind: &str, mut report: Value) -> Result<Reader, Failure> {
+        self.kept.put_into_answer(kind, &mut report);
         let wanted = match &self.form {
             Form::Json(wanted) => wanted.as_slice(),
             Form::Text => &[],
@@ -118,7 +122,9 @@ impl Output {
     /// Tells why a verb failed. Nobody can be told if this fails too.
     pub(crate) fn failure(&self, failure: &Failure) {
         let said = if self.is_json() {
-            format!("{}\n", printable(&failure.to_json()))
+            let mut error = failure.to_json();
+            self.kept.put_into(&mut error["error"]["details"]);
+            format!("{}\n", printable(&error))
         } else {
             failure.to_text(self.aside_width)
         };

@@ -128,7 +128,7 @@ pub(super) fn by_another(context: &Context, request: &ClaimRequest) -> Result<Op
     }
     match witness.claim(&|| Errand::of(context, request).ok()) {
         Ran::Handed(mut handed) => {
-            std::mem::take(&mut handed.notices).into_iter().for_each(|it| (context.tell)(it));
+            std::mem::take(&mut handed.notices).into_iter().for_each(|it| context.notify(it));
             Ok(Some(handed.into()))
         }
         Ran::Nothing => Ok(None),

@@ -11,6 +11,7 @@ pub(super) fn parts() -> Vec<(&'static str, Value)> {
         ("Changed", changed().closed()),
         ("Refused", Object::new().field("id", text()).and(error()).closed()),
         ("Change", change().closed()),
+        ("Kept", Object::new().fields(["path", "kept", "why"], &text()).closed()),
         ("Granted", Object::new().field("id", text()).field("until", maybe_time()).closed()),
     ]
 }
@@ -27,6 +28,7 @@ pub(super) fn change() -> Object {
         .field("changes", list(part("Changed")))
         .field("refused", list(part("Refused")))
         .optional("not_repointed", list(text()))
+        .optional("kept", list(part("Kept")))
 }
 
 fn changed() -> Object {
@@ -56,6 +58,7 @@ fn claim() -> Object {
         .fields(["why", "diff"], &text())
         .field("claim", maybe(part("Granted")))
         .field("dry_run", flag())
+        .optional("kept", list(part("Kept")))
 }
 
 /// [`crate::engine::import::ImportReport`].

@@ -131,7 +131,12 @@ impl App {
     ) -> Result<T, Problem> {
         let _busy = connections::busy();
         let contexts = Arc::clone(self.contexts());
-        let done = tokio::task::spawn_blocking(move || work(contexts()?)).await;
+        let answer = move || {
+            let context = contexts()?;
+            let kept = context.kept.clone();
+            work(context).map_err(|it| it.with_kept(&kept))
+        };
+        let done = tokio::task::spawn_blocking(answer).await;
         // It panicked: the process's own message says where.
         done.unwrap_or_else(|_| Err(Problem::internal()))
     }

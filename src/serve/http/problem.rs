@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::engine::context::KeptSaves;
 use crate::engine::error::Error;
 
 /// Its media type.
@@ -54,6 +55,15 @@ pub(super) struct ProblemShape {
 impl Problem {
     pub(super) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         Self { status, code, detail: detail.into(), rest: Box::default() }
+    }
+
+    /// With the saves of others that were kept meanwhile.
+    #[must_use]
+    pub(super) fn with_kept(mut self, kept: &KeptSaves) -> Self {
+        if let Some(kept) = kept.to_json() {
+            self.rest.details.insert("kept".to_owned(), kept);
+        }
+        self
     }
 
     #[must_use]

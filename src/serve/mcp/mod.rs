@@ -291,7 +291,13 @@ impl ServerHandler for Planwatch {
             Asked::Answer(answer) => Ok(*answer),
             Asked::Said(Said::No) => Ok(answered(Ok(person::declined()))),
             Asked::Said(Said::Yes { note }) => {
-                let done = self.work(makes, by, move |_, call| (question.act)(call, note));
+                let done = self.work(makes, by, move |_, call| {
+                    let done = (question.act)(call, note).map_err(|it| it.with_kept(&call.context.kept));
+                    done.map(|mut done| {
+                        call.context.kept.put_into(&mut done);
+                        done
+                    })
+                });
                 Ok(answered(done.await?))
             }
         }

@@ -3,6 +3,7 @@
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
 
+use crate::engine::context::KeptSaves;
 use crate::engine::error::Error;
 use crate::engine::shape::PlanShape;
 use crate::engine::write::ChangeReport;
@@ -50,6 +51,12 @@ impl Refusal {
         let text = |key: &str| done[key].as_str().unwrap_or_default();
         let message = format!("{}; before that `{}` was changed: {}", self.message, text("id"), text("did"));
         if done["written"] == true { Self { message, ..self } } else { self }
+    }
+
+    /// With the saves of others that were kept meanwhile.
+    pub(super) fn with_kept(mut self, kept: &KeptSaves) -> Self {
+        kept.put_into(&mut self.details);
+        self
     }
 
     /// With its hint in other words.

@@ -258,6 +258,30 @@ fn refusals_say_what_to_do_next() {
 }
 
 #[test]
+fn a_save_that_was_kept_is_named_whatever_becomes_of_the_call() {
+    let machine = machine();
+    let kept = |of: &Value| {
+        let named: Vec<_> = of["kept"].as_array().unwrap().iter().map(|it| it["why"].clone()).collect();
+        assert!(
+            of["kept"][0]["kept"].as_str().unwrap().starts_with(".planwatch/displaced/kept-late."),
+            "{of}"
+        );
+        (named, of["kept"][0]["path"].clone())
+    };
+    let note = json!({"step": "auth:1", "note": "One."});
+    assert!(run(&machine, "add_note", &note).unwrap().get("kept").is_none());
+    machine.save_late("an editor's text\n");
+    let done = run(&machine, "add_note", &note).unwrap();
+    assert_eq!(kept(&done), (vec![json!("late")], json!("auth/step-1.md")));
+    assert!(run(&machine, "add_note", &note).unwrap().get("kept").is_none());
+    machine.save_late("another text\n");
+    let refused = run(&machine, "update_step", &json!({"step": "auth:3", "status": "completed"}));
+    let told = serde_json::to_value(refused.unwrap_err().into_result()).unwrap();
+    let told: Value = serde_json::from_str(told["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(kept(&told["error"]["details"]), (vec![json!("late")], json!("auth/step-1.md")));
+}
+
+#[test]
 fn hints_name_tools_where_commands_do_the_same() {
     let machine = machine();
     let check = |name: &str, arguments: Value, expected: &str| {

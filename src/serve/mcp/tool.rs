@@ -55,7 +55,8 @@ impl Call {
         let Some(etag) = etag else { return Ok(None) };
         let (by, now) = (self.context.by.clone(), self.context.now);
         let expected = Some(Expected::new(vec![etag.trim().trim_matches('"').to_owned()]));
-        Ok(Some(Context { by, now, expected, ..(self.contexts)()? }))
+        let kept = self.context.kept.clone();
+        Ok(Some(Context { by, now, expected, kept, ..(self.contexts)()? }))
     }
 }
 
@@ -100,7 +101,16 @@ impl Tool {
     ) -> Self {
         let input = schema::of_arguments::<A>();
         let known = Arc::clone(&input);
-        let run = Box::new(move |call: &Call, given| ask(call, schema::arguments(&known, given)?));
+        let run = Box::new(move |call: &Call, given| {
+            let turn = schema::arguments(&known, given).and_then(|given| ask(call, given));
+            match turn {
+                Ok(Turn::Done(mut done)) => {
+                    call.context.kept.put_into(&mut done);
+                    Ok(Turn::Done(done))
+                }
+                turn => turn.map_err(|it| it.with_kept(&call.context.kept)),
+            }
+        });
         Self { name, title, description, effect, input, output, run }
     }
 

@@ -30,6 +30,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get, on};
 use serde_json::Value;
 
+use crate::engine::context::Context;
 use crate::serve::http::app::App;
 use crate::serve::http::etag::{IfMatch, tagged};
 use crate::serve::http::extract::Written;
@@ -102,7 +103,13 @@ async fn answered(app: &App, route: &Route, request: Request) -> Result<Sent, Pr
     };
     let call = Call { path, query, body };
     let Some(handler) = route.handler else { return Err(Problem::internal()) };
-    app.ask_if_or(condition, move |context| Sent::of(handler(context, &call)?)).await
+    let answer = move |context: &Context| {
+        let mut reply = handler(context, &call)?;
+        let kind = reply.body["kind"].as_str().unwrap_or_default().to_owned();
+        context.kept.put_into_answer(&kind, &mut reply.body);
+        Sent::of(reply)
+    };
+    app.ask_if_or(condition, answer).await
 }
 
 /// A reply as it goes out.
