@@ -22,7 +22,7 @@ use super::plans_dir::Snapshot;
 use super::runtime::Trust;
 use super::undo::Record;
 
-const JOURNAL: &str = "journal";
+pub(super) const JOURNAL: &str = "journal";
 
 /// A batch that a crash interrupted and this lock dealt with.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::disk::read_file;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::interrupted;
 use crate::engine::knowledge;
 use crate::engine::load;
 use crate::engine::plan_file::{self, PlanUpdate};
@@ -91,7 +92,12 @@ pub fn check(context: &Context, request: &CheckRequest) -> Result<CheckReport, E
     let fixed = request.fix.then(|| fix(context, request.mode)).transpose()?;
     let (plans, beside) = load::all_and_problems(context);
     let problems = problems(context, &plans, beside);
-    let hints = plans.live().filter_map(too_long).chain(kept(context)).collect();
+    let hints = plans
+        .live()
+        .filter_map(too_long)
+        .chain(kept(context))
+        .chain(interrupted::find(context).map(|it| it.sentence()))
+        .collect();
     let lines = problems.iter().map(|it| source_line(context, it)).collect();
     Ok(CheckReport { problems, lines, root: context.root_name(), hints, fixed, config: of_config(context) })
 }

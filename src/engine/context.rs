@@ -191,6 +191,8 @@ pub enum Notice {
     ForeignStateMoved { to: String },
     /// Claims cannot be recorded where other working trees would see them; there are none yet.
     ClaimsNotShared { path: String, why: String },
+    /// A change of several files was interrupted, and is as it was left.
+    Interrupted { what: String },
     /// An unfinished change of several files was finished or taken back.
     Recovered { what: String },
 }

@@ -25,6 +25,7 @@ pub mod import;
 pub mod init;
 pub mod insight;
 pub mod instructions;
+pub mod interrupted;
 pub mod list;
 pub mod next;
 pub mod note;

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::engine::attention;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::interrupted::{self, Interrupted};
 use crate::engine::knowledge;
 use crate::engine::load;
 use crate::engine::shape::{PlanShape, Shaper, StepShape, value};
@@ -99,6 +100,8 @@ pub struct StatusReport {
     pub n_warnings: usize,
     /// Versions of files that a race displaced and that are kept.
     pub kept: Vec<String>,
+    /// A change of several files that was interrupted.
+    pub interrupted: Option<Interrupted>,
     pub days: u32,
 }
 
@@ -116,7 +119,7 @@ impl StatusReport {
             .finished
             .iter()
             .map(|it| with(&it.step, json!({"finished_at": it.at.whole_seconds(), "finished_by": it.by})));
-        json!({
+        let mut object = json!({
             "plans": value(&self.plans),
             "attention": attention.collect::<Vec<_>>(),
             "in_progress": standing(&self.in_progress),
@@ -125,7 +128,11 @@ impl StatusReport {
             "problems": {"errors": self.n_errors, "warnings": self.n_warnings},
             "kept": self.kept,
             "days": self.days,
-        })
+        });
+        if let Some(interrupted) = &self.interrupted {
+            object["interrupted"] = interrupted.to_json();
+        }
+        object
     }
 }
 
@@ -166,6 +173,7 @@ pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport
         n_errors,
         n_warnings,
         kept: context.plans.kept().iter().map(|it| it.kept.to_string_lossy().into_owned()).collect(),
+        interrupted: interrupted::find(context),
         days,
     })
 }

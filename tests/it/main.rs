@@ -19,6 +19,7 @@ mod http;
 mod http_routes;
 mod import_words;
 mod index_laws;
+mod interrupted;
 #[path = "../support/json_schema.rs"]
 mod json_schema;
 mod json_values;

@@ -58,7 +58,9 @@ pub(crate) fn run(words: &[OsString]) -> u8 {
         Err(error) => return not_understood(&error, words),
     };
     let output = context::output_for(&everywhere);
-    let done = Session::begin(&everywhere, output.clone()).and_then(|session| dispatch(&session, verb));
+    let is_looking = verb.as_ref().is_none_or(is_looking);
+    let session = Session::begin(&everywhere, output.clone()).map(|it| it.looking(is_looking));
+    let done = session.and_then(|session| dispatch(&session, verb));
     done.unwrap_or_else(|failure| {
         output.failure(&failure);
         failure.exit
@@ -79,6 +81,18 @@ fn not_understood(error: &clap::Error, words: &[OsString]) -> u8 {
     };
     output.failure(&failure);
     failure.exit
+}
+
+/// Verbs that only read, but for those that tell of interrupted changes in their answers.
+fn is_looking(verb: &Verb) -> bool {
+    match verb {
+        Verb::List(_) | Verb::Steps(_) | Verb::Stale(_) | Verb::Show(_) | Verb::Next(_) | Verb::Search(_) => {
+            true
+        }
+        Verb::Export(_) | Verb::Sql(_) | Verb::Doctor(_) => true,
+        Verb::Undo(args) => args.list,
+        _ => false,
+    }
 }
 
 fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {

@@ -20,6 +20,7 @@ use planwatch::engine::agents::Agents;
 use planwatch::engine::config::{CONFIG_FILE, Config};
 use planwatch::engine::context::{Context, Freshness, Here, KeptSaves, Notice, Reading};
 use planwatch::engine::error::Error;
+use planwatch::engine::interrupted;
 use planwatch::engine::workspace::{self, Workspace, WorkspaceRequest};
 use planwatch::plan::time::Time;
 use planwatch::serve::Homes;
@@ -44,6 +45,8 @@ pub(crate) struct Session {
     plans: Option<PathBuf>,
     reading: Reading,
     disk: Arc<dyn Disk>,
+    /// The verb only reads, so that nothing else tells of a change that was interrupted.
+    is_looking: bool,
     /// What is said once of the surroundings was said.
     is_told: Arc<AtomicBool>,
     /// That there is no index on disk is said once, however many looks go without one.
@@ -75,9 +78,15 @@ impl Session {
             plans,
             reading,
             disk: Arc::new(RealDisk),
+            is_looking: false,
             is_told: Arc::default(),
             is_memory_told: Arc::default(),
         })
+    }
+
+    /// The same session, for a verb that only reads and whose answer does not tell of interrupted changes.
+    pub(crate) fn looking(self, is_looking: bool) -> Self {
+        Self { is_looking, ..self }
     }
 
     /// Finds the plans directory and the configuration; what is wrong in the latter is told once.
@@ -163,7 +172,11 @@ impl Session {
     }
 
     pub(crate) fn context_in(&self, workspace: &Workspace, plans: &Path) -> Result<Context, Failure> {
-        Ok(Context { kept: self.output.kept.clone(), ..self.look(workspace, plans)? })
+        let context = Context { kept: self.output.kept.clone(), ..self.look(workspace, plans)? };
+        if self.is_looking {
+            interrupted::tell(&context);
+        }
+        Ok(context)
     }
 
     /// The file system, for who needs no plans directory.
@@ -184,6 +197,7 @@ impl Session {
             plans: self.plans.clone(),
             reading: self.reading,
             disk: Arc::clone(&self.disk),
+            is_looking: false,
             is_told: Arc::new(AtomicBool::new(true)),
             is_memory_told: Arc::clone(&self.is_memory_told),
         };

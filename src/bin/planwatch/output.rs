@@ -242,6 +242,7 @@ fn sentence(notice: &Notice) -> (&'static str, Loudness, String) {
             Loudness::Normal,
             format!("other working trees of this repository will not see claims: `{path}`: {why}"),
         ),
+        Notice::Interrupted { what } => ("interrupted", Loudness::Normal, what.clone()),
         Notice::Recovered { what } => ("recovered", Loudness::Normal, what.clone()),
     }
 }

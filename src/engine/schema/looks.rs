@@ -83,6 +83,7 @@ fn status() -> Object {
     let standing = step().and(since);
     let finished = step().field("finished_at", maybe_time()).field("finished_by", maybe_text());
     let problems = Object::new().fields(["errors", "warnings"], &count());
+    let interrupted = Object::new().fields(["verb", "at"], &text()).field("paths", list(text()));
     Object::new()
         .field("plans", list(part("Plan")))
         .field("attention", list(attention.closed()))
@@ -90,6 +91,7 @@ fn status() -> Object {
         .field("finished", list(finished.closed()))
         .field("problems", problems.closed())
         .field("kept", list(text()))
+        .optional("interrupted", interrupted.closed())
         .field("days", count())
 }
 

@@ -144,6 +144,9 @@ fn troubles(report: &StatusReport) -> String {
         let sum = problems::sum(report.n_errors, report.n_warnings);
         writeln!(said, "\n{} in the files: planwatch check", paint(style, &sum)).ok();
     }
+    if let Some(interrupted) = &report.interrupted {
+        writeln!(said, "\n{}", escaped(&interrupted.sentence())).ok();
+    }
     if !report.kept.is_empty() {
         writeln!(said, "\n{} kept beside the files:", count(report.kept.len(), "version")).ok();
         said.extend(report.kept.iter().map(|it| format!("  {}\n", escaped(it))));

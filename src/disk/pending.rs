@@ -1,0 +1,40 @@
+//! A change of several files that was interrupted, as a reader sees it: said, and left to the next command that writes.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::journal::Journal;
+use super::moves::read_own;
+use super::names::RUNTIME;
+use super::plans_dir::PlansDir;
+
+/// A change of several files that is neither finished nor taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending {
+    pub verb: String,
+    /// When it was asked for.
+    pub at: String,
+    /// What it writes, relative to the plans directory.
+    pub paths: Vec<PathBuf>,
+}
+
+impl PlansDir {
+    /// Returns the change that a crash interrupted and no command has dealt with yet.
+    ///
+    /// None while a process has the lock: it may be making the change at this moment.
+    pub fn pending(&self) -> Option<Pending> {
+        let runtime = self.root.join(RUNTIME);
+        let journal = runtime.join(super::batch::JOURNAL);
+        // Nearly always there is none, and nothing else is looked at.
+        self.disk.lstat(&journal).ok()?;
+        self.runtime_dir()?;
+        let _lock = self.disk.lock(&runtime.join("lock"), Duration::ZERO).ok()??;
+        let bytes = read_own(&*self.disk, &journal, u64::MAX).ok()??;
+        let Journal { verb, at, ops, .. } = Journal::decode(&bytes)?;
+        let mut paths: Vec<_> = ops.iter().flat_map(|it| <[_; 2]>::from(it.names())).flatten().collect();
+        paths.sort();
+        paths.dedup();
+        let paths = paths.into_iter().map(std::path::Path::to_path_buf).collect();
+        Some(Pending { verb, at, paths })
+    }
+}
