@@ -12,6 +12,7 @@ use super::error::DiskError;
 use super::look::read_file;
 use super::moves::{Safe, is, make_dirs, read_own, write_new};
 use super::plans_dir::PlansDir;
+use super::reach::Origin;
 
 /// No record is larger.
 const RECORD_LIMIT: u64 = 1 << 20;
@@ -33,14 +34,11 @@ impl PlansDir {
         UserStore::open(&self.disk, self.state_home.as_deref()?, kind, repository)
     }
 
-    /// Returns a directory below `root` without symbolic links; one that leads out of it is [`DiskError::LeadsOut`].
+    /// Returns a directory of the repository without symbolic links; one that leads out of it, or into git's or
+    /// planwatch's own, is [`DiskError::OutsideRepository`].
     pub fn directory_below(&self, root: &Path, relative: &Path) -> Result<PathBuf, DiskError> {
+        let found = self.reach(root).find(relative, Origin::Elsewhere)?;
         let path = root.join(relative);
-        let real = |it: &Path| self.disk.canonical(it).map_err(|error| DiskError::reading(&path, error));
-        let (root, found) = (real(root)?, real(&path)?);
-        if !found.starts_with(&root) {
-            return Err(DiskError::LeadsOut { path });
-        }
         let kind = self.disk.lstat(&found).map_err(|error| DiskError::reading(&path, error))?.kind;
         if kind == FileKind::Dir { Ok(found) } else { Err(DiskError::NotAFile { path, kind }) }
     }
@@ -193,7 +191,7 @@ mod tests {
         symlink("plans", root.join("in")).unwrap();
         let below = |it: &str| plans.directory_below(&root, Path::new(it));
         assert_eq!(below("in").unwrap(), plans.root());
-        assert!(matches!(below("out"), Err(DiskError::LeadsOut { .. })));
+        assert!(matches!(below("out"), Err(DiskError::OutsideRepository { .. })));
         assert!(matches!(below("none"), Err(DiskError::NotFound { .. })));
     }
 }

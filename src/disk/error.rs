@@ -21,6 +21,12 @@ pub enum DiskError {
     /// A symbolic link leads out of the project, into git's own directory, or to nothing.
     #[error("`{}` is a symbolic link that does not lead to a file inside the project", path.display())]
     LeadsOutOfProject { path: PathBuf },
+    /// The path leads out of the repository, or into git's or planwatch's own directories.
+    #[error("`{}` is not a file of this repository", path.display())]
+    OutsideRepository { path: PathBuf },
+    /// The file holds a token or a key of planwatch.
+    #[error("`{}` holds a secret of planwatch and is not read", path.display())]
+    Secret { path: PathBuf },
     /// The caller asked for a path that is absolute, empty, has `..` or is planwatch's own.
     #[error("`{}` is not a path inside the plans directory", path.display())]
     BadPath { path: PathBuf },
@@ -71,7 +77,7 @@ impl DiskError {
         match self {
             Self::NotFound { .. } => "not-found",
             Self::NotAFile { .. } | Self::LeadsOut { .. } | Self::LeadsOutOfProject { .. } => "not-a-file",
-            Self::BadPath { .. } => "bad-path",
+            Self::BadPath { .. } | Self::OutsideRepository { .. } | Self::Secret { .. } => "bad-path",
             Self::TooLarge { .. } => "too-large",
             Self::Unreadable { .. } => "unreadable",
             Self::ReadOnly { .. } => "read-only",
@@ -91,6 +97,8 @@ impl DiskError {
             | Self::NotAFile { path, .. }
             | Self::LeadsOut { path }
             | Self::LeadsOutOfProject { path }
+            | Self::OutsideRepository { path }
+            | Self::Secret { path }
             | Self::BadPath { path }
             | Self::TooLarge { path, .. }
             | Self::Unreadable { path, .. }
@@ -114,6 +122,9 @@ impl DiskError {
             Self::NotAFile { .. } => "put a regular file there, or rename it",
             Self::LeadsOut { .. } => "copy the file into the plans directory instead of linking to it",
             Self::LeadsOutOfProject { .. } => "remove the link, or put a file of the project in its place",
+            Self::OutsideRepository { .. } => {
+                "name a file of the repository outside `.git` and `.planwatch`; its links that lead elsewhere are not followed"
+            }
             Self::TooLarge { .. } => "move what is not plan text into a file of its own",
             Self::FileChanged { .. } => "save the file in the editor, then try again",
             Self::HalfSaved { .. } => {

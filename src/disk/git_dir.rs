@@ -88,8 +88,13 @@ impl PlansDir {
 }
 
 impl Worktree {
+    /// Git's own directories of this working tree, without symbolic links.
+    pub(super) fn directories(self) -> [PathBuf; 2] {
+        [self.own, self.common]
+    }
+
     /// Returns the working tree whose root this is.
-    fn at(disk: &dyn Disk, root: &Path) -> Option<Self> {
+    pub(super) fn at(disk: &dyn Disk, root: &Path) -> Option<Self> {
         let git = root.join(".git");
         let kind = disk.lstat(&git).ok()?.kind;
         let own = match kind {

@@ -1,15 +1,16 @@
-//! Reading files that are no plans yet, anywhere on the disk: one file, or a directory with all below it.
+//! Reading files that are no plans yet: one file, or a directory with all below it.
 
 use std::path::{Path, PathBuf};
 
 use super::calls::FileKind;
 use super::error::DiskError;
-use super::look::read_file;
-use super::plans_dir::PlansDir;
+use super::plans_dir::{FILE_LIMIT, PlansDir};
+use super::reach::{Origin, Reach};
 
 /// No store of plans holds more.
 const MAX_FILES: usize = 20_000;
 const MAX_DEPTH: usize = 8;
+const MAX_BYTES: usize = 256 << 20;
 
 /// A file, with its path below what was named; that of a single file is its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,25 +20,41 @@ pub struct OutsideFile {
 }
 
 impl PlansDir {
+    /// What paths outside of the plans may name, in this repository or from it.
+    pub fn reach(&self, repository: &Path) -> Reach<'_> {
+        Reach::of(&*self.disk, repository, self.state_home.as_deref())
+    }
+}
+
+/// What a walk has found so far.
+struct Found<'a> {
+    is_wanted: &'a dyn Fn(&str) -> bool,
+    files: Vec<OutsideFile>,
+    n_bytes: usize,
+}
+
+impl Reach<'_> {
     /// Reads a file, or all files of a directory that `is_wanted` accepts by their path; sorted by path.
     ///
-    /// Follows symbolic links to what was named, not inside of it. Hidden directories are left out unless `is_wanted`
-    /// accepts their path with a `/` behind it.
-    pub fn read_outside(
+    /// Follows symbolic links to what was named, as far as its origin allows that, and none inside of it. Hidden
+    /// directories are left out unless `is_wanted` accepts their path with a `/` behind it. Only the user may name a
+    /// directory.
+    pub fn read_all(
         &self,
         path: &Path,
+        origin: Origin,
         is_wanted: &dyn Fn(&str) -> bool,
     ) -> Result<Vec<OutsideFile>, DiskError> {
-        let real = self.disk.canonical(path).map_err(|error| DiskError::reading(path, error))?;
-        let stat = self.disk.lstat(&real).map_err(|error| DiskError::reading(path, error))?;
-        if stat.kind != FileKind::Dir {
-            let name = path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
-            return Ok(vec![OutsideFile { relative: name, bytes: read_file(&*self.disk, path)? }]);
+        let real = self.find(path, origin)?;
+        let kind = self.disk.lstat(&real).map_err(|error| DiskError::reading(path, error))?.kind;
+        if kind != FileKind::Dir || origin == Origin::Elsewhere {
+            let relative = path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
+            return Ok(vec![OutsideFile { relative, bytes: self.read_found(&real, path, FILE_LIMIT)? }]);
         }
-        let mut files = Vec::new();
-        self.read_below(&real, "", 0, is_wanted, &mut files)?;
-        files.sort_by(|a, b| a.relative.cmp(&b.relative));
-        Ok(files)
+        let mut found = Found { is_wanted, files: Vec::new(), n_bytes: 0 };
+        self.read_below(&real, "", 0, &mut found)?;
+        found.files.sort_by(|a, b| a.relative.cmp(&b.relative));
+        Ok(found.files)
     }
 
     fn read_below(
@@ -45,8 +62,7 @@ impl PlansDir {
         directory: &Path,
         relative: &str,
         depth: usize,
-        is_wanted: &dyn Fn(&str) -> bool,
-        files: &mut Vec<OutsideFile>,
+        found: &mut Found<'_>,
     ) -> Result<(), DiskError> {
         let names = self.disk.list(directory).map_err(|error| DiskError::reading(directory, error))?;
         for (name, stat) in names {
@@ -56,12 +72,18 @@ impl PlansDir {
             match stat.kind {
                 FileKind::Dir => {
                     let is_hidden = name.starts_with('.') || name == "node_modules";
-                    if depth < MAX_DEPTH && (!is_hidden || is_wanted(&format!("{inner}/"))) {
-                        self.read_below(&path, &inner, depth + 1, is_wanted, files)?;
+                    if depth < MAX_DEPTH && (!is_hidden || (found.is_wanted)(&format!("{inner}/"))) {
+                        self.read_below(&path, &inner, depth + 1, found)?;
                     }
                 }
-                FileKind::File if is_wanted(&inner) && files.len() < MAX_FILES => {
-                    files.push(OutsideFile { relative: inner, bytes: read_file(&*self.disk, &path)? });
+                FileKind::File if (found.is_wanted)(&inner) && found.files.len() < MAX_FILES => {
+                    let bytes = self.read_found(&path, &path, FILE_LIMIT)?;
+                    found.n_bytes += bytes.len();
+                    if found.n_bytes > MAX_BYTES {
+                        let (len, limit) = (found.n_bytes as u64, MAX_BYTES as u64);
+                        return Err(DiskError::TooLarge { path: directory.to_path_buf(), len, limit });
+                    }
+                    found.files.push(OutsideFile { relative: inner, bytes });
                 }
                 _ => {}
             }

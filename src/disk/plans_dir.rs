@@ -17,7 +17,8 @@ use super::displaced::{self, Kept, KeptWhy};
 use super::error::DiskError;
 use super::locked::Locked;
 use super::moves::is;
-use super::names::{RUNTIME, checked, is_runtime};
+use super::names::{RUNTIME, checked};
+use super::reach::is_closed_name;
 use super::runtime::{self, Trust};
 
 /// No plan file is larger (FORMAT.md, section 2).
@@ -185,8 +186,8 @@ impl PlansDir {
                 ahead.extend(names_backwards(&target));
             }
         }
-        let own = real.iter().next().is_none_or(is_runtime);
-        if own { Err(leads_out()) } else { Ok(real) }
+        let is_closed = real.as_os_str().is_empty() || real.iter().any(is_closed_name);
+        if is_closed { Err(leads_out()) } else { Ok(real) }
     }
 
     /// Takes the lock that every write needs; `waiting` is called once, after a second.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use crate::disk::{Origin, OutsideFile};
 use crate::engine::context::Context;
 use crate::engine::create::{self, Files};
 use crate::engine::error::Error;
@@ -20,8 +21,10 @@ use crate::text::{foreign, front_matter, said};
 
 #[derive(Debug, Clone, Default)]
 pub struct ImportRequest {
-    /// Absolute; a file or a directory.
+    /// A file or, if the user typed it, a directory; absolute, or from the repository's root.
     pub source: PathBuf,
+    /// Where `source` came from.
+    pub origin: Origin,
     /// The document itself, in the place of a file.
     pub text: Option<String>,
     /// The source as somebody typed it, for what is said about it.
@@ -135,14 +138,15 @@ fn sources(context: &Context, request: &ImportRequest) -> Result<Vec<SourceFile>
             || [".md", ".markdown", ".jsonl"].iter().any(|it| path.ends_with(it))
             || path.rsplit('/').next() == Some("config.yml")
     };
+    let reach = context.plans.reach(&context.here.root);
     let files =
-        context.plans.read_outside(&request.source, &is_wanted).map_err(|error| match error.code() {
+        reach.read_all(&request.source, request.origin, &is_wanted).map_err(|error| match error.code() {
             "not-found" => {
                 Error::NotFound { what: "file or directory", name: request.shown.clone(), nearest: None }
             }
             _ => Error::Disk(error),
         })?;
-    let file = |it: crate::disk::OutsideFile| SourceFile { path: it.relative, bytes: it.bytes };
+    let file = |it: OutsideFile| SourceFile { path: it.relative, bytes: it.bytes };
     let mut files: Vec<_> = files.into_iter().map(file).collect();
     narrow(&mut files);
     Ok(files)

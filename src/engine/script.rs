@@ -44,6 +44,9 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     let root = &context.here.root;
     let directory = request.directory.as_deref().map(|it| {
         let found = script::inside(root, it).ok_or_else(|| outside(it))?;
+        if let Err(DiskError::OutsideRepository { .. }) = context.plans.directory_below(root, &found) {
+            return Err(outside(it));
+        }
         Ok::<_, Error>(found.to_string_lossy().into_owned())
     });
     let directory = directory.transpose()?.filter(|it| !it.is_empty());

@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use crate::disk::{Disk, FileKind, read_file};
+use crate::disk::{Disk, DiskError, FILE_LIMIT, FileKind, Origin, Reach};
 use crate::engine::config::{CONFIG_FILE, Config};
 use crate::engine::error::Error;
 use crate::plan::problem::Problem;
@@ -43,9 +43,9 @@ const PLANS: &str = "plans";
 pub fn find(disk: &Arc<dyn Disk>, request: &WorkspaceRequest) -> Result<Workspace, Error> {
     let above = ancestors(&**disk, request);
     let repository = above.last().filter(|it| is_repository(&**disk, it)).cloned();
-    let (config, problems, config_dir) = config(&**disk, &above);
+    let (config, problems, config_dir) = config(&**disk, &above, repository.as_deref())?;
     let base = repository.clone().unwrap_or_else(|| request.start.clone());
-    let configured = configured(&config, config_dir.as_deref())?;
+    let configured = configured(&**disk, &config, config_dir.as_deref())?;
     let would_be = configured.clone().unwrap_or_else(|| base.join(PLANS));
     let named = request.plans.clone().or_else(|| request.env.clone());
     let plans_dir = match named {
@@ -59,7 +59,11 @@ pub fn find(disk: &Arc<dyn Disk>, request: &WorkspaceRequest) -> Result<Workspac
         }
         None => match configured {
             Some(path) => Some(path).filter(|it| is_dir(&**disk, it)),
-            None => above.iter().map(|it| it.join(PLANS)).find(|it| is_dir(&**disk, it)),
+            None => {
+                let found = above.iter().map(|it| it.join(PLANS)).find(|it| is_dir(&**disk, it));
+                check_link(&**disk, found.as_deref(), repository.as_deref())?;
+                found
+            }
         },
     };
     Ok(Workspace { plans_dir, would_be, repository, config, problems })
@@ -91,29 +95,58 @@ fn is_dir(disk: &dyn Disk, path: &Path) -> bool {
     disk.canonical(path).and_then(|it| disk.lstat(&it)).is_ok_and(|it| it.kind == FileKind::Dir)
 }
 
-fn config(disk: &dyn Disk, above: &[PathBuf]) -> (Config, Vec<Problem>, Option<PathBuf>) {
+type Configured = (Config, Vec<Problem>, Option<PathBuf>);
+
+fn config(disk: &dyn Disk, above: &[PathBuf], repository: Option<&Path>) -> Result<Configured, Error> {
     for directory in above {
         let path = directory.join(CONFIG_FILE);
-        let Ok(bytes) = read_file(disk, &path) else { continue };
+        // A link that came with the repository shows no other file's lines as problems.
+        let reach = Reach::of(disk, repository.unwrap_or(directory), None);
+        let bytes = match reach.read(&path, Origin::Elsewhere, FILE_LIMIT) {
+            Ok(bytes) => bytes,
+            Err(DiskError::OutsideRepository { .. }) => {
+                let message = format!("{CONFIG_FILE} is a symbolic link that leads out of the repository");
+                return Err(refused(message, "put a file in its place"));
+            }
+            Err(_) => continue,
+        };
         let text = String::from_utf8_lossy(&bytes);
         let (config, problems) = Config::read(CONFIG_FILE, &text);
-        return (config, problems, Some(directory.clone()));
+        return Ok((config, problems, Some(directory.clone())));
     }
-    (Config::default(), Vec::new(), None)
+    Ok((Config::default(), Vec::new(), None))
 }
 
-/// `plans_dir` has to lie inside the file's own directory, because the file may come from anywhere.
-fn configured(config: &Config, directory: Option<&Path>) -> Result<Option<PathBuf>, Error> {
+/// A link that came with a repository makes no other directory the plans directory; one that is named may be any.
+fn check_link(disk: &dyn Disk, found: Option<&Path>, repository: Option<&Path>) -> Result<(), Error> {
+    let (Some(found), Some(repository)) = (found, repository) else { return Ok(()) };
+    match Reach::of(disk, repository, None).find(found, Origin::Elsewhere) {
+        Err(DiskError::OutsideRepository { .. }) => {
+            let message = format!("`{PLANS}` is a symbolic link that leads out of the repository");
+            Err(refused(message, "name the directory: planwatch --plans DIR, or PLANS_DIR"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn refused(message: String, hint: &str) -> Error {
+    Error::Failed { code: "configuration", message, hint: hint.to_owned() }
+}
+
+/// `plans_dir` has to lie inside the file's own directory, because the file may come from anywhere; so have the symbolic
+/// links that it names.
+fn configured(disk: &dyn Disk, config: &Config, directory: Option<&Path>) -> Result<Option<PathBuf>, Error> {
     let (Some(name), Some(directory)) = (&config.plans_dir, directory) else { return Ok(None) };
     let is_inside =
         Path::new(name).components().all(|it| matches!(it, Component::Normal(_) | Component::CurDir));
-    if !is_inside || name.is_empty() {
+    let reach = Reach::of(disk, directory, None);
+    let is_outside = || {
+        let found = reach.find(Path::new(name), Origin::Elsewhere);
+        matches!(found, Err(DiskError::OutsideRepository { .. } | DiskError::Secret { .. }))
+    };
+    if !is_inside || name.is_empty() || is_outside() {
         let message = format!("`plans_dir = \"{name}\"` leads out of the directory of {CONFIG_FILE}");
-        return Err(Error::Failed {
-            code: "configuration",
-            message,
-            hint: "name a directory below it".to_owned(),
-        });
+        return Err(refused(message, "name a directory below it, not in `.git` or `.planwatch`"));
     }
     Ok(Some(directory.join(name)))
 }

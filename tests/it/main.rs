@@ -34,6 +34,7 @@ mod public_front_matters;
 mod races;
 #[path = "../support/random.rs"]
 mod random;
+mod reach;
 mod readme;
 mod run;
 mod run_story;

@@ -184,6 +184,13 @@ impl Session {
         Arc::clone(&self.disk)
     }
 
+    /// The repository's root, else the directory above the plans directory, else the working directory.
+    pub(crate) fn root(&self) -> Result<PathBuf, Failure> {
+        let found = self.workspace()?;
+        let above = || found.plans_dir.as_deref().and_then(Path::parent).map(Path::to_path_buf);
+        Ok(found.repository.clone().or_else(above).unwrap_or_else(|| self.directory.clone()))
+    }
+
     /// The directory that relative paths are meant from.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory

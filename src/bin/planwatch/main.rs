@@ -6,6 +6,7 @@ mod context;
 mod failure;
 mod fields;
 mod help;
+mod named_text;
 mod output;
 mod patience;
 mod screens;

@@ -5,11 +5,13 @@ mod step;
 
 use serde_json::Value;
 
+use crate::disk::DiskError;
 use crate::engine::error::Error;
+use crate::engine::import::{self, ImportReport, ImportRequest};
 use crate::engine::set::{SetOp, SetRequest};
 use crate::engine::write::{ChangeReport, Mode};
 use crate::serve::mcp::result::{self, Refusal};
-use crate::serve::mcp::tool::Tool;
+use crate::serve::mcp::tool::{Call, Tool};
 
 pub(super) fn tools() -> Vec<Tool> {
     plan::tools().into_iter().chain(step::tools()).collect()
@@ -22,6 +24,22 @@ const MAKER: &str = "agent";
 pub(in crate::serve::mcp) fn set_request(id: &str, key: &str, op: SetOp) -> SetRequest {
     let (id, key) = (id.to_owned(), key.to_owned());
     SetRequest { id, key, op, by: None, claim: None, force: false, mode: Mode::Write }
+}
+
+/// Imports a document of the repository; a client can name no other.
+pub(in crate::serve::mcp) fn import_document(
+    call: &Call,
+    request: &ImportRequest,
+) -> Result<ImportReport, Refusal> {
+    import::import(&call.context, request).map_err(|error| match error {
+        Error::NotFound { what: "file or directory", .. }
+        | Error::Disk(DiskError::OutsideRepository { .. } | DiskError::NotAFile { .. }) => {
+            let hint = "name a file by its path from the repository's root, not in .git or .planwatch; a person can \
+                        import others: planwatch import PATH";
+            Refusal::usage(format!("`{}` is not a document of this repository", request.shown), hint)
+        }
+        other => other.into(),
+    })
 }
 
 /// One change of a call that makes several.

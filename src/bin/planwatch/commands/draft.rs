@@ -12,11 +12,11 @@ use planwatch::plan::time::read_seconds;
 use planwatch::plan::words::nearest;
 
 use crate::args::draft::Draft;
-use crate::commands::add;
 use crate::commands::new::looking;
 use crate::context::Session;
 use crate::failure::Failure;
 use crate::fields;
+use crate::named_text;
 use crate::output::{Loudness, Output, escaped, escaped_lines};
 use crate::patience::Patience;
 use crate::screens::{BOLD, DIM, change, count, text};
@@ -142,14 +142,9 @@ fn request(session: &Session, args: &Draft, who: &Who) -> Result<DraftRequest, F
 
 /// A conversation, and the name that it is found by again from the repository's root.
 fn source(session: &Session, path: &Path) -> Result<Source, Failure> {
-    let conversation = add::read(path)?;
-    let workspace = session.workspace()?;
+    let conversation = named_text::read(session, path)?;
     let absolute = session.path(path);
-    let root = workspace
-        .repository
-        .clone()
-        .or_else(|| workspace.plans_dir.as_deref().and_then(Path::parent).map(Path::to_path_buf));
-    let root = root.unwrap_or_else(|| session.directory().to_path_buf());
+    let root = session.root()?;
     let below = absolute.strip_prefix(&root).map_or_else(|_| path.to_path_buf(), Path::to_path_buf);
     let below: PathBuf = below.components().filter(|it| *it != std::path::Component::CurDir).collect();
     Ok(Source { conversation, name: below.to_string_lossy().into_owned() })
@@ -163,7 +158,8 @@ fn source_again(session: &Session, args: &Draft) -> Result<Option<Source>, Failu
         let hint = format!("planwatch draft {name} --continue --from FILE");
         return Err(Failure::usage("the draft does not remember a file with its conversation", hint));
     }
-    let conversation = add::read(&context.here.root.join(&named))
+    // The name stands in a file of the plan, which may have come with the repository.
+    let conversation = named_text::read_inside(session, Path::new(&named))
         .map_err(|it| it.with_hint(format!("planwatch draft {name} --continue --from FILE")))?;
     Ok(Some(Source { conversation, name: named }))
 }

@@ -22,7 +22,8 @@ pub(crate) fn run(session: &Session, args: Import) -> Result<u8, Failure> {
     let shown = args.path.display().to_string();
     let mode = args.dry_run.mode();
     let Import { name, title, category, priority, .. } = args;
-    let request = ImportRequest { source, text: None, shown, name, title, category, priority, mode };
+    let request =
+        ImportRequest { source, shown, name, title, category, priority, mode, ..ImportRequest::default() };
     if session.workspace()?.plans_dir.is_none() {
         // No plans directory is made for what turns out to hold no plan.
         let trial = ImportRequest { mode: Mode::DryRun, ..request.clone() };

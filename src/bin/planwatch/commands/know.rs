@@ -7,10 +7,10 @@ use planwatch::engine::insight::{self, InsightRequest, InsightsRequest};
 use planwatch::engine::write::Mode;
 
 use crate::args::know::{Decide, Insight};
-use crate::commands::add;
 use crate::commands::new::looking;
 use crate::context::{self, Session};
 use crate::failure::Failure;
+use crate::named_text;
 use crate::screens::{change, knowledge};
 
 pub(crate) fn decide(session: &Session, args: Decide) -> Result<u8, Failure> {
@@ -102,7 +102,7 @@ pub(crate) fn recorded<T>(
 
 /// `-` stands for standard input.
 fn typed_text(text: String) -> Result<String, Failure> {
-    if text == "-" { add::read("-".as_ref()) } else { Ok(text) }
+    if text == "-" { named_text::standard_input() } else { Ok(text) }
 }
 
 /// Options of recording, without anything to record.

@@ -10,9 +10,9 @@ use planwatch::plan::read::{PLAN_KEYS, STEP_KEYS};
 use planwatch::plan::words::nearest;
 
 use crate::args::write::{Move, Remove, Replace, Set, SetOptions, Squash, Unset};
-use crate::commands::add;
 use crate::context::Session;
 use crate::failure::Failure;
+use crate::named_text;
 use crate::screens::change;
 
 pub(crate) fn run(session: &Session, args: Set) -> Result<u8, Failure> {
@@ -110,7 +110,7 @@ pub(crate) fn squash(session: &Session, args: Squash) -> Result<u8, Failure> {
 pub(crate) fn replace(session: &Session, args: Replace) -> Result<u8, Failure> {
     change::check_fields(session)?;
     let Replace { plan, file, by, force, dry_run } = args;
-    let list = add::read(&file)?;
+    let list = named_text::read(session, &file)?;
     let shown = file.display().to_string();
     let request = ReplaceRequest { plan, list, shown, by: by.by, force, mode: dry_run.mode() };
     let report = replace::replace(&session.context()?, &request)?;

@@ -5,21 +5,23 @@
 mod scripts;
 mod workspace;
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value, json};
 
+use crate::disk::Origin;
 use crate::engine::create::{self, NewRequest};
-use crate::engine::import::{self, ImportRequest};
+use crate::engine::import::ImportRequest;
 use crate::engine::list::{self, ListReport, ListRequest};
 use crate::engine::set::{self, SetOp};
 use crate::engine::shape::value;
-use crate::engine::write::Mode;
 use crate::serve::mcp::person::Question;
 use crate::serve::mcp::result::{self, PAGE, Refusal, page, put};
 use crate::serve::mcp::schema::Object;
 use crate::serve::mcp::tool::{Call, Effect, Tool, Turn};
-use crate::serve::mcp::write::set_request;
+use crate::serve::mcp::write::{import_document, set_request};
 use crate::text::scalar;
 
 use super::plans::whole_plan;
@@ -321,10 +323,11 @@ fn create_otherwise(call: &Call, asked: MemoryPlan) -> Result<Value, Refusal> {
 fn import(call: &Call, asked: MemoryPlan) -> Result<Value, Refusal> {
     let MemoryPlan { plan_file_path, title, category, priority, .. } = asked;
     let shown = plan_file_path.unwrap_or_default();
-    let source = workspace::file_inside(call, &shown)?;
+    let source = PathBuf::from(&shown);
+    let origin = Origin::Elsewhere;
     let request =
-        ImportRequest { source, text: None, shown, name: None, title, category, priority, mode: Mode::Write };
-    let report = import::import(&call.context, &request)?;
+        ImportRequest { source, origin, shown, title, category, priority, ..ImportRequest::default() };
+    let report = import_document(call, &request)?;
     const MOST_TOLD: usize = 20;
     let unmapped: Vec<_> =
         report.to_json()["unmapped"].as_array().into_iter().flatten().take(MOST_TOLD).cloned().collect();

@@ -380,7 +380,8 @@ fn documents_are_imported_from_the_workspace_alone() {
         match run(it, "memory_plan", &json!({"action": "import", "plan_file_path": path, "category": "bug"}))
         {
             Came::Refused(why) => {
-                assert!(why.starts_with(&format!("usage: `{path}` is no file in /")), "{why}");
+                let expected = format!("usage: `{path}` is not a document of this repository");
+                assert!(why.starts_with(&expected), "{why}");
             }
             Came::Done(done) | Came::Asked(_, done) => panic!("{path}: {done}"),
         }

@@ -1,14 +1,17 @@
 //! Tools that make and change plans.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::disk::Origin;
 use crate::engine::add::{self, AddRequest};
 use crate::engine::archive::{self, ArchiveRequest};
 use crate::engine::context::Context;
 use crate::engine::create::{self, NewRequest};
-use crate::engine::import::{self, ImportRequest};
+use crate::engine::import::ImportRequest;
 use crate::engine::list::{self, ListReport, ListRequest};
 use crate::engine::remove::{self, RemoveRequest};
 use crate::engine::replace::{self, ReplaceRequest};
@@ -21,7 +24,7 @@ use crate::plan::id;
 use crate::serve::mcp::named;
 use crate::serve::mcp::result::{self, CHANGED, Refusal};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
-use crate::serve::mcp::write::{Change, MAKER, all, set_request};
+use crate::serve::mcp::write::{Change, MAKER, all, import_document, set_request};
 use crate::text::scalar;
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -133,7 +136,6 @@ fn create_plan(call: &Call, asked: CreatePlan) -> Result<Value, Refusal> {
 
 /// Makes a plan of a document; the document stays as it is.
 fn import_plan(call: &Call, id: String, asked: CreatePlan) -> Result<Value, Refusal> {
-    let context = &call.context;
     let CreatePlan { title, steps, fields, template, as_program, body, from_file, .. } = asked;
     let rest = Fields { category: None, priority: None, ..fields.clone() };
     let has_more = steps.is_some() || template.is_some() || as_program.is_some() || body.is_some();
@@ -142,23 +144,12 @@ fn import_plan(call: &Call, id: String, asked: CreatePlan) -> Result<Value, Refu
         return Err(Refusal::usage("a document brings its own text, steps and goals", hint));
     }
     let path = &from_file.unwrap_or_default();
-    let source = context.here.root.join(path);
-    let outside = || {
-        let hint = "name a file below the repository's root, by its path from there";
-        Refusal::usage(format!("`{path}` is no document in this repository"), hint)
-    };
-    // Whoever asks over a network may not read what lies elsewhere.
-    let parent = source.parent().ok_or_else(outside)?;
-    let parent = context.plans.directory_below(&context.here.root, parent).map_err(|_| outside())?;
-    let source = parent.join(source.file_name().ok_or_else(outside)?);
-    if !context.plans.is_file_beyond(&source) {
-        return Err(outside());
-    }
-    let (shown, name, title) = (path.clone(), Some(id), Some(title));
+    let (source, origin, shown) = (PathBuf::from(path), Origin::Elsewhere, path.clone());
+    let (name, title) = (Some(id), Some(title));
     let Fields { category, priority, .. } = fields;
     let request =
-        ImportRequest { source, shown, name, title, category, priority, ..ImportRequest::default() };
-    let report = import::import(context, &request)?;
+        ImportRequest { source, origin, shown, name, title, category, priority, ..ImportRequest::default() };
+    let report = import_document(call, &request)?;
     let unmapped = report.unmapped.len();
     let mut object = result::changed(report.change)?;
     if unmapped > 0 {

@@ -71,17 +71,3 @@ fn lexical(path: &Path) -> PathBuf {
     }
     plain
 }
-
-/// A file as somebody gave it, from the workspace's root; refused outside of it, also behind symbolic links.
-pub(super) fn file_inside(call: &Call, typed: &str) -> Result<PathBuf, Refusal> {
-    let (context, root) = (&call.context, root(call));
-    let outside = || {
-        let message = format!("`{typed}` is no file in {}", root.display());
-        Refusal::usage(message, "name one in it; for others tell the person to type: planwatch import PATH")
-    };
-    let source = lexical(&root.join(typed));
-    let relative = source.strip_prefix(&root).map_err(|_| outside())?;
-    let (parent, name) = relative.parent().zip(relative.file_name()).ok_or_else(outside)?;
-    let found = context.plans.directory_below(&root, parent).map_err(|_| outside())?.join(name);
-    if context.plans.is_file_beyond(&found) { Ok(found) } else { Err(outside()) }
-}

@@ -1,0 +1,349 @@
+//! Which files outside of the plans a path may name, by where the path came from.
+//!
+//! The user may name any file. A path that came from a client or with the repository, a symbolic link among them, leads
+//! to files of the repository alone, and never into git's or planwatch's own directories. A path is resolved first and
+//! then opened without following links ([`Disk::open`]), so that a link which appears in between is an error.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use super::calls::{Disk, FileKind, Open};
+use super::error::DiskError;
+use super::git_dir::Worktree;
+use super::names::is_runtime;
+
+/// Where a path came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Origin {
+    /// The user typed it.
+    #[default]
+    User,
+    /// A client sent it, or a file of the repository holds it.
+    Elsewhere,
+}
+
+/// A repository, and what in and around it no path may name.
+#[derive(Debug)]
+pub struct Reach<'a> {
+    pub(super) disk: &'a dyn Disk,
+    /// Without symbolic links.
+    root: PathBuf,
+    /// Git's directories of this working tree, and planwatch's own of this user.
+    closed: Vec<PathBuf>,
+}
+
+impl<'a> Reach<'a> {
+    /// `state_home` is the user's state directory, in which the key lies.
+    pub fn of(disk: &'a dyn Disk, repository: &Path, state_home: Option<&Path>) -> Self {
+        // Where it does not exist nothing is inside of it.
+        let root = disk.canonical(repository).unwrap_or_else(|_| repository.to_path_buf());
+        let git = Worktree::at(disk, &root).map(Worktree::directories).into_iter().flatten();
+        let state = state_home.and_then(|it| disk.canonical(it).ok()).map(|it| it.join("planwatch"));
+        let closed = git.chain(state).collect();
+        Self { disk, root, closed }
+    }
+
+    /// Returns where a path leads, without symbolic links; relative ones begin at the repository's root.
+    ///
+    /// What is refused is [`DiskError::OutsideRepository`] or [`DiskError::Secret`], whether it exists or not.
+    pub fn find(&self, path: &Path, origin: Origin) -> Result<PathBuf, DiskError> {
+        let outside = || DiskError::OutsideRepository { path: path.to_path_buf() };
+        let whole = self.root.join(path);
+        if whole.as_os_str().as_bytes().contains(&0) {
+            return Err(outside());
+        }
+        let found = self.disk.canonical(&whole).map_err(|error| DiskError::reading(path, error));
+        let is_bound = origin == Origin::Elsewhere || self.follows_own_link(&whole);
+        match found {
+            Ok(real) if is_bound && !self.is_open(&real) => Err(outside()),
+            Ok(real) if is_secret(&real, &self.closed) => Err(DiskError::Secret { path: path.to_path_buf() }),
+            // Outside, what does not exist looks like what does.
+            Err(_) if is_bound && (self.follows_own_link(&whole) || !self.is_open(&lexical(&whole))) => {
+                Err(outside())
+            }
+            other => other,
+        }
+    }
+
+    /// Reads a regular file of at most `limit` bytes.
+    pub fn read(&self, path: &Path, origin: Origin, limit: u64) -> Result<Vec<u8>, DiskError> {
+        let real = self.find(path, origin)?;
+        self.read_found(&real, path, limit)
+    }
+
+    /// Reads a file whose path holds no symbolic link; `shown` is what errors name.
+    pub fn read_found(&self, real: &Path, shown: &Path, limit: u64) -> Result<Vec<u8>, DiskError> {
+        let unread = |error: io::Error| match DiskError::reading(shown, error) {
+            // It was none when it was looked for.
+            DiskError::LeadsOut { path } => DiskError::OutsideRepository { path },
+            error => error,
+        };
+        let kind = self.disk.lstat(real).map_err(unread)?.kind;
+        let not_a_file = |kind| DiskError::NotAFile { path: shown.to_path_buf(), kind };
+        // Opening alone makes some devices act.
+        if !matches!(kind, FileKind::File | FileKind::Symlink) {
+            return Err(not_a_file(kind));
+        }
+        let file = self.disk.open(real, Open::Read).map_err(unread)?;
+        let stat = file.stat().map_err(unread)?;
+        if stat.kind != FileKind::File {
+            return Err(not_a_file(stat.kind));
+        }
+        let too_large = |len| DiskError::TooLarge { path: shown.to_path_buf(), len, limit };
+        if stat.len > limit {
+            return Err(too_large(stat.len));
+        }
+        let bytes = file.read(limit + 1, stat.len).map_err(unread)?;
+        let len = bytes.len() as u64;
+        if len > limit { Err(too_large(len)) } else { Ok(bytes) }
+    }
+
+    /// Whether a path without symbolic links is in the repository, and not in what is closed.
+    pub fn is_open(&self, real: &Path) -> bool {
+        let Ok(inside) = real.strip_prefix(&self.root) else { return false };
+        inside.components().all(|it| !is_closed_name(it.as_os_str()))
+            && self.closed.iter().all(|it| !real.starts_with(it))
+    }
+
+    /// The repository's root, without symbolic links.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether a symbolic link on the way lies in the repository: such a link may have come with it.
+    fn follows_own_link(&self, path: &Path) -> bool {
+        let mut at = PathBuf::new();
+        for part in path.components() {
+            if let Component::Normal(name) = part
+                && self.disk.canonical(&at).is_ok_and(|it| self.is_own_link(&it, name))
+            {
+                return true;
+            }
+            at.push(part);
+        }
+        false
+    }
+
+    fn is_own_link(&self, directory: &Path, name: &OsStr) -> bool {
+        let is_link = || self.disk.lstat(&directory.join(name)).is_ok_and(|it| it.kind == FileKind::Symlink);
+        directory.starts_with(&self.root) && is_link()
+    }
+}
+
+/// Names that no path in a repository may have a part of; some file systems take them for others of other case.
+pub(super) fn is_closed_name(name: &OsStr) -> bool {
+    name.as_bytes().eq_ignore_ascii_case(b".git") || is_runtime(name)
+}
+
+/// A token or key of planwatch's: who has it may do what the user may.
+fn is_secret(real: &Path, closed: &[PathBuf]) -> bool {
+    let name = |it: Option<&OsStr>| it.unwrap_or_default().to_ascii_lowercase();
+    let file = name(real.file_name());
+    let is_in_runtime = real.ancestors().skip(1).any(|it| it.file_name().is_some_and(is_runtime));
+    let is_key = file.as_bytes().starts_with(b"key") && closed.iter().any(|it| real.parent() == Some(it));
+    is_in_runtime && matches!(file.as_bytes(), b"token" | b"stamp") || is_key
+}
+
+/// Without `.` and `..`, as the words say.
+fn lexical(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make their own files")]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::disk::{FILE_LIMIT, RealDisk};
+
+    struct Place {
+        top: tempfile::TempDir,
+    }
+
+    impl Place {
+        /// A repository `shop` with whatever a path could be after, and something beside it.
+        fn new() -> Self {
+            let place = Self { top: tempfile::tempdir().unwrap() };
+            for (path, text) in [
+                ("shop/.git/HEAD", "ref: refs/heads/main\n"),
+                ("shop/.git/config", "secret"),
+                ("shop/.git/objects/x", ""),
+                ("shop/plans/.planwatch/token", "secret"),
+                ("shop/plans/.planwatch/displaced/1.md", "# Mine\n"),
+                ("shop/plans/.planwatch.foreign-1/token", "secret"),
+                ("shop/plans/a/plan.md", "# A\n"),
+                ("shop/docs/doc.md", "# Doc\n"),
+                ("shop/.github/doc.md", "# Doc\n"),
+                ("other/secret.md", "secret"),
+                ("state/planwatch/key", "secret"),
+            ] {
+                let path = place.at(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            for (to, link) in [
+                ("../other/secret.md", "shop/out.md"),
+                ("../other", "shop/outdir"),
+                (".git/config", "shop/config.md"),
+                (".git", "shop/gitdir"),
+                ("plans/.planwatch/token", "shop/token.md"),
+                ("docs/doc.md", "shop/in.md"),
+                ("docs", "shop/indir"),
+                ("loop.md", "shop/loop.md"),
+                ("nowhere.md", "shop/broken.md"),
+                ("shop/docs/doc.md", "own.md"),
+            ] {
+                symlink(to, place.at(link)).unwrap();
+            }
+            place
+        }
+
+        fn at(&self, path: &str) -> PathBuf {
+            self.top.path().canonicalize().unwrap().join(path)
+        }
+
+        fn read(&self, path: &str, origin: Origin) -> Result<String, &'static str> {
+            let disk = RealDisk;
+            let reach = Reach::of(&disk, &self.at("shop"), Some(&self.at("state")));
+            let path = path.replace("TOP", self.at("").to_str().unwrap().trim_end_matches('/'));
+            let read = reach.read(Path::new(&path), origin, FILE_LIMIT);
+            read.map(|it| String::from_utf8(it).unwrap()).map_err(|it| match it {
+                DiskError::OutsideRepository { .. } => "outside",
+                DiskError::Secret { .. } => "secret",
+                other => other.code(),
+            })
+        }
+    }
+
+    #[test]
+    fn a_path_from_elsewhere_names_files_of_the_repository() {
+        let place = Place::new();
+        for (path, expected) in [
+            ("docs/doc.md", Ok("# Doc\n")),
+            ("./docs/../docs//doc.md", Ok("# Doc\n")),
+            ("TOP/shop/docs/doc.md", Ok("# Doc\n")),
+            ("in.md", Ok("# Doc\n")),
+            ("indir/doc.md", Ok("# Doc\n")),
+            (".github/doc.md", Ok("# Doc\n")),
+            ("plans/a/plan.md", Ok("# A\n")),
+            ("docs/none.md", Err("not-found")),
+            ("docs", Err("not-a-file")),
+            ("", Err("not-a-file")),
+            ("loop.md", Err("outside")),
+            ("broken.md", Err("outside")),
+            ("out.md", Err("outside")),
+            ("outdir/secret.md", Err("outside")),
+            ("outdir/none.md", Err("outside")),
+            ("config.md", Err("outside")),
+            ("gitdir/config", Err("outside")),
+            ("token.md", Err("outside")),
+            (".git/config", Err("outside")),
+            (".git/none", Err("outside")),
+            (".GIT/config", Err("outside")),
+            ("docs/.Git/none", Err("outside")),
+            ("plans/.planwatch/token", Err("outside")),
+            ("plans/.Planwatch/none", Err("outside")),
+            ("plans/.planwatch.foreign-1/token", Err("outside")),
+            ("../other/secret.md", Err("outside")),
+            ("docs/../../other/secret.md", Err("outside")),
+            ("../none.md", Err("outside")),
+            ("TOP/other/secret.md", Err("outside")),
+            ("TOP/shop2", Err("outside")),
+            ("/etc/passwd", Err("outside")),
+            ("/proc/self/root/etc/passwd", Err("outside")),
+            ("/proc/self/environ", Err("outside")),
+            ("/dev/zero", Err("outside")),
+            ("a\0b", Err("outside")),
+        ] {
+            assert_eq!(place.read(path, Origin::Elsewhere), expected.map(str::to_owned), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_user_names_any_file_but_secrets_and_links_that_came_along() {
+        let place = Place::new();
+        for (path, expected) in [
+            ("docs/doc.md", Ok("# Doc\n")),
+            ("TOP/other/secret.md", Ok("secret")),
+            ("../other/secret.md", Ok("secret")),
+            ("TOP/own.md", Ok("# Doc\n")),
+            (".git/config", Ok("secret")),
+            ("plans/.planwatch/displaced/1.md", Ok("# Mine\n")),
+            ("in.md", Ok("# Doc\n")),
+            ("out.md", Err("outside")),
+            ("outdir/secret.md", Err("outside")),
+            ("config.md", Err("outside")),
+            ("token.md", Err("outside")),
+            ("plans/.planwatch/token", Err("secret")),
+            ("plans/.planwatch.foreign-1/token", Err("secret")),
+            ("TOP/state/planwatch/key", Err("secret")),
+            ("none.md", Err("not-found")),
+        ] {
+            assert_eq!(place.read(path, Origin::User), expected.map(str::to_owned), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_directories_of_another_working_tree_are_closed_too() {
+        let place = Place::new();
+        // A working tree whose git directory lies in it under another name, as `--separate-git-dir` makes it.
+        fs::rename(place.at("shop/.git"), place.at("shop/meta")).unwrap();
+        fs::write(place.at("shop/.git"), "gitdir: meta\n").unwrap();
+        for path in ["meta/config", ".git", "META/../meta/config"] {
+            assert!(place.read(path, Origin::Elsewhere).is_err(), "{path}");
+        }
+        fs::create_dir_all(place.at("shop/own")).unwrap();
+        fs::write(place.at("shop/own/commondir"), "../meta\n").unwrap();
+        fs::write(place.at("shop/own/config.worktree"), "secret").unwrap();
+        fs::write(place.at("shop/.git"), "gitdir: own\n").unwrap();
+        for path in ["meta/config", "own/config.worktree"] {
+            assert_eq!(place.read(path, Origin::Elsewhere), Err("outside"), "{path}");
+        }
+        assert_eq!(place.read("docs/doc.md", Origin::Elsewhere), Ok("# Doc\n".to_owned()));
+    }
+
+    #[test]
+    fn what_is_no_file_or_too_large_is_not_read() {
+        let place = Place::new();
+        let fifo = place.at("shop/fifo.md");
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
+            .unwrap();
+        let huge = fs::File::create(place.at("shop/huge.md")).unwrap();
+        huge.set_len(1 << 40).unwrap();
+        for origin in [Origin::User, Origin::Elsewhere] {
+            assert_eq!(place.read("fifo.md", origin), Err("not-a-file"));
+            assert_eq!(place.read("huge.md", origin), Err("too-large"));
+        }
+    }
+
+    #[test]
+    fn a_link_that_appears_after_the_look_is_not_followed() {
+        let place = Place::new();
+        let disk = RealDisk;
+        let reach = Reach::of(&disk, &place.at("shop"), None);
+        let (file, directory) = (Path::new("docs/doc.md"), place.at("shop/docs"));
+        let found = reach.find(file, Origin::Elsewhere).unwrap();
+        fs::remove_file(&found).unwrap();
+        symlink(place.at("other/secret.md"), &found).unwrap();
+        assert!(matches!(
+            reach.read_found(&found, file, FILE_LIMIT),
+            Err(DiskError::OutsideRepository { .. })
+        ));
+        fs::remove_dir_all(&directory).unwrap();
+        symlink(place.at("other"), &directory).unwrap();
+        fs::write(place.at("other/doc.md"), "secret").unwrap();
+        assert!(reach.read_found(&found, file, FILE_LIMIT).is_err());
+    }
+}
