@@ -17,11 +17,12 @@ use super::error::DiskError;
 use super::journal::{BACK, Direction, FileOp, ID_STEP, Journal};
 use super::locked::{Locked, Version};
 use super::moves::{Safe, is, is_one_file, read_own, rename_new, write_new};
-use super::names::{Content, NamedPath, Origin, RUNTIME, VersionName, checked};
+use super::names::{Content, NamedPath, Origin, VersionName, checked};
 use super::plans_dir::Snapshot;
 use super::runtime::Trust;
 use super::undo::Record;
 
+/// Below the own state.
 pub(super) const JOURNAL: &str = "journal";
 
 /// A batch that a crash interrupted and this lock dealt with.
@@ -87,6 +88,9 @@ impl Locked<'_> {
         undoes: Option<u64>,
     ) -> Result<(), DiskError> {
         let ops = ops.into_iter().map(|op| self.real_op(op)).collect::<Result<Vec<_>, _>>()?;
+        for name in ops.iter().flat_map(|op| <[_; 2]>::from(op.names())).flatten() {
+            self.check_finished(name)?;
+        }
         self.precheck(&ops)?;
         let (verb, at, by, made) =
             (verb.to_string(), at.to_string(), self.by.clone(), self.missing_dirs(&ops));
@@ -184,7 +188,7 @@ impl Locked<'_> {
     }
 
     fn journal_path(&self) -> PathBuf {
-        self.plans.root.join(RUNTIME).join(JOURNAL)
+        self.plans.known_state_dir().join(JOURNAL)
     }
 
     fn write_journal(&self, journal: &Journal) -> Result<(), DiskError> {
@@ -193,7 +197,7 @@ impl Locked<'_> {
             return Ok(());
         }
         let path = self.journal_path();
-        let runtime = self.plans.root.join(RUNTIME);
+        let runtime = self.plans.known_state_dir();
         let disk = &*self.plans.disk;
         let written = write_new(disk, &path, 0o600, &journal.encode(), Safe::Yes).and_then(|()| {
             disk.sync_dir(&runtime).inspect_err(|_| {
@@ -207,7 +211,7 @@ impl Locked<'_> {
         let path = self.journal_path();
         let removed = match self.plans.disk.remove(&path) {
             Err(error) if is(&error, Errno::NOENT) => return Ok(()),
-            other => other.and_then(|()| self.plans.disk.sync_dir(&self.plans.root.join(RUNTIME))),
+            other => other.and_then(|()| self.plans.disk.sync_dir(&self.plans.known_state_dir())),
         };
         removed.map_err(|error| DiskError::writing(&path, error))
     }
@@ -318,7 +322,7 @@ impl Locked<'_> {
         let id = id + n as u64 * ID_STEP;
         let path = NamedPath::Whole(path.clone());
         let name = VersionName { origin: Origin::Clean, id, base, new, path };
-        Version { path: dir(&self.plans.root).join(name.encode()), name }
+        Version { path: dir(self.plans).join(name.encode()), name }
     }
 
     fn progress(&self, op: &FileOp, version: &Version) -> Progress {
@@ -509,7 +513,7 @@ impl Locked<'_> {
         let linked = disk.lstat(&path).is_ok_and(|it| it.nlink > 1);
         let Some(evidence) = evidence.filter(|_| !linked) else {
             let name = VersionName { id: version.name.id + 3, ..version.name.clone() };
-            rename_new(disk, &version.path, &dir(&self.plans.root).join(name.encode())).ok();
+            rename_new(disk, &version.path, &dir(self.plans).join(name.encode())).ok();
             let base = self.plans.read(real)?;
             return self.put_or_leave(version.name.id + 2, &base, before).map(drop);
         };

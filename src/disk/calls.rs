@@ -121,6 +121,8 @@ pub trait Disk: fmt::Debug + Send + Sync {
     fn remove(&self, path: &Path) -> io::Result<()>;
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Sets the permission bits of a file or directory that can be opened for reading; never through a symbolic link.
+    fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()>;
     /// Takes the exclusive lock on a file or directory; `None` after `patience`.
     ///
     /// A missing file is made. The lock goes when the handle is dropped or its process dies.

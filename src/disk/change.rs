@@ -181,7 +181,7 @@ impl Locked<'_> {
             let path = NamedPath::Whole(base.real.clone());
             let (id, content) = (self.fresh_id(), Content::of(&base.bytes));
             let name = VersionName { origin: Origin::Own, id, base: content, new: Content::of(&ours), path };
-            let version = Version { path: dir(&self.plans.root).join(name.encode()), name };
+            let version = Version { path: dir(self.plans).join(name.encode()), name };
             self.record(Record::replaced(&base.real, &version, &ours));
         }
         Written { path: base.real, done: Done::Nothing, bytes: base.bytes, stat: base.stat, kept: Vec::new() }
@@ -363,7 +363,7 @@ impl Locked<'_> {
     }
 
     fn rename_version(&self, version: &Version, name: VersionName) -> Version {
-        let path = dir(&self.plans.root).join(name.encode());
+        let path = dir(self.plans).join(name.encode());
         // If it fails the text is reported without need, never lost.
         rename_new(&*self.plans.disk, &version.path, &path).ok();
         Version { path, name }

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::calls::{DiskFile, FileKind, Open, Rename};
 use super::error::DiskError;
 use super::moves::{Safe, is, read_own, write_new};
-use super::names::{RUNTIME, checked};
+use super::names::checked;
 use super::plans_dir::PlansDir;
 
 const COOKIES: &str = "cookies";
@@ -177,6 +177,6 @@ impl PlansDir {
     }
 
     fn own(&self, name: &str) -> PathBuf {
-        self.root.join(RUNTIME).join(name)
+        self.state_dir().join(name)
     }
 }

@@ -1,4 +1,4 @@
-//! Versions that a write took out of plan files, in `.planwatch/displaced/`.
+//! Versions that a write took out of plan files, in `displaced/` of the own state.
 //!
 //! An exchange leaves the old inode here under a [`VersionName`]. An editor that had it open
 //! may still write into it, so it stays until it has been quiet for a minute. What holds
@@ -13,9 +13,10 @@ use rustix::io::Errno;
 
 use super::calls::{Disk, FileKind, Stat};
 use super::moves::{is, read_own, rename_new};
-use super::names::{Content, NamedPath, Origin, RUNTIME, VersionName, hex_field, parse_path, with_path};
+use super::names::{Content, NamedPath, Origin, VersionName, hex_field, parse_path, with_path};
+use super::plans_dir::PlansDir;
 
-/// Below `.planwatch`.
+/// Below the own state.
 pub(super) const DIR: &str = "displaced";
 
 /// The mode bit that a draft has until all its bytes are written.
@@ -59,8 +60,8 @@ impl KeptWhy {
 }
 
 /// Where displaced versions lie.
-pub(super) fn dir(root: &Path) -> PathBuf {
-    root.join(RUNTIME).join(DIR)
+pub(super) fn dir(plans: &PlansDir) -> PathBuf {
+    plans.known_state_dir().join(DIR)
 }
 
 /// The name that a text is kept under for good.
@@ -84,13 +85,14 @@ fn parse_kept(name: &OsStr) -> Option<(KeptWhy, PathBuf)> {
 /// betrays it to the next sweep: the report is right either way.
 pub(super) fn keep(disk: &dyn Disk, root: &Path, version: &Path, why: KeptWhy) -> Kept {
     let name = version.file_name().unwrap_or_default();
+    let dir = version.parent().unwrap_or(root);
     let parsed = VersionName::parse(name);
     let path = parsed.as_ref().map_or_else(|| PathBuf::from(name), |it| it.path.shown());
     let mut at = name.to_os_string();
     if let Some(parsed) = parsed {
         for id in parsed.id..parsed.id + 100 {
             let wanted = kept_name(why, id, &parsed.path);
-            match rename_new(disk, version, &dir(root).join(&wanted)) {
+            match rename_new(disk, version, &dir.join(&wanted)) {
                 Err(error) if is(&error, Errno::EXIST) => continue,
                 Ok(()) => at = wanted,
                 Err(_) => {}
@@ -98,21 +100,22 @@ pub(super) fn keep(disk: &dyn Disk, root: &Path, version: &Path, why: KeptWhy) -
             break;
         }
     }
-    Kept { path, kept: Path::new(RUNTIME).join(DIR).join(at), why }
+    Kept { path, kept: dir.strip_prefix(root).unwrap_or(dir).join(at), why }
 }
 
 /// Lists what is kept, without changing anything.
 ///
 /// Reads every version: a long write that began before the exchange leaves no sign in the
 /// times when it ends after it.
-pub(super) fn kept(disk: &dyn Disk, root: &Path) -> Vec<Kept> {
-    let dir = dir(root);
+pub(super) fn kept(plans: &PlansDir) -> Vec<Kept> {
+    let (disk, root) = (&*plans.disk, &plans.root);
+    let dir = plans.state_dir().join(DIR);
     let listed = disk.list(&dir).unwrap_or_default();
     let versions: Vec<_> = listed.iter().filter_map(|(name, _)| VersionName::parse(name)).collect();
     let mut found = Vec::new();
     for (name, stat) in listed {
         let Ok(stat) = stat else { continue };
-        let at = Path::new(RUNTIME).join(DIR).join(&name);
+        let at = dir.strip_prefix(root).unwrap_or(&dir).join(&name);
         if let Some((why, path)) = parse_kept(&name) {
             found.push(Kept { path, kept: at, why });
         } else if let Some(version) = VersionName::parse(&name)

@@ -9,7 +9,6 @@ use rustix::io::Errno;
 use super::calls::{FileKind, Rename};
 use super::error::DiskError;
 use super::moves::{Safe, is, read_own, write_new};
-use super::names::RUNTIME;
 use super::plans_dir::PlansDir;
 
 /// So many are kept; the oldest go first.
@@ -21,9 +20,10 @@ const LIMIT: u64 = 4 << 20;
 impl PlansDir {
     /// Remembers something under a name of letters and digits, in the place of what was remembered under it.
     pub fn put_draft(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
+        let is_made = self.made_runtime_dir().is_some();
         let path = self.draft_file(name)?;
         let dir = path.parent().map(PathBuf::from).unwrap_or_default();
-        if self.made_runtime_dir().is_none() {
+        if !is_made {
             return Err(DiskError::BadPath { path });
         }
         match self.disk.make_dir(&dir, 0o700) {
@@ -51,7 +51,7 @@ impl PlansDir {
     }
 
     fn draft_file(&self, name: &str) -> Result<PathBuf, DiskError> {
-        let path = self.root.join(RUNTIME).join("drafts").join(format!("{name}.json"));
+        let path = self.state_dir().join("drafts").join(format!("{name}.json"));
         let is_name =
             !name.is_empty() && name.len() <= 32 && name.bytes().all(|it| it.is_ascii_alphanumeric());
         if is_name { Ok(path) } else { Err(DiskError::BadPath { path }) }

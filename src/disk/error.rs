@@ -52,6 +52,9 @@ pub enum DiskError {
     InUse { path: PathBuf },
     #[error("`{}` is locked by another planwatch", path.display())]
     Locked { path: PathBuf },
+    /// Another user, or a process with another state directory, began to change it and did not finish.
+    #[error("`{}` belongs to a `{verb}` of {at} that another planwatch began and did not finish", path.display())]
+    BegunElsewhere { path: PathBuf, verb: String, at: String, id: String },
     /// The change is visible but may not survive a power cut; what was there before is kept.
     #[error("`{}` may not be safely on disk; the version before is in `{}`", path.display(), kept.display())]
     Uncertain { path: PathBuf, kept: PathBuf, source: io::Error },
@@ -84,7 +87,7 @@ impl DiskError {
             Self::NoSpace { .. } => "no-space",
             Self::Exists { .. } => "plan-exists",
             Self::FileChanged { .. } | Self::HalfSaved { .. } | Self::InUse { .. } => "file-changed",
-            Self::Locked { .. } => "locked",
+            Self::Locked { .. } | Self::BegunElsewhere { .. } => "locked",
             Self::Unfinished { .. } => "unfinished",
             Self::Uncertain { .. } | Self::Unsynced { .. } | Self::Io { .. } => "io-error",
         }
@@ -109,6 +112,7 @@ impl DiskError {
             | Self::HalfSaved { path }
             | Self::InUse { path }
             | Self::Locked { path }
+            | Self::BegunElsewhere { path, .. }
             | Self::Uncertain { path, .. }
             | Self::Unsynced { path, .. }
             | Self::Unfinished { path, .. }
@@ -119,6 +123,12 @@ impl DiskError {
     /// What the user can do about it.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
+            Self::BegunElsewhere { id, .. } => {
+                return Some(format!(
+                    "any planwatch command that writes finishes it where it was begun: as the same user, with the same \
+                     XDG_STATE_HOME, in the same container; `planwatch doctor --discard-journal {id}` gives it up"
+                ));
+            }
             Self::NotAFile { .. } => "put a regular file there, or rename it",
             Self::LeadsOut { .. } => "copy the file into the plans directory instead of linking to it",
             Self::LeadsOutOfProject { .. } => "remove the link, or put a file of the project in its place",

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::calls::Rename;
 use super::names::RUNTIME;
-use super::plans_dir::PlansDir;
+use super::plans_dir::{PlansDir, lacks_lock};
 
 /// The file system that holds a plans directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl PlansDir {
         if self.runtime_dir().is_none() {
             return Abilities::default();
         }
-        let own = self.root.join(RUNTIME);
+        let own = self.state_dir();
         let try_dir = own.join("try");
         let abilities = self.disk.make_dir(&try_dir, 0o700).is_ok().then(|| self.try_in(&try_dir));
         for name in ["a", "b", "A"] {
@@ -96,11 +96,17 @@ impl PlansDir {
 
     /// Whether another process holds the lock that writing needs, at this moment; none if that cannot be told.
     pub fn is_being_written(&self) -> Option<bool> {
-        let lock = self.root.join(RUNTIME).join("lock");
-        if self.disk.lstat(&lock).is_err() {
-            return Some(false);
+        let is_held = |path: &Path| self.disk.lock(path, std::time::Duration::ZERO).map(|it| it.is_none());
+        let shared = self.root.join(RUNTIME).join(super::runtime::LOCK);
+        // One that cannot be reached is another user's, and then the lock on the directory says it.
+        let found = self.disk.lstat(&shared).ok().and_then(|_| is_held(&shared).ok());
+        match is_held(&self.root) {
+            _ if found == Some(true) => found,
+            Ok(is_held) => Some(is_held),
+            // Here `.planwatch/lock` alone has to do.
+            Err(error) if lacks_lock(&error) => found,
+            Err(_) => None,
         }
-        self.disk.lock(&lock, std::time::Duration::ZERO).ok().map(|it| it.is_none())
     }
 }
 

@@ -15,7 +15,7 @@ use super::displaced::{KeptWhy, dir, kept_name};
 use super::error::DiskError;
 use super::locked::{Draft, Locked, Version};
 use super::moves::{Safe, is, rename_new, write_new};
-use super::names::{Content, NamedPath, Origin, RUNTIME, VersionName};
+use super::names::{Content, NamedPath, Origin, VersionName};
 use super::plans_dir::{FILE_LIMIT, Snapshot};
 
 /// How often, and how long each time, a program is waited for that has a file open.
@@ -55,7 +55,7 @@ impl Locked<'_> {
     /// What the old inode is called when it was not exchanged for `version`.
     pub(super) fn second_version(&self, version: &Version) -> Version {
         let name = VersionName { id: version.name.id + 1, ..version.name.clone() };
-        Version { path: dir(&self.plans.root).join(name.encode()), name }
+        Version { path: dir(self.plans).join(name.encode()), name }
     }
 
     fn second_name(&self, path: &Path, old: &Path, expected: &[u8]) -> Result<(), DiskError> {
@@ -100,9 +100,9 @@ impl Locked<'_> {
             new: Content::of(new),
             path: NamedPath::Whole(base.real.clone()),
         };
-        let displaced = dir(&self.plans.root);
+        let displaced = dir(self.plans);
         let copy_name = kept_name(KeptWhy::Interrupted, name.id, &name.path);
-        let copy = displaced.join(&copy_name);
+        let copy = displaced.join(copy_name);
         write_new(disk, &copy, 0o600, &base.bytes, Safe::Yes).map_err(failed)?;
         let ready = disk.sync_dir(&displaced).map_err(failed);
         let file = match ready.and_then(|()| self.open_unchanged(&path, base)) {
@@ -130,7 +130,7 @@ impl Locked<'_> {
                 Err(failed(source))
             }
             Err(source) => {
-                let kept = Path::new(RUNTIME).join(super::displaced::DIR).join(copy_name);
+                let kept = copy.strip_prefix(&self.plans.root).unwrap_or(&copy).to_path_buf();
                 Err(DiskError::Uncertain { path, kept, source })
             }
         }

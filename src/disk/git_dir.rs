@@ -49,7 +49,7 @@ impl PlansDir {
 
     /// The records that all working trees of the repository share.
     pub fn shared_records(&self, worktree: &Worktree) -> Records {
-        Records::new(&self.disk, worktree.common.join("planwatch"))
+        Records::shared(&self.disk, worktree.common.join("planwatch"))
     }
 
     /// What the working tree has checked out.

@@ -15,17 +15,21 @@ use super::calls::{DiskFile, Open, Stat};
 use super::displaced::{self, DRAFT, Kept};
 use super::error::DiskError;
 use super::moves::{Safe, is, make_dirs, rename_new, write_new};
-use super::names::{Content, NamedPath, Origin, RUNTIME, VersionName, checked};
+use super::names::{Content, NamedPath, Origin, VersionName, checked};
 use super::plans_dir::{PlansDir, Snapshot, read_at_rest};
 use super::runtime::Trust;
 use super::undo::{Record, Unit};
+use super::unfinished::Unfinished;
 
 /// How long and how often a save that is under way is waited for.
 pub(super) const WAIT: Duration = Duration::from_millis(5);
 pub(super) const WAITS: usize = 10;
 
-/// Where a directory is put together before it gets its name, below `.planwatch`.
-const BUILDING: &str = "building";
+/// Where a directory is put together before it gets its name, below the own state.
+pub(super) const BUILDING: &str = "building";
+
+/// Locks that are held as long as this is.
+pub(super) type Locks = Vec<Box<dyn DiskFile>>;
 
 /// The lock of a plans directory, and the only way to write into it.
 ///
@@ -35,7 +39,11 @@ pub struct Locked<'a> {
     pub(super) plans: &'a PlansDir,
     /// The lock lives as long as the last of these.
     pub(super) handle: Arc<dyn DiskFile>,
+    /// The other parts of the lock.
+    also: Arc<Locks>,
     pub(super) trust: Trust,
+    /// What others began and did not finish.
+    pub(super) unfinished: Arc<Vec<Unfinished>>,
     /// Texts that were found, or had to be, kept; to be reported.
     pub news: Vec<Kept>,
     /// The batch that a crash had interrupted, if taking the lock found one.
@@ -97,16 +105,28 @@ pub(super) struct Draft {
 }
 
 impl<'a> Locked<'a> {
-    /// `lock` is the stat of the lock file when it was taken.
+    /// `lock` is the stat of the own lock file when it was taken.
     pub(super) fn take(
         plans: &'a PlansDir,
-        handle: Box<dyn DiskFile>,
+        (handle, also): (Box<dyn DiskFile>, Arc<Locks>),
         lock: &Stat,
         trust: Trust,
     ) -> Result<Self, DiskError> {
         let handle = Arc::from(handle);
+        let unfinished = Arc::new(plans.unfinished()?);
         let (news, by) = (Vec::new(), String::new());
-        let mut locked = Self { plans, handle, trust, news, recovered: None, unit: None, by, lengths: None };
+        let mut locked = Self {
+            plans,
+            handle,
+            also,
+            trust,
+            unfinished,
+            news,
+            recovered: None,
+            unit: None,
+            by,
+            lengths: None,
+        };
         locked.recover()?;
         locked.sweep(lock);
         Ok(locked)
@@ -117,8 +137,10 @@ impl<'a> Locked<'a> {
     /// Its writes belong to the `nth` unit after those of whoever asks, whatever the clock says.
     #[must_use]
     pub fn beside(&self, nth: u64, (verb, at, by): (&str, &str, &str)) -> Self {
-        let (handle, by) = (Arc::clone(&self.handle), by.to_owned());
-        let mut other = Self { handle, by, news: Vec::new(), recovered: None, unit: None, ..*self };
+        let (handle, also) = (Arc::clone(&self.handle), Arc::clone(&self.also));
+        let (unfinished, by) = (Arc::clone(&self.unfinished), by.to_owned());
+        let mut other =
+            Self { handle, also, unfinished, by, news: Vec::new(), recovered: None, unit: None, ..*self };
         other.begin(verb, at);
         if let Some(unit) = &mut other.unit {
             unit.id += nth;
@@ -132,6 +154,7 @@ impl<'a> Locked<'a> {
     pub fn create(&mut self, relative: &Path, bytes: &[u8]) -> Result<Written, DiskError> {
         checked(relative)?;
         let real = self.real_place(relative)?;
+        self.check_finished(&real)?;
         let path = self.plans.root.join(&real);
         let parent = path.parent().unwrap_or(&self.plans.root);
         let id = self.fresh_id();
@@ -184,6 +207,7 @@ impl<'a> Locked<'a> {
     pub fn create_dir_with(&mut self, relative: &Path, files: &[(String, Vec<u8>)]) -> Result<(), DiskError> {
         checked(relative)?;
         let real = self.real_place(relative)?;
+        self.check_finished(&real)?;
         let path = self.plans.root.join(&real);
         let parent = path.parent().unwrap_or(&self.plans.root);
         for (name, _) in files {
@@ -191,7 +215,7 @@ impl<'a> Locked<'a> {
                 return Err(DiskError::BadPath { path: relative.join(name) });
             }
         }
-        let building = self.plans.root.join(RUNTIME).join(BUILDING);
+        let building = self.plans.known_state_dir().join(BUILDING);
         self.clear(&building).map_err(|error| DiskError::writing(&building, error))?;
         let built = self.build(&building, files).map_err(|error| DiskError::writing(&path, error));
         let made = built.and_then(|()| self.make_way(parent)).inspect_err(|_| {
@@ -310,13 +334,13 @@ impl<'a> Locked<'a> {
 
     fn open_draft(&self, mut name: VersionName, mode: u32) -> std::io::Result<Draft> {
         let disk = &*self.plans.disk;
-        let dir = displaced::dir(&self.plans.root);
+        let dir = displaced::dir(self.plans);
         loop {
             let path = dir.join(name.encode());
             match disk.open(&path, Open::New(mode)) {
                 Err(error) if is(&error, Errno::EXIST) => name.id += 1,
                 Err(error) if is(&error, Errno::NOENT) && disk.lstat(&dir).is_err() => {
-                    disk.make_dir(&dir, 0o777)?;
+                    disk.make_dir(&dir, 0o700)?;
                 }
                 Err(error) => return Err(error),
                 Ok(file) => return Ok(Draft { version: Version { path, name }, file }),
@@ -331,8 +355,10 @@ impl<'a> Locked<'a> {
 
     /// Reads a file that is about to be changed, and waits for a save to be finished.
     ///
-    /// Many editors rename away and then create: a missing file is most often a save half done.
+    /// Many editors rename away and then create: a missing file is most often a save half done. A file that stands
+    /// half-way in what somebody else began is refused, be it there or not.
     pub(super) fn read_for_change(&self, relative: &Path) -> Result<Snapshot, DiskError> {
+        self.check_finished(relative)?;
         let mut last = self.plans.read(relative);
         for _ in 0..WAITS {
             match &last {
@@ -342,6 +368,9 @@ impl<'a> Locked<'a> {
             }
             self.plans.disk.pause(WAIT);
             last = self.plans.read(relative);
+        }
+        if let Ok(found) = &last {
+            self.check_finished(&found.real)?;
         }
         last
     }

@@ -26,6 +26,7 @@ mod moves;
 mod names;
 mod outside;
 mod own_writes;
+mod path_text;
 mod pending;
 mod plans_dir;
 mod process;
@@ -40,6 +41,7 @@ mod runtime;
 mod scan;
 mod sweep;
 mod undo;
+mod unfinished;
 
 pub use batch::{Outcome, Recovered};
 pub use beyond::UserStore;
@@ -65,6 +67,7 @@ pub use real::RealDisk;
 pub use records::{LockedRecords, Records};
 pub use scan::{PlanDir, Scan, ScanEntry, Trouble};
 pub use undo::{UndoEntry, UndoError, Undone};
+pub use unfinished::{Discarded, Unfinished};
 
 #[cfg(test)]
 pub(crate) mod model;

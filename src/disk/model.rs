@@ -5,6 +5,7 @@
 //! the name changes that no `sync_dir` covered, and for bytes that no `sync` covered all,
 //! half or nothing of them.
 
+mod beside;
 mod exhaustive;
 mod machine;
 mod meddled;
@@ -86,6 +87,8 @@ struct World {
     leased: Option<u64>,
     /// Inodes that another program has open for writing, all the time.
     open: BTreeSet<u64>,
+    /// The inodes that are locked. A process that was killed has none, and neither has a machine without power.
+    locked: BTreeSet<u64>,
 }
 
 /// The file that the editor edits, and the lines that it adds.
@@ -98,6 +101,17 @@ struct ModelFile {
     disk: ModelDisk,
     ino: u64,
     at_end: bool,
+    is_lock: bool,
+}
+
+impl Drop for ModelFile {
+    fn drop(&mut self) {
+        let mut world = self.disk.world();
+        world.leased = world.leased.filter(|it| *it != self.ino);
+        if self.is_lock {
+            world.locked.remove(&self.ino);
+        }
+    }
 }
 
 impl ModelDisk {
@@ -112,6 +126,7 @@ impl ModelDisk {
             overwrote: false,
             leased: None,
             open: BTreeSet::new(),
+            locked: BTreeSet::new(),
         };
         Self(Arc::new(Mutex::new(world)))
     }
@@ -272,7 +287,7 @@ impl Disk for ModelDisk {
             (Open::Append, Err(_)) => world.state.create(path, FileKind::File, 0o600)?,
             (_, found) => found?,
         };
-        Ok(Box::new(ModelFile { disk: self.clone(), ino, at_end: how == Open::Append }))
+        Ok(Box::new(ModelFile { disk: self.clone(), ino, at_end: how == Open::Append, is_lock: false }))
     }
 
     fn make_dir(&self, path: &Path, mode: u32) -> io::Result<()> {
@@ -306,13 +321,24 @@ impl Disk for ModelDisk {
         Ok(())
     }
 
+    fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
+        let mut world = self.enter()?;
+        let ino = world.state.find(path)?;
+        world.state.set_mode(ino, mode);
+        Ok(())
+    }
+
     fn lock(&self, path: &Path, _patience: Duration) -> io::Result<Option<Box<dyn DiskFile>>> {
         let mut world = self.enter()?;
         let ino = match world.state.find(path) {
+            Err(error) if Errno::from_io_error(&error) != Some(Errno::NOENT) => return Err(error),
             Err(_) => world.state.create(path, FileKind::File, 0o600)?,
             Ok(ino) => ino,
         };
-        Ok(Some(Box::new(ModelFile { disk: self.clone(), ino, at_end: false })))
+        // There is one thread, so that nothing is worth waiting for.
+        let is_free = world.locked.insert(ino);
+        let taken = || Box::new(ModelFile { disk: self.clone(), ino, at_end: false, is_lock: true });
+        Ok(is_free.then(|| taken() as Box<dyn DiskFile>))
     }
 
     fn now_ns(&self) -> i128 {
@@ -396,11 +422,5 @@ impl DiskFile for ModelFile {
     fn release(&self) {
         let mut world = self.disk.world();
         world.leased = world.leased.filter(|it| *it != self.ino);
-    }
-}
-
-impl Drop for ModelFile {
-    fn drop(&mut self) {
-        self.release();
     }
 }

@@ -1,12 +1,14 @@
 //! What planwatch's own log says of files, for whoever asks again and again: only what was added is read.
 
+use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::moves::read_own;
-use super::names::RUNTIME;
+use super::names::Content;
+use super::path_text::Text;
 use super::plans_dir::PlansDir;
-use super::undo::{DIR, LOG, Record, leaves, records};
+use super::undo::{DIR, LOG, Record, What, leaves, records};
 
 /// What planwatch left in a file, by its log.
 #[derive(Clone, Debug, Eq)]
@@ -54,7 +56,7 @@ impl OwnLog {
 
     /// Reads what was added, and returns whether anything is otherwise than it was.
     pub fn read(&mut self, plans: &PlansDir) -> bool {
-        let path = plans.root.join(RUNTIME).join(DIR).join(LOG);
+        let path = plans.state_dir().join(DIR).join(LOG);
         let read = || read_own(&*plans.disk, &path, u64::MAX).ok().flatten();
         let mut bytes = plans.runtime_dir().and_then(|_| read()).unwrap_or_default();
         // A line without an end is still being written.
@@ -82,6 +84,39 @@ impl OwnLog {
     }
 }
 
+impl PlansDir {
+    /// How long planwatch's own last write left a file, and the hash of what it wrote; of what `undo` put back only the hash
+    /// is known.
+    pub(super) fn last_written(&self, relative: &Path) -> Option<(Option<u64>, Content)> {
+        let path = self.known_state_dir().join(DIR).join(LOG);
+        let bytes = read_own(&*self.disk, &path, u64::MAX).ok().flatten()?;
+        // Only lines that hold the path are decoded, and those of `undo`, the newest first.
+        let wanted = serde_json::to_string(&Text::of(relative)).ok()?;
+        let text = String::from_utf8_lossy(&bytes);
+        let lines = text.rsplit('\n').filter(|line| line.contains(&wanted) || line.contains("\"undone\""));
+        let mut undone = BTreeSet::new();
+        for record in lines.filter_map(|line| serde_json::from_str::<Record>(line).ok()) {
+            let is_undone = undone.contains(&record.unit);
+            match record.what {
+                What::Undone => {
+                    undone.insert(record.unit);
+                }
+                What::Created { path, new, len } if path.path() == relative && !is_undone => {
+                    return Some((len, Content(new)));
+                }
+                What::Replaced { path, new, len, base, .. } if path.path() == relative => {
+                    return Some(if is_undone { (None, Content(base)) } else { (len, Content(new)) });
+                }
+                What::Discarded { path, base, .. } if path.path() == relative && is_undone => {
+                    return Some((None, Content(base)));
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -99,7 +134,7 @@ mod tests {
     fn what_was_added_is_found_and_what_was_taken_away_is_gone() {
         let plans = Machine::with(&[("/plans/p/plan.md", "# P\n")]).plans();
         let mut kept = OwnLog::default();
-        let log = plans.root.join(RUNTIME).join(DIR).join(LOG);
+        let log = plans.state_dir().join(DIR).join(LOG);
         for n in 0..20 {
             change(&plans, n);
             if n == 12 {

@@ -6,20 +6,20 @@
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::calls::{Disk, FileKind, Open, Stat};
+use super::calls::{Disk, DiskFile, FileKind, Open, Stat};
 use super::displaced::{self, Kept, KeptWhy};
 use super::error::DiskError;
-use super::locked::Locked;
+use super::locked::{Locked, Locks};
 use super::moves::is;
 use super::names::{RUNTIME, checked};
 use super::reach::is_closed_name;
-use super::runtime::{self, Trust};
+use super::runtime::{self, Home, Trust};
 
 /// No plan file is larger (FORMAT.md, section 2).
 pub const FILE_LIMIT: u64 = 4 << 20;
@@ -32,7 +32,7 @@ const LOCK_TRIES: usize = 100;
 
 /// When waiting for the lock is worth a word, and when it is given up.
 const WORTH_A_WORD: Duration = Duration::from_secs(1);
-const GIVEN_UP: Duration = Duration::from_secs(29);
+const GIVEN_UP: Duration = Duration::from_secs(30);
 
 /// How long writers are waited for by who only hopes to save work.
 const SOON: Duration = Duration::from_millis(100);
@@ -47,8 +47,10 @@ pub struct PlansDir {
     pub(super) root: PathBuf,
     pub(super) state_home: Option<PathBuf>,
     pub(super) cache_home: Option<PathBuf>,
-    /// The inode of the `.planwatch` that was last found usable, and how far.
-    trusted: Mutex<Option<(u64, Trust)>>,
+    /// Where the own state was last found.
+    home: Mutex<Option<Home>>,
+    /// The locks, as long as this process holds them.
+    held: Mutex<Weak<Locks>>,
     no_exchange: AtomicBool,
     /// Whether `.planwatch` is made where there is none.
     makes: bool,
@@ -57,9 +59,16 @@ pub struct PlansDir {
 /// When `.planwatch` is made.
 #[derive(Clone, Copy)]
 enum Making {
+    Not,
     /// Where there is none, and a plan.
     ForPlans,
     Anyway,
+}
+
+/// How long the parts of the lock were waited for, and who is to be told of it once.
+struct Patience<'a> {
+    since: Instant,
+    waiting: Option<&'a mut dyn FnMut()>,
 }
 
 /// A file as it was at one moment.
@@ -86,7 +95,8 @@ impl PlansDir {
             root,
             state_home: state_home.map(Path::to_path_buf),
             cache_home: None,
-            trusted: Mutex::new(None),
+            home: Mutex::new(None),
+            held: Mutex::new(Weak::new()),
             no_exchange: AtomicBool::new(false),
             makes: true,
         })
@@ -98,24 +108,24 @@ impl PlansDir {
         Self { cache_home: home.map(Path::to_path_buf), ..self }
     }
 
-    /// From here on `.planwatch` is used only where somebody else made it, and nothing is moved aside.
+    /// From here on `.planwatch` is used only where another process made it.
     ///
     /// For whoever stays: of a directory that lacks it nobody can tell whether it is being deleted.
     #[must_use]
     pub fn only_looking(self) -> Self {
-        Self { makes: false, trusted: Mutex::new(None), ..self }
+        Self { makes: false, home: Mutex::new(None), ..self }
     }
 
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Returns `.planwatch`, made where there is none but a plan; `None` when nothing but the lock and displaced
-    /// versions may live there, when it is not ours, or cannot be made.
+    /// Returns the directory of the own state, mostly `.planwatch`, made where there is no `.planwatch` but a plan;
+    /// `None` when nothing but the lock and displaced versions may live there, or it cannot be made.
     ///
-    /// Whoever only reads leaves no trace in a directory without plans, and moves nothing aside.
+    /// A reader leaves no trace in a directory without plans, nor in a `.planwatch` that is not its own.
     pub fn runtime_dir(&self) -> Option<PathBuf> {
-        (self.prepare(Making::ForPlans).ok()? == Trust::Own).then(|| self.root.join(RUNTIME))
+        self.prepare(Making::ForPlans).ok().filter(|it| it.trust == Trust::Own).map(|it| it.dir)
     }
 
     /// Whether there is a place for the key that tells an own `.planwatch` from others.
@@ -123,9 +133,41 @@ impl PlansDir {
         self.state_home.as_deref().is_some_and(|home| runtime::key(&*self.disk, home).is_some())
     }
 
-    /// As [`Self::runtime_dir`], made in any case; one that is not ours is moved aside.
+    /// As [`Self::runtime_dir`], made in any case, beside the state of others where there is some.
     pub fn made_runtime_dir(&self) -> Option<PathBuf> {
-        (self.prepare(Making::Anyway).ok()? == Trust::Own).then(|| self.root.join(RUNTIME))
+        self.prepare(Making::Anyway).ok().filter(|it| it.trust == Trust::Own).map(|it| it.dir)
+    }
+
+    /// Returns the directory of the own state, as far as it may be used; where there is none, one without files.
+    pub fn state_dir(&self) -> PathBuf {
+        let main = self.root.join(RUNTIME);
+        // In `by` itself there are no files of anybody's.
+        let nowhere = || if is_missing(&*self.disk, &main) { main.clone() } else { main.join(runtime::BY) };
+        self.found_home().map_or_else(nowhere, |it| it.dir)
+    }
+
+    pub(super) fn found_home(&self) -> Option<Home> {
+        self.prepare(Making::Not).ok()
+    }
+
+    /// As [`Self::state_dir`], as it was when it was last looked for.
+    pub(super) fn known_state_dir(&self) -> PathBuf {
+        let known =
+            self.home.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|it| it.dir.clone());
+        known.unwrap_or_else(|| self.state_dir())
+    }
+
+    /// A path in the own state, relative to the plans directory.
+    pub fn in_state_dir(&self, name: &str) -> PathBuf {
+        let dir = self.state_dir();
+        dir.strip_prefix(&self.root).unwrap_or(Path::new(RUNTIME)).join(name)
+    }
+
+    /// Whether there is a `.planwatch` that holds the state of others: another user's, another state home's, or one
+    /// that came with a repository.
+    pub fn has_foreign_state(&self) -> bool {
+        let main = self.root.join(RUNTIME);
+        !is_missing(&*self.disk, &main) && self.found_home().is_none_or(|it| it.dir != main)
     }
 
     /// Reads a file whole.
@@ -192,35 +234,70 @@ impl PlansDir {
 
     /// Takes the lock that every write needs; `waiting` is called once, after a second.
     ///
+    /// It has two parts: `.planwatch/lock`, where writers queue, and then the plans directory itself. That one holds
+    /// between users, state homes and paths that have no `.planwatch` in common, and where `.planwatch` is deleted.
+    ///
     /// Finishes or takes back what a crash interrupted, and looks after displaced versions.
     pub fn lock(&self, waiting: &mut dyn FnMut()) -> Result<Locked<'_>, DiskError> {
-        let path = self.root.join(RUNTIME).join("lock");
-        let mut said = false;
+        let mut patience = Patience { since: Instant::now(), waiting: Some(waiting) };
         for _ in 0..LOCK_TRIES {
-            let trust = self.prepare(Making::Anyway)?;
-            let taken = match self.disk.lock(&path, WORTH_A_WORD) {
-                Ok(None) => {
-                    if !std::mem::replace(&mut said, true) {
-                        waiting();
-                    }
-                    self.disk.lock(&path, GIVEN_UP)
+            let home = self.prepare(Making::Anyway)?;
+            let own = home.dir.join(runtime::LOCK);
+            let shared = self.root.join(RUNTIME).join(runtime::LOCK);
+            let mut also = Vec::new();
+            if own != shared {
+                match self.wait_for(&shared, &mut patience) {
+                    // It is another user's, or no directory; the lock on the plans directory has to do.
+                    Err(error) if is_out_of_reach(&error) => {}
+                    Err(error) => return Err(DiskError::writing(&shared, error)),
+                    Ok(None) => return Err(DiskError::Locked { path: shared }),
+                    Ok(Some(taken)) => also.push((shared.clone(), taken)),
                 }
-                other => other,
-            };
-            let handle = match taken {
-                // Somebody deleted `.planwatch` after it was prepared.
+            }
+            let handle = match self.wait_for(&own, &mut patience) {
+                // It was deleted after it was prepared.
                 Err(error) if is(&error, Errno::NOENT) => continue,
-                Err(error) => return Err(DiskError::writing(&path, error)),
-                Ok(None) => return Err(DiskError::Locked { path }),
+                Err(error) => return Err(DiskError::writing(&own, error)),
+                Ok(None) => return Err(DiskError::Locked { path: own }),
                 Ok(Some(handle)) => handle,
             };
-            let mine = handle.stat().map_err(|error| DiskError::reading(&path, error))?;
+            match self.wait_for(&self.root, &mut patience) {
+                // NFS has no locks on directories; there `.planwatch/lock` has to do.
+                Err(error) if lacks_lock(&error) && (own == shared || !also.is_empty()) => {}
+                Err(error) => return Err(DiskError::writing(&self.root, error)),
+                Ok(None) => return Err(DiskError::Locked { path: self.root.clone() }),
+                Ok(Some(taken)) => also.push((self.root.clone(), taken)),
+            }
+            let mine = handle.stat().map_err(|error| DiskError::reading(&own, error))?;
             // A lock on a file that is no longer the one at this path excludes nobody.
-            if self.disk.lstat(&path).is_ok_and(|there| (there.ino, there.dev) == (mine.ino, mine.dev)) {
-                return Locked::take(self, handle, &mine, trust);
+            let is_there = |path: &Path, locked: &Stat| {
+                self.disk.lstat(path).is_ok_and(|there| (there.ino, there.dev) == (locked.ino, locked.dev))
+            };
+            let is_good =
+                |(path, it): &(PathBuf, Box<dyn DiskFile>)| it.stat().is_ok_and(|it| is_there(path, &it));
+            if is_there(&own, &mine) && also.iter().all(is_good) {
+                let also = Arc::new(also.into_iter().map(|it| it.1).collect());
+                *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&also);
+                runtime::close(&*self.disk, &home.dir);
+                return Locked::take(self, (handle, also), &mine, home.trust);
             }
         }
-        Err(DiskError::Locked { path })
+        Err(DiskError::Locked { path: self.root.join(RUNTIME).join(runtime::LOCK) })
+    }
+
+    fn wait_for(
+        &self,
+        path: &Path,
+        patience: &mut Patience<'_>,
+    ) -> std::io::Result<Option<Box<dyn DiskFile>>> {
+        if let Some(waiting) = patience.waiting.as_mut() {
+            if let Some(taken) = self.disk.lock(path, WORTH_A_WORD)? {
+                return Ok(Some(taken));
+            }
+            waiting();
+            patience.waiting = None;
+        }
+        self.disk.lock(path, GIVEN_UP.saturating_sub(patience.since.elapsed()))
     }
 
     /// Waits until whoever has the lock, or asked for it before, has given it back; not for long.
@@ -231,9 +308,9 @@ impl PlansDir {
     }
 
     /// Lists texts that are in no plan file and were kept, and foreign `.planwatch`
-    /// directories; changes nothing.
+    /// directories that an earlier release moved aside; changes nothing.
     pub fn kept(&self) -> Vec<Kept> {
-        let mut found = displaced::kept(&*self.disk, &self.root);
+        let mut found = displaced::kept(self);
         for aside in runtime::asides(&*self.disk, &self.root) {
             found.push(Kept { path: PathBuf::from(RUNTIME), kept: aside, why: KeptWhy::Foreign });
         }
@@ -250,30 +327,45 @@ impl PlansDir {
         self.no_exchange.store(true, Ordering::Relaxed);
     }
 
-    fn prepare(&self, making: Making) -> Result<Trust, DiskError> {
-        let mut trusted = self.trusted.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let dir = self.root.join(RUNTIME);
-        let ino =
-            |disk: &dyn Disk| disk.lstat(&dir).ok().filter(|it| it.kind == FileKind::Dir).map(|it| it.ino);
-        if let Some((known, trust)) = *trusted
-            && ino(&*self.disk) == Some(known)
-        {
-            return Ok(trust);
+    fn prepare(&self, making: Making) -> Result<Home, DiskError> {
+        let mut known = self.home.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_there = |it: &Home| {
+            let found = self.disk.lstat(&it.dir);
+            found.is_ok_and(|found| found.kind == FileKind::Dir && found.ino == it.ino)
+        };
+        if let Some(home) = known.as_ref().filter(|it| is_there(it)) {
+            return Ok(home.clone());
         }
         let key = self.state_home.as_deref().and_then(|home| runtime::key(&*self.disk, home));
+        let main = self.root.join(RUNTIME);
         let makes = match making {
+            Making::Not => false,
             Making::Anyway => true,
-            Making::ForPlans => is_missing(&*self.disk, &dir) && self.has_plan(),
+            Making::ForPlans => is_missing(&*self.disk, &main) && self.has_plan(),
         };
-        let trust = if self.makes && makes {
-            runtime::prepare(&*self.disk, &self.root, key.as_ref())?
+        let home = if self.makes && makes {
+            let is_locked = self.held.lock().unwrap_or_else(PoisonError::into_inner).strong_count() > 0;
+            runtime::prepare(&*self.disk, &self.root, key.as_ref(), is_locked)?
         } else {
-            let there = runtime::usable(&*self.disk, &dir, key.as_ref())?;
-            there.ok_or_else(|| DiskError::reading(&dir, Errno::NOENT.into()))?
+            let found = runtime::find(&*self.disk, &self.root, key.as_ref())?;
+            found.ok_or_else(|| DiskError::reading(&main, Errno::NOENT.into()))?
         };
-        *trusted = ino(&*self.disk).map(|ino| (ino, trust));
-        Ok(trust)
+        *known = Some(home.clone());
+        Ok(home)
     }
+}
+
+/// Whether a file cannot be opened because of whose it is or what lies in its place.
+fn is_out_of_reach(error: &std::io::Error) -> bool {
+    const REASONS: [Errno; 6] =
+        [Errno::ACCESS, Errno::PERM, Errno::ROFS, Errno::NOENT, Errno::NOTDIR, Errno::LOOP];
+    REASONS.iter().any(|errno| is(error, *errno))
+}
+
+/// Whether a file system has no such lock.
+pub(super) fn lacks_lock(error: &std::io::Error) -> bool {
+    const REASONS: [Errno; 5] = [Errno::BADF, Errno::NOLCK, Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP];
+    REASONS.iter().any(|errno| is(error, *errno))
 }
 
 fn is_missing(disk: &dyn Disk, path: &Path) -> bool {

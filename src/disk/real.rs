@@ -127,6 +127,11 @@ impl Disk for RealDisk {
         }
     }
 
+    fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
+        let file = open_without_links(path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())?;
+        Ok(fchmod(&file, Mode::from_raw_mode(mode))?)
+    }
+
     fn lock(&self, path: &Path, patience: Duration) -> io::Result<Option<Box<dyn DiskFile>>> {
         let make = OFlags::RDWR | OFlags::CREATE | OFlags::NONBLOCK;
         let file = match open_without_links(path, make, Mode::from_raw_mode(0o600)) {

@@ -13,7 +13,6 @@ use rustix::io::Errno;
 use super::calls::{Disk, DiskFile, FileKind, Open, Rename, Stat};
 use super::error::DiskError;
 use super::moves::{Safe, is, make_dirs, read_own, write_new};
-use super::names::RUNTIME;
 use super::plans_dir::PlansDir;
 
 /// No record is larger; logs are shortened by their owners.
@@ -32,7 +31,22 @@ const LOCK_TRIES: usize = 100;
 pub struct Records {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
+    modes: Modes,
 }
+
+/// The permission bits of a directory of records and of the records in it.
+#[derive(Clone, Copy, Debug)]
+struct Modes {
+    dir: u32,
+    file: u32,
+}
+
+/// Records name plans and steps, which may be private.
+const PRIVATE: Modes = Modes { dir: 0o700, file: 0o600 };
+
+/// In git's directory all users of a repository share them: a claim that they cannot read is handed out again. Git
+/// itself leaves it to the umask who may read what it keeps there.
+const SHARED: Modes = Modes { dir: 0o777, file: 0o644 };
 
 /// The right to write records.
 #[derive(Debug)]
@@ -46,7 +60,7 @@ impl PlansDir {
     ///
     /// Looking for them makes nothing.
     pub fn own_records(&self) -> Option<Records> {
-        let records = Records::new(&self.disk, self.root.join(RUNTIME).join("leases"));
+        let records = Records::own(&self.disk, self.state_dir().join("leases"));
         let is_made = records.disk.lstat(&records.dir).is_ok();
         (is_made && self.runtime_dir().is_some()).then_some(records)
     }
@@ -54,19 +68,19 @@ impl PlansDir {
     /// As [`Self::own_records`], made if need be.
     pub fn own_records_to_write(&self) -> Option<Records> {
         let dir = self.made_runtime_dir()?.join("leases");
-        Some(Records::new(&self.disk, dir))
+        Some(Records::own(&self.disk, dir))
     }
 
     /// Answers that may have to be given again; none where the state of this directory cannot be trusted.
     pub fn answers(&self) -> Option<Records> {
         let dir = self.made_runtime_dir()?.join("answers");
-        Some(Records::new(&self.disk, dir))
+        Some(Records::own(&self.disk, dir))
     }
 
     /// Answers that hold until something changes; none where the state of this directory cannot be trusted.
     pub fn memos(&self) -> Option<Records> {
         let dir = self.runtime_dir()?.join("memos");
-        Some(Records::new(&self.disk, dir))
+        Some(Records::own(&self.disk, dir))
     }
 
     /// Fills bytes that nobody can foretell.
@@ -85,8 +99,14 @@ impl Records {
         &self.dir
     }
 
-    pub(super) fn new(disk: &Arc<dyn Disk>, dir: PathBuf) -> Self {
-        Self { disk: Arc::clone(disk), dir }
+    /// Records for this user alone.
+    fn own(disk: &Arc<dyn Disk>, dir: PathBuf) -> Self {
+        Self { disk: Arc::clone(disk), dir, modes: PRIVATE }
+    }
+
+    /// Records that other users may read.
+    pub(super) fn shared(disk: &Arc<dyn Disk>, dir: PathBuf) -> Self {
+        Self { disk: Arc::clone(disk), dir, modes: SHARED }
     }
 
     /// Reads every record, sorted by name; what cannot be read is left out.
@@ -127,7 +147,7 @@ impl Records {
     pub fn is_writable(&self) -> io::Result<()> {
         match self.disk.lock(&self.dir.join(LOCK), Duration::ZERO) {
             Err(error) if is(&error, Errno::NOENT) => {
-                make_dirs(&*self.disk, &self.dir, 0o777)?;
+                make_dirs(&*self.disk, &self.dir, self.modes.dir)?;
                 // Whoever has just begun to use it keeps it, or makes it again.
                 self.disk.remove_dir(&self.dir).ok();
                 Ok(())
@@ -151,7 +171,7 @@ impl Records {
         for _ in 0..LOCK_TRIES {
             let lock = match self.disk.lock(&path, patience) {
                 Err(error) if is(&error, Errno::NOENT) => {
-                    make_dirs(&*self.disk, &self.dir, 0o777)?;
+                    make_dirs(&*self.disk, &self.dir, self.modes.dir)?;
                     continue;
                 }
                 other => other?,
@@ -174,29 +194,29 @@ impl LockedRecords {
 
     /// Makes or replaces a record; a reader sees the old one or the new one.
     pub fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let Records { disk, dir } = &self.records;
+        let Records { disk, dir, modes } = &self.records;
         let draft = dir.join(format!("draft.{name}"));
         disk.remove(&draft).ok();
-        write_new(&**disk, &draft, 0o644, bytes, Safe::No)?;
+        write_new(&**disk, &draft, modes.file, bytes, Safe::No)?;
         disk.rename(&draft, &dir.join(name), Rename::Replace)
     }
 
     /// Makes a record that nobody waits for to be whole.
     pub fn put_new(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let Records { disk, dir } = &self.records;
+        let Records { disk, dir, modes } = &self.records;
         disk.remove(&dir.join(name)).ok();
-        write_new(&**disk, &dir.join(name), 0o644, bytes, Safe::No)
+        write_new(&**disk, &dir.join(name), modes.file, bytes, Safe::No)
     }
 
     /// Gives a record another name; one that has it is replaced.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        let Records { disk, dir } = &self.records;
+        let Records { disk, dir, .. } = &self.records;
         disk.rename(&dir.join(from), &dir.join(to), Rename::Replace)
     }
 
     /// Removes a record; one that is not there is fine.
     pub fn remove(&self, name: &str) -> io::Result<()> {
-        let Records { disk, dir } = &self.records;
+        let Records { disk, dir, .. } = &self.records;
         match disk.remove(&dir.join(name)) {
             Err(error) if !is(&error, Errno::NOENT) => Err(error),
             _ => Ok(()),
@@ -205,7 +225,7 @@ impl LockedRecords {
 
     /// Adds a line to a record, and returns how long it was before.
     pub fn append(&self, name: &str, line: &[u8]) -> io::Result<u64> {
-        let Records { disk, dir } = &self.records;
+        let Records { disk, dir, .. } = &self.records;
         let path = dir.join(name);
         let before = disk.lstat(&path).ok().filter(|it| it.kind == FileKind::File).map_or(0, |it| it.len);
         disk.open(&path, Open::Append)?.write(line)?;

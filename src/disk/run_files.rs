@@ -11,7 +11,6 @@ use rustix::io::Errno;
 use super::calls::FileKind;
 use super::error::DiskError;
 use super::moves::is;
-use super::names::RUNTIME;
 use super::plans_dir::PlansDir;
 
 /// So many files are kept; the oldest go first.
@@ -62,7 +61,7 @@ impl PlansDir {
 
     fn place_of(&self, relative: &str) -> Result<PathBuf, DiskError> {
         let path = self.root.join(relative);
-        let is_inside = path.parent() == Some(&self.root.join(RUNTIME).join("logs"));
+        let is_inside = path.parent() == Some(&self.state_dir().join("logs"));
         let is_ours = is_inside && self.runtime_dir().is_some();
         if is_ours { Ok(path) } else { Err(DiskError::BadPath { path }) }
     }

@@ -1,8 +1,14 @@
-//! The directory `.planwatch`, and whether it may be trusted.
+//! The directory `.planwatch`, and where in it this user's own state lies.
 //!
-//! A stamp, keyed with a secret of this user on this machine, says that planwatch itself
-//! made the directory in this place. One that came with a repository, a copy or a backup has
-//! none, or another's; it is moved aside and nothing in it is read.
+//! A stamp, keyed with a secret of this user on this machine, says that planwatch itself made a directory in this
+//! place. It covers the inodes of the directory and of the plans directory, and no path: the same plans under two paths
+//! (a bind mount, a renamed project) have the same state. A `.planwatch` without a stamp of this user came with a
+//! repository or a backup, or belongs to another user or another state home (a container). It stays where it is,
+//! nothing in it is read, and the own state lies in `.planwatch/by/<stamp>`. Where `.planwatch` cannot be written, as
+//! another user's, or is no directory, that is `.planwatch.by/<stamp>`.
+//!
+//! All of them have the mode 0700: titles and texts of private plans are in them. Users who share a plans directory
+//! each have their own, and exclude each other by the lock on the plans directory itself.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,7 +18,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::calls::{Disk, FileKind};
+use super::calls::{Disk, FileKind, Stat};
 use super::error::DiskError;
 use super::moves::{Safe, is, make_dirs, read_own, rename_new, write_new};
 use super::names::RUNTIME;
@@ -20,106 +26,285 @@ use super::names::RUNTIME;
 /// The directories inside.
 const PARTS: [&str; 2] = [super::displaced::DIR, super::undo::DIR];
 
+/// Where others than the owner of `.planwatch` have their state, in it.
+pub(super) const BY: &str = "by";
+
+/// Where those have it who cannot write `.planwatch`, beside it.
+pub(super) const BESIDE: &str = ".planwatch.by";
+
+/// The file that every writer locks.
+pub(super) const LOCK: &str = "lock";
+
 const STAMP: &str = "stamp";
 const IGNORE: &str = ".gitignore";
 const IGNORE_ALL: &[u8] = b"# planwatch's state on this machine; never committed.\n*\n";
 
-/// How far `.planwatch` may be used.
+/// How many directories of one name may be no good before this gives up.
+const MOST: usize = 100;
+
+/// How far own state may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
     /// Made by this user on this machine, in this place.
     Own,
-    /// Nobody can tell, because there is no place for the key: lock and displaced versions only.
+    /// Without a place for the key nobody can tell; lock and displaced versions only.
     Limited,
 }
 
-/// Makes `.planwatch` usable and says how far; moves a foreign one aside.
-pub(super) fn prepare(disk: &dyn Disk, root: &Path, key: Option<&[u8; 32]>) -> Result<Trust, DiskError> {
-    let dir = root.join(RUNTIME);
-    if let Some(trust) = usable(disk, &dir, key)? {
-        return Ok(trust);
+/// The directory of this user's own state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Home {
+    pub dir: PathBuf,
+    pub ino: u64,
+    pub trust: Trust,
+}
+
+/// A plans directory and who looks for state in it.
+#[derive(Clone, Copy)]
+struct Seeker<'a> {
+    disk: &'a dyn Disk,
+    root: &'a Path,
+    root_ino: u64,
+    key: Option<&'a [u8; 32]>,
+}
+
+/// Finds the own state, and makes the directory for it where there is none.
+///
+/// The caller may hold the lock of the plans directory already, and says so with `is_locked`.
+pub(super) fn prepare(
+    disk: &dyn Disk,
+    root: &Path,
+    key: Option<&[u8; 32]>,
+    is_locked: bool,
+) -> Result<Home, DiskError> {
+    let seeker = Seeker::new(disk, root, key)?;
+    if let Some(home) = seeker.find()? {
+        return Ok(home);
     }
     // Two processes may meet here; the plans directory itself is the one thing that both have.
     // Where a directory cannot be locked, the renames below still never replace anything.
-    let _meeting = disk.lock(root, Duration::from_secs(30)).ok().flatten();
-    if let Some(trust) = usable(disk, &dir, key)? {
-        return Ok(trust);
+    let patience = if is_locked { Duration::ZERO } else { Duration::from_secs(30) };
+    let _meeting = disk.lock(root, patience).ok().flatten();
+    if let Some(home) = seeker.find()? {
+        return Ok(home);
     }
-    move_aside(disk, root, &dir).map_err(|error| DiskError::writing(&dir, error))?;
-    build(disk, root, &dir, key).map_err(|error| DiskError::writing(&dir, error))?;
-    Ok(if key.is_some() { Trust::Own } else { Trust::Limited })
+    seeker.make()
 }
 
-/// Returns `None` when there is nothing, or nothing that may be used.
-pub(super) fn usable(
-    disk: &dyn Disk,
-    dir: &Path,
-    key: Option<&[u8; 32]>,
-) -> Result<Option<Trust>, DiskError> {
-    let stat = match disk.lstat(dir) {
-        Err(error) if is(&error, Errno::NOENT) => return Ok(None),
-        other => other.map_err(|error| DiskError::reading(dir, error))?,
-    };
-    let Some(key) = key else {
-        // Without a key even a foreign directory has to do, if it is one.
-        return Ok((stat.kind == FileKind::Dir).then_some(Trust::Limited));
-    };
-    if stat.kind != FileKind::Dir {
-        return Ok(None);
-    }
-    let found = read_own(disk, &dir.join(STAMP), 64).map_err(|error| DiskError::reading(dir, error))?;
-    Ok((found.as_deref() == Some(stamp(key, stat.ino, dir).as_bytes())).then_some(Trust::Own))
+/// Finds the own state; `None` when there is none. Makes nothing.
+pub(super) fn find(disk: &dyn Disk, root: &Path, key: Option<&[u8; 32]>) -> Result<Option<Home>, DiskError> {
+    Seeker::new(disk, root, key)?.find()
 }
 
-/// The stamp of the directory with this inode in this place.
-fn stamp(key: &[u8; 32], ino: u64, dir: &Path) -> String {
+impl<'a> Seeker<'a> {
+    fn new(disk: &'a dyn Disk, root: &'a Path, key: Option<&'a [u8; 32]>) -> Result<Self, DiskError> {
+        let root_ino = disk.lstat(root).map_err(|error| DiskError::reading(root, error))?.ino;
+        Ok(Self { disk, root, root_ino, key })
+    }
+
+    fn find(self) -> Result<Option<Home>, DiskError> {
+        let main = self.root.join(RUNTIME);
+        if let Some(home) = self.usable(&main, true)? {
+            return Ok(Some(home));
+        }
+        let is_dir = |path: &Path| Ok(self.lstat(path)?.is_some_and(|it| it.kind == FileKind::Dir));
+        for (top, above) in [(&main, main.join(BY)), (&self.root.to_path_buf(), self.root.join(BESIDE))] {
+            // A link there would lead to other people's files.
+            if !(is_dir(top)? && is_dir(&above)?) {
+                continue;
+            }
+            for dir in self.names().map(|name| above.join(name)) {
+                if let Some(home) = self.usable(&dir, false)? {
+                    return Ok(Some(home));
+                }
+                if self.lstat(&dir)?.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks at a name; `None` when nothing is there, or when another user keeps it from being seen.
+    fn lstat(self, path: &Path) -> Result<Option<Stat>, DiskError> {
+        match self.disk.lstat(path) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(error) if is(&error, Errno::NOENT) || is(&error, Errno::NOTDIR) => Ok(None),
+            Err(error) if is(&error, Errno::ACCESS) && self.is_anothers() => Ok(None),
+            Err(error) => Err(DiskError::reading(path, error)),
+        }
+    }
+
+    /// Whether another user made `.planwatch`.
+    fn is_anothers(self) -> bool {
+        self.disk.lstat(&self.root.join(RUNTIME)).is_ok_and(|it| !is_mine(&it))
+    }
+
+    /// Returns `None` for a directory that is not there, or that may not be used.
+    fn usable(self, dir: &Path, is_main: bool) -> Result<Option<Home>, DiskError> {
+        let Some(stat) = self.lstat(dir)?.filter(|it| it.kind == FileKind::Dir) else { return Ok(None) };
+        let home = |trust| Some(Home { dir: dir.to_path_buf(), ino: stat.ino, trust });
+        let found = match read_own(self.disk, &dir.join(STAMP), 64) {
+            Err(error) if is(&error, Errno::ACCESS) && !is_mine(&stat) => return Ok(None),
+            found => found.map_err(|error| DiskError::reading(dir, error))?,
+        };
+        let Some(key) = self.key else {
+            // Without a key nobody can tell an unstamped directory from a foreign one; it has to do.
+            let will_do = if is_main { found.is_none() } else { is_mine(&stat) };
+            return Ok(if will_do { home(Trust::Limited) } else { None });
+        };
+        let stamps = [stamp(key, stat.ino, self.root_ino), stamp_of_path(key, stat.ino, dir)];
+        let is_own = found.is_some_and(|found| stamps.iter().any(|it| it.as_bytes() == found));
+        Ok(if is_own { home(Trust::Own) } else { None })
+    }
+
+    /// The names that the own state may have among others', the wanted one first.
+    fn names(self) -> impl Iterator<Item = String> {
+        let name = match self.key {
+            Some(key) => {
+                short(blake3::Hasher::new_keyed(key).update(b"name").update(&self.root_ino.to_le_bytes()))
+            }
+            None => format!("uid-{}", rustix::process::geteuid().as_raw()),
+        };
+        (1..=MOST).map(move |n| if n == 1 { name.clone() } else { format!("{name}-{n}") })
+    }
+
+    fn make(self) -> Result<Home, DiskError> {
+        let main = self.root.join(RUNTIME);
+        let refused = |path: &Path, error| DiskError::writing(path, error);
+        let there = match self.disk.lstat(&main) {
+            Err(error) if is(&error, Errno::NOENT) => {
+                return self.build(self.root, RUNTIME).map_err(|error| refused(&main, error));
+            }
+            there => there.map_err(|error| DiskError::reading(&main, error))?,
+        };
+        if there.kind == FileKind::Dir {
+            match self.build_among(&main, 0o700) {
+                // Another user's, who keeps it to himself.
+                Err(error) if !is_mine(&there) && is_refusal(&error) => {}
+                made => return made.map_err(|error| refused(&main, error)),
+            }
+        }
+        let beside = self.root.join(BESIDE);
+        self.build_among(&beside, self.mode_for_all()).map_err(|error| refused(&beside, error))
+    }
+
+    /// The mode of a directory in which each user of the plans directory makes his own: whoever may write there may
+    /// write here, and nobody may take another's away.
+    fn mode_for_all(self) -> u32 {
+        const STICKY: u32 = 0o1000;
+        self.disk.lstat(self.root).map_or(0o700, |it| it.mode & 0o2777 | STICKY)
+    }
+
+    /// Makes the own directory in `.planwatch/by` or `.planwatch.by`, which gets `mode` when it is made.
+    fn build_among(self, top: &Path, mode: u32) -> io::Result<Home> {
+        let above = if top.ends_with(RUNTIME) { top.join(BY) } else { top.to_path_buf() };
+        match self.disk.make_dir(&above, mode) {
+            Ok(()) => self.disk.set_mode(&above, mode)?,
+            Err(error) if is(&error, Errno::EXIST) => {}
+            Err(error) => return Err(error),
+        }
+        if self.disk.lstat(&above)?.kind != FileKind::Dir {
+            return Err(Errno::NOTDIR.into());
+        }
+        // One that came with a repository may have none, and git would list the lock in it. Every user's git reads it.
+        write_new(self.disk, &top.join(IGNORE), 0o644, IGNORE_ALL, Safe::No).ok();
+        self.disk.sync_dir(top)?;
+        for name in self.names() {
+            match self.disk.lstat(&above.join(&name)) {
+                Err(error) if is(&error, Errno::NOENT) => return self.build(&above, &name),
+                other => other.map(drop)?,
+            }
+        }
+        Err(Errno::EXIST.into())
+    }
+
+    /// Builds the directory beside its place, so that it never appears without a stamp.
+    fn build(self, above: &Path, name: &str) -> io::Result<Home> {
+        let Self { disk, key, .. } = self;
+        let dir = above.join(name);
+        let drafts = (1..=MOST)
+            .map(|n| above.join(if n == 1 { format!("{name}.new") } else { format!("{name}.new-{n}") }));
+        // One that holds what planwatch never puts there stays.
+        let fresh = drafts.into_iter().find(|it| clear(disk, it).is_ok()).ok_or(Errno::EXIST)?;
+        disk.make_dir(&fresh, 0o700)?;
+        for name in PARTS {
+            disk.make_dir(&fresh.join(name), 0o700)?;
+        }
+        write_new(disk, &fresh.join(IGNORE), 0o600, IGNORE_ALL, Safe::No)?;
+        // Made here, it belongs to the owner of the directory, whoever writes first.
+        write_new(disk, &fresh.join(LOCK), 0o600, b"", Safe::No)?;
+        let ino = disk.lstat(&fresh)?.ino;
+        if let Some(key) = key {
+            write_new(disk, &fresh.join(STAMP), 0o600, stamp(key, ino, self.root_ino).as_bytes(), Safe::Yes)?;
+        }
+        disk.sync_dir(&fresh)?;
+        rename_new(disk, &fresh, &dir)?;
+        disk.sync_dir(above)?;
+        let trust = if key.is_some() { Trust::Own } else { Trust::Limited };
+        Ok(Home { dir, ino, trust })
+    }
+}
+
+/// Closes own state to other users that an earlier release left open to them.
+///
+/// The directory itself last: a look that was cut short is made again. What cannot be closed stays for the next time.
+pub(super) fn close(disk: &dyn Disk, dir: &Path) {
+    // Versions of plan files have the modes of those, which may get them back; nobody comes to them any more.
+    const WITH_PLAN_FILES: [&str; 3] = [super::displaced::DIR, super::undo::DIR, super::locked::BUILDING];
+    const OTHERS: u32 = 0o077;
+    let is_open = |stat: &Stat| is_mine(stat) && stat.kind == FileKind::Dir && stat.mode & OTHERS != 0;
+    if !disk.lstat(dir).is_ok_and(|it| is_open(&it)) {
+        return;
+    }
+    let close_files = |dir: &Path| {
+        for (name, stat) in disk.list(dir).unwrap_or_default() {
+            if stat.is_ok_and(|it| it.kind == FileKind::File) {
+                disk.set_mode(&dir.join(name), 0o600).ok();
+            }
+        }
+    };
+    for (name, stat) in disk.list(dir).unwrap_or_default() {
+        if !stat.is_ok_and(|it| it.kind == FileKind::Dir) {
+            continue;
+        }
+        let inside = dir.join(&name);
+        if !WITH_PLAN_FILES.iter().any(|it| name == *it) {
+            close_files(&inside);
+        }
+        disk.set_mode(&inside, 0o700).ok();
+    }
+    close_files(dir);
+    disk.set_mode(dir, 0o700).ok();
+}
+
+/// Whether this user owns a file.
+pub(super) fn is_mine(stat: &Stat) -> bool {
+    stat.uid == rustix::process::geteuid().as_raw()
+}
+
+fn is_refusal(error: &io::Error) -> bool {
+    [Errno::ACCESS, Errno::PERM].iter().any(|errno| is(error, *errno))
+}
+
+/// The stamp of the directory with this inode in the plans directory with that one.
+fn stamp(key: &[u8; 32], ino: u64, root_ino: u64) -> String {
+    let mut hasher = blake3::Hasher::new_keyed(key);
+    hasher.update(b"inodes").update(&ino.to_le_bytes()).update(&root_ino.to_le_bytes());
+    hasher.finalize().to_hex().to_string()
+}
+
+/// The stamp of earlier releases, which holds for one path.
+fn stamp_of_path(key: &[u8; 32], ino: u64, dir: &Path) -> String {
     let mut hasher = blake3::Hasher::new_keyed(key);
     hasher.update(&ino.to_le_bytes());
     hasher.update(dir.as_os_str().as_bytes());
     hasher.finalize().to_hex().to_string()
 }
 
-fn move_aside(disk: &dyn Disk, root: &Path, dir: &Path) -> io::Result<()> {
-    let kind = match disk.lstat(dir) {
-        Err(error) if is(&error, Errno::NOENT) => return Ok(()),
-        other => other?.kind,
-    };
-    for n in 1_u32.. {
-        let aside = root.join(format!("{RUNTIME}.foreign-{n}"));
-        match rename_new(disk, dir, &aside) {
-            Err(error) if is(&error, Errno::EXIST) || is(&error, Errno::NOTEMPTY) => {}
-            Err(error) => return Err(error),
-            Ok(()) => {
-                if kind == FileKind::Dir {
-                    // Its own .gitignore, if it has one, was not made by us but does no harm.
-                    write_new(disk, &aside.join(IGNORE), 0o644, IGNORE_ALL, Safe::No).ok();
-                }
-                return Ok(());
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Builds the directory beside its place, so that nobody ever sees one without a stamp.
-fn build(disk: &dyn Disk, root: &Path, dir: &Path, key: Option<&[u8; 32]>) -> io::Result<()> {
-    let fresh = root.join(format!("{RUNTIME}.new"));
-    if clear(disk, &fresh).is_err() {
-        // It holds what planwatch never puts there.
-        move_aside(disk, root, &fresh)?;
-    }
-    disk.make_dir(&fresh, 0o777)?;
-    for name in PARTS {
-        disk.make_dir(&fresh.join(name), 0o777)?;
-    }
-    write_new(disk, &fresh.join(IGNORE), 0o644, IGNORE_ALL, Safe::No)?;
-    if let Some(key) = key {
-        let ino = disk.lstat(&fresh)?.ino;
-        write_new(disk, &fresh.join(STAMP), 0o600, stamp(key, ino, dir).as_bytes(), Safe::Yes)?;
-    }
-    disk.sync_dir(&fresh)?;
-    rename_new(disk, &fresh, dir)?;
-    disk.sync_dir(root)
+/// Sixteen digits: a socket's path has little room.
+fn short(hasher: &blake3::Hasher) -> String {
+    hasher.finalize().to_hex()[..16].to_owned()
 }
 
 /// Removes what a build that was killed left behind.
@@ -130,7 +315,7 @@ fn clear(disk: &dyn Disk, fresh: &Path) -> io::Result<()> {
         Ok(stat) if stat.kind != FileKind::Dir => return disk.remove(fresh),
         Ok(_) => {}
     }
-    for name in [IGNORE, STAMP] {
+    for name in [IGNORE, LOCK, STAMP] {
         match disk.remove(&fresh.join(name)) {
             Err(error) if !is(&error, Errno::NOENT) => return Err(error),
             _ => {}
@@ -145,7 +330,7 @@ fn clear(disk: &dyn Disk, fresh: &Path) -> io::Result<()> {
     disk.remove_dir(fresh)
 }
 
-/// Lists the foreign directories that were moved aside.
+/// Lists the foreign directories that an earlier release moved aside.
 pub(super) fn asides(disk: &dyn Disk, root: &Path) -> Vec<PathBuf> {
     let prefix = format!("{RUNTIME}.foreign-");
     let ours = |name: &OsString| name.as_bytes().starts_with(prefix.as_bytes());
@@ -154,6 +339,9 @@ pub(super) fn asides(disk: &dyn Disk, root: &Path) -> Vec<PathBuf> {
     found.sort();
     found
 }
+
+/// How many directories above a key may be new with it, as `~/.local/state/planwatch`, and the one that lists them.
+const KEY_DEPTH: usize = 4;
 
 /// Reads the key, or makes it; `None` when the user's state directory cannot be used.
 pub(super) fn key(disk: &dyn Disk, state_home: &Path) -> Option<[u8; 32]> {
@@ -185,5 +373,12 @@ fn make_key(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
     if done.is_err() {
         disk.remove(&draft).ok();
     }
+    // A key that a power cut takes away would make strangers of all directories that were stamped with it.
+    for made in dir.ancestors().take(KEY_DEPTH) {
+        disk.sync_dir(made).ok();
+    }
     done
 }
+
+#[cfg(test)]
+mod tests;

@@ -44,7 +44,7 @@ impl Locked<'_> {
         if (0..BETWEEN).contains(&since) {
             return;
         }
-        let dir = dir(&self.plans.root);
+        let dir = dir(self.plans);
         let names = disk.names(&dir).unwrap_or_default();
         let mut versions: Vec<_> = names.iter().filter_map(|name| VersionName::parse(name)).collect();
         versions.sort_by_key(|version| version.id);

@@ -320,23 +320,45 @@ fn a_scan_lists_plans_and_never_the_runtime_state() {
 }
 
 #[test]
-fn a_foreign_runtime_directory_is_moved_aside_unread() {
+fn a_foreign_runtime_directory_stays_unread_where_it_is() {
     let it = place();
+    let late = ".planwatch/displaced/kept-late.0000000000000001.p%2Fstep-1.md";
     fs::create_dir_all(it.path(".planwatch/displaced")).unwrap();
     fs::write(it.path(".planwatch/stamp"), "0".repeat(64)).unwrap();
-    drop(lock(&it.plans));
-    assert!(it.path(".planwatch.foreign-1/stamp").exists());
-    assert!(it.path(".planwatch.foreign-1/.gitignore").exists());
-    assert_eq!(it.plans.kept()[0].why, KeptWhy::Foreign);
-    assert_eq!(it.plans.runtime_dir(), Some(it.plans.root().join(".planwatch")));
+    fs::write(it.path(late), "theirs").unwrap();
+    append(&mut lock(&it.plans), &mut || {}).unwrap();
+    assert_eq!(it.plans.kept(), [], "what is in it is not looked at");
+    assert_eq!((it.text(".planwatch/stamp"), it.text(late)), ("0".repeat(64), "theirs".to_owned()));
+    let own = it.plans.runtime_dir().unwrap();
+    assert_eq!(own.parent(), Some(it.plans.root().join(".planwatch/by").as_path()));
+    assert!(it.path(".planwatch/.gitignore").exists(), "git would list the lock");
     // The same user on the same machine finds it again.
-    drop(lock(&open(it.dir.path())));
-    assert!(!it.path(".planwatch.foreign-2").exists());
-    // A link is no directory of ours, whatever it leads to.
-    fs::rename(it.path(".planwatch"), it.dir.path().join("elsewhere")).unwrap();
-    symlink("../elsewhere", it.path(".planwatch")).unwrap();
+    let again = open(it.dir.path());
+    drop(lock(&again));
+    assert_eq!(again.runtime_dir(), Some(own));
+    assert_eq!(fs::read_dir(it.path(".planwatch/by")).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(it.path("")).unwrap().count(), 2);
+}
+
+#[test]
+fn what_is_no_directory_of_ours_is_not_followed() {
+    let it = place();
     drop(lock(&it.plans));
-    assert!(fs::symlink_metadata(it.path(".planwatch.foreign-2")).unwrap().is_symlink());
+    let elsewhere = it.dir.path().join("elsewhere");
+    fs::rename(it.path(".planwatch"), &elsewhere).unwrap();
+    let before = fs::read_dir(&elsewhere).unwrap().count();
+    symlink("../elsewhere", it.path(".planwatch")).unwrap();
+    append(&mut lock(&it.plans), &mut || {}).unwrap();
+    assert!(fs::symlink_metadata(it.path(".planwatch")).unwrap().is_symlink());
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), before);
+    let own = it.plans.runtime_dir().unwrap();
+    assert_eq!(own.parent(), Some(it.plans.root().join(".planwatch.by").as_path()));
+    assert_eq!(own.metadata().unwrap().mode() & 0o777, 0o700);
+    // A link in the place of what is beside it is not followed either; then nothing is written.
+    fs::rename(it.path(".planwatch.by"), it.dir.path().join("beside")).unwrap();
+    symlink("../beside", it.path(".planwatch.by")).unwrap();
+    assert!(it.plans.lock(&mut || {}).is_err());
+    assert_eq!(it.text("p/step-1.md"), "old\nours\n");
 }
 
 #[test]
@@ -355,13 +377,18 @@ fn without_a_place_for_the_key_lock_and_changes_still_work() {
 }
 
 #[test]
-fn a_deleted_lock_file_excludes_nobody() {
+fn a_deleted_lock_file_lets_nobody_in() {
     let it = place();
-    let first = lock(&it.plans);
+    let first = std::cell::Cell::new(Some(lock(&it.plans)));
     fs::remove_dir_all(it.path(".planwatch")).unwrap();
-    // Nobody can hold a lock that has no name, so this one comes through.
-    drop(lock(&it.plans));
-    drop(first);
+    // The plans directory itself is locked, too.
+    let mut waits = 0;
+    let second = open(it.dir.path());
+    let second = second.lock(&mut || {
+        waits += 1;
+        drop(first.take());
+    });
+    assert!(second.is_ok() && waits == 1, "{second:?}");
 }
 
 #[test]

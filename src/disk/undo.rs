@@ -5,9 +5,6 @@
 //! never acts on bytes that are not the ones it knows.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
-use std::fmt::Write as _;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -18,12 +15,13 @@ use super::error::DiskError;
 use super::journal::{FileOp, Journal};
 use super::locked::{Locked, Version};
 use super::moves::{Safe, read_own, write_new};
-use super::names::{Content, RUNTIME, VersionName};
+use super::names::{Content, VersionName};
 use super::own_writes::OwnWrite;
+use super::path_text::Text;
 use super::plans_dir::PlansDir;
 use super::runtime::Trust;
 
-/// Below `.planwatch`.
+/// Below the own state.
 pub(super) const DIR: &str = "undo";
 
 pub(super) const LOG: &str = "log";
@@ -52,7 +50,7 @@ pub(super) struct Unit {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     #[serde(default)]
-    unit: u64,
+    pub(super) unit: u64,
     #[serde(default)]
     verb: String,
     #[serde(default)]
@@ -60,12 +58,12 @@ pub(super) struct Record {
     /// Who asked for it.
     #[serde(default)]
     by: String,
-    what: What,
+    pub(super) what: What,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum What {
+pub(super) enum What {
     Created {
         path: Text,
         new: u64,
@@ -111,10 +109,6 @@ impl Needed {
     }
 }
 
-/// A path as text, with `%` and what is not UTF-8 escaped.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Text(String);
-
 /// A command whose writes can be taken back, or could if nobody had edited the files since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UndoEntry {
@@ -156,31 +150,6 @@ impl UndoError {
             Self::Gone { .. } => "not-found",
             Self::Disk(error) => error.code(),
         }
-    }
-}
-
-impl Text {
-    fn of(path: &Path) -> Self {
-        let mut text = String::new();
-        for chunk in path.as_os_str().as_bytes().utf8_chunks() {
-            text.push_str(&chunk.valid().replace('%', "%25"));
-            for byte in chunk.invalid() {
-                write!(text, "%{byte:02X}").ok();
-            }
-        }
-        Self(text)
-    }
-
-    fn path(&self) -> PathBuf {
-        let mut bytes = Vec::new();
-        let mut rest = self.0.as_bytes();
-        while let Some((&byte, tail)) = rest.split_first() {
-            let hex = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-            let escaped = hex.filter(|_| byte == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok());
-            bytes.push(escaped.unwrap_or(byte));
-            rest = if escaped.is_some() { &tail[2..] } else { tail };
-        }
-        PathBuf::from(OsString::from_vec(bytes))
     }
 }
 
@@ -306,45 +275,14 @@ impl PlansDir {
     }
 
     pub(super) fn undo_log(&self) -> Vec<Record> {
-        let path = self.root.join(RUNTIME).join(DIR).join(LOG);
+        let path = self.known_state_dir().join(DIR).join(LOG);
         let bytes = read_own(&*self.disk, &path, u64::MAX).ok().flatten().unwrap_or_default();
         records(&bytes).collect()
     }
 
-    /// How long planwatch's own last write left a file, and the hash of what it wrote; of what `undo` put back only the hash
-    /// is known.
-    pub(super) fn last_written(&self, relative: &Path) -> Option<(Option<u64>, Content)> {
-        let path = self.root.join(RUNTIME).join(DIR).join(LOG);
-        let bytes = read_own(&*self.disk, &path, u64::MAX).ok().flatten()?;
-        // Only lines that hold the path are decoded, and those of `undo`, the newest first.
-        let wanted = serde_json::to_string(&Text::of(relative)).ok()?;
-        let text = String::from_utf8_lossy(&bytes);
-        let lines = text.rsplit('\n').filter(|line| line.contains(&wanted) || line.contains("\"undone\""));
-        let mut undone = BTreeSet::new();
-        for record in lines.filter_map(|line| serde_json::from_str::<Record>(line).ok()) {
-            let is_undone = undone.contains(&record.unit);
-            match record.what {
-                What::Undone => {
-                    undone.insert(record.unit);
-                }
-                What::Created { path, new, len } if path.path() == relative && !is_undone => {
-                    return Some((len, Content(new)));
-                }
-                What::Replaced { path, new, len, base, .. } if path.path() == relative => {
-                    return Some(if is_undone { (None, Content(base)) } else { (len, Content(new)) });
-                }
-                What::Discarded { path, base, .. } if path.path() == relative && is_undone => {
-                    return Some((None, Content(base)));
-                }
-                _ => {}
-            }
-        }
-        None
-    }
-
     /// Finds the text of a displaced version that still is what it should be.
     fn version_text(&self, id: u64, base: u64) -> Option<Vec<u8>> {
-        for dir in [displaced::dir(&self.root), self.root.join(RUNTIME).join(DIR)] {
+        for dir in [displaced::dir(self), self.known_state_dir().join(DIR)] {
             for name in self.disk.names(&dir).unwrap_or_default() {
                 let Some(version) = VersionName::parse(&name) else { continue };
                 if (version.id, version.base.0) != (id, base) {
@@ -450,7 +388,7 @@ impl Locked<'_> {
         }
         let Ok(mut line) = serde_json::to_vec(record) else { return };
         line.push(b'\n');
-        let path = self.plans.root.join(RUNTIME).join(DIR).join(LOG);
+        let path = self.plans.known_state_dir().join(DIR).join(LOG);
         self.plans.disk.open(&path, Open::Append).and_then(|file| file.write(&line)).ok();
     }
 
@@ -553,7 +491,7 @@ impl Locked<'_> {
     /// Whoever asks has seen to it that nobody writes into it.
     pub(super) fn retire(&self, at: &Path, version: &VersionName, needed: &Needed) {
         let disk = &*self.plans.disk;
-        let to = self.plans.root.join(RUNTIME).join(DIR).join(version.encode());
+        let to = self.plans.known_state_dir().join(DIR).join(version.encode());
         let is_moved = needed.has(version) && disk.rename(at, &to, Rename::Replace).is_ok();
         if !is_moved {
             disk.remove(at).ok();
@@ -563,7 +501,7 @@ impl Locked<'_> {
     /// Removes the texts that undo needs no more, and the oldest beyond [`MOST_BYTES`].
     pub(super) fn forget(&mut self, needed: &Needed) {
         let disk = &*self.plans.disk;
-        let dir = self.plans.root.join(RUNTIME).join(DIR);
+        let dir = self.plans.known_state_dir().join(DIR);
         let names = disk.names(&dir).unwrap_or_default();
         let mut versions: Vec<_> = names.iter().filter_map(|name| VersionName::parse(name)).collect();
         versions.sort_by_key(|it| std::cmp::Reverse(it.id));

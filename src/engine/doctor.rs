@@ -5,17 +5,20 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::disk::{Kept, RealDisk, read_file, watch_limit};
+use crate::disk::{Discarded, Kept, RealDisk, Unfinished, read_file, watch_limit};
 use crate::engine::context::{Context, Freshness};
 use crate::engine::error::Error;
 use crate::engine::leases::{Leases, NotShared};
 use crate::engine::load::{self, IndexState};
 use crate::engine::shape::shown_path;
+use crate::engine::write::{self, path_of};
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct DoctorRequest {
     /// Make the index anew first.
     pub reindex: bool,
+    /// Give up what another planwatch began and did not finish: the id of its journal.
+    pub discard: Option<String>,
 }
 
 /// The process that watches the plans.
@@ -23,6 +26,8 @@ pub struct DoctorRequest {
 pub enum DaemonFact {
     #[default]
     None,
+    /// The directory for its socket is not used, because another user could have put one there.
+    Unreachable { why: String, hint: String },
     /// It holds the watch and does not answer.
     Silent { pid: Option<u32> },
     Running {
@@ -59,11 +64,24 @@ pub struct Check {
 #[derive(Debug, Clone)]
 pub struct DoctorReport {
     pub checks: Vec<Check>,
+    pub discarded: Option<DiscardReport>,
+}
+
+/// What giving up an unfinished change came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DiscardReport {
+    pub id: String,
+    pub verb: String,
+    pub at: String,
+    /// All that it was to do, as a diff; what was done of it stays.
+    pub diff: String,
+    /// Where texts are kept that are in no file.
+    pub kept: Vec<String>,
 }
 
 impl DoctorReport {
     pub fn to_json(&self) -> Value {
-        json!({"checks": self.checks, "problems": self.n_problems()})
+        json!({"checks": self.checks, "problems": self.n_problems(), "discarded": self.discarded})
     }
 
     pub fn n_problems(&self) -> usize {
@@ -80,6 +98,7 @@ pub fn examine(context: &Context, request: &DoctorRequest) -> Result<DoctorRepor
     if request.reindex {
         load::reindex(context)?;
     }
+    let discarded = request.discard.as_deref().map(|id| discard(context, id)).transpose()?;
     let checks = vec![
         ok("plans directory", context.plans.root().display().to_string()),
         config(context),
@@ -92,10 +111,11 @@ pub fn examine(context: &Context, request: &DoctorRequest) -> Result<DoctorRepor
         daemon(context),
         watches(context),
         kept(context),
+        unfinished(context),
         worktrees(context),
         claims(context),
     ];
-    Ok(DoctorReport { checks })
+    Ok(DoctorReport { checks, discarded })
 }
 
 fn check(name: &'static str, state: State, value: impl Into<String>, hint: impl Into<String>) -> Check {
@@ -122,9 +142,16 @@ fn config(context: &Context) -> Check {
 fn trust(context: &Context) -> Check {
     let name = "own state";
     match context.plans.runtime_dir() {
+        Some(_) if context.plans.has_foreign_state() => {
+            let place = shown_path(&context.root_name(), &context.plans.in_state_dir("").to_string_lossy());
+            let place = place.trim_end_matches('/');
+            let hint = "another user, or the same one with another XDG_STATE_HOME, uses `.planwatch`, or it came with a \
+                        repository; each has an undo, leases and an index of its own, and all have one lock";
+            check(name, State::Note, place, hint)
+        }
         Some(_) => ok(name, "`.planwatch` was made on this machine"),
         None if context.plans.has_key() && !context.plans.is_bare() => {
-            let hint = "the next change moves what is not planwatch's own aside";
+            let hint = "it stays as it is; the next change makes a directory for this user beside it, or says why not";
             check(name, State::Note, "`.planwatch` was not made here, or cannot be made", hint)
         }
         None if context.plans.is_bare() => ok(name, "none, as there is no plan yet"),
@@ -191,7 +218,7 @@ fn index(context: &Context) -> Check {
     let (state, size) = load::index_state(context);
     let size = size.map(|it| format!(", {} KiB", it.div_ceil(1024))).unwrap_or_default();
     let version = crate::index::VERSION;
-    let own = context.plans.root().join(".planwatch");
+    let own = context.plans.state_dir();
     let elsewhere = context.plans.index_dir().filter(|it| *it != own);
     let place = elsewhere.map(|it| format!(", in {}", it.display())).unwrap_or_default();
     match state {
@@ -219,6 +246,7 @@ fn daemon(context: &Context) -> Check {
         DaemonFact::None => {
             return check(name, State::Ok, "none", "`planwatch watch --detach` starts one; it is not needed");
         }
+        DaemonFact::Unreachable { why, hint } => return check(name, State::Problem, why, hint),
         DaemonFact::Silent { pid } => {
             let value = pid.map_or_else(|| "one".to_owned(), |it| it.to_string());
             let pid = pid.map_or_else(|| "PID".to_owned(), |it| it.to_string());
@@ -278,6 +306,47 @@ fn kept(context: &Context) -> Check {
         value,
         "compare each with its file, take over what is missing, then remove it",
     )
+}
+
+/// What another user or state directory left half-way.
+fn unfinished(context: &Context) -> Check {
+    let name = "unfinished changes";
+    let found = match context.plans.unfinished() {
+        Ok(found) if found.is_empty() => return ok(name, "none"),
+        Ok(found) => found,
+        Err(error) => {
+            return check(name, State::Problem, error.to_string(), error.hint().unwrap_or_default());
+        }
+    };
+    let root = context.root_name();
+    let shown = |it: &Unfinished| {
+        let journal = shown_path(&root, &it.journal.to_string_lossy());
+        let mut files: Vec<_> =
+            it.ops.iter().map(|op| shown_path(&root, &path_of(op).to_string_lossy())).collect();
+        files.sort();
+        files.dedup();
+        format!("{}: `{}` of {} in {journal}, on {}", it.id, it.verb, it.at, files.join(", "))
+    };
+    let value = found.iter().map(shown).collect::<Vec<_>>().join("; ");
+    let hint = "another planwatch began this, and these files are not written until it is finished: by any command that \
+                writes, as the same user with the same XDG_STATE_HOME in the same container; `planwatch doctor \
+                --discard-journal ID` shows what it was to do and gives it up";
+    check(name, State::Problem, value, hint)
+}
+
+fn discard(context: &Context, id: &str) -> Result<DiscardReport, Error> {
+    let mut locked = write::lock(context, "doctor")?;
+    let Some(Discarded { unfinished, kept }) = locked.discard_unfinished(id)? else {
+        return Err(Error::NotFound { what: "unfinished change", name: id.to_owned(), nearest: None });
+    };
+    let root = context.root_name();
+    Ok(DiscardReport {
+        diff: unfinished.ops.iter().map(|it| write::describe(&root, it)).collect(),
+        kept: kept.iter().map(|it| shown_path(&root, &it.kept.to_string_lossy())).collect(),
+        id: unfinished.id,
+        verb: unfinished.verb,
+        at: unfinished.at,
+    })
 }
 
 fn worktrees(context: &Context) -> Check {

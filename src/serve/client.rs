@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 
+use crate::disk::PlansDir;
 use crate::engine::claim::{Errand, HEARD_WITHIN, Ran};
 use crate::engine::context::{Neighbours, Witness};
 use crate::engine::doctor::DaemonFact;
@@ -60,8 +61,12 @@ pub enum Holder {
 }
 
 /// Asks who watches; whoever does not answer in a second is silent.
-pub fn holder(root: &Path, homes: &Homes) -> Holder {
-    match Client::connected(root, homes) {
+pub fn holder(plans: &PlansDir, homes: &Homes) -> Holder {
+    holder_at(&plans.state_dir(), homes)
+}
+
+fn holder_at(state: &Path, homes: &Homes) -> Holder {
+    match Client::connected(state, homes) {
         Ok(mut client) => match client.status() {
             Some(status) => Holder::Answering(client, status),
             // One that ended meanwhile closes the connection.
@@ -77,20 +82,34 @@ pub fn holder(root: &Path, homes: &Homes) -> Holder {
 /// The daemon of a plans directory, if one runs, as those know it who ask through its socket.
 #[derive(Debug, Clone)]
 pub struct Daemon {
-    pub root: PathBuf,
-    pub homes: Homes,
+    /// Where the own state is.
+    state: PathBuf,
+    homes: Homes,
+}
+
+impl Daemon {
+    pub fn of(plans: &PlansDir, homes: Homes) -> Self {
+        Self { state: plans.state_dir(), homes }
+    }
+
+    fn connect(&self) -> Option<Client> {
+        Client::connected(&self.state, &self.homes).ok()
+    }
 }
 
 impl Witness for Daemon {
     fn commit(&self) -> Option<Generation> {
-        match Client::connect(&self.root, &self.homes)?.ask(Ask::Sync)? {
+        match self.connect()?.ask(Ask::Sync)? {
             Answer::Sync { fresh: true, generation } => generation?.parse().ok(),
             _ => None,
         }
     }
 
     fn daemon(&self) -> DaemonFact {
-        match holder(&self.root, &self.homes) {
+        if let Err(it) = place::check(&place::socket(&self.state, &self.homes), &self.state) {
+            return DaemonFact::Unreachable { why: it.to_string(), hint: it.hint() };
+        }
+        match holder_at(&self.state, &self.homes) {
             Holder::Nobody => DaemonFact::None,
             Holder::Silent { pid } => DaemonFact::Silent { pid },
             Holder::Answering(_, status) => status.into(),
@@ -99,14 +118,14 @@ impl Witness for Daemon {
 
     fn neighbours(&self, plan: &PlanId) -> Option<Neighbours> {
         let ask = Ask::Around(plan.as_str().to_owned());
-        match Client::connect(&self.root, &self.homes)?.ask(ask)? {
+        match self.connect()?.ask(ask)? {
             Answer::Around { around } => around.map(contexts::neighbours),
             _ => None,
         }
     }
 
     fn claim(&self, errand: &dyn Fn() -> Option<Errand>) -> Ran {
-        let Some(mut client) = Client::connect(&self.root, &self.homes) else { return Ran::Nothing };
+        let Some(mut client) = self.connect() else { return Ran::Nothing };
         let Some(errand) = errand() else { return Ran::Nothing };
         client.stream.set_read_timeout(Some(HEARD_WITHIN)).ok();
         match client.ask(Ask::Claim(errand.clone())) {
@@ -120,16 +139,13 @@ impl Witness for Daemon {
 
 impl Client {
     /// Connects; none if nobody answers there.
-    pub fn connect(root: &Path, homes: &Homes) -> Option<Self> {
-        Self::connected(root, homes).ok()
+    pub fn connect(plans: &PlansDir, homes: &Homes) -> Option<Self> {
+        Self::connected(&plans.state_dir(), homes).ok()
     }
 
-    fn connected(root: &Path, homes: &Homes) -> io::Result<Self> {
-        let path = place::socket(root, homes);
-        let dir = path.parent().ok_or(io::ErrorKind::NotFound)?;
-        if !dir.ends_with(".planwatch") {
-            place::check(dir)?;
-        }
+    fn connected(state: &Path, homes: &Homes) -> io::Result<Self> {
+        let path = place::socket(state, homes);
+        place::check(&path, state).map_err(|_| io::ErrorKind::PermissionDenied)?;
         let stream = connect(&path)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
@@ -254,11 +270,10 @@ mod tests {
 
     use super::*;
 
-    /// A plans directory with a socket in the place of a daemon's.
+    /// A directory of own state with a socket in the place of a daemon's.
     fn listening() -> (tempfile::TempDir, Homes, UnixListener) {
         let root = tempfile::tempdir().unwrap();
         let homes = Homes { runtime: None, temporary: root.path().to_path_buf() };
-        std::fs::DirBuilder::new().create(root.path().join(".planwatch")).unwrap();
         let listener = UnixListener::bind(place::socket(root.path(), &homes)).unwrap();
         (root, homes, listener)
     }
@@ -267,16 +282,16 @@ mod tests {
     fn a_daemon_that_ends_while_it_is_asked_is_nobody() {
         let (root, homes, listener) = listening();
         let ending = std::thread::spawn(move || drop(listener.accept().unwrap()));
-        assert!(matches!(holder(root.path(), &homes), Holder::Nobody));
+        assert!(matches!(holder_at(root.path(), &homes), Holder::Nobody));
         ending.join().unwrap();
         // Nobody listens any more.
-        assert!(matches!(holder(root.path(), &homes), Holder::Nobody));
+        assert!(matches!(holder_at(root.path(), &homes), Holder::Nobody));
     }
 
     #[test]
     fn an_errand_that_is_not_answered_may_have_been_run() {
         let (root, homes, listener) = listening();
-        let daemon = Daemon { root: root.path().to_path_buf(), homes };
+        let daemon = Daemon { state: root.path().to_path_buf(), homes };
         let errand = serde_json::json!({
             "claim": "k0000001", "by": "ann", "asker": "bo", "lease": 60, "at": "2026-11-21T12:00:00Z",
             "begin_before": 1, "surroundings": "x",
@@ -316,6 +331,6 @@ mod tests {
             }
         };
         assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
-        assert!(matches!(holder(root.path(), &homes), Holder::Silent { pid: None }));
+        assert!(matches!(holder_at(root.path(), &homes), Holder::Silent { pid: None }));
     }
 }

@@ -65,8 +65,8 @@ pub(super) struct Door {
 
 impl Door {
     /// Binds the socket in the place of a dead daemon's; the caller holds the daemon's lock and removed what lay there.
-    pub(super) fn open(path: &Path, pass: Passing) -> io::Result<Self> {
-        place::prepare(path)?;
+    pub(super) fn open(state: &Path, path: &Path, pass: Passing) -> io::Result<Self> {
+        place::prepare(path, state)?;
         let listener = UnixListener::bind(path)?;
         std::fs::set_permissions(path, PermissionsExt::from_mode(0o600))?;
         let taker = listener.try_clone()?;

@@ -18,7 +18,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 
 use crate::disk::PlansDir;
-use crate::serve::look::{COOKIES, Look, OWN, Sign, is_needed, look_at};
+use crate::serve::look::{Look, Own, Sign, is_needed, look_at};
 
 /// One event as the system tells it.
 #[derive(Debug, Clone)]
@@ -88,6 +88,7 @@ pub(super) struct Eyes {
     linked: BTreeSet<String>,
     /// Why some directory is not watched.
     blind: Option<String>,
+    own: Own,
 }
 
 impl Eyes {
@@ -125,6 +126,7 @@ impl Eyes {
             watches: BTreeMap::new(),
             linked: BTreeSet::new(),
             blind: None,
+            own: Own::default(),
         })
     }
 
@@ -142,19 +144,26 @@ impl Eyes {
     pub(super) fn cover(&mut self, plans: &PlansDir) {
         self.blind = None;
         self.linked.clear();
-        self.watch_planwatchs();
+        self.watch_planwatchs(plans);
         self.cover_below(plans, "");
     }
 
     /// Watches planwatch's own directory again, after it was made anew.
-    pub(super) fn cover_own(&mut self) {
-        self.forget(OWN);
-        self.watch_planwatchs();
+    pub(super) fn cover_own(&mut self, plans: &PlansDir) {
+        let before = std::mem::take(&mut self.own);
+        self.forget(&before.dir);
+        self.watch_planwatchs(plans);
     }
 
-    fn watch_planwatchs(&mut self) {
-        self.watch_own(OWN, WatchFlags::DELETE | WatchFlags::MOVED_FROM);
-        self.watch_own(COOKIES, WatchFlags::CREATE | WatchFlags::MOVED_TO);
+    fn watch_planwatchs(&mut self, plans: &PlansDir) {
+        let own = Own::of(plans);
+        // Among others' it may be made again while what is around it stays.
+        if let Some((among, _)) = own.among() {
+            self.watch_own(among, WatchFlags::CREATE | WatchFlags::MOVED_TO);
+        }
+        self.watch_own(&own.dir, WatchFlags::DELETE | WatchFlags::MOVED_FROM);
+        self.watch_own(&own.cookies, WatchFlags::CREATE | WatchFlags::MOVED_TO);
+        self.own = own;
     }
 
     fn watch_own(&mut self, relative: &str, flags: WatchFlags) {
@@ -263,16 +272,19 @@ impl Eyes {
             if self.watches.get(&dir) == Some(&event.watch) {
                 self.watches.remove(&dir);
             }
-            return matches!(&*dir, OWN | COOKIES).then_some(Look::Own);
+            return [&self.own.dir, &self.own.cookies].iter().any(|it| ***it == *dir).then_some(Look::Own);
         }
         if dir.is_empty() && event.flags.intersects(SELF_GONE) {
             return Some(Look::Gone);
         }
         let name = event.name.as_deref()?;
         match &*dir {
-            COOKIES => return Some(Look::Cookie(name.to_owned())),
-            OWN => return is_needed(name).then_some(Look::Own),
-            "" if name == OWN => return event.flags.intersects(GONE | COME).then_some(Look::Own),
+            it if it == self.own.cookies => return Some(Look::Cookie(name.to_owned())),
+            it if it == self.own.dir => return is_needed(name).then_some(Look::Own),
+            it if self.own.among().is_some_and(|(among, _)| among == it) => {
+                return self.own.among().filter(|(_, own)| *own == name).map(|_| Look::Own);
+            }
+            "" if name == self.own.top() => return event.flags.intersects(GONE | COME).then_some(Look::Own),
             "" if name.starts_with('.') => return None,
             _ => {}
         }

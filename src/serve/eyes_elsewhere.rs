@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::disk::PlansDir;
-use crate::serve::look::{COOKIES, Look, OWN, Sign, is_needed, look_at};
+use crate::serve::look::{Look, Own, Sign, is_needed, look_at};
 
 /// One event as the system tells it: a path, or none if some were lost.
 #[derive(Debug, Clone)]
@@ -36,6 +36,7 @@ pub(super) struct Eyes {
     linked: BTreeSet<String>,
     blind: Option<String>,
     is_covered: bool,
+    own: Own,
 }
 
 impl Eyes {
@@ -56,7 +57,7 @@ impl Eyes {
         };
         let watcher = notify::recommended_watcher(pass).map_err(io::Error::other)?;
         let (linked, blind) = (BTreeSet::new(), None);
-        Ok(Self { watcher, root: root.to_path_buf(), linked, blind, is_covered: false })
+        Ok(Self { watcher, root: root.to_path_buf(), linked, blind, is_covered: false, own: Own::default() })
     }
 
     /// Why something is not watched, after [`Self::cover`].
@@ -75,6 +76,7 @@ impl Eyes {
             self.is_covered = watched.is_ok();
             self.blind = watched.err().map(|it| it.to_string());
         }
+        self.own = Own::of(plans);
         let tops = plans.directories(Path::new(""));
         self.linked = tops.links.into_iter().collect();
         self.linked
@@ -82,7 +84,9 @@ impl Eyes {
     }
 
     /// The whole tree is watched, with what is made in it.
-    pub(super) fn cover_own(&mut self) {}
+    pub(super) fn cover_own(&mut self, plans: &PlansDir) {
+        self.own = Own::of(plans);
+    }
 
     /// Says what an event means.
     pub(super) fn see(&mut self, plans: &PlansDir, event: &Raw) -> Option<Look> {
@@ -91,11 +95,12 @@ impl Eyes {
             return Some(if self.root.is_dir() { Look::Everything } else { Look::Gone });
         }
         let relative = path.strip_prefix(&self.root).ok()?.to_string_lossy().into_owned();
-        if let Some(cookie) = relative.strip_prefix(COOKIES).and_then(|it| it.strip_prefix('/')) {
+        if let Some(cookie) = relative.strip_prefix(&self.own.cookies).and_then(|it| it.strip_prefix('/')) {
             return Some(Look::Cookie(cookie.to_owned()));
         }
-        match relative.strip_prefix(OWN) {
+        match relative.strip_prefix(&self.own.dir) {
             Some("") => return Some(Look::Own),
+            None if relative == self.own.top() => return Some(Look::Own),
             Some(rest) => return is_needed(rest.trim_start_matches('/')).then_some(Look::Own),
             None if relative.starts_with('.') => return None,
             None => {}
@@ -127,7 +132,7 @@ mod tests {
         let mut eyes = Eyes::open(&root, move |it| sender.send(it).is_ok()).unwrap();
         eyes.cover(&plans);
         assert_eq!((eyes.blind(), eyes.linked().len()), (None, 0));
-        eyes.cover_own();
+        eyes.cover_own(&plans);
         std::fs::create_dir(root.join("auth")).unwrap();
         let expected = Look::Plan("auth".to_owned());
         let mut looks = std::iter::from_fn(|| seen.recv_timeout(Duration::from_secs(60)).ok()).flatten();

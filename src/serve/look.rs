@@ -1,5 +1,6 @@
 //! Where an event points to: which plan is to be looked at, or what else it means.
 
+use crate::disk::PlansDir;
 use crate::plan::id::PlanId;
 
 /// Where to look, and what else the events mean.
@@ -16,8 +17,6 @@ pub(super) enum Look {
     Gone,
 }
 
-pub(super) const OWN: &str = ".planwatch";
-pub(super) const COOKIES: &str = ".planwatch/cookies";
 const ARCHIVE: &str = "_archive";
 
 /// Whose doing a change looks like.
@@ -28,6 +27,32 @@ pub(super) enum Sign {
     /// Whoever wrote it has closed it; planwatch does that after the exchange.
     Closed,
     Other,
+}
+
+/// Where the own state lies, relative to the plans directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Own {
+    pub(super) dir: String,
+    pub(super) cookies: String,
+}
+
+impl Own {
+    pub(super) fn of(plans: &PlansDir) -> Self {
+        let shown = |name: &str| plans.in_state_dir(name).to_string_lossy().into_owned();
+        let cookies = shown("cookies");
+        let dir = cookies.rsplit_once('/').map_or("", |it| it.0).to_owned();
+        Self { dir, cookies }
+    }
+
+    /// The name in the plans directory that all of it is below.
+    pub(super) fn top(&self) -> &str {
+        self.dir.split('/').next().unwrap_or_default()
+    }
+
+    /// The directory that it lies in among others', and its name there; none where it is `.planwatch` itself.
+    pub(super) fn among(&self) -> Option<(&str, &str)> {
+        self.dir.rsplit_once('/')
+    }
 }
 
 /// What a watching process has in its own directory, and makes again.

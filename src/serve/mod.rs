@@ -22,5 +22,5 @@ mod wire;
 
 #[cfg(not(target_os = "linux"))]
 use eyes_elsewhere as eyes;
-pub use place::Homes;
+pub use place::{Homes, Untrusted, untrusted};
 pub use wire::Status;

@@ -16,7 +16,7 @@ use crate::serve::daemon::Daemon;
 use crate::serve::door::Asked;
 use crate::serve::eyes::Raw;
 use crate::serve::feed::Feed;
-use crate::serve::place::Homes;
+use crate::serve::place::{Homes, Untrusted};
 use crate::serve::wire::Status;
 
 /// Who is told, and when to stop.
@@ -26,6 +26,8 @@ pub trait Listener {
     fn event(&mut self, event: &Event) -> ControlFlow<()>;
     /// From here on everything is looked at every two seconds, or with none not any more.
     fn polling(&mut self, why: Option<&str>);
+    /// Called where commands cannot ask this process, because the place for its socket is not used.
+    fn without_socket(&mut self, _why: &Untrusted) {}
     /// Called while nobody else can take over yet.
     fn ending(&mut self) {}
     /// Somebody deleted what the process keeps in `.planwatch`, and it is there again.

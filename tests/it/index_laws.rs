@@ -100,6 +100,9 @@ impl Disk for Coarse {
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.0.sync_dir(dir)
     }
+    fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
+        self.0.set_mode(path, mode)
+    }
     fn lock(&self, path: &Path, patience: Duration) -> io::Result<Option<Box<dyn DiskFile>>> {
         self.0.lock(path, patience)
     }

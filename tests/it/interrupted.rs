@@ -55,6 +55,10 @@ impl Disk for Dying {
         self.lives().and_then(|()| RealDisk.make_dir(path, mode))
     }
 
+    fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
+        self.lives().and_then(|()| RealDisk.set_mode(path, mode))
+    }
+
     fn rename(&self, from: &Path, to: &Path, how: Rename) -> io::Result<()> {
         self.lives()?;
         self.renames.fetch_sub(1, Ordering::Relaxed);

@@ -40,6 +40,7 @@ mod run;
 mod run_story;
 mod schemas;
 mod searching;
+mod shared;
 mod support;
 mod tidy;
 mod watching;

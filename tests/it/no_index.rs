@@ -174,7 +174,6 @@ fn where_planwatch_has_no_directory_of_its_own_the_index_is_in_the_cache() {
     let answer = place.run("list --all --json").ok();
     assert_eq!(answer, place.run("--no-index list --all --json").ok());
     assert_eq!(names_in(&place.file("plans/.planwatch")), ["stamp"]);
-    assert!(!place.file("plans/.planwatch.foreign-1").exists());
     let top = place.top().join("home/.cache/planwatch");
     let directories = names_in(&top);
     assert_eq!(directories.len(), 1);
@@ -189,11 +188,12 @@ fn where_planwatch_has_no_directory_of_its_own_the_index_is_in_the_cache() {
     std::fs::set_permissions(&top, PermissionsExt::from_mode(0o777)).expect("it is ours");
     let told = place.run("status").stderr;
     assert_eq!(told.matches("note: the index is kept in memory for this answer").count(), 1, "{told}");
-    // A change moves the other one aside, and the index is with the plans again.
+    // A change makes an own directory beside it, and the index is with the plans again.
     assert_eq!(place.run("done fence-repair:4").code, 0);
     assert_eq!(place.run("status").stderr, "");
-    assert!(place.file("plans/.planwatch.foreign-1/stamp").exists());
-    assert!(names_in(&place.file("plans/.planwatch")).iter().any(|it| it.starts_with("index-v")));
+    assert_eq!(place.text("plans/.planwatch/stamp"), "0".repeat(64));
+    let by = place.file("plans/.planwatch/by");
+    assert!(names_in(&by.join(&names_in(&by)[0])).iter().any(|it| it.starts_with("index-v")));
 }
 
 #[test]

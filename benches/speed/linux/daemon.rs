@@ -228,7 +228,7 @@ fn saves(bench: &Bench, corpus: &Corpus) {
 /// A resident process that asks the daemon, and an editor in another thread.
 struct Saved<'a> {
     corpus: &'a Corpus,
-    root: std::path::PathBuf,
+    plans: PlansDir,
     index: Index,
 }
 
@@ -238,7 +238,7 @@ impl<'a> Saved<'a> {
         let plans = plans.expect("it is there");
         let place = plans.runtime_dir().expect("it can be used");
         let (index, _) = Index::open(Place::Directory(&place)).expect("it opens");
-        Self { corpus, root: plans.root().to_path_buf(), index }
+        Self { corpus, index, plans }
     }
 
     /// The seconds from before an editor saves a step until `is_there` finds what was saved.
@@ -268,7 +268,7 @@ impl<'a> Saved<'a> {
 
     /// Asks the daemon which commit holds everything that was saved, and believes the index if it shows that commit.
     fn is_answered(&mut self, id: &PlanId, title: &str) -> bool {
-        let daemon = client::Daemon { root: self.root.clone(), homes: homes() };
+        let daemon = client::Daemon::of(&self.plans, homes());
         let Some(fresh) = daemon.commit() else { return false };
         let look = self.index.snapshot().expect("it can be read");
         if look.generation().ok().flatten() != Some(fresh) {

@@ -107,10 +107,9 @@ pub(crate) fn context(plans: &Path, state: &Path, by: &str, asks: Asks) -> Conte
     let plans = PlansDir::open(Arc::new(RealDisk), plans, Some(state)).expect("it is there");
     // The daemon's clock, too: to it a claim of yesterday would have lapsed.
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
-    let root = plans.root().to_path_buf();
     let freshness = match asks {
         Asks::Nobody => Freshness::Unknown,
-        Asks::Daemon => Freshness::KnownBy(Box::new(client::Daemon { root, homes: homes() })),
+        Asks::Daemon => Freshness::KnownBy(Box::new(client::Daemon::of(&plans, homes()))),
     };
     Context {
         plans,

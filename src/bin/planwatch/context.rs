@@ -281,8 +281,7 @@ impl Session {
         let (output, is_told) = (self.output.clone(), Arc::clone(&self.is_memory_told));
         let above = || plans.root().parent().unwrap_or(plans.root()).to_path_buf();
         let repository = workspace.repository.clone().unwrap_or_else(above);
-        let freshness =
-            Freshness::KnownBy(Box::new(Daemon { root: plans.root().to_path_buf(), homes: homes() }));
+        let freshness = Freshness::KnownBy(Box::new(Daemon::of(&plans, homes())));
         Ok(Context {
             plans,
             now: now(),

@@ -232,11 +232,6 @@ fn sentence(notice: &Notice) -> (&'static str, Loudness, String) {
             Loudness::Normal,
             format!("a save of {path} that raced with planwatch is kept in {kept} ({why})"),
         ),
-        Notice::ForeignStateMoved { to } => (
-            "foreign-state",
-            Loudness::Normal,
-            format!("`.planwatch` came from elsewhere and was moved to {to}"),
-        ),
         Notice::ClaimsNotShared { path, why } => (
             "claims-not-shared",
             Loudness::Normal,

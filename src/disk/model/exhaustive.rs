@@ -12,17 +12,17 @@ use super::*;
 use crate::disk::{ChangeError, DiskError, FileOp, PlansDir, UndoError};
 
 /// One protocol: how it starts, what it does, and what may be left.
-struct Case {
-    name: &'static str,
-    plant: fn(&mut State),
+pub(super) struct Case {
+    pub name: &'static str,
+    pub plant: fn(&mut State),
     /// What was done, and is safe, before the run.
-    earlier: fn(&PlansDir) -> Result<(), DiskError>,
-    act: fn(&PlansDir) -> Result<(), DiskError>,
+    pub earlier: fn(&PlansDir) -> Result<(), DiskError>,
+    pub act: fn(&PlansDir) -> Result<(), DiskError>,
     /// The file texts that count, before and after.
-    files: &'static [(&'static str, Option<&'static str>, Option<&'static str>)],
-    lacks_exchange: bool,
+    pub files: &'static [(&'static str, Option<&'static str>, Option<&'static str>)],
+    pub lacks_exchange: bool,
     /// Whether a torn text is fine when the text before it was kept.
-    in_place: bool,
+    pub in_place: bool,
 }
 
 const FAULTS: [Errno; 7] =
@@ -68,17 +68,17 @@ fn create_plan(plans: &PlansDir) -> Result<(), DiskError> {
     plans.lock(&mut || {})?.create_dir_with(Path::new("q"), &files)
 }
 
-fn nothing(plans: &PlansDir) -> Result<(), DiskError> {
+pub(super) fn nothing(plans: &PlansDir) -> Result<(), DiskError> {
     plans.lock(&mut || {}).map(drop)
 }
 
-fn plant_two_plans(state: &mut State) {
+pub(super) fn plant_two_plans(state: &mut State) {
     plant_step(state);
     state.plant("/plans/p/step-2.md", b"second\n");
     state.plant("/plans/q/plan.md", b"q\n");
 }
 
-fn restructure(plans: &PlansDir) -> Result<(), DiskError> {
+pub(super) fn restructure(plans: &PlansDir) -> Result<(), DiskError> {
     let path = PathBuf::from;
     let (old, new) = (OLD.as_bytes().to_vec(), NEW.as_bytes().to_vec());
     let ops = vec![
@@ -99,7 +99,7 @@ fn undo(plans: &PlansDir) -> Result<(), DiskError> {
     }
 }
 
-const RESTRUCTURED: &[(&str, Option<&str>, Option<&str>)] = &[
+pub(super) const RESTRUCTURED: &[(&str, Option<&str>, Option<&str>)] = &[
     (STEP, Some(OLD), None),
     ("/plans/p/step-2.md", Some("second\n"), None),
     ("/plans/p/step-3.md", None, Some("third\n")),
@@ -164,7 +164,7 @@ const ARCHIVED: &[(&str, Option<&str>, Option<&str>)] = &[
     ("/plans/_archive/p/removed-0/step-3.md", Some("third\n"), Some("third\n")),
 ];
 
-const STEP_CHANGES: &[(&str, Option<&str>, Option<&str>)] = &[(STEP, Some(OLD), Some(NEW))];
+pub(super) const STEP_CHANGES: &[(&str, Option<&str>, Option<&str>)] = &[(STEP, Some(OLD), Some(NEW))];
 
 const CASES: &[Case] = &[
     Case {
@@ -473,7 +473,7 @@ impl Run<'_> {
 }
 
 /// Takes every n-th of a stream of combinations.
-struct Sample {
+pub(super) struct Sample {
     every: usize,
     at: usize,
 }
@@ -485,7 +485,7 @@ impl Sample {
     }
 }
 
-fn sample(bounded: usize) -> Sample {
+pub(super) fn sample(bounded: usize) -> Sample {
     let every = match std::env::var("PLANWATCH_R3").as_deref() {
         Ok("full") => 1,
         Ok(number) => number.parse().unwrap_or(bounded),
@@ -495,7 +495,7 @@ fn sample(bounded: usize) -> Sample {
 }
 
 #[derive(Default)]
-struct Tally {
+pub(super) struct Tally {
     runs: usize,
     states: usize,
     faults: BTreeSet<String>,
@@ -508,7 +508,7 @@ impl Tally {
     }
 }
 
-fn crashes_and_faults(case: &Case, tally: &mut Tally, sample: &mut Sample) {
+pub(super) fn crashes_and_faults(case: &Case, tally: &mut Tally, sample: &mut Sample) {
     let start = start(case);
     let calls = run(case, &start, Script::default()).calls();
     for crash in 1..=calls + 1 {
@@ -526,7 +526,7 @@ fn crashes_and_faults(case: &Case, tally: &mut Tally, sample: &mut Sample) {
     }
 }
 
-fn editors(case: &Case, tally: &mut Tally, sample: &mut Sample) {
+pub(super) fn editors(case: &Case, tally: &mut Tally, sample: &mut Sample) {
     let start = start(case);
     let calls = run(case, &start, Script::default()).calls();
     for how in SAVES {
@@ -574,7 +574,7 @@ fn with_editor(case: &Case, start: &State, editor: Editor, tally: &mut Tally, sa
 }
 
 #[track_caller]
-fn report(what: &str, tally: &Tally) {
+pub(super) fn report(what: &str, tally: &Tally) {
     // The test runner may have left its dot on this line.
     println!("\nR3 {what}: {} runs, {} states, {} bad", tally.runs, tally.states, tally.faults.len());
     let shown: Vec<_> = tally.faults.iter().take(12).cloned().collect();

@@ -41,6 +41,34 @@ impl Machine {
         PlansDir::open(Arc::new(self.0.clone()), Path::new("/plans"), Some(Path::new("/state"))).unwrap()
     }
 
+    /// The plans by another path, or for a process with another state directory.
+    pub(crate) fn plans_at(&self, root: &str, state_home: &str) -> PlansDir {
+        PlansDir::open(Arc::new(self.0.clone()), Path::new(root), Some(Path::new(state_home))).unwrap()
+    }
+
+    /// Gives the plans directory a second path, as a bind mount does.
+    pub(crate) fn bind(&self, path: &str) {
+        let mut world = self.0.world();
+        world.state.link(Path::new("/plans"), Path::new(path)).unwrap();
+        world.state.settle();
+    }
+
+    /// Makes a file or directory another user's.
+    pub(crate) fn give_away(&self, path: &str) {
+        self.0.world().state.give_away(Path::new(path));
+    }
+
+    pub(crate) fn names(&self, dir: &str) -> Vec<String> {
+        let world = self.0.world();
+        let Ok(dir) = world.state.find(Path::new(dir)) else { return Vec::new() };
+        world.state.names_in(dir).map(|(name, _)| name.to_string_lossy().into_owned()).collect()
+    }
+
+    pub(crate) fn mode(&self, path: &str) -> u32 {
+        let world = self.0.world();
+        world.state.stat(world.state.find(Path::new(path)).unwrap()).mode
+    }
+
     pub(super) fn disk(&self) -> ModelDisk {
         self.0.clone()
     }
@@ -128,6 +156,13 @@ impl Machine {
     /// After a process was killed: what it had written is there.
     pub(crate) fn after_kill(&self) -> Self {
         Self(ModelDisk::new(self.0.world().state.clone(), Script::default()))
+    }
+
+    /// As [`Self::after_kill`], and later: all of it is safe on disk.
+    pub(crate) fn after_long(&self) -> Self {
+        let mut state = self.0.world().state.clone();
+        state.settle();
+        Self(ModelDisk::new(state, Script::default()))
     }
 
     /// After a power cut: each state in which the disk may be.

@@ -98,6 +98,10 @@ impl Disk for Meddled {
         self.before().sync_dir(dir)
     }
 
+    fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()> {
+        self.before().set_mode(path, mode)
+    }
+
     fn lock(&self, path: &Path, patience: Duration) -> io::Result<Option<Box<dyn DiskFile>>> {
         let is_writers = path.ends_with(".planwatch/lock");
         if self.when == When::EachLock && is_writers {

@@ -18,6 +18,7 @@ pub(super) struct Inode {
     /// What the last `sync` covered; `None`: never synced.
     durable: Option<Vec<u8>>,
     mode: u32,
+    uid: u32,
     mtime: i128,
     ctime: i128,
 }
@@ -52,6 +53,7 @@ impl State {
             live: Vec::new(),
             durable: None,
             mode: 0o755,
+            uid: rustix::process::geteuid().as_raw(),
             mtime: clock,
             ctime: clock,
         };
@@ -123,10 +125,24 @@ impl State {
         let mut at = ROOT;
         for part in path.components() {
             if let Component::Normal(name) = part {
+                self.look_into(at)?;
                 at = *self.names.get(&(at, name.to_os_string())).ok_or(Errno::NOENT)?;
             }
         }
         Ok(at)
+    }
+
+    /// Another user's directory that has the mode 0700 is closed.
+    fn look_into(&self, dir: u64) -> io::Result<()> {
+        let it = &self.inodes[&dir];
+        let is_closed = it.uid != rustix::process::geteuid().as_raw() && it.mode & 0o077 == 0;
+        if is_closed { Err(Errno::ACCESS.into()) } else { Ok(()) }
+    }
+
+    /// Makes it another user's.
+    pub(super) fn give_away(&mut self, path: &Path) {
+        let ino = self.find(path).unwrap();
+        self.inodes.get_mut(&ino).unwrap().uid += 1;
     }
 
     pub(super) fn inode(&self, ino: u64) -> &Inode {
@@ -159,7 +175,7 @@ impl State {
             mode: inode.mode,
             nlink: self.names.values().filter(|it| **it == ino).count() as u64,
             kind: inode.kind,
-            uid: 0,
+            uid: inode.uid,
             gid: 0,
         }
     }
@@ -239,6 +255,7 @@ impl State {
 
     fn name(&self, path: &Path) -> io::Result<Name> {
         let parent = self.find(path.parent().ok_or(Errno::INVAL)?)?;
+        self.look_into(parent)?;
         Ok((parent, path.file_name().ok_or(Errno::INVAL)?.to_os_string()))
     }
 
@@ -249,7 +266,8 @@ impl State {
         }
         let ino = self.inodes.len() as u64 + 1;
         let clock = self.clock;
-        let inode = Inode { kind, live: Vec::new(), durable: None, mode, mtime: clock, ctime: clock };
+        let uid = rustix::process::geteuid().as_raw();
+        let inode = Inode { kind, live: Vec::new(), durable: None, mode, uid, mtime: clock, ctime: clock };
         self.inodes.insert(ino, inode);
         self.record(vec![(name, Some(ino))]);
         Ok(ino)

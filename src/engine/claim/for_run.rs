@@ -143,7 +143,7 @@ fn take(
     named: &NamedStep,
 ) -> Result<Taken, Error> {
     let claim = fresh_id(context)?;
-    let run = RunRecord { log: log_name(&named.id, &claim), touches: None, worker: None };
+    let run = RunRecord { log: log_name(context, &named.id, &claim), touches: None, worker: None };
     let (is_gone, is_busy) = (Cell::new(false), Cell::new(false));
     let decide = |plans: &Plans, plan: &Plan, step: &Step| {
         let Some(task) = task(context, plans, plan, step) else {
@@ -225,11 +225,9 @@ fn update_for(
 }
 
 /// Where the output of a claim's work goes, relative to the plans directory.
-fn log_name(id: &StepId, claim: &str) -> String {
+fn log_name(context: &Context, id: &StepId, claim: &str) -> String {
     // A name has to leave room for the rest of the file's.
     let plan: String = id.plan.as_str().chars().take(40).collect();
-    format!(
-        ".planwatch/logs/{plan}-{}-{claim}.log",
-        id.number.to_string().chars().take(20).collect::<String>()
-    )
+    let number: String = id.number.to_string().chars().take(20).collect();
+    context.plans.in_state_dir(&format!("logs/{plan}-{number}-{claim}.log")).to_string_lossy().into_owned()
 }

@@ -123,5 +123,9 @@ fn doctor() -> Object {
     let check = Object::new()
         .fields(["name", "value", "hint"], &text())
         .field("state", word(["ok", "note", "problem"]));
-    Object::new().field("checks", list(check.closed())).field("problems", count())
+    let discarded = Object::new().fields(["id", "verb", "at", "diff"], &text()).field("kept", list(text()));
+    Object::new()
+        .field("checks", list(check.closed()))
+        .field("problems", count())
+        .field("discarded", maybe(discarded.closed()))
 }

@@ -73,11 +73,17 @@ impl Daemon<'_> {
     /// Opens the socket, in the place of a dead daemon's; without one commands look at the files themselves.
     pub(super) fn open_door(&mut self, now: &Context) {
         let Some(own) = &mut self.own else { return };
-        let path = place::socket(now.plans.root(), self.homes);
+        let state = now.plans.state_dir();
+        let path = place::socket(&state, self.homes);
+        // Before anything is removed there.
+        if let Err(untrusted) = place::check(&path, &state) {
+            self.listener.without_socket(&untrusted);
+            return;
+        }
         // Whoever has the lock is the only one who may have a socket here.
         now.plans.remove_socket(&path);
         let (sender, clerk) = (self.sender.clone(), self.clerk.clone());
-        own.door = open(&path, move |asked| match (asked, &clerk) {
+        own.door = open(&state, &path, move |asked| match (asked, &clerk) {
             (Asked { ask: Ask::Claim(errand), reply, peer, .. }, Some(clerk)) => {
                 clerk.take(errand, reply, peer)
             }
@@ -138,12 +144,12 @@ impl Daemon<'_> {
             self.listener.mended();
         }
         if let Some(eyes) = &mut self.eyes {
-            eyes.cover_own();
+            eyes.cover_own(&now.plans);
         }
         Flow::Continue(())
     }
 }
 
-fn open(path: &Path, pass: impl Fn(Asked) -> bool + Send + Sync + 'static) -> Option<Door> {
-    Door::open(path, Arc::new(pass)).ok()
+fn open(state: &Path, path: &Path, pass: impl Fn(Asked) -> bool + Send + Sync + 'static) -> Option<Door> {
+    Door::open(state, path, Arc::new(pass)).ok()
 }

@@ -124,18 +124,22 @@ fn token(expected: Option<&Token>, request: &Request, port: u16) -> Result<Pass,
         let mut given = headers.get_all(AUTHORIZATION).iter();
         let (first, second) = (given.next(), given.next());
         let is_right = first.and_then(bearer).is_some_and(|it| expected.is(it)) && second.is_none();
-        return if is_right { Ok(Pass::Through) } else { Err(Problem::no_token()) };
+        return if is_right { Ok(Pass::Through) } else { Err(Problem::no_token(expected.place())) };
     }
     let query = request.uri().query().unwrap_or_default();
     if let Some(given) = query.split('&').find_map(|it| it.strip_prefix("token=")) {
         let is_right = request.method() == Method::GET && expected.is(given.as_bytes());
-        return if is_right { redirect(request.uri(), expected, port) } else { Err(Problem::no_token()) };
+        return if is_right {
+            redirect(request.uri(), expected, port)
+        } else {
+            Err(Problem::no_token(expected.place()))
+        };
     }
     let name = cookie_name(port);
     let cookies = headers.get_all(COOKIE).iter().filter_map(|it| it.to_str().ok());
     let mut cookies = cookies.flat_map(|it| it.split(';')).filter_map(|it| it.trim().split_once('='));
     let is_right = cookies.any(|(key, value)| key == name && expected.is(value.as_bytes()));
-    if is_right { Ok(Pass::Through) } else { Err(Problem::no_token()) }
+    if is_right { Ok(Pass::Through) } else { Err(Problem::no_token(expected.place())) }
 }
 
 fn bearer(header: &HeaderValue) -> Option<&[u8]> {

@@ -97,10 +97,10 @@ impl Problem {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
     }
 
-    pub(super) fn no_token() -> Self {
+    pub(super) fn no_token(place: &str) -> Self {
         let detail = "every request needs the token of this daemon";
         Self::new(StatusCode::UNAUTHORIZED, "token-needed", detail)
-            .hint("send `Authorization: Bearer TOKEN`; it stands in .planwatch/token of the plans directory")
+            .hint(format!("send `Authorization: Bearer TOKEN`; it stands in {place} of the plans directory"))
             .header(WWW_AUTHENTICATE, "Bearer realm=\"planwatch\"")
     }
 

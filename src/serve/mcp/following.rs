@@ -134,7 +134,7 @@ impl Watching {
     fn run(&self, feed: &Feed) {
         while !self.state().is_ended {
             let Ok(now) = self.look() else { break };
-            if let Some(client) = Client::connect(now.plans.root(), &self.homes) {
+            if let Some(client) = Client::connect(&now.plans, &self.homes) {
                 client.follow_changes(
                     &mut |_| {
                         // What happened before somebody watched again nobody has seen.

@@ -66,6 +66,12 @@ pub(crate) struct Doctor {
     /// Make the index anew from the files first
     #[arg(long)]
     pub(crate) reindex: bool,
+    /// Give up the unfinished change of another planwatch that `doctor` names by this ID
+    ///
+    /// Shows what it was to do and removes its journal, so that its files can be written again. What was done of it
+    /// stays, and texts that are in no file are kept.
+    #[arg(long, value_name = "ID")]
+    pub(crate) discard_journal: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! `doctor`: how planwatch stands here, one line for each thing that matters.
 
-use planwatch::engine::doctor::{self, Check, DoctorRequest, State};
+use planwatch::engine::doctor::{self, Check, DiscardReport, DoctorRequest, State};
 use planwatch::engine::error::Error;
 
 use crate::args::setup::Doctor;
@@ -8,7 +8,7 @@ use crate::context::Session;
 use crate::failure::Failure;
 use crate::fields;
 use crate::output::{Loudness, escaped};
-use crate::screens::text::hanging;
+use crate::screens::text::{self, hanging};
 use crate::screens::{BAD, BUSY, DIM, GOOD, count};
 use crate::table::paint;
 
@@ -17,7 +17,7 @@ pub(crate) fn run(session: &Session, args: &Doctor) -> Result<u8, Failure> {
     let workspace = session.workspace_to_check()?;
     let plans = workspace.plans_dir.clone().ok_or(Error::NoPlansDir)?;
     let context = session.context_in(&workspace, &plans)?;
-    let request = DoctorRequest { reindex: args.reindex };
+    let request = DoctorRequest { reindex: args.reindex, discard: args.discard_journal.clone() };
     let report = session.patiently(|| doctor::examine(&context, &request))?;
     let output = &session.output;
     if output.is_json() {
@@ -25,13 +25,21 @@ pub(crate) fn run(session: &Session, args: &Doctor) -> Result<u8, Failure> {
         return Ok(report.exit_code());
     }
     let is_shown = |it: &&Check| it.state != State::Ok || output.loudness > Loudness::Quiet;
-    let mut screen: String = report.checks.iter().filter(is_shown).map(|it| line(it, output.width)).collect();
+    let mut screen = report.discarded.as_ref().map(discarded).unwrap_or_default();
+    screen.extend(report.checks.iter().filter(is_shown).map(|it| line(it, output.width)));
     if report.n_problems() > 0 {
         screen += &count(report.n_problems(), "problem");
         screen.push('\n');
     }
     output.text(&screen)?;
     Ok(report.exit_code())
+}
+
+fn discarded(it: &DiscardReport) -> String {
+    let kept = it.kept.iter().map(|path| format!("a text that is in no file is kept in {}\n", escaped(path)));
+    let said =
+        format!("`{}` of {} is given up; what was done of it stays\n", escaped(&it.verb), escaped(&it.at));
+    text::diff(&it.diff) + &said + &kept.collect::<String>()
 }
 
 fn line(check: &Check, width: Option<usize>) -> String {

@@ -36,7 +36,7 @@ pub(crate) fn run(session: &Session, args: &Status) -> Result<u8, Failure> {
     } else {
         let closed = if report.plans.is_empty() { n_plans(&context)? } else { 0 };
         let mut screen = screen(&report, closed, context.now, output.width);
-        let client = Client::connect(context.plans.root(), &context::homes());
+        let client = Client::connect(&context.plans, &context::homes());
         let http = client.and_then(|mut it| it.status()).and_then(|it| it.http);
         screen.extend(http.map(|it| format!("\n{}\n", paint(DIM, &format!("answers on {it}")))));
         output.text(&screen)?;

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use planwatch::disk::PlansDir;
 use planwatch::engine::error::Error;
-use planwatch::serve::Status;
 use planwatch::serve::changes::{Event, Of, Source, What};
 use planwatch::serve::client::{self, Client, Holder};
 use planwatch::serve::http::Serving;
 use planwatch::serve::memory;
 use planwatch::serve::watch::{self, End, Listener};
+use planwatch::serve::{Status, Untrusted};
 
 use http::Http;
 use serde_json::json;
@@ -63,8 +63,7 @@ fn attached(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure
     teller.http.end();
     let end = end?;
     if end == End::Another {
-        let root = session.look_again(plans)?.plans.root().to_path_buf();
-        let (client, status) = just_begun(&root)?;
+        let (client, status) = just_begun(&session.look_again(plans)?.plans)?;
         http::check_running(address, Some(&status))?;
         return follow(client, teller);
     }
@@ -104,9 +103,9 @@ fn no_answer(pid: Option<u32>) -> Failure {
 }
 
 /// Returns who watches and answers; none if nobody watches. One that is busy is given a moment.
-fn answering(root: &Path) -> Result<Option<(Client, Status)>, Failure> {
+fn answering(plans: &PlansDir) -> Result<Option<(Client, Status)>, Failure> {
     let mut silent = None;
-    let found = within(SILENCE, || match client::holder(root, &context::homes()) {
+    let found = within(SILENCE, || match client::holder(plans, &context::homes()) {
         Holder::Nobody => Some(None),
         Holder::Silent { pid } => {
             silent = pid;
@@ -124,10 +123,10 @@ fn in_the_way(
     wants_http: bool,
 ) -> Result<Option<(Client, Status)>, Failure> {
     let plans = session.look_again(plans)?.plans;
-    match answering(plans.root())? {
+    match answering(&plans)? {
         Some((client, status)) if wants_http && status.gives_way => {
             end_beside(client, &plans)?;
-            answering(plans.root())
+            answering(&plans)
         }
         None => Ok(letting_go(&plans)),
         found => Ok(found),
@@ -138,7 +137,7 @@ fn in_the_way(
 /// just begun until it answers.
 fn letting_go(plans: &PlansDir) -> Option<(Client, Status)> {
     let is_free = || plans.daemon_lock().map_or(true, |it| it.is_some());
-    let found = within(START, || match client::holder(plans.root(), &context::homes()) {
+    let found = within(START, || match client::holder(plans, &context::homes()) {
         Holder::Answering(client, status) => Some(Some((client, status))),
         Holder::Nobody | Holder::Silent { .. } => is_free().then_some(None),
     });
@@ -153,9 +152,9 @@ fn end_beside(client: Client, plans: &PlansDir) -> Result<Option<Status>, Failur
 }
 
 /// Returns who has just taken the lock, once it answers.
-fn just_begun(root: &Path) -> Result<(Client, Status), Failure> {
+fn just_begun(plans: &PlansDir) -> Result<(Client, Status), Failure> {
     let mut silent = None;
-    let found = within(START, || match client::holder(root, &context::homes()) {
+    let found = within(START, || match client::holder(plans, &context::homes()) {
         Holder::Answering(client, status) => Some((client, status)),
         Holder::Silent { pid } => {
             silent = pid;
@@ -265,6 +264,10 @@ impl Listener for Teller<'_> {
         self.output.aside_line(&polling(why));
     }
 
+    fn without_socket(&mut self, why: &Untrusted) {
+        self.output.aside_line(&without_socket(why));
+    }
+
     fn ending(&mut self) {
         self.http.serving().into_iter().for_each(Serving::close);
     }
@@ -272,6 +275,10 @@ impl Listener for Teller<'_> {
     fn mended(&mut self) {
         self.http.serving().into_iter().for_each(Serving::put_token);
     }
+}
+
+fn without_socket(why: &Untrusted) -> String {
+    format!("warning: {why}, so commands do not ask this process; {}", why.hint())
 }
 
 fn polling(why: Option<&str>) -> String {

@@ -156,9 +156,9 @@ fn instruct(_: &Context, call: &Call) -> Result<Reply, Problem> {
     Ok(Reply::of("instructions", found.to_json()))
 }
 
-/// The index is not made anew here: it is the daemon's.
+/// The index is not made anew here: it is the daemon's. Nor is a change given up, for which the journal has to be seen.
 fn examine(context: &Context, _: &Call) -> Result<Reply, Problem> {
-    let request = DoctorRequest { reindex: false };
+    let request = DoctorRequest::default();
     Ok(Reply::of("doctor", doctor::examine(context, &request)?.to_json()))
 }
 

@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 
 use planwatch::agent::daemon::{self, Started};
 use planwatch::engine::error::Error;
-use planwatch::serve::Status;
 use planwatch::serve::changes::Event;
 use planwatch::serve::http::Serving;
 use planwatch::serve::watch::{self, End, Listener};
+use planwatch::serve::{Status, Untrusted, untrusted};
 use serde_json::json;
 
 use super::http::{self, Http};
 use super::{
     answering, answers_on, end_beside, ended, in_the_way, just_begun, no_answer, polling, signals, who,
+    without_socket,
 };
 use crate::args::setup::Watch;
 use crate::context::{self, Session};
@@ -41,6 +42,9 @@ pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8,
     words.extend(args.no_token.then(|| "--no-token".into()));
     match daemon::start(&program, &words, log).map_err(|error| cannot(&error))? {
         Started::Ready(line) => {
+            if let Some(why) = untrusted(&context.plans, &context::homes()) {
+                session.output.aside_line(&without_socket(&why));
+            }
             let status: Status = serde_json::from_str(&line).map_err(|error| cannot(&error))?;
             let log = shown(session, &log_path);
             let Status { pid, plans, steps, .. } = status;
@@ -51,7 +55,7 @@ pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8,
         }
         // Somebody else was quicker, and is about to answer.
         Started::Failed(Some(4)) => {
-            let (_, status) = just_begun(root)?;
+            let (_, status) = just_begun(&context.plans)?;
             http::check_running(address, Some(&status))?;
             told(session, "running", &status, &who(&status))
         }
@@ -65,7 +69,7 @@ pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8,
 /// Ends the process that watches, and returns when it is gone.
 pub(super) fn stop(session: &Session, plans: &Path) -> Result<u8, Failure> {
     let context = session.look_again(plans)?;
-    let Some((client, status)) = answering(context.plans.root())? else {
+    let Some((client, status)) = answering(&context.plans)? else {
         let failure = Failure::failed("no-daemon", "nobody watches these plans");
         return Err(failure.with_hint("planwatch watch --detach").with_exit(8));
     };
@@ -164,6 +168,10 @@ impl Listener for Log<'_> {
 
     fn polling(&mut self, why: Option<&str>) {
         self.line(&polling(why));
+    }
+
+    fn without_socket(&mut self, why: &Untrusted) {
+        self.line(&without_socket(why));
     }
 
     fn ending(&mut self) {

@@ -1,0 +1,47 @@
+//! The same for a process whose own state lies beside that of others.
+
+use super::exhaustive::*;
+use super::state::State;
+
+/// Another user, or the same one with another state directory, was here first.
+fn plant_beside_others(state: &mut State) {
+    plant_two_plans(state);
+    state.plant("/plans/.planwatch/stamp", &[b'0'; 64]);
+    state.plant("/plans/.planwatch/displaced/kept-late.0000000000000001.x", b"theirs");
+}
+
+const FIRST_CHANGE: Case = Case {
+    name: "the first change beside the state of others",
+    plant: plant_beside_others,
+    earlier: |_| Ok(()),
+    act: edit,
+    files: STEP_CHANGES,
+    lacks_exchange: false,
+    in_place: false,
+};
+
+const BATCH: Case = Case {
+    name: "batch beside the state of others",
+    plant: plant_beside_others,
+    earlier: nothing,
+    act: restructure,
+    files: RESTRUCTURED,
+    lacks_exchange: false,
+    in_place: false,
+};
+
+#[test]
+fn beside_the_state_of_others_a_file_is_old_or_new_after_any_crash_and_fault() {
+    let mut tally = Tally::default();
+    for case in [FIRST_CHANGE, BATCH] {
+        crashes_and_faults(&case, &mut tally, &mut sample(97));
+    }
+    report("beside others", &tally);
+}
+
+#[test]
+fn beside_the_state_of_others_no_save_of_an_editor_is_lost() {
+    let mut tally = Tally::default();
+    editors(&FIRST_CHANGE, &mut tally, &mut sample(499));
+    report("editors beside others", &tally);
+}

@@ -1,0 +1,178 @@
+//! Batches that another user, or the same one with another state directory, began here and did not finish.
+//!
+//! Their journals are never carried out: they may have come with a repository. They name files that may be half-way, so
+//! those are not written before the batch is finished where it was begun, or given up by name. Another user's journal
+//! that cannot be read is none; what is written then is an edit like any other for whoever finishes it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+use super::batch::JOURNAL;
+use super::displaced::{Kept, KeptWhy, dir, kept_name};
+use super::error::DiskError;
+use super::journal::{FileOp, ID_STEP, Journal};
+use super::locked::Locked;
+use super::moves::{Safe, is, read_own, rename_new, write_new};
+use super::names::{NamedPath, RUNTIME, checked};
+use super::plans_dir::PlansDir;
+use super::runtime::{BESIDE, BY, Trust, is_mine};
+
+/// A batch of somebody else's that stands half-way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Names it for [`Locked::discard_unfinished`].
+    pub id: String,
+    pub verb: String,
+    pub at: String,
+    /// Its journal, relative to the plans directory.
+    pub journal: PathBuf,
+    /// All that it was to do; it may be done in part.
+    pub ops: Vec<FileOp>,
+    number: u64,
+}
+
+/// What giving a batch up left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Discarded {
+    pub unfinished: Unfinished,
+    /// Texts of the journal that are not in their files.
+    pub kept: Vec<Kept>,
+}
+
+impl Unfinished {
+    /// Whether the batch is to change this file, or something above or below it.
+    fn names(&self, path: &Path) -> bool {
+        let mut names = self.ops.iter().flat_map(|it| <[_; 2]>::from(it.names())).flatten();
+        names.any(|name| path.starts_with(name) || name.starts_with(path))
+    }
+
+    /// The texts that the journal has, with their file's path.
+    fn texts(&self) -> Vec<(u64, &Path, &[u8])> {
+        let mut texts = Vec::new();
+        for (n, op) in self.ops.iter().enumerate() {
+            let id = self.number.wrapping_add(n as u64 * ID_STEP);
+            match op {
+                FileOp::Create { path, bytes } => texts.push((id, path.as_path(), bytes.as_slice())),
+                FileOp::Discard { path, before } => texts.push((id, path, before)),
+                FileOp::Change { path, before, after } => {
+                    texts.push((id, path, before));
+                    texts.push((id.wrapping_add(1), path, after));
+                }
+                FileOp::Rename { .. } | FileOp::Remove { .. } => {}
+            }
+        }
+        texts
+    }
+}
+
+impl PlansDir {
+    /// Finds what others began here and did not finish, as far as their journals can be read.
+    pub fn unfinished(&self) -> Result<Vec<Unfinished>, DiskError> {
+        let main = self.root.join(RUNTIME);
+        let own = self.found_home().filter(|it| it.trust == Trust::Own).map(|it| it.dir);
+        let mut dirs = vec![main.clone()];
+        for above in [main.join(BY), self.root.join(BESIDE)] {
+            let names = self.seen(&above, self.disk.names(&above))?.unwrap_or_default();
+            dirs.extend(names.into_iter().map(|it| above.join(it)));
+        }
+        let mut found = Vec::new();
+        for dir in dirs.iter().filter(|it| own.as_ref() != Some(it)) {
+            let path = dir.join(JOURNAL);
+            let bytes = self.seen(dir, read_own(&*self.disk, &path, u64::MAX))?.flatten();
+            // One that was cut short has begun nothing.
+            let Some(journal) = bytes.as_deref().and_then(Journal::decode) else { continue };
+            found.push(Unfinished {
+                id: format!("{:016x}", journal.id),
+                verb: journal.verb,
+                at: journal.at,
+                journal: path.strip_prefix(&self.root).unwrap_or(&path).to_path_buf(),
+                ops: journal.ops,
+                number: journal.id,
+            });
+        }
+        found.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(found)
+    }
+
+    /// `None` where nothing is, or where another user keeps it to himself.
+    fn seen<T>(&self, dir: &Path, found: io::Result<T>) -> Result<Option<T>, DiskError> {
+        const NOTHING: [Errno; 3] = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP];
+        let is_anothers = || {
+            let mut above = dir.ancestors().take_while(|it| *it != self.root);
+            above.any(|it| self.disk.lstat(it).is_ok_and(|it| !is_mine(&it)))
+        };
+        match found {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if NOTHING.iter().any(|errno| is(&error, *errno)) => Ok(None),
+            Err(error) if is(&error, Errno::ACCESS) && is_anothers() => Ok(None),
+            Err(error) => Err(DiskError::reading(dir, error)),
+        }
+    }
+}
+
+impl Locked<'_> {
+    /// Refuses a file that stands half-way in what somebody else began.
+    pub(super) fn check_finished(&self, path: &Path) -> Result<(), DiskError> {
+        let Some(it) = self.unfinished.iter().find(|it| it.names(path)) else { return Ok(()) };
+        let (verb, at, id) = (it.verb.clone(), it.at.clone(), it.id.clone());
+        Err(DiskError::BegunElsewhere { path: self.plans.root.join(path), verb, at, id })
+    }
+
+    /// Gives up a batch that somebody else began; `None` when there is none of this id.
+    ///
+    /// What was done of it stays. Texts of its journal that are not in their files are kept before the journal goes.
+    pub fn discard_unfinished(&mut self, id: &str) -> Result<Option<Discarded>, DiskError> {
+        let Some(at) = self.unfinished.iter().position(|it| it.id == id) else { return Ok(None) };
+        let mut left = self.unfinished.to_vec();
+        let unfinished = left.remove(at);
+        let kept = self.keep_texts(&unfinished)?;
+        let journal = self.plans.root.join(&unfinished.journal);
+        let parent = journal.parent().unwrap_or(&self.plans.root);
+        let removed = match self.plans.disk.remove(&journal) {
+            Err(error) if is(&error, Errno::NOENT) => Ok(()),
+            other => other,
+        };
+        if let Err(error) = removed {
+            for it in &kept {
+                self.plans.disk.remove(&self.plans.root.join(&it.kept)).ok();
+            }
+            return Err(DiskError::writing(&journal, error));
+        }
+        self.plans.disk.sync_dir(parent).map_err(|error| DiskError::writing(&journal, error))?;
+        self.unfinished = Arc::new(left);
+        Ok(Some(Discarded { unfinished, kept }))
+    }
+
+    fn keep_texts(&self, unfinished: &Unfinished) -> Result<Vec<Kept>, DiskError> {
+        let (disk, root, dir) = (&*self.plans.disk, &self.plans.root, dir(self.plans));
+        let mut kept = Vec::new();
+        for (id, path, text) in unfinished.texts() {
+            // The journal may be anybody's, and its paths anything.
+            let path = if checked(path).is_ok() { path } else { Path::new("unknown") };
+            if read_own(disk, &root.join(path), u64::MAX).is_ok_and(|it| it.as_deref() == Some(text)) {
+                continue;
+            }
+            let name = kept_name(KeptWhy::Interrupted, id, &NamedPath::Whole(path.to_path_buf()));
+            let at = dir.join(name);
+            let draft = dir.join("journal.new");
+            disk.remove(&draft).ok();
+            let kept_whole =
+                write_new(disk, &draft, 0o600, text, Safe::Yes).and_then(|()| rename_new(disk, &draft, &at));
+            match kept_whole {
+                // An earlier try was cut short after it.
+                Err(error) if is(&error, Errno::EXIST) => disk.remove(&draft).ok(),
+                other => other.map(Some).map_err(|error| DiskError::writing(&at, error))?,
+            };
+            let kept_at = at.strip_prefix(root).unwrap_or(&at).to_path_buf();
+            kept.push(Kept { path: path.to_path_buf(), kept: kept_at, why: KeptWhy::Interrupted });
+        }
+        disk.sync_dir(&dir).map_err(|error| DiskError::writing(&dir, error))?;
+        Ok(kept)
+    }
+}
+
+#[cfg(test)]
+mod tests;
