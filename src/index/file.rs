@@ -4,8 +4,9 @@
 //! a plan or anything else of the user's.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, Metadata, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime};
@@ -103,7 +104,8 @@ impl IndexFile {
     /// The lock goes with the handle. SQLite's own locks are in the file itself, which may not be opened beside it.
     pub(super) fn lock(&self) -> Result<File, IndexError> {
         let unwritable = |source| IndexError::unwritable(&self.dir, source);
-        let lock = File::create(self.named(".lock")).map_err(unwritable)?;
+        let lock = open_own(OpenOptions::new().write(true).truncate(true), &self.named(".lock"))
+            .map_err(unwritable)?;
         for _ in 0..PATIENCE {
             match lock.try_lock() {
                 Ok(()) => return Ok(lock),
@@ -112,6 +114,13 @@ impl IndexFile {
             }
         }
         Err(IndexError::Busy)
+    }
+
+    /// Makes the file, still empty, where there is none: SQLite would let others read it. What SQLite makes beside it gets
+    /// its mode. The lock is held.
+    pub(super) fn make_empty(&self) -> Result<(), IndexError> {
+        let made = open_own(OpenOptions::new().append(true), &self.path());
+        made.map(drop).map_err(|source| IndexError::unwritable(&self.dir, source))
     }
 
     /// A directory that somebody put in the way is removed if it is empty, else it gets a name of its own.
@@ -204,4 +213,9 @@ fn identity(metadata: &Metadata) -> Identity {
 #[cfg(not(unix))]
 fn identity(_metadata: &Metadata) -> Identity {
     Identity(0, 0, None)
+}
+
+/// Opens a file beside the index, made for its user alone: it names plans that may be private.
+pub(super) fn open_own(how: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    how.create(true).mode(0o600).open(path)
 }

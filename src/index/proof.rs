@@ -7,11 +7,12 @@
 //!
 //! What is noted here is never believed by itself: it ends in a hash of itself, and without it all is read.
 
+use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::path::Path;
 
 use crate::index::error::IndexError;
-use crate::index::file::IndexFile;
+use crate::index::file::{IndexFile, open_own};
 
 /// How far back the time is set, in seconds: further than the coarsest stamps, those of FAT, are apart.
 #[cfg(unix)]
@@ -48,7 +49,8 @@ fn write(file: &IndexFile, stamps: &[u8]) -> Result<(), IndexError> {
     let mut bytes = stamps.to_vec();
     bytes.extend(blake3::hash(stamps).as_bytes());
     // Two processes that write at once leave what is no proof of anything.
-    std::fs::File::create(file.named(END)).and_then(|mut it| it.write_all(&bytes)).map_err(unwritable)
+    let made = open_own(OpenOptions::new().write(true).truncate(true), &file.named(END));
+    made.and_then(|mut it| it.write_all(&bytes)).map_err(unwritable)
 }
 
 const END: &str = ".proved";

@@ -129,6 +129,7 @@ impl Store {
         if file.is_empty() {
             file.remove_rest()?;
         }
+        file.make_empty()?;
         let mut connection = configured(connect(file, OpenFlags::SQLITE_OPEN_CREATE)?, TURN)?;
         // Where a file system has no memory to share this leaves the rollback journal, or what fails is found right below.
         connection.pragma_update_and_check(None, "journal_mode", content.journal(), |_| Ok(()))?;

@@ -287,6 +287,60 @@ fn what_a_killed_process_began_is_given_up_by_name_alone() {
     assert_eq!(names(&place.file("plans/p")), ["plan.md", "step-11.md", "step-2.md", "step-3.md"]);
 }
 
+/// Everything below a directory that others may come to, with its mode.
+fn open_to_others(dir: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in dir.read_dir().unwrap().flatten() {
+        let (path, stat) = (entry.path(), entry.metadata().unwrap());
+        if stat.mode() & 0o077 != 0 && !stat.is_symlink() {
+            found.push(format!("{} {:o}", path.display(), stat.mode() & 0o7777));
+        }
+        // Versions of plan files have those files' modes, because they may become those files again.
+        if stat.is_dir() && !path.ends_with("displaced") && !path.ends_with("undo") {
+            found.extend(open_to_others(&path));
+        }
+    }
+    found
+}
+
+#[test]
+fn what_planwatch_keeps_is_for_its_user_alone() {
+    let place = place_with(3);
+    let own = place.file("plans/.planwatch");
+    for line in [
+        "claim p",
+        "search step",
+        "done p:2",
+        "next",
+        "undo",
+        "watch --detach --http=127.0.0.1:0",
+        "note p:3 x",
+    ] {
+        let ran = place.run(line);
+        assert_eq!(ran.code, 0, "{line}: {ran:?}");
+    }
+    assert_eq!(run_elsewhere(&place, "claim p").code, 0);
+    assert_eq!(place.run("watch --stop").code, 0);
+    assert_eq!(own.metadata().unwrap().mode() & 0o777, 0o700);
+    assert_eq!(open_to_others(&own), [""; 0]);
+    // One that was made with other permissions is closed by the next write.
+    let mut open = vec![own.clone()];
+    while let Some(path) = open.pop() {
+        let stat = path.symlink_metadata().unwrap();
+        let mode = if stat.is_dir() { 0o755 } else { 0o644 };
+        if stat.is_dir() && !path.ends_with("by") {
+            open.extend(path.read_dir().unwrap().flatten().map(|it| it.path()));
+        }
+        if !path.ends_with("by") {
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        }
+    }
+    assert!(place.run("list").code == 0 && own.metadata().unwrap().mode() & 0o777 == 0o755);
+    assert_eq!(place.run("note p:3 y").code, 0);
+    assert_eq!(own.metadata().unwrap().mode() & 0o777, 0o700);
+    assert_eq!(open_to_others(&own), [""; 0]);
+}
+
 /// With a path that is too long for a socket beside the plans.
 #[test]
 fn a_squatted_directory_for_sockets_is_refused_with_a_word() {
