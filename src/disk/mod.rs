@@ -66,7 +66,7 @@ pub use reach::{Origin, Reach};
 pub use real::RealDisk;
 pub use records::{LockedRecords, Records};
 pub use scan::{PlanDir, Scan, ScanEntry, Trouble};
-pub use undo::{UndoEntry, UndoError, Undone};
+pub use undo::{UndoChange, UndoEntry, UndoError, Undone};
 pub use unfinished::{Discarded, Unfinished};
 
 #[cfg(test)]

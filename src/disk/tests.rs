@@ -485,7 +485,7 @@ fn a_batch_whose_base_changed_changes_nothing() {
         let refused = lock(&it.plans).batch("replace", "", restructuring()).unwrap_err();
         assert_eq!(refused.code(), code, "{changed}");
         assert_eq!(whole_tree(&it.plans), before, "{changed}");
-        assert_eq!(it.plans.undo_list(), []);
+        assert!(it.plans.undo_list().is_empty());
     }
 }
 
@@ -515,7 +515,7 @@ fn what_is_written_beside_others_is_undone_as_a_whole() {
     assert!(it.path("p/one.md").exists() && !it.path("p/two.md").exists());
     assert_eq!(locked.undo().unwrap().verb, "claim");
     assert!(!it.path("p/one.md").exists() && !it.path("p/three.md").exists());
-    assert_eq!(it.plans.undo_list(), []);
+    assert!(it.plans.undo_list().is_empty());
 }
 
 #[test]
@@ -535,5 +535,5 @@ fn undo_goes_back_one_command_at_a_time() {
     fs::write(it.path("r/plan.md"), "r\n").unwrap();
     assert_eq!(locked.undo().unwrap().verb, "new");
     assert!(!it.path("r").exists());
-    assert_eq!(it.plans.undo_list(), []);
+    assert!(it.plans.undo_list().is_empty());
 }

@@ -4,7 +4,9 @@
 //! a hundred writes old. Nothing here is synced: after a power cut undo may know less, and it
 //! never acts on bytes that are not the ones it knows.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod choice;
+
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -20,6 +22,8 @@ use super::own_writes::OwnWrite;
 use super::path_text::Text;
 use super::plans_dir::PlansDir;
 use super::runtime::Trust;
+
+pub use choice::{UndoChange, UndoEntry, UndoError, Undone};
 
 /// Below the own state.
 pub(super) const DIR: &str = "undo";
@@ -109,50 +113,6 @@ impl Needed {
     }
 }
 
-/// A command whose writes can be taken back, or could if nobody had edited the files since.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UndoEntry {
-    pub verb: String,
-    pub at: String,
-    /// What it wrote, relative to the plans directory.
-    pub paths: Vec<PathBuf>,
-}
-
-/// What `undo` took back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Undone {
-    pub verb: String,
-    pub at: String,
-    pub paths: Vec<PathBuf>,
-}
-
-/// Why nothing was taken back.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum UndoError {
-    #[error("there is nothing to undo")]
-    Nothing,
-    /// The file no longer holds what planwatch wrote; it was not touched.
-    #[error("`{}` was edited after planwatch wrote it", path.display())]
-    Edited { path: PathBuf },
-    #[error("the text that `{}` held before is no longer there", path.display())]
-    Gone { path: PathBuf },
-    #[error(transparent)]
-    Disk(#[from] DiskError),
-}
-
-impl UndoError {
-    /// The word that the surfaces use for this error.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Nothing => "nothing-to-undo",
-            Self::Edited { .. } => "file-changed",
-            Self::Gone { .. } => "not-found",
-            Self::Disk(error) => error.code(),
-        }
-    }
-}
-
 impl Record {
     fn new(what: What) -> Self {
         Self { unit: 0, verb: String::new(), at: String::new(), by: String::new(), what }
@@ -214,6 +174,14 @@ impl Record {
         }
     }
 
+    /// The directory that the record says was made.
+    fn made_dir(&self) -> Option<PathBuf> {
+        match &self.what {
+            What::CreatedDir { path } => Some(path.path()),
+            _ => None,
+        }
+    }
+
     fn leaves(&self, verb: &str, by: &str) -> Vec<OwnWrite> {
         let write = |path: &Text, left: Option<u64>| OwnWrite {
             unit: self.unit,
@@ -262,18 +230,6 @@ impl Record {
 }
 
 impl PlansDir {
-    /// Lists what can be undone, the last write first.
-    pub fn undo_list(&self) -> Vec<UndoEntry> {
-        let entry = |unit: &Vec<Record>| UndoEntry {
-            verb: unit[0].verb.clone(),
-            at: unit[0].at.clone(),
-            paths: paths(unit),
-        };
-        self.runtime_dir()
-            .map(|_| units(remembered(&self.undo_log())).iter().rev().map(entry).collect())
-            .unwrap_or_default()
-    }
-
     pub(super) fn undo_log(&self) -> Vec<Record> {
         let path = self.known_state_dir().join(DIR).join(LOG);
         let bytes = read_own(&*self.disk, &path, u64::MAX).ok().flatten().unwrap_or_default();
@@ -392,93 +348,6 @@ impl Locked<'_> {
         self.plans.disk.open(&path, Open::Append).and_then(|file| file.write(&line)).ok();
     }
 
-    /// Takes the last command's writes back, all or none.
-    ///
-    /// Refused when a file no longer holds the bytes that planwatch wrote. Called again it
-    /// takes back what was written before that.
-    pub fn undo(&mut self) -> Result<Undone, UndoError> {
-        let unit = units(remembered(&self.plans.undo_log())).pop().ok_or(UndoError::Nothing)?;
-        let ops = self.reverse(&unit)?;
-        let first = &unit[0];
-        self.run(("undo", &first.at), ops, emptied(&unit), Some(first.unit)).map_err(
-            |error| match error {
-                DiskError::FileChanged { path } | DiskError::Exists { path } => UndoError::Edited { path },
-                other => UndoError::Disk(other),
-            },
-        )?;
-        let (verb, at) = (first.verb.clone(), first.at.clone());
-        Ok(Undone { verb, at, paths: paths(&unit) })
-    }
-
-    /// Returns what `undo` would do, and does nothing.
-    pub fn undo_operations(&self) -> Result<(String, Vec<FileOp>), UndoError> {
-        let unit = units(remembered(&self.plans.undo_log())).pop().ok_or(UndoError::Nothing)?;
-        let ops = self.reverse(&unit)?;
-        Ok((unit[0].verb.clone(), ops))
-    }
-
-    /// The operations that take a unit back, last write first.
-    ///
-    /// Several writes of one file under one name become one.
-    fn reverse(&self, unit: &[Record]) -> Result<Vec<FileOp>, UndoError> {
-        let mut ops: Vec<FileOp> = Vec::new();
-        // What files would hold when the writes walked over so far are taken back.
-        let mut texts = BTreeMap::new();
-        for (n, record) in unit.iter().enumerate().rev() {
-            let later = &unit[n + 1..];
-            match &record.what {
-                What::Replaced { path, version, base, new, .. } => {
-                    let path = path.path();
-                    let before = self.still(later, &path, *new, &texts)?;
-                    let after = self.plans.version_text(*version, *base);
-                    let after = after.ok_or_else(|| UndoError::Gone { path: path.clone() })?;
-                    texts.insert(name_after(later, &path), after.clone());
-                    match change_of(&mut ops, &path) {
-                        Some(FileOp::Change { after: first, .. }) => *first = after,
-                        _ => ops.push(FileOp::Change { path, before, after }),
-                    }
-                }
-                What::Created { path, new, .. } => {
-                    let path = path.path();
-                    let before = self.still(later, &path, *new, &texts)?;
-                    match change_of(&mut ops, &path) {
-                        Some(op) => {
-                            let FileOp::Change { before, .. } = op else { continue };
-                            *op = FileOp::Discard { path, before: std::mem::take(before) };
-                        }
-                        None => ops.push(FileOp::Discard { path, before }),
-                    }
-                }
-                What::Renamed { from, to } => ops.push(FileOp::Rename { from: to.path(), to: from.path() }),
-                What::Discarded { path, version, base } => {
-                    let path = path.path();
-                    let bytes = self.plans.version_text(*version, *base);
-                    let bytes = bytes.ok_or_else(|| UndoError::Gone { path: path.clone() })?;
-                    ops.push(FileOp::Create { path, bytes });
-                }
-                What::CreatedDir { .. } | What::Undone => {}
-            }
-        }
-        Ok(ops)
-    }
-
-    /// Reads a file that must still hold what a record says was written.
-    fn still(
-        &self,
-        later: &[Record],
-        path: &Path,
-        new: u64,
-        texts: &BTreeMap<PathBuf, Vec<u8>>,
-    ) -> Result<Vec<u8>, UndoError> {
-        let edited = || UndoError::Edited { path: path.to_path_buf() };
-        let now = name_after(later, path);
-        let bytes = match texts.get(&now) {
-            Some(text) => text.clone(),
-            None => self.plans.read(&now).map_err(|_| edited())?.bytes,
-        };
-        if Content::of(&bytes).0 == new { Ok(bytes) } else { Err(edited()) }
-    }
-
     /// Looks up what undo still needs.
     pub(super) fn needed(&self) -> Needed {
         let log = if self.trust == Trust::Own { self.plans.undo_log() } else { Vec::new() };
@@ -539,32 +408,4 @@ impl Locked<'_> {
         let written = write_new(disk, &fresh, 0o600, &bytes, Safe::No);
         written.and_then(|()| disk.rename(&fresh, &dir.join(LOG), Rename::Replace)).ok();
     }
-}
-
-/// The name of a file after the renames of later records, its own or its directory's.
-fn name_after(later: &[Record], path: &Path) -> PathBuf {
-    later.iter().fold(path.to_path_buf(), |path, record| match &record.what {
-        What::Renamed { from, to } => match path.strip_prefix(from.path()) {
-            Ok(rest) if rest.as_os_str().is_empty() => to.path(),
-            Ok(rest) => to.path().join(rest),
-            Err(_) => path,
-        },
-        _ => path,
-    })
-}
-
-/// The directories that may be empty when a unit is taken back, those below first: what it made, and its places in the archive.
-fn emptied(unit: &[Record]) -> Vec<PathBuf> {
-    let made = unit.iter().filter_map(|it| match &it.what {
-        What::CreatedDir { path } => Some(path.path()),
-        _ => None,
-    });
-    let paths: Vec<_> = unit.iter().flat_map(Record::paths).collect();
-    let archived = paths.iter().flat_map(|it| it.ancestors().skip(1)).filter(|it| it.starts_with(ARCHIVE));
-    let all: BTreeSet<_> = made.chain(archived.map(Path::to_path_buf)).collect();
-    all.into_iter().rev().collect()
-}
-
-fn change_of<'a>(ops: &'a mut [FileOp], wanted: &Path) -> Option<&'a mut FileOp> {
-    ops.iter_mut().find(|op| matches!(op, FileOp::Change { path, .. } if path == wanted))
 }

@@ -199,11 +199,7 @@ impl Error {
             }
             Self::Disk(error) => error.hint()?,
             Self::Index(error) => index_hint(error),
-            Self::Undo(UndoError::Edited { .. }) => {
-                "it was left as it is; `git diff` shows what changed".to_owned()
-            }
-            Self::Undo(UndoError::Disk(error)) => error.hint()?,
-            Self::Undo(_) => return None,
+            Self::Undo(error) => undo_hint(error)?,
         };
         (!hint.is_empty()).then_some(hint)
     }
@@ -245,6 +241,12 @@ impl Error {
                 json!({"path": path, "line": line, "column": column})
             }
             Self::Disk(error) => json!({"path": error.path().to_string_lossy()}),
+            Self::Undo(error) => match error.reason() {
+                Some((change, path, later)) => json!({
+                    "change": change.id, "path": path.to_string_lossy(), "by": later.map(|it| it.id.as_str()),
+                }),
+                None => json!({}),
+            },
             _ => json!({}),
         }
     }
@@ -278,7 +280,8 @@ impl Error {
             Self::Failed { code, .. } if Code::from_text(code).is_some() => 6,
             Self::Failed { .. } | Self::Index(_) => 1,
             Self::Undo(error) => match error {
-                UndoError::Edited { .. } => 4,
+                UndoError::Edited { .. } | UndoError::Taken { .. } | UndoError::Later { .. } => 4,
+                UndoError::Unknown { .. } => 3,
                 UndoError::Disk(error) => disk_exit_code(error),
                 _ => 1,
             },
@@ -304,6 +307,19 @@ pub(crate) fn few(names: &[String], most: usize) -> String {
     match names.len().saturating_sub(most) {
         0 => shown,
         more => format!("{shown} and {more} more"),
+    }
+}
+
+fn undo_hint(error: &UndoError) -> Option<String> {
+    match error {
+        UndoError::Edited { .. } | UndoError::Taken { .. } | UndoError::Gone { .. } => Some(
+            "it was left as it is; `planwatch undo ID` takes an older change back, `planwatch undo --list` names them"
+                .to_owned(),
+        ),
+        UndoError::Later { later, .. } => Some(format!("`planwatch undo {}` takes that one back first", later.id)),
+        UndoError::Unknown { .. } => Some("`planwatch undo --list` names them".to_owned()),
+        UndoError::Disk(error) => error.hint(),
+        _ => None,
     }
 }
 

@@ -66,7 +66,6 @@ mod tests {
     use super::*;
     use crate::disk::model::Machine;
     use crate::engine::note::{self, NoteRequest};
-    use crate::engine::write::Mode;
     use crate::engine::{texts, undo};
 
     const STEP: &str = "/plans/p/step-1.md";
@@ -102,7 +101,8 @@ mod tests {
                 // The save came after the change, so there is more than that to take back.
                 Ok(_) => {
                     let after = saving.after_kill();
-                    let undone = undo::undo(&context(&after, None), Mode::Write).unwrap_err();
+                    let undone =
+                        undo::undo(&context(&after, None), &undo::UndoRequest::default()).unwrap_err();
                     assert_eq!(undone.code(), "file-changed", "call {call}: the change was made on the save");
                     n_changed += 1;
                 }

@@ -370,6 +370,15 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
+    /// Takes a change back, the last one or the one with this id.
+    pub(crate) fn undo(&mut self, id: Option<&str>) -> Result<(), Error> {
+        expected::check_looked_at(self.context)?;
+        if let Some(locked) = &mut self.locked {
+            locked.undo_change(id)?;
+        }
+        Ok(())
+    }
+
     fn diff_of(&self, path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
         diff::unified(&shown_path(&self.context.root_name(), path), before, after)
     }

@@ -6,6 +6,7 @@
 //! every file that was made or changed, `removed` with the paths that are gone, `left-empty` with new directories that
 //! hold nothing. What is not there is empty or 0; all other files must be as they were, byte for byte.
 //! Claim ids are random; those that the case itself does not name are `<claim-1>`, `<claim-2>` and so on, by first sight.
+//! Ids of changes that `undo` knows are `<change-1>` and so on.
 //! `PLANWATCH_BLESS=1` writes the outcomes anew; read them then.
 #![expect(
     clippy::disallowed_methods,
@@ -277,6 +278,25 @@ impl Outcome {
             }
             *bytes = text.into_bytes();
         }
+        self.with_changes_named()
+    }
+
+    fn with_changes_named(mut self) -> Self {
+        let mut ids: Vec<Vec<u8>> = Vec::new();
+        for bytes in self.0.values() {
+            for found in bytes.windows(9).filter(|it| is_change_id(it)).map(|it| it[1..8].to_vec()) {
+                if !ids.contains(&found) {
+                    ids.push(found);
+                }
+            }
+        }
+        for bytes in self.0.values_mut() {
+            let Ok(mut text) = String::from_utf8(bytes.clone()) else { continue };
+            for (n, id) in ids.iter().enumerate() {
+                text = text.replace(&*String::from_utf8_lossy(id), &format!("<change-{}>", n + 1));
+            }
+            *bytes = text.into_bytes();
+        }
         self
     }
 
@@ -319,6 +339,13 @@ impl Outcome {
 fn is_claim_id(text: &[u8]) -> bool {
     let is_hex = |it: &u8| matches!(it, b'0'..=b'9' | b'a'..=b'f');
     text[0].is_ascii_lowercase() && !is_hex(&text[0]) && text[1..].iter().all(is_hex)
+}
+
+/// An u and six hexadecimal digits, as a word.
+fn is_change_id(text: &[u8]) -> bool {
+    let is_hex = |it: &u8| matches!(it, b'0'..=b'9' | b'a'..=b'f');
+    let is_edge = |it: u8| !it.is_ascii_alphanumeric();
+    is_edge(text[0]) && text[1] == b'u' && text[2..8].iter().all(is_hex) && is_edge(text[8])
 }
 
 fn folder() -> PathBuf {

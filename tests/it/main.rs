@@ -43,4 +43,5 @@ mod searching;
 mod shared;
 mod support;
 mod tidy;
+mod undoing;
 mod watching;

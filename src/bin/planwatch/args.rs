@@ -154,7 +154,7 @@ pub(crate) enum Verb {
     /// Bring archived plans back
     #[command(hide = true)]
     Restore(write::Restore),
-    /// Take back the last change, if nothing has changed since
+    /// Take back the last change, or an older one by its id
     Undo(write::Undo),
     /// Record what was decided and why, or read it again
     Decide(know::Decide),

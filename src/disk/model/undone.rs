@@ -86,3 +86,83 @@ fn a_killed_batch_is_one_change_for_undo_once_it_is_finished() {
         }
     }
 }
+
+fn change(plans: &PlansDir, verb: &str, file: &str, text: &str) {
+    let mut locked = plans.lock(&mut || {}).unwrap();
+    locked.begin(verb, "1");
+    locked.change::<()>(&path(file), &mut |_| Ok(text.as_bytes().to_vec())).unwrap();
+}
+
+/// The verbs that can be undone, newest first, with their ids and what keeps them from it.
+fn listed(plans: &PlansDir) -> Vec<(String, String, Option<&'static str>)> {
+    plans.undo_list().into_iter().map(|it| (it.verb, it.id, it.blocked.map(|it| it.code()))).collect()
+}
+
+fn id_of(plans: &PlansDir, verb: &str) -> String {
+    listed(plans).into_iter().find(|it| it.0 == verb).unwrap().1
+}
+
+fn blocked(plans: &PlansDir) -> Vec<(String, &'static str)> {
+    listed(plans).into_iter().filter_map(|(verb, _, why)| Some((verb, why?))).collect()
+}
+
+#[test]
+fn an_older_change_is_taken_back_while_a_newer_one_is_blocked() {
+    let machine = start();
+    let plans = machine.plans();
+    change(&plans, "done", "q/plan.md", "done\n");
+    let ids = listed(&plans);
+    machine.save("/plans/q/plan.md", "an editor's\n");
+    assert_eq!(blocked(&plans), [("done".to_owned(), "file-changed")]);
+    let error = plans.lock(&mut || {}).unwrap().undo().unwrap_err();
+    let (named, at, later) = error.reason().unwrap();
+    assert_eq!((named.id.as_str(), at, later), (ids[0].1.as_str(), path("q/plan.md").as_path(), None));
+    assert_eq!(plans.lock(&mut || {}).unwrap().undo_change(Some(&ids[1].1)).unwrap().verb, "set");
+    assert_eq!(machine.text("/plans/p/step-1.md").as_deref(), Some("old\n"));
+    assert_eq!(machine.text("/plans/q/plan.md").as_deref(), Some("an editor's\n"));
+    assert_eq!(listed(&plans), [("done".to_owned(), ids[0].1.clone(), Some("file-changed"))]);
+    let unknown = plans.lock(&mut || {}).unwrap().undo_change(Some(&ids[1].1)).unwrap_err();
+    assert_eq!(unknown.code(), "not-found");
+}
+
+#[test]
+fn a_change_whose_files_a_later_one_wrote_is_refused_and_names_it() {
+    let machine = start();
+    let plans = machine.plans();
+    change(&plans, "done", "p/step-1.md", "second\n");
+    change(&plans, "other", "q/plan.md", "other\n");
+    assert_eq!(blocked(&plans), [("set".to_owned(), "later-change")]);
+    let take_back = |verb: &str| plans.lock(&mut || {}).unwrap().undo_change(Some(&id_of(&plans, verb)));
+    let error = take_back("set").unwrap_err();
+    assert_eq!(error.reason().unwrap().2.unwrap().verb, "done");
+    for verb in ["done", "set", "other"] {
+        assert_eq!(take_back(verb).unwrap().verb, verb);
+    }
+    assert_eq!(machine.text("/plans/p/step-1.md").as_deref(), Some("old\n"));
+    assert_eq!(machine.text("/plans/q/plan.md").as_deref(), Some("q\n"));
+}
+
+#[test]
+fn a_plan_that_was_moved_or_filled_later_is_not_taken_back_before_that() {
+    let machine = start();
+    let plans = machine.plans();
+    let mut locked = plans.lock(&mut || {}).unwrap();
+    locked.begin("new", "1");
+    locked.create_dir_with(&path("n"), &[("plan.md".to_owned(), b"n\n".to_vec())]).unwrap();
+    locked.begin("add", "2");
+    locked.create(&path("n/step-1.md"), b"one\n").unwrap();
+    drop(locked);
+    let ops = vec![FileOp::Rename { from: path("p"), to: path("_archive/p") }];
+    plans.lock(&mut || {}).unwrap().batch("archive", "3", ops).unwrap();
+    let later = "later-change";
+    assert_eq!(blocked(&plans), [("new".to_owned(), later), ("set".to_owned(), later)]);
+    let take_back = |verb: &str| plans.lock(&mut || {}).unwrap().undo_change(Some(&id_of(&plans, verb)));
+    assert_eq!(take_back("new").unwrap_err().reason().unwrap().2.unwrap().verb, "add");
+    for verb in ["add", "new", "archive", "set"] {
+        take_back(verb).unwrap();
+    }
+    assert_eq!(
+        machine.tree(),
+        Machine::with(&[("/plans/p/step-1.md", "old\n"), ("/plans/q/plan.md", "q\n")]).tree()
+    );
+}

@@ -71,6 +71,10 @@ fn import() -> Object {
 }
 
 fn undo_list() -> Object {
-    let item = Object::new().fields(["verb", "at"], &text()).field("paths", list(text()));
+    let blocked = Object::new().field("code", text()).fields(["path", "by"], &maybe_text());
+    let item = Object::new()
+        .fields(["id", "verb", "at"], &text())
+        .field("paths", list(text()))
+        .field("blocked", maybe(blocked.closed()));
     Object::new().field("changes", list(item.closed())).and(page())
 }

@@ -67,7 +67,7 @@ const VERBS: &[(&str, Verb)] = &[
     ("import", |it| {
         import(it, &ImportRequest { source: "/documents".into(), ..ImportRequest::default() }).map(drop)
     }),
-    ("undo", |it| crate::engine::undo::undo(it, Mode::Write).map(drop)),
+    ("undo", |it| crate::engine::undo::undo(it, &crate::engine::undo::UndoRequest::default()).map(drop)),
 ];
 
 /// What one of several would be refused with.

@@ -293,11 +293,22 @@ pub(crate) struct Restore {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planwatch undo
-  planwatch undo --list")]
+  planwatch undo --list
+  planwatch undo u3f9a2c")]
 pub(crate) struct Undo {
+    /// Change to take back, as --list names it; the last one if it is left out
+    pub(crate) id: Option<String>,
     /// List the changes that can be taken back, newest first
-    #[arg(long)]
+    #[arg(long, conflicts_with = "id")]
     pub(crate) list: bool,
+    /// Take back also the claim of another owner
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) by: By,
+    /// Claim that is given back with the change
+    #[arg(long, value_name = "CLAIM")]
+    pub(crate) claim: Option<String>,
     #[command(flatten)]
     pub(crate) dry_run: DryRun,
 }

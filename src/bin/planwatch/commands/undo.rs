@@ -1,13 +1,13 @@
 //! `undo`: takes back the last change, or lists what can be taken back.
 
-use planwatch::engine::undo::{self, UndoItem};
+use planwatch::engine::undo::{self, Blocked, UndoItem, UndoRequest};
 use planwatch::plan::time::Time;
 
 use crate::args::write::Undo;
 use crate::context::Session;
 use crate::failure::Failure;
 use crate::output::escaped;
-use crate::screens::{DIM, ago, change, count};
+use crate::screens::{BAD, DIM, ago, change, count};
 use crate::table::{Table, Yields, cell, column, styled};
 
 pub(crate) fn run(session: &Session, args: &Undo) -> Result<u8, Failure> {
@@ -15,7 +15,14 @@ pub(crate) fn run(session: &Session, args: &Undo) -> Result<u8, Failure> {
         return list(session);
     }
     change::check_fields(session)?;
-    change::print(session, &undo::undo(&session.context()?, args.dry_run.mode())?)
+    let request = UndoRequest {
+        id: args.id.clone(),
+        by: args.by.by.clone(),
+        claim: args.claim.clone(),
+        force: args.force,
+        mode: args.dry_run.mode(),
+    };
+    change::print(session, &undo::undo(&session.context()?, &request)?)
 }
 
 fn list(session: &Session) -> Result<u8, Failure> {
@@ -34,9 +41,11 @@ fn screen(items: &[UndoItem], now: Time, width: Option<usize>) -> String {
         return "There is nothing to take back.\n".to_owned();
     }
     let mut table = Table::new([
+        column("id", Yields::Nothing),
         column("change", Yields::Nothing),
         column("when", Yields::Last),
         column("files", Yields::Text),
+        column("blocked", Yields::Text),
     ]);
     for item in items {
         let files = match item.paths.as_slice() {
@@ -45,7 +54,25 @@ fn screen(items: &[UndoItem], now: Time, width: Option<usize>) -> String {
             [] => String::new(),
         };
         let at = item.at.parse().ok();
-        table.row([cell(item.verb.as_str()), styled(DIM, ago(now, at)), cell(files)]);
+        let blocked = item.blocked.as_ref().map(why).unwrap_or_default();
+        table.row([
+            cell(item.id.as_str()),
+            cell(item.verb.as_str()),
+            styled(DIM, ago(now, at)),
+            cell(files),
+            styled(BAD, blocked),
+        ]);
     }
     table.draw(width)
+}
+
+/// Why a change cannot be taken back, in a few words.
+fn why(blocked: &Blocked) -> String {
+    let path = escaped(blocked.path.as_deref().unwrap_or("a file")).into_owned();
+    match (&blocked.by, blocked.code) {
+        (Some(by), _) => format!("{by} changed {path} after it"),
+        (None, "file-changed") => format!("{path} was edited"),
+        (None, "not-found") => format!("the text of {path} is gone"),
+        (None, code) => format!("{code}: {path}"),
+    }
 }

@@ -50,6 +50,17 @@ bodies! {
     /// A write of which nothing else has to be said.
     Dry {}
 
+    /// A change that is taken back.
+    Undo {
+        /// The change, as the list names it; the last one if it is left out.
+        pub(crate) id: Option<String>,
+        /// The claim that is given back with the change.
+        pub(crate) claim: Option<String>,
+        /// Take back also the claim of another owner.
+        #[serde(default)]
+        pub(crate) force: bool,
+    }
+
     /// What happened to a step or a plan.
     owned Move {
         /// What happened, recorded as an attempt; on a plan as a note.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::answers::named;
-use super::bodies::{Add, Dry, New, Renumber, Replace, Set, Squash, Unset};
+use super::bodies::{Add, Dry, New, Renumber, Replace, Set, Squash, Undo, Unset};
 use super::call::{Call, Reply};
 use super::route::{Kind, MAKING, Parameter, Route, WRITING, delete, get, post, query};
 use super::{Problem, pages};
@@ -17,7 +17,7 @@ use crate::engine::renumber::{self, RenumberRequest};
 use crate::engine::replace::{self, ReplaceRequest};
 use crate::engine::set::{self, SetOp, SetRequest};
 use crate::engine::squash::{self, SquashRequest};
-use crate::engine::undo;
+use crate::engine::undo::{self, UndoRequest};
 use crate::text::scalar;
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -122,9 +122,9 @@ fn taking_away() -> Vec<Route> {
             .takes(pages::parameters())
             .answers(200, named("undo-list"))
             .by(undo_list),
-        change(post("/api/undo", "undo", "undo"), "Take back the last change, if nothing has changed since")
-            .body::<Dry>(dry())
-            .refuses(MAKING)
+        change(post("/api/undo", "undo", "undo"), "Take back a change, if its files are as it left them")
+            .body::<Undo>(dry())
+            .refuses(WRITING)
             .by(take_back),
     ]
 }
@@ -257,6 +257,7 @@ fn undo_list(context: &Context, call: &Call) -> Result<Reply, Problem> {
 }
 
 fn take_back(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    call.body::<Dry>()?;
-    Ok(Reply::changed(&undo::undo(context, call.mode())?))
+    let Undo { id, by, claim, force, .. } = call.body()?;
+    let request = UndoRequest { id, by, claim, force, mode: call.mode() };
+    Ok(Reply::changed(&undo::undo(context, &request)?))
 }

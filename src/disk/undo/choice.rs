@@ -1,0 +1,317 @@
+//! Which change is taken back, what keeps others from it, and the operations that do it.
+//!
+//! A change is known by a short id, made of its unit's number, so that it stays the same while others come and go. An older change is
+//! taken back while newer ones stay, unless one of them wrote the same files.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+
+use super::*;
+
+/// The fewest hexadecimal digits of an id.
+const DIGITS: usize = 6;
+
+/// A change, as errors and lists name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndoChange {
+    /// `u` and hexadecimal digits.
+    pub id: String,
+    pub verb: String,
+    pub at: String,
+}
+
+/// A command whose writes can be taken back, or could if its files were as it left them.
+#[derive(Debug)]
+pub struct UndoEntry {
+    pub id: String,
+    pub verb: String,
+    pub at: String,
+    /// What it wrote, relative to the plans directory.
+    pub paths: Vec<PathBuf>,
+    /// Why it cannot be taken back now.
+    pub blocked: Option<UndoError>,
+}
+
+/// What `undo` took back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undone {
+    pub verb: String,
+    pub at: String,
+    pub paths: Vec<PathBuf>,
+}
+
+/// Why nothing was taken back.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UndoError {
+    #[error("there is nothing to undo")]
+    Nothing,
+    #[error("there is no change `{id}` to undo")]
+    Unknown { id: String },
+    /// The file no longer holds what planwatch wrote; it was not touched.
+    #[error("{change} cannot be taken back: `{}` was edited after planwatch wrote it", path.display())]
+    Edited { change: Box<UndoChange>, path: PathBuf },
+    /// A name that the change freed is in use again.
+    #[error("{change} cannot be taken back: `{}` is there again", path.display())]
+    Taken { change: Box<UndoChange>, path: PathBuf },
+    #[error("{change} cannot be taken back: the text that `{}` held before is no longer there", path.display())]
+    Gone { change: Box<UndoChange>, path: PathBuf },
+    /// A later change that was not taken back wrote the same file.
+    #[error("{change} cannot be taken back: {later} changed `{}` after it", path.display())]
+    Later { change: Box<UndoChange>, later: Box<UndoChange>, path: PathBuf },
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+}
+
+impl fmt::Display for UndoChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` of {} ({})", self.verb, self.at, self.id)
+    }
+}
+
+impl UndoError {
+    /// The word that the surfaces use for this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing-to-undo",
+            Self::Unknown { .. } | Self::Gone { .. } => "not-found",
+            Self::Edited { .. } | Self::Taken { .. } => "file-changed",
+            Self::Later { .. } => "later-change",
+            Self::Disk(error) => error.code(),
+        }
+    }
+
+    /// The change that cannot be taken back, the file that is the reason, and the later change that wrote it.
+    pub fn reason(&self) -> Option<(&UndoChange, &Path, Option<&UndoChange>)> {
+        match self {
+            Self::Edited { change, path } | Self::Taken { change, path } | Self::Gone { change, path } => {
+                Some((change, path, None))
+            }
+            Self::Later { change, later, path } => Some((change, path, Some(later))),
+            Self::Nothing | Self::Unknown { .. } | Self::Disk(_) => None,
+        }
+    }
+}
+
+/// Changes that were not taken back, oldest first, and what they are called.
+struct Choice {
+    units: Vec<Vec<Record>>,
+    ids: Vec<String>,
+}
+
+impl Choice {
+    fn of(plans: &PlansDir) -> Self {
+        // A log that this machine did not write is not read.
+        let log = plans.runtime_dir().map(|_| plans.undo_log()).unwrap_or_default();
+        let units = units(remembered(&log));
+        let hashes: Vec<_> = units.iter().map(|it| hash_of(it[0].unit)).collect();
+        let id = |hash: &String| {
+            let is_alone = |n: &usize| hashes.iter().filter(|it| it[..*n] == hash[..*n]).count() == 1;
+            let n = (DIGITS..hash.len()).find(is_alone).unwrap_or(hash.len());
+            format!("u{}", &hash[..n])
+        };
+        let ids = hashes.iter().map(id).collect();
+        Self { units, ids }
+    }
+
+    fn change(&self, nth: usize) -> Box<UndoChange> {
+        let first = &self.units[nth][0];
+        Box::new(UndoChange { id: self.ids[nth].clone(), verb: first.verb.clone(), at: first.at.clone() })
+    }
+
+    /// Returns the place of a change; without an id the last one's.
+    fn find(&self, id: Option<&str>) -> Result<usize, UndoError> {
+        match id {
+            None => self.units.len().checked_sub(1).ok_or(UndoError::Nothing),
+            Some(id) => {
+                let found = self.ids.iter().position(|it| it.eq_ignore_ascii_case(id));
+                found.ok_or_else(|| UndoError::Unknown { id: id.to_owned() })
+            }
+        }
+    }
+
+    /// Refuses a change whose files a later one wrote.
+    fn check_later(&self, nth: usize) -> Result<(), UndoError> {
+        let own = touched(&self.units[nth]);
+        for (later, unit) in self.units.iter().enumerate().skip(nth + 1) {
+            let theirs = touched(unit);
+            let is_shared = |path: &&PathBuf| {
+                theirs.iter().any(|it| it.starts_with(path.as_path()) || path.starts_with(it))
+            };
+            if let Some(path) = own.iter().find(is_shared) {
+                let (change, later, path) = (self.change(nth), self.change(later), path.clone());
+                return Err(UndoError::Later { change, later, path });
+            }
+        }
+        Ok(())
+    }
+
+    fn operations(&self, plans: &PlansDir, nth: usize) -> Result<Vec<FileOp>, UndoError> {
+        self.check_later(nth)?;
+        plans.reverse(&self.units[nth], &self.change(nth))
+    }
+}
+
+fn hash_of(unit: u64) -> String {
+    blake3::hash(&unit.to_le_bytes()).to_hex()[..16].to_owned()
+}
+
+/// The files of a change, and the plans' directories that it made: what came into them later is left.
+fn touched(unit: &[Record]) -> Vec<PathBuf> {
+    let made = unit.iter().filter_map(Record::made_dir);
+    let is_shared = |it: &PathBuf| it.as_os_str().as_bytes().starts_with(b"_");
+    paths(unit).into_iter().chain(made.filter(|it| !is_shared(it))).collect()
+}
+
+impl PlansDir {
+    /// Lists what can be undone, the last change first.
+    pub fn undo_list(&self) -> Vec<UndoEntry> {
+        let choice = Choice::of(self);
+        let entry = |nth: usize| {
+            let UndoChange { id, verb, at } = *choice.change(nth);
+            let blocked = choice.operations(self, nth).err();
+            UndoEntry { id, verb, at, paths: paths(&choice.units[nth]), blocked }
+        };
+        (0..choice.units.len()).rev().map(entry).collect()
+    }
+
+    /// Returns what taking a change back would do; without an id the last one. Does nothing.
+    pub fn undo_operations(&self, id: Option<&str>) -> Result<(UndoChange, Vec<FileOp>), UndoError> {
+        let choice = Choice::of(self);
+        let nth = choice.find(id)?;
+        Ok((*choice.change(nth), choice.operations(self, nth)?))
+    }
+
+    /// The operations that take a unit back, last write first.
+    ///
+    /// Several writes of one file under one name become one.
+    fn reverse(&self, unit: &[Record], change: &UndoChange) -> Result<Vec<FileOp>, UndoError> {
+        let gone =
+            |path: &Path| UndoError::Gone { change: Box::new(change.clone()), path: path.to_path_buf() };
+        let edited = |path: PathBuf| UndoError::Edited { change: Box::new(change.clone()), path };
+        let mut ops: Vec<FileOp> = Vec::new();
+        // What files would hold when the writes walked over so far are taken back.
+        let mut texts = BTreeMap::new();
+        for (n, record) in unit.iter().enumerate().rev() {
+            let later = &unit[n + 1..];
+            match &record.what {
+                What::Replaced { path, version, base, new, .. } => {
+                    let path = path.path();
+                    let before = self.still(later, &path, *new, &texts).map_err(edited)?;
+                    let after = self.version_text(*version, *base).ok_or_else(|| gone(&path))?;
+                    texts.insert(name_after(later, &path), after.clone());
+                    match change_of(&mut ops, &path) {
+                        Some(FileOp::Change { after: first, .. }) => *first = after,
+                        _ => ops.push(FileOp::Change { path, before, after }),
+                    }
+                }
+                What::Created { path, new, .. } => {
+                    let path = path.path();
+                    let before = self.still(later, &path, *new, &texts).map_err(edited)?;
+                    match change_of(&mut ops, &path) {
+                        Some(op) => {
+                            let FileOp::Change { before, .. } = op else { continue };
+                            *op = FileOp::Discard { path, before: std::mem::take(before) };
+                        }
+                        None => ops.push(FileOp::Discard { path, before }),
+                    }
+                }
+                What::Renamed { from, to } => ops.push(FileOp::Rename { from: to.path(), to: from.path() }),
+                What::Discarded { path, version, base } => {
+                    let path = path.path();
+                    let bytes = self.version_text(*version, *base).ok_or_else(|| gone(&path))?;
+                    ops.push(FileOp::Create { path, bytes });
+                }
+                What::CreatedDir { .. } | What::Undone => {}
+            }
+        }
+        self.check_names(&ops, change)?;
+        Ok(ops)
+    }
+
+    /// Refuses renames of what is no longer there, and names that are in use again.
+    fn check_names(&self, ops: &[FileOp], change: &UndoChange) -> Result<(), UndoError> {
+        let is_there = |path: &Path| self.disk.lstat(&self.root.join(path)).is_ok();
+        let freed: Vec<_> = ops.iter().filter_map(|it| it.names().0).collect();
+        for op in ops {
+            let (needed, taken) = op.names();
+            if let Some(path) = taken.filter(|it| is_there(it) && !freed.contains(it)) {
+                return Err(UndoError::Taken { change: Box::new(change.clone()), path: path.to_path_buf() });
+            }
+            let made = ops.iter().filter_map(|it| it.names().1);
+            let is_made = |path: &&Path| made.clone().any(|it| path.starts_with(it));
+            if let Some(path) = needed.filter(|it| !is_there(it) && !is_made(it)) {
+                return Err(UndoError::Edited { change: Box::new(change.clone()), path: path.to_path_buf() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a file that must still hold what a record says was written; else its path.
+    fn still(
+        &self,
+        later: &[Record],
+        path: &Path,
+        new: u64,
+        texts: &BTreeMap<PathBuf, Vec<u8>>,
+    ) -> Result<Vec<u8>, PathBuf> {
+        let now = name_after(later, path);
+        let bytes = match texts.get(&now) {
+            Some(text) => text.clone(),
+            None => self.read(&now).map_err(|_| path.to_path_buf())?.bytes,
+        };
+        if Content::of(&bytes).0 == new { Ok(bytes) } else { Err(path.to_path_buf()) }
+    }
+}
+
+impl Locked<'_> {
+    /// Takes the last command's writes back, all or none.
+    ///
+    /// Refused when a file no longer holds the bytes that planwatch wrote. Called again it
+    /// takes back what was written before that.
+    pub fn undo(&mut self) -> Result<Undone, UndoError> {
+        self.undo_change(None)
+    }
+
+    /// As [`Self::undo`], of the change with this id, also if later ones are not taken back; refused if one of them wrote
+    /// the same files.
+    pub fn undo_change(&mut self, id: Option<&str>) -> Result<Undone, UndoError> {
+        let choice = Choice::of(self.plans);
+        let nth = choice.find(id)?;
+        let ops = choice.operations(self.plans, nth)?;
+        let (unit, change) = (&choice.units[nth], choice.change(nth));
+        let done = self.run(("undo", &change.at), ops, emptied(unit), Some(unit[0].unit));
+        done.map_err(|error| match error {
+            DiskError::FileChanged { path } => UndoError::Edited { change: change.clone(), path },
+            DiskError::Exists { path } => UndoError::Taken { change: change.clone(), path },
+            other => UndoError::Disk(other),
+        })?;
+        Ok(Undone { verb: change.verb, at: change.at, paths: paths(unit) })
+    }
+}
+
+/// The name of a file after the renames of later records, its own or its directory's.
+fn name_after(later: &[Record], path: &Path) -> PathBuf {
+    later.iter().fold(path.to_path_buf(), |path, record| match &record.what {
+        What::Renamed { from, to } => match path.strip_prefix(from.path()) {
+            Ok(rest) if rest.as_os_str().is_empty() => to.path(),
+            Ok(rest) => to.path().join(rest),
+            Err(_) => path,
+        },
+        _ => path,
+    })
+}
+
+/// The directories that may be empty when a unit is taken back, those below first: what it made, and its places in the archive.
+fn emptied(unit: &[Record]) -> Vec<PathBuf> {
+    let made = unit.iter().filter_map(Record::made_dir);
+    let paths: Vec<_> = unit.iter().flat_map(Record::paths).collect();
+    let archived = paths.iter().flat_map(|it| it.ancestors().skip(1)).filter(|it| it.starts_with(ARCHIVE));
+    let all: BTreeSet<_> = made.chain(archived.map(Path::to_path_buf)).collect();
+    all.into_iter().rev().collect()
+}
+
+fn change_of<'a>(ops: &'a mut [FileOp], wanted: &Path) -> Option<&'a mut FileOp> {
+    ops.iter_mut().find(|op| matches!(op, FileOp::Change { path, .. } if path == wanted))
+}

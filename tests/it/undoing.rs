@@ -1,0 +1,95 @@
+//! Changes that are taken back out of their order, and claims that go with them: real processes.
+
+use serde_json::json;
+
+use crate::http::client::Server;
+use crate::support::Place;
+
+fn place() -> Place {
+    let place = Place::new();
+    for plan in ["p", "q"] {
+        place.write(&format!("plans/{plan}/plan.md"), format!("# {plan}\n"));
+        for step in 1..=3 {
+            place.write(&format!("plans/{plan}/step-{step}.md"), format!("# Step {step}\n"));
+        }
+    }
+    place
+}
+
+/// The id of the newest change with this verb.
+fn id_of(place: &Place, verb: &str) -> String {
+    let list = place.run("undo --list --json").json();
+    let changes = list["changes"].as_array().expect("a list");
+    let found = changes.iter().find(|it| it["verb"] == verb);
+    found.unwrap_or_else(|| panic!("{list}"))["id"].as_str().expect("a text").to_owned()
+}
+
+#[test]
+fn an_edited_file_keeps_no_other_change_from_being_taken_back() {
+    let place = place();
+    assert_eq!(place.run("note p:1 first").code, 0);
+    assert_eq!(place.run("done q:1").code, 0);
+    let edited = place.text("plans/q/step-1.md") + "More.\n";
+    place.write("plans/q/step-1.md", &edited);
+    let (note, done) = (id_of(&place, "note"), id_of(&place, "done"));
+    let refused = place.run("undo --json");
+    assert_eq!(refused.code, 4, "{refused:?}");
+    assert!(
+        refused.stderr.contains(&format!("({done}) cannot be taken back: `q/step-1.md` was edited")),
+        "{refused:?}"
+    );
+    let list = place.run("undo --list");
+    assert!(list.stdout.contains("plans/q/step-1.md was edited"), "{list:?}");
+    place.run(&format!("undo {note} --dry-run")).ok();
+    assert!(place.text("plans/p/step-1.md").contains("first"));
+    place.run(&format!("undo {note}")).ok();
+    assert_eq!(place.text("plans/p/step-1.md"), "# Step 1\n");
+    assert_eq!(place.text("plans/q/step-1.md"), edited);
+    assert_eq!(id_of(&place, "done"), done, "an id stays");
+    assert_eq!(place.run(&format!("undo {note}")).code, 3);
+}
+
+#[test]
+fn a_change_that_a_later_one_builds_on_is_refused_over_http_too() {
+    let place = place();
+    let server = Server::open(&place);
+    assert_eq!(place.run("note p:1 first").code, 0);
+    assert_eq!(place.run("attempt p:1 tried").code, 0);
+    let (note, attempt) = (id_of(&place, "note"), id_of(&place, "attempt"));
+    let undo = |id: &str| {
+        let body = json!({"id": id}).to_string();
+        server.ask("POST", "/api/undo", "Content-Type: application/json\r\n", &body)
+    };
+    let refused = undo(&note);
+    assert_eq!(refused.problem(), (409, "later-change".to_owned()));
+    let details = json!({"change": note, "path": "p/step-1.md", "by": attempt});
+    assert_eq!(refused.json()["details"], details);
+    assert_eq!(place.run(&format!("undo {note}")).code, 4);
+    assert_eq!((undo(&attempt).status, undo(&note).status), (200, 200));
+    assert_eq!(place.text("plans/p/step-1.md"), "# Step 1\n");
+}
+
+#[test]
+fn a_claim_goes_along_with_a_step_whose_move_is_taken_back() {
+    let place = place();
+    let claim = place.run("claim p:2 --json").json()["claim"]["id"].as_str().expect("an id").to_owned();
+    assert_eq!(place.run("move p:2 --after 3").code, 0);
+    // The claim stays in the file, so its owner is not asked.
+    assert_eq!(place.run("undo --by bob").code, 0);
+    assert_eq!(place.run("claim p:2 --by bob").code, 4, "it is ann's");
+    assert_eq!(place.run(&format!("done p:2 --claim {claim}")).code, 0);
+}
+
+#[test]
+fn a_plan_in_which_a_step_is_claimed_is_not_archived_again_by_another_one() {
+    let place = place();
+    assert_eq!(place.run("archive p --quiet").code, 0);
+    assert_eq!(place.run("archive --restore p --quiet").code, 0);
+    let restored = id_of(&place, "restore");
+    // A claim that came with a checkout, so that no change of planwatch is in between.
+    let claimed = "---\nstatus: in_progress\nclaim: {id: \"h4f09a21\", by: \"wen\", at: 2026-11-21T11:50:00Z}\n---\n# A\n";
+    place.write("plans/p/step-1.md", claimed);
+    assert!(place.run("undo").stderr.contains("claimed by wen"));
+    assert_eq!(place.run(&format!("undo {restored} --by wen")).code, 0);
+    assert_eq!(place.text("plans/_archive/p/step-1.md"), claimed);
+}
