@@ -71,7 +71,7 @@ impl KeptSaves {
         }
     }
 
-    /// Remembers what a notice tells of a kept save.
+    /// Remembers the kept save of a notice.
     pub fn note(&self, notice: &Notice) {
         if let Notice::Kept { path, kept, why } = notice.clone() {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push(KeptSave { path, kept, why });

@@ -36,7 +36,7 @@ pub(crate) fn find(context: &Context) -> Option<Interrupted> {
     Some(Interrupted { verb: found.verb, at: found.at, paths: found.paths.iter().map(shown).collect() })
 }
 
-/// Tells of one beside the answer of a verb that only reads.
+/// Reports one beside the answer of a verb that only reads.
 pub fn tell(context: &Context) {
     if let Some(found) = find(context) {
         context.notify(Notice::Interrupted { what: found.sentence() });

@@ -179,7 +179,7 @@ pub(crate) struct Writing<'a> {
     at_end: Option<Shown>,
 }
 
-/// The lock; what it kept is told at the latest when it is given back, whatever became of the change.
+/// The lock; what it kept is reported at the latest when it is given back, also if the change failed.
 struct Held<'a> {
     context: &'a Context,
     locked: Locked<'a>,

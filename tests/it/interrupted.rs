@@ -125,7 +125,7 @@ fn squash(place: &Place) {
             after: b"# Both\n".to_vec(),
         },
     ];
-    let mut locked = plans.lock(&mut || {}).expect("nobody has it");
+    let mut locked = plans.lock(&mut || {}).expect("it is free");
     let error = locked.batch("squash", "2026-11-21T11:00:00Z", ops).expect_err("it died");
     assert_eq!(error.code(), "unfinished");
     assert!(
@@ -161,7 +161,7 @@ fn every_reading_command_says_that_a_change_was_interrupted_and_changes_nothing(
     assert_eq!(place.run("check --json").json()["hints"], serde_json::json!([SAID]));
     assert_eq!(tree(&place.work()), left);
     {
-        // Whoever has the lock may be making it at this moment.
+        // The process that has the lock may be making the change at this moment.
         let plans = PlansDir::open(Arc::new(RealDisk), &place.file("plans"), None).expect("it is there");
         let _lock = RealDisk.lock(&plans.root().join(".planwatch/lock"), Duration::ZERO).expect("it is free");
         assert!(!place.run("status").stdout.contains("interrupted"));
@@ -189,7 +189,7 @@ fn an_undo_that_died_is_finished_and_not_undone() {
     assert_eq!(place.run("squash title 1 2 --title Both --quiet").code, 0);
     let squashed = tree(&place.work());
     let plans = dying(&place, 1);
-    plans.lock(&mut || {}).expect("nobody has it").undo().expect_err("it died");
+    plans.lock(&mut || {}).expect("it is free").undo().expect_err("it died");
     assert_ne!(tree(&place.work()), squashed);
     let noted = place.run("note p:1 Hello");
     assert!(noted.stderr.contains("was interrupted and is finished now"), "{noted:?}");

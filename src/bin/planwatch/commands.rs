@@ -83,7 +83,7 @@ fn not_understood(error: &clap::Error, words: &[OsString]) -> u8 {
     failure.exit
 }
 
-/// Verbs that only read, but for those that tell of interrupted changes in their answers.
+/// Verbs that only read, but for those that report interrupted changes in their answers.
 fn is_looking(verb: &Verb) -> bool {
     match verb {
         Verb::List(_) | Verb::Steps(_) | Verb::Stale(_) | Verb::Show(_) | Verb::Next(_) | Verb::Search(_) => {

@@ -45,7 +45,7 @@ pub(crate) struct Session {
     plans: Option<PathBuf>,
     reading: Reading,
     disk: Arc<dyn Disk>,
-    /// The verb only reads, so that nothing else tells of a change that was interrupted.
+    /// The verb only reads, so that nothing else reports an interrupted change.
     is_looking: bool,
     /// What is said once of the surroundings was said.
     is_told: Arc<AtomicBool>,
@@ -84,7 +84,7 @@ impl Session {
         })
     }
 
-    /// The same session, for a verb that only reads and whose answer does not tell of interrupted changes.
+    /// The same session, for a verb that only reads and whose answer does not report interrupted changes.
     pub(crate) fn looking(self, is_looking: bool) -> Self {
         Self { is_looking, ..self }
     }
