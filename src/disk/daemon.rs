@@ -3,6 +3,7 @@
 //! A cookie is the name of an empty file: once the watcher has told of it, it has told of every change before it. The directories
 //! are listed without looking at the files in them.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::calls::{DiskFile, FileKind, Open, Rename};
+use super::calls::{DiskFile, FileKind, Open, Rename, Stat};
 use super::error::DiskError;
 use super::moves::{Safe, is, read_own, write_new};
 use super::names::checked;
@@ -155,6 +156,22 @@ impl PlansDir {
             }
         }
         found
+    }
+
+    /// Lists the Markdown files in a directory that have several hard links.
+    pub fn hard_linked(&self, relative: &Path) -> Vec<String> {
+        let files = self.disk.list(&self.root.join(relative)).unwrap_or_default().into_iter();
+        let name = |(name, stat): (OsString, io::Result<Stat>)| {
+            let name = name.into_string().ok().filter(|it| it.ends_with(".md"))?;
+            stat.is_ok_and(|it| it.kind == FileKind::File && it.nlink > 1).then_some(name)
+        };
+        files.filter_map(name).collect()
+    }
+
+    /// Whether a path is a file with several hard links.
+    pub fn is_hard_linked(&self, relative: &Path) -> bool {
+        let stat = self.disk.lstat(&self.root.join(relative));
+        stat.is_ok_and(|it| it.kind == FileKind::File && it.nlink > 1)
     }
 
     /// Counts the directories that a watcher watches: plans, those in them, and those above.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::calls::Rename;
+use super::calls::{Against, Lease, Open, Rename};
 use super::names::RUNTIME;
 use super::plans_dir::{PlansDir, lacks_lock};
 
@@ -20,6 +20,8 @@ pub struct FileSystem {
 pub struct Abilities {
     /// Two names can be exchanged at one instant, so that no save is lost between a look and a rename.
     pub exchange: Option<bool>,
+    /// A lease keeps other programs from opening a file while it is written in place.
+    pub leases: Option<bool>,
     /// `STEP-1.md` is the same file as `step-1.md`.
     pub ignores_case: Option<bool>,
 }
@@ -78,6 +80,7 @@ impl PlansDir {
         for name in ["a", "b", "A"] {
             self.disk.remove_dir(&try_dir.join(name)).ok();
         }
+        self.disk.remove(&try_dir.join("file")).ok();
         self.disk.remove_dir(&try_dir).ok();
         abilities.unwrap_or_default()
     }
@@ -89,9 +92,16 @@ impl PlansDir {
             return Abilities::default();
         }
         Abilities {
+            leases: self.try_lease(&dir.join("file")),
             exchange: Some(self.disk.rename(&one, &other, Rename::Exchange).is_ok()),
             ignores_case: Some(self.disk.lstat(&dir.join("A")).is_ok()),
         }
+    }
+
+    /// None where the file cannot be made, as if another process tries at the same time.
+    fn try_lease(&self, file: &Path) -> Option<bool> {
+        let file = self.disk.open(file, Open::New(0o600)).ok()?;
+        Some(file.lease(Against::Everyone) == Lease::Taken)
     }
 
     /// Whether another process holds the lock that writing needs, at this moment; none if that cannot be told.

@@ -105,6 +105,7 @@ pub fn examine(context: &Context, request: &DoctorRequest) -> Result<DoctorRepor
         trust(context),
         file_system(context),
         exchange(context),
+        leases(context),
         case(context),
         lock(context),
         index(context),
@@ -184,6 +185,19 @@ fn exchange(context: &Context) -> Check {
         Some(true) => ok(name, "works"),
         Some(false) => {
             let hint = "a save that falls into the instant of a write can be lost; a local file system has no such gap";
+            check(name, State::Note, "missing", hint)
+        }
+        None => check(name, State::Note, "not tried", "it is tried in `.planwatch`"),
+    }
+}
+
+fn leases(context: &Context) -> Check {
+    let name = "leases on files";
+    match context.plans.abilities().leases {
+        Some(true) => ok(name, "work"),
+        Some(false) => {
+            let hint = "a save into a file with several hard links, or at a mount point, can be lost if it falls into the \
+                        instant of a write; replaced versions are kept for an hour instead of a minute";
             check(name, State::Note, "missing", hint)
         }
         None => check(name, State::Note, "not tried", "it is tried in `.planwatch`"),

@@ -195,6 +195,9 @@ fn behind_plan(path: &str) -> Option<&str> {
     PlanId::is_plan_name(plan).then_some(rest)
 }
 
+/// Stands behind the hash of a file with several hard links; `views.sql` cuts it off.
+const LINKED: &str = "+";
+
 /// Reads a file into its plan's sources and returns its content hash; empty if it could not be read.
 fn take(context: &Context, found: &Found, sources: &mut PlanSources) -> String {
     let name_only = || "name".to_owned();
@@ -210,12 +213,12 @@ fn take(context: &Context, found: &Found, sources: &mut PlanSources) -> String {
             name_only()
         }
         Meaning::Plan => {
-            let (source, hash) = source(context, found);
+            let (source, hash) = source(context, found, &mut sources.linked);
             sources.plan = Some(source);
             hash
         }
         Meaning::Step(number) => {
-            let (source, hash) = source(context, found);
+            let (source, hash) = source(context, found, &mut sources.linked);
             sources.steps.push((number.clone(), source));
             hash
         }
@@ -227,18 +230,33 @@ fn hash_of(context: &Context, found: &Found) -> String {
     take(context, found, &mut PlanSources::default())
 }
 
-fn source(context: &Context, found: &Found) -> (Source, String) {
+/// Reads a file; its path is added to `linked` if it has several hard links.
+///
+/// The hash then ends in [`LINKED`], because a file whose links come or go is read anew: what is said of it changes.
+fn source(context: &Context, found: &Found, linked: &mut Vec<String>) -> (Source, String) {
+    let mut is_linked = false;
     let content = match (&found.trouble, found.kind) {
         (Some(trouble), _) => Err(trouble.clone()),
-        (None, FileKind::File | FileKind::Symlink) => read_source(context, &found.path),
+        (None, FileKind::File | FileKind::Symlink) => read_snapshot(context, &found.path).map(|it| {
+            is_linked = it.stat.nlink > 1;
+            content(it)
+        }),
         (None, kind) => Err(unread(context, &DiskError::NotAFile { path: PathBuf::from(&found.path), kind })),
     };
-    let hash = content.as_ref().map(|it| it.etag.clone()).unwrap_or_default();
+    let mut hash = content.as_ref().map(|it| it.etag.clone()).unwrap_or_default();
+    if is_linked {
+        hash.push_str(LINKED);
+        linked.push(found.path.clone());
+    }
     (Source { path: found.path.clone(), content }, hash)
 }
 
 pub(crate) fn read_source(context: &Context, path: &str) -> Result<Content, Unread> {
-    context.plans.read(Path::new(path)).map(content).map_err(|error| unread(context, &error))
+    read_snapshot(context, path).map(content)
+}
+
+fn read_snapshot(context: &Context, path: &str) -> Result<disk::Snapshot, Unread> {
+    context.plans.read(Path::new(path)).map_err(|error| unread(context, &error))
 }
 
 fn content(read: disk::Snapshot) -> Content {

@@ -206,7 +206,8 @@ SELECT m.severity AS severity, m.code AS code, m.message AS message, m.path AS p
 FROM problem_row m LEFT JOIN step_row s USING (archived, plan, place);
 
 CREATE VIEW files AS
-SELECT path, len AS size, strftime('%Y-%m-%dT%H:%M:%SZ', mtime_ns / 1000000000, 'unixepoch') AS modified, hash
+SELECT path, len AS size, strftime('%Y-%m-%dT%H:%M:%SZ', mtime_ns / 1000000000, 'unixepoch') AS modified,
+       rtrim(hash, '+') AS hash
 FROM file_row;
 
 CREATE VIEW decisions AS

@@ -71,6 +71,7 @@ codes! {
     DecisionRewritten "decision-rewritten" Warning Allowed,
     TimeInFuture "time-in-future" Warning Allowed,
     TakenBack "taken-back" Warning Allowed,
+    HardLinked "hard-linked" Warning Allowed,
     UnknownKey "unknown-key" Warning Allowed,
     UnknownWord "unknown-word" Warning Allowed,
     PromptInvalid "prompt-invalid" Warning Allowed,

@@ -187,6 +187,11 @@ fn report_names(plan: &mut Plan, sources: &PlanSources) {
             "move it next to the other plans",
         ));
     }
+    for path in &sources.linked {
+        let message = "the file has several hard links, so every change of it shows under all its names";
+        let hint = "if that is not meant, copy the file and rename the copy over it; docs/format.md says how it is written";
+        plan.problems.push(Problem::of_file(path, Code::HardLinked, message, hint));
+    }
 }
 
 fn report_duplicates(steps: &mut [Step]) {

@@ -42,6 +42,8 @@ pub struct PlanSources {
     pub near_misses: Vec<String>,
     /// Paths of directories below that look like plans themselves.
     pub nested: Vec<String>,
+    /// Paths of files of the plan that have several hard links.
+    pub linked: Vec<String>,
 }
 
 /// A file's front matter and body, or what makes it unreadable.

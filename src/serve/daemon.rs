@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use crate::disk::{OwnLog, OwnWrite};
+use crate::disk::{Mounts, OwnLog, OwnWrite};
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::index::{Generation, Index};
@@ -68,6 +68,7 @@ pub(super) struct Daemon<'a> {
     own: Option<Own>,
     /// None where the system has no events at all.
     eyes: Option<Eyes>,
+    mounts: Mounts,
     /// Which directory is watched: device and inode.
     identity: Option<(u64, u64)>,
     since: Time,
@@ -168,6 +169,7 @@ impl<'a> Daemon<'a> {
             clerk,
             own,
             eyes: None,
+            mounts: Mounts::default(),
             identity: now.plans.identity(),
             since: now.now,
             known: BTreeMap::new(),
@@ -226,6 +228,7 @@ impl<'a> Daemon<'a> {
                 self.eyes = Some(eyes);
             }
         }
+        self.look_at_mounts(now);
         let file_system = now.plans.file_system();
         if file_system.is_remote {
             self.poll(&format!("others can write to {} without an event here", file_system.name));
@@ -392,6 +395,20 @@ impl<'a> Daemon<'a> {
             self.listener.polling(Some(why));
             self.polling = Some(Polling { why: why.to_owned(), next: Instant::now() + POLL });
         }
+    }
+
+    /// Looks whether something was mounted below the plans, of which no event tells.
+    fn look_at_mounts(&mut self, now: &Context) {
+        if !self.mounts.look(now.plans.root()) {
+            return;
+        }
+        if let Some(eyes) = &mut self.eyes {
+            eyes.cover(&now.plans);
+            self.mounts.below().iter().for_each(|it| eyes.watch_file(it));
+        }
+        self.happened.add_all();
+        self.hint(None);
+        self.dirty.is_everything = true;
     }
 
     fn look_for_blindness(&mut self) {

@@ -72,6 +72,14 @@ const CHANGES: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVED_TO)
     .union(WatchFlags::ONLYDIR);
 
+/// What changes a file that is watched by itself.
+const FILE_CHANGES: WatchFlags = WatchFlags::MODIFY
+    .union(WatchFlags::CLOSE_WRITE)
+    .union(WatchFlags::ATTRIB)
+    .union(WatchFlags::DONT_FOLLOW)
+    // A directory that is named here by mistake keeps what it is watched for.
+    .union(WatchFlags::MASK_ADD);
+
 const COME: ReadFlags = ReadFlags::CREATE.union(ReadFlags::MOVED_TO).union(ReadFlags::ATTRIB);
 const GONE: ReadFlags = ReadFlags::DELETE.union(ReadFlags::MOVED_FROM);
 const SELF_GONE: ReadFlags = ReadFlags::DELETE_SELF.union(ReadFlags::MOVE_SELF).union(ReadFlags::UNMOUNT);
@@ -84,6 +92,9 @@ pub(super) struct Eyes {
     /// Directories by watch, relative to the root with `/`; the root is the empty one.
     dirs: HashMap<i32, Arc<str>>,
     watches: BTreeMap<Arc<str>, i32>,
+    /// Plans by the watches on files of theirs that are also reached by a name elsewhere: what is saved under that is no
+    /// event of the plan's directory.
+    files: HashMap<i32, BTreeSet<String>>,
     /// Plans in which a symbolic link was met: what it leads to may change without an event here.
     linked: BTreeSet<String>,
     /// Why some directory is not watched.
@@ -124,6 +135,7 @@ impl Eyes {
             root: root.to_path_buf(),
             dirs: HashMap::new(),
             watches: BTreeMap::new(),
+            files: HashMap::new(),
             linked: BTreeSet::new(),
             blind: None,
             own: Own::default(),
@@ -189,6 +201,23 @@ impl Eyes {
         }
         for name in &found.names {
             self.cover_below(plans, &join(relative, name));
+        }
+        if !relative.is_empty() {
+            for name in plans.hard_linked(Path::new(relative)) {
+                self.watch_file(&join(relative, &name));
+            }
+        }
+    }
+
+    /// Watches a file of a plan by itself: one with several hard links, or that is a mount point.
+    pub(super) fn watch_file(&mut self, relative: &str) {
+        let Look::Plan(plan) = look_at(relative) else { return };
+        match inotify::add_watch(&*self.queue, self.root.join(relative), FILE_CHANGES) {
+            Ok(watch) if self.dirs.contains_key(&watch) => {}
+            Ok(watch) => {
+                self.files.entry(watch).or_default().insert(plan);
+            }
+            Err(error) => self.note(error),
         }
     }
 
@@ -266,6 +295,16 @@ impl Eyes {
             self.cover(plans);
             return Some(Look::Everything);
         }
+        if let Some(of) = self.files.get(&event.watch) {
+            let look = match of.first() {
+                Some(plan) if of.len() == 1 => Look::Plan(plan.clone()),
+                _ => Look::Everything,
+            };
+            if event.flags.contains(ReadFlags::IGNORED) {
+                self.files.remove(&event.watch);
+            }
+            return Some(look);
+        }
         let dir = Arc::clone(self.dirs.get(&event.watch)?);
         if event.flags.contains(ReadFlags::IGNORED) {
             self.dirs.remove(&event.watch);
@@ -302,6 +341,8 @@ impl Eyes {
             && plans.directory_behind(Path::new(&path)).is_some_and(|it| it != self.root.join(dir))
         {
             self.follow(plans, &path);
+        } else if !is_dir && path.ends_with(".md") && plans.is_hard_linked(Path::new(&path)) {
+            self.watch_file(&path);
         }
         // A file beside the plans is nobody's plan, unless it is a link to one.
         let is_beside = dir.is_empty() && !is_dir && !flags.intersects(COME | GONE);

@@ -34,6 +34,8 @@ pub(super) struct Eyes {
     watcher: RecommendedWatcher,
     root: PathBuf,
     linked: BTreeSet<String>,
+    /// Plans with files that are also reached by a name elsewhere, of which nothing tells here.
+    files: BTreeSet<String>,
     blind: Option<String>,
     is_covered: bool,
     own: Own,
@@ -56,8 +58,16 @@ impl Eyes {
             tell(raws);
         };
         let watcher = notify::recommended_watcher(pass).map_err(io::Error::other)?;
-        let (linked, blind) = (BTreeSet::new(), None);
-        Ok(Self { watcher, root: root.to_path_buf(), linked, blind, is_covered: false, own: Own::default() })
+        let (linked, files, blind) = (BTreeSet::new(), BTreeSet::new(), None);
+        Ok(Self {
+            watcher,
+            root: root.to_path_buf(),
+            linked,
+            files,
+            blind,
+            is_covered: false,
+            own: Own::default(),
+        })
     }
 
     /// Why something is not watched, after [`Self::cover`].
@@ -79,8 +89,17 @@ impl Eyes {
         self.own = Own::of(plans);
         let tops = plans.directories(Path::new(""));
         self.linked = tops.links.into_iter().collect();
-        self.linked
-            .extend(tops.names.into_iter().filter(|it| !plans.directories(Path::new(it)).links.is_empty()));
+        let has_links = |it: &String| has_links(plans, it);
+        self.linked.extend(tops.names.into_iter().filter(has_links));
+        self.linked.extend(self.files.iter().cloned());
+    }
+
+    /// Notes a file of a plan that is a mount point.
+    pub(super) fn watch_file(&mut self, relative: &str) {
+        if let Look::Plan(name) = look_at(relative) {
+            self.files.insert(name.clone());
+            self.linked.insert(name);
+        }
     }
 
     /// The whole tree is watched, with what is made in it.
@@ -107,12 +126,18 @@ impl Eyes {
         }
         let look = look_at(&relative);
         if let Look::Plan(name) = &look
-            && !plans.directories(Path::new(name)).links.is_empty()
+            && has_links(plans, name)
         {
             self.linked.insert(name.clone());
         }
         Some(look)
     }
+}
+
+/// Whether a plan's directory holds symbolic links, or files with several hard links.
+fn has_links(plans: &PlansDir, name: &str) -> bool {
+    let directory = Path::new(name);
+    !plans.directories(directory).links.is_empty() || !plans.hard_linked(directory).is_empty()
 }
 
 #[cfg(test)]
@@ -133,6 +158,9 @@ mod tests {
         eyes.cover(&plans);
         assert_eq!((eyes.blind(), eyes.linked().len()), (None, 0));
         eyes.cover_own(&plans);
+        eyes.watch_file("kept/step-1.md");
+        eyes.cover(&plans);
+        assert_eq!(eyes.linked().iter().collect::<Vec<_>>(), ["kept"]);
         std::fs::create_dir(root.join("auth")).unwrap();
         let expected = Look::Plan("auth".to_owned());
         let mut looks = std::iter::from_fn(|| seen.recv_timeout(Duration::from_secs(60)).ok()).flatten();

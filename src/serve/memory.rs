@@ -3,8 +3,8 @@
 //! glibc gives each thread an arena of its own, up to eight for each processor. Of all but the first it keeps what is
 //! free at their ends, `malloc_trim` included, and it keeps more the larger the pieces were that somebody once freed: an
 //! answer about ten thousand plans leaves some 60 MiB in each arena that worked on it. That is right for a command,
-//! which ends. In the first arena what is free between pieces in use is given back when that is asked for. The one place
-//! of the house with `unsafe`, because no safe function does this.
+//! which ends. In the first arena what is free between pieces in use is given back when that is asked for. It takes
+//! `unsafe`, as `disk::lease` does, because no safe function does this.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

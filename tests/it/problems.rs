@@ -225,6 +225,16 @@ fn warnings_of_names(seen: &Seen) {
     );
     seen.check(&[one], &["plans/a/plan.md:1:1: missing-plan-file"]);
     seen.check(&[PLAN, one, ("a/b/step-1.md", "# One\n")], &["plans/a/b:1:1: nested-plan"]);
+    let place = Place::new();
+    place.write("plans/a/plan.md", PLAN.1);
+    place.write("plans/a/step-1.md", "# One\n");
+    seen.check_place(&place, &[]);
+    // Links that come and go are seen although the text stays the same.
+    let (file, link) = (place.file("plans/a/step-1.md"), place.file("link.md"));
+    std::fs::hard_link(&file, &link).expect("it can be linked");
+    seen.check_place(&place, &["plans/a/step-1.md:1:1: hard-linked"]);
+    std::fs::remove_file(&link).expect("it can be removed");
+    seen.check_place(&place, &[]);
     // The same name for a person, and for some file systems.
     if cfg!(target_os = "linux") {
         seen.check(

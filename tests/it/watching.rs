@@ -84,6 +84,21 @@ fn edits_of_every_kind_are_told() {
 }
 
 #[test]
+fn a_save_through_a_hard_link_elsewhere_is_told_and_answered() {
+    let place = Place::with_examples();
+    let link = place.file("link.md");
+    std::fs::hard_link(place.file(STEP), &link).expect("it can be linked");
+    let mut watch = Watch::start(&place);
+    let text = place.text(STEP).replacen("status: pending", "status: blocked", 1);
+    std::fs::write(&link, text).expect("it can be written");
+    let shown = place.run("list --json").json();
+    let fence = shown["plans"].as_array().expect("a list").iter().find(|it| it["id"] == "fence-repair");
+    let n_blocked = fence.map(|it| it["steps_blocked"].clone());
+    assert_eq!(n_blocked, Some(json!(1)), "{shown}");
+    watch.tells(&[json!(["status", "fence-repair:4", "pending", "blocked"])]);
+}
+
+#[test]
 fn a_plan_that_comes_and_goes_is_told() {
     let place = Place::with_examples();
     let mut watch = Watch::start(&place);

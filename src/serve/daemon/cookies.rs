@@ -77,8 +77,12 @@ impl Daemon<'_> {
         if asked.is_empty() {
             return;
         }
+        if let Ok(now) = self.now() {
+            self.look_at_mounts(&now);
+        }
         let can_know = self.own.is_some()
             && self.polling.is_none()
+            && self.mounts.below().is_empty()
             && self.eyes.as_ref().is_some_and(|it| it.linked().is_empty());
         match self.now() {
             Ok(now) if can_know && now.reading == Reading::Index => self.put_cookie(&now, asked),

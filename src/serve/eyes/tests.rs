@@ -114,3 +114,45 @@ fn a_directory_that_was_replaced_unseen_is_known_by_no_name() {
     fs::write(rig.root.join("a/step-1.md"), "# Here\n").unwrap();
     assert!(rig.looks("z").contains(&plan("a")));
 }
+
+#[test]
+fn what_is_saved_through_a_hard_link_elsewhere_is_seen() {
+    let mut rig = Rig::new(&["a", "b", "_archive/c"]);
+    let (before, after) = (rig.away(), rig.home.path().join("after"));
+    fs::write(&before, "# One\n").unwrap();
+    fs::hard_link(&before, rig.root.join("a/step-1.md")).unwrap();
+    fs::write(rig.root.join("_archive/c/step-1.md"), "# Old\n").unwrap();
+    fs::hard_link(rig.root.join("_archive/c/step-1.md"), &after).unwrap();
+    rig.looks("y");
+    // One came as a link; of the other it shows with the next event.
+    fs::write(&before, "# Changed\n").unwrap();
+    assert!(rig.looks("z").contains(&plan("a")));
+    fs::write(rig.root.join("_archive/c/step-1.md"), "# Older\n").unwrap();
+    rig.looks("x");
+    fs::write(&after, "# Changed\n").unwrap();
+    let looks = rig.looks("w");
+    assert!(!looks.is_empty() && looks.iter().all(|it| *it == plan("c")), "{looks:?}");
+}
+
+#[test]
+fn hard_links_that_were_there_before_or_come_with_a_directory_are_seen() {
+    let mut rig = Rig::new(&["a"]);
+    let away = rig.away();
+    fs::write(rig.root.join("a/step-1.md"), "# One\n").unwrap();
+    fs::hard_link(rig.root.join("a/step-1.md"), &away).unwrap();
+    rig.overflow();
+    fs::write(&away, "# Changed\n").unwrap();
+    assert!(rig.looks("y").contains(&plan("a")));
+    // A second plan with the same file: who is meant cannot be told from the event.
+    let fresh = rig.home.path().join("fresh");
+    fs::create_dir(&fresh).unwrap();
+    fs::hard_link(&away, fresh.join("step-1.md")).unwrap();
+    fs::rename(&fresh, rig.root.join("b")).unwrap();
+    rig.looks("z");
+    fs::write(&away, "# Changed again\n").unwrap();
+    assert!(rig.looks("x").contains(&Look::Everything));
+    // A directory that is taken for a file by mistake stays watched.
+    rig.eyes.watch_file("a");
+    fs::write(rig.root.join("a/step-2.md"), "# Two\n").unwrap();
+    assert!(rig.looks("w").contains(&plan("a")));
+}

@@ -97,3 +97,19 @@ fn who_claims_is_told_in_which_plans_anything_has_happened() {
         assert_eq!(ask(rig).try_recv().unwrap(), None);
     });
 }
+
+#[test]
+fn what_is_saved_through_a_hard_link_is_in_the_index_before_the_answer() {
+    with_rig(|rig| {
+        let link = rig.home.join("link.md");
+        std::fs::hard_link(rig.home.join("plans/a/step-1.md"), &link).unwrap();
+        // A link that is made elsewhere shows with the next event of the plan.
+        rig.write("a/step-1.md", "wip");
+        rig.let_through_all();
+        std::fs::write(&link, "---\nstatus: done\n---\n# Step\n").unwrap();
+        let (answer, _done) = rig.ask();
+        rig.let_through_all();
+        assert!(is_fresh(&answer));
+        assert_eq!(rig.indexed("a").as_deref(), Some("completed"));
+    });
+}
