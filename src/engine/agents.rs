@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
-use crate::engine::trust::{self, Program, Subject};
+use crate::engine::trust::{self, Subject};
 use crate::plan::words::nearest;
 
 /// `[agents.NAME]` of a configuration, as far as it says something.
@@ -135,6 +135,9 @@ const PRESETS: [Preset; 4] = [
     },
 ];
 
+/// Stands before an agent's name where it is named to `trust`.
+pub const OF_AGENT: &str = "agent:";
+
 /// The preset of a command line that the user typed.
 pub const SHELL: &str = "shell";
 
@@ -260,12 +263,31 @@ fn of_repository(context: &Context, name: &str, request: &AgentRequest) -> Resul
 /// What has to be trusted of an agent that the repository alone knows.
 fn subject(context: &Context, name: &str, config: &AgentConfig) -> Subject {
     let command = config.command.clone().unwrap_or_default();
-    let by = if config.prompt == Some(PromptBy::File) { "file" } else { "stdin" };
+    subject_of(context, name, command, config.prompt.unwrap_or(PromptBy::Stdin))
+}
+
+/// What has to be trusted of an agent before it is started now: the files that its command names may have changed since
+/// the agent was found.
+pub(crate) fn subject_now(context: &Context, agent: &Agent) -> Option<Subject> {
+    match (&agent.subject, &agent.command) {
+        (Some(_), AgentCommand::Line(line)) => {
+            Some(subject_of(context, &agent.name, line.clone(), agent.prompt))
+        }
+        (subject, _) => subject.clone(),
+    }
+}
+
+fn subject_of(context: &Context, name: &str, command: String, prompt: PromptBy) -> Subject {
+    let by = if prompt == PromptBy::File { "file" } else { "stdin" };
+    let root = &context.here.root;
+    let covered = trust::covered(context, &command, ".", Some(root));
     Subject {
         what: format!("the agent `{name}`"),
-        name: format!("agent:{name}"),
-        path: context.here.root.join(crate::engine::config::CONFIG_FILE).join("agents").join(name),
-        hash: trust::hash(&format!("{by}\0{command}"), ".", Program::Elsewhere),
+        name: format!("{OF_AGENT}{name}"),
+        path: root.join(crate::engine::config::CONFIG_FILE).join("agents").join(name),
+        hash: trust::hash(&[by, &covered.hash]),
+        files: covered.files,
+        fault: covered.fault,
         command,
         directory: ".".to_owned(),
     }

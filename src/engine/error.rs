@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::disk::{DiskError, UndoError};
 use crate::engine::confirm;
+use crate::engine::trust::Subject;
 use crate::index::IndexError;
 use crate::plan::problem::{Code, Problem};
 use crate::text::header_edit::EditError;
@@ -58,8 +59,11 @@ pub enum Error {
     #[error("the claim `{claim}` of `{id}` is gone; its first late result is kept as a note")]
     ClaimLost { id: String, claim: String },
     /// A command came with the repository, and nobody has said yet that it may run.
-    #[error("{what} is not trusted: `{}` in {}", on_one_line(command), shown_directory(directory))]
-    NotTrusted { what: String, name: String, command: String, directory: String, hash: String },
+    #[error(
+        "{} {}: `{}` in {}",
+        .0.what, untrusted(.0.fault.as_deref()), on_one_line(&.0.command), shown_directory(&.0.directory)
+    )]
+    NotTrusted(Box<Subject>),
     /// The file cannot be written safely.
     #[error("{}:{}:{}: {}", problem.path, problem.line, problem.column, problem.message)]
     File { problem: Box<Problem> },
@@ -118,7 +122,7 @@ impl Error {
             Self::Claimed { .. } | Self::Held { .. } | Self::ClaimedWithin { .. } => "claimed",
             Self::ClaimsNotShared { .. } => "claims-not-shared",
             Self::ClaimLost { .. } | Self::ClaimGone { .. } => "claim-lost",
-            Self::NotTrusted { .. } => "not-trusted",
+            Self::NotTrusted(_) => "not-trusted",
             Self::File { problem } | Self::NotRepointed { problem, .. } => problem.code.text(),
             Self::Conflict { code, .. } | Self::Edit { code, .. } | Self::Failed { code, .. } => code,
             Self::Template { .. } => "template-invalid",
@@ -179,9 +183,7 @@ impl Error {
             }
             Self::ClaimGone { .. } => "`planwatch claim` takes the next step".to_owned(),
             Self::ClaimLost { id, .. } => format!("see `planwatch show {id}`"),
-            Self::NotTrusted { name, hash, .. } => {
-                format!("read it, then `planwatch trust {name} --trust-hash {hash}` lets it run")
-            }
+            Self::NotTrusted(subject) => trust_hint(subject),
             Self::File { problem } => problem.hint.clone(),
             Self::NotRepointed { steps, .. } if steps.is_empty() => {
                 "correct the file first, or use --force".to_owned()
@@ -228,8 +230,9 @@ impl Error {
             Self::ClaimsNotShared { path, .. } => json!({"path": path}),
             Self::ClaimGone { claim } => json!({"claim": claim}),
             Self::ClaimLost { id, claim } => json!({"id": id, "claim": claim}),
-            Self::NotTrusted { what, command, directory, hash, .. } => {
-                json!({"what": what, "command": command, "directory": directory, "hash": hash})
+            Self::NotTrusted(subject) => {
+                let Subject { what, command, directory, hash, files, .. } = &**subject;
+                json!({"what": what, "command": command, "directory": directory, "hash": hash, "files": files})
             }
             Self::File { problem } => {
                 json!({"path": problem.path, "line": problem.line, "column": problem.column})
@@ -267,7 +270,7 @@ impl Error {
             | Self::ClaimsNotShared { .. }
             | Self::ClaimGone { .. }
             | Self::ClaimLost { .. } => 4,
-            Self::ConfirmationNeeded { .. } | Self::PersonNeeded { .. } | Self::NotTrusted { .. } => 5,
+            Self::ConfirmationNeeded { .. } | Self::PersonNeeded { .. } | Self::NotTrusted(_) => 5,
             Self::File { .. } | Self::NotRepointed { .. } | Self::Template { .. } => 6,
             Self::Edit { code, .. } => {
                 if matches!(*code, "file-full" | "no-room" | "bug") {
@@ -333,6 +336,23 @@ fn not_repointed(steps: &[String]) -> String {
 /// A command that holds line breaks must not look like lines of planwatch's own.
 fn on_one_line(command: &str) -> String {
     command.replace('\r', "\\r").replace('\n', "\\n")
+}
+
+fn trust_hint(subject: &Subject) -> String {
+    if subject.fault.is_some() {
+        return "name the files that it runs, each in full, or put the command into a script of its own and name that"
+            .to_owned();
+    }
+    let Subject { name, hash, files, .. } = subject;
+    let files = if files.is_empty() { String::new() } else { format!(" and {}", few(files, MOST_PLANS)) };
+    format!(
+        "read it{files}, then `planwatch trust {} --trust-hash {hash}` lets it run",
+        confirm::quoted(name)
+    )
+}
+
+fn untrusted(fault: Option<&str>) -> String {
+    fault.map_or_else(|| "is not trusted".to_owned(), |it| format!("cannot be trusted, because {it}"))
 }
 
 fn shown_directory(directory: &str) -> &str {

@@ -10,7 +10,7 @@ use crate::engine::error::Error;
 use crate::engine::knowledge;
 use crate::engine::remove::free_name;
 use crate::engine::shape::shown_path;
-use crate::engine::trust::{self, Program, Subject};
+use crate::engine::trust::{self, Subject};
 use crate::engine::write::{self, ChangeReport, Changed, Mode, Writing};
 use crate::plan::entry;
 use crate::plan::id;
@@ -175,6 +175,8 @@ impl Resolved {
             "mcp_handle": mcp_handle,
             "trusted": self.is_trusted,
             "hash": self.subject.hash,
+            "files": self.subject.files,
+            "fault": self.subject.fault,
             "custom": custom,
             "path": self.path(),
             "problems": knowledge::codes(&self.script.problems),
@@ -207,19 +209,16 @@ fn resolved(context: &Context, script: Script) -> Resolved {
     let relative = script::inside(root, &script.directory);
     let directory_path = relative.as_ref().and_then(|it| context.plans.directory_below(root, it).ok());
     let command_path = directory_path.as_ref().and_then(|it| program(context, &script.command, it));
-    let bytes = command_path.as_ref().map(|it| context.plans.read_beyond(it));
-    let program = match &bytes {
-        None => Program::Elsewhere,
-        Some(Ok(bytes)) => Program::Bytes(bytes),
-        Some(Err(_)) => Program::Unread,
-    };
     let shown = relative.map(|it| it.to_string_lossy().into_owned()).filter(|it| !it.is_empty());
     let directory = shown.unwrap_or_else(|| ".".to_owned());
+    let covered = trust::covered(context, &script.command, &directory, directory_path.as_deref());
     let subject = Subject {
         what: format!("the script `{}`", script.id),
         name: script.id.clone(),
         path: context.plans.root().join(&script.path),
-        hash: trust::hash(&script.command, &directory, program),
+        hash: covered.hash,
+        files: covered.files,
+        fault: covered.fault,
         command: script.command.clone(),
         directory,
     };
@@ -228,7 +227,7 @@ fn resolved(context: &Context, script: Script) -> Resolved {
 }
 
 /// The file in the repository that a command begins with.
-pub(crate) fn program(context: &Context, command: &str, directory: &Path) -> Option<PathBuf> {
+fn program(context: &Context, command: &str, directory: &Path) -> Option<PathBuf> {
     let path = directory.join(script::program_path(command)?);
     let (parent, name) = (path.parent()?, path.file_name()?);
     let parent = context.plans.directory_below(&context.here.root, parent).ok()?;

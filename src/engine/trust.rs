@@ -1,7 +1,7 @@
 //! `trust`: what came with a repository runs only after somebody on this machine has said so.
 //!
 //! Said is it of a file's path and of the hash of exactly what would run, in records that lie in the user's state
-//! directory; after any change of the command, its directory or the program that it names it has to be said again.
+//! directory; after any change of the command, its directory or the files that it names it has to be said again.
 
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,7 @@ use crate::disk::UserStore;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::plan::time::Time;
+use crate::text::shell::{self, Role};
 
 /// The kind of the records.
 const KIND: &str = "trust";
@@ -29,34 +30,58 @@ pub struct Subject {
     pub directory: String,
     /// Of exactly what would run; the same in every copy of the repository.
     pub hash: String,
+    /// What of the repository the hash covers ([`Covered::files`]).
+    pub files: Vec<String>,
+    /// Why nobody can say yes to it.
+    pub fault: Option<String>,
 }
 
-/// The file that a command begins with, as far as it belongs to the repository.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Program<'a> {
-    /// None, or one that the system has.
-    Elsewhere,
-    Bytes(&'a [u8]),
-    /// It is there and could not be read.
-    Unread,
+/// What a command would run, as far as that can be known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Covered {
+    pub hash: String,
+    /// What the hash covers, from the repository's root; directories end with `/`, and `./` is the whole of it.
+    pub files: Vec<String>,
+    /// Why it cannot be trusted at all.
+    pub fault: Option<String>,
 }
 
-/// The hash of what would run: each part with its length, so that none can pass for the other.
-pub fn hash(command: &str, directory: &str, program: Program<'_>) -> String {
-    let mut hasher = blake3::Hasher::new_derive_key("planwatch 2026 trust: command, directory, program");
-    let mut part = |bytes: &[u8]| {
-        hasher.update(&(bytes.len() as u64).to_le_bytes());
-        hasher.update(bytes);
-    };
-    part(command.as_bytes());
-    part(directory.as_bytes());
-    match program {
-        Program::Elsewhere => part(b"elsewhere"),
-        Program::Unread => part(b"unread"),
-        Program::Bytes(bytes) => {
-            part(b"bytes");
-            part(bytes);
+/// Looks at what a line for a shell would run in a directory of the repository; `real` is where that is.
+///
+/// The hash covers the line, the directory, and the contents of every file and directory of the repository that a word of
+/// the line names, from the directory, the repository's root or a directory that another word names. Where words are known
+/// only when the line runs it covers the whole repository.
+pub(crate) fn covered(context: &Context, line: &str, directory: &str, real: Option<&Path>) -> Covered {
+    let root = &context.here.root;
+    let read = shell::read(line);
+    let mut covered = context.plans.covered(root);
+    let names: Vec<(&str, Role)> =
+        read.words.iter().flat_map(|word| word.names().into_iter().map(|it| (it, word.role))).collect();
+    let directories = names.iter().filter(|(_, role)| *role != Role::File).map(|(name, _)| *name);
+    let bases = covered.bases(real.map(Path::to_path_buf), &directories);
+    for base in &bases {
+        for (name, role) in &names {
+            covered.add(base, name, *role == Role::Any);
         }
+    }
+    if read.unknown.is_some() {
+        covered.add_everything();
+    }
+    let coverage = covered.end();
+    let unknown = read.unknown.map(|it| format!("{it}, so that all files of the repository count, and "));
+    let fault = coverage.fault.map(|it| format!("{}{it}", unknown.unwrap_or_default()));
+    let real = real.map(|it| it.strip_prefix(root).unwrap_or(it).to_string_lossy().into_owned());
+    let parts = [line.as_bytes(), directory.as_bytes(), real.unwrap_or_default().as_bytes(), &coverage.hash]
+        .map(<[u8]>::to_vec);
+    Covered { hash: hash(&parts), files: coverage.named, fault }
+}
+
+/// The hash of parts, each with its length, so that none can pass for the other.
+pub(crate) fn hash(parts: &[impl AsRef<[u8]>]) -> String {
+    let mut hasher = blake3::Hasher::new_derive_key("planwatch 2026-12 trust: command, directory, files");
+    for part in parts.iter().map(AsRef::as_ref) {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
     }
     let mut hash = hasher.finalize().to_hex().to_string();
     hash.truncate(32);
@@ -100,6 +125,9 @@ fn store(context: &Context) -> Option<UserStore> {
 
 /// Returns whether somebody has said that exactly this may run.
 pub fn is_trusted(context: &Context, subject: &Subject) -> bool {
+    if subject.fault.is_some() {
+        return false;
+    }
     let record = store(context).and_then(|it| it.read(&record_name(&subject.path, &subject.hash)));
     // A record of another name than its own was put there by somebody else.
     record
@@ -107,9 +135,15 @@ pub fn is_trusted(context: &Context, subject: &Subject) -> bool {
         .is_some_and(|it| it.path == subject.path && it.hash == subject.hash)
 }
 
+/// Returns whether something may run now: because it is trusted, or one of the hashes that somebody typed is its own.
+pub(crate) fn may_run(context: &Context, subject: &Subject, given: &[String]) -> bool {
+    subject.fault.is_none() && (given.contains(&subject.hash) || is_trusted(context, subject))
+}
+
 /// Refuses what is not trusted; `given` is a hash that somebody typed for this once.
 pub fn check(context: &Context, subject: &Subject, given: Option<&str>) -> Result<(), Error> {
     match given {
+        _ if subject.fault.is_some() => Err(refused(subject)),
         Some(given) if given == subject.hash => Ok(()),
         Some(given) => Err(other_hash(subject, given)),
         None if is_trusted(context, subject) => Ok(()),
@@ -119,8 +153,7 @@ pub fn check(context: &Context, subject: &Subject, given: Option<&str>) -> Resul
 
 /// The refusal, with everything that somebody has to read before saying yes.
 pub fn refused(subject: &Subject) -> Error {
-    let Subject { what, name, command, directory, hash, .. } = subject.clone();
-    Error::NotTrusted { what, name, command, directory, hash }
+    Error::NotTrusted(Box::new(subject.clone()))
 }
 
 fn other_hash(subject: &Subject, given: &str) -> Error {
@@ -134,6 +167,9 @@ fn other_hash(subject: &Subject, given: &str) -> Error {
 
 /// Remembers that exactly this may run.
 pub fn trust(context: &Context, subject: &Subject, given: Option<&str>) -> Result<(), Error> {
+    if subject.fault.is_some() {
+        return Err(refused(subject));
+    }
     if let Some(other) = given.filter(|it| *it != subject.hash) {
         return Err(other_hash(subject, other));
     }
@@ -177,23 +213,4 @@ pub fn revoke(context: &Context, is_meant: &dyn Fn(&Path) -> bool) -> Result<Vec
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whatever_would_run_otherwise_has_another_hash() {
-        let all = [
-            hash("make", ".", Program::Elsewhere),
-            hash("make ", ".", Program::Elsewhere),
-            hash("make", "web", Program::Elsewhere),
-            hash("make.", "", Program::Elsewhere),
-            hash("./b", ".", Program::Bytes(b"")),
-            hash("./b", ".", Program::Bytes(b"unread")),
-            hash("./b", ".", Program::Unread),
-            hash("./b", ".", Program::Elsewhere),
-        ];
-        let different: std::collections::BTreeSet<_> = all.iter().collect();
-        assert_eq!(different.len(), all.len());
-        assert_eq!(hash("make", ".", Program::Elsewhere), all[0]);
-    }
-}
+mod tests;

@@ -1,5 +1,6 @@
 //! The `verify` commands of steps: what exactly would run, and whether it may.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,8 +8,7 @@ use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::load;
 use crate::engine::resolve::{self, Target};
-use crate::engine::script;
-use crate::engine::trust::{self, Program, Subject};
+use crate::engine::trust::{self, Subject};
 use crate::plan::model::Step;
 use crate::plan::records::Verify;
 use crate::plan::script as script_file;
@@ -46,23 +46,18 @@ fn directory(context: &Context, verify: &Verify) -> Option<PathBuf> {
 
 /// What has to be trusted before a step's commands run; none: it has no commands.
 ///
-/// It is of all of them together, in their order, with the programs of the repository that they begin with.
+/// It is of all of them together, in their order, with the files of the repository that they name.
 pub fn subject(context: &Context, step: &Step) -> Option<Subject> {
     if step.verify.is_empty() {
         return None;
     }
-    let hash = |it: &Verify| {
-        let directory = directory(context, it);
-        let program = directory.as_ref().and_then(|at| script::program(context, &it.run, at));
-        let bytes = program.as_ref().map(|it| context.plans.read_beyond(it));
-        let program = match &bytes {
-            None => Program::Elsewhere,
-            Some(Ok(bytes)) => Program::Bytes(bytes),
-            Some(Err(_)) => Program::Unread,
-        };
-        trust::hash(&it.run, it.dir.as_deref().unwrap_or("."), program)
+    let covered = |it: &Verify| {
+        let shown = it.dir.as_deref().unwrap_or(".");
+        trust::covered(context, &it.run, shown, directory(context, it).as_deref())
     };
-    let all = step.verify.iter().map(hash).collect::<Vec<_>>().join(" ");
+    let all: Vec<_> = step.verify.iter().map(covered).collect();
+    let hashes: Vec<_> = all.iter().map(|it| it.hash.as_str()).chain(["verify"]).collect();
+    let files: BTreeSet<_> = all.iter().flat_map(|it| it.files.iter().cloned()).collect();
     let lines: Vec<_> = step.verify.iter().map(shown).collect();
     Some(Subject {
         what: format!("the verification of `{}`", step.id),
@@ -70,7 +65,9 @@ pub fn subject(context: &Context, step: &Step) -> Option<Subject> {
         path: context.plans.root().join(&step.path),
         command: lines.join("\n"),
         directory: ".".to_owned(),
-        hash: trust::hash(&all, "verify", Program::Elsewhere),
+        hash: trust::hash(&hashes),
+        files: files.into_iter().collect(),
+        fault: all.iter().find_map(|it| it.fault.clone()),
     })
 }
 
@@ -84,7 +81,7 @@ fn shown(verify: &Verify) -> String {
 /// Refuses commands that nobody has said may run; `given` are hashes that somebody typed for this once.
 pub(crate) fn check(context: &Context, step: &Step, given: &[String]) -> Result<(), Error> {
     let Some(subject) = subject(context, step) else { return Ok(()) };
-    if given.contains(&subject.hash) { Ok(()) } else { trust::check(context, &subject, None) }
+    if trust::may_run(context, &subject, given) { Ok(()) } else { Err(trust::refused(&subject)) }
 }
 
 /// What would have to be trusted of a step, or of all open steps of a plan, by what somebody typed.

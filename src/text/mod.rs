@@ -15,4 +15,5 @@ pub mod placeholders;
 pub mod said;
 pub mod scalar;
 pub mod seal;
+pub mod shell;
 pub mod yaml;

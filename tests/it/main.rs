@@ -43,5 +43,6 @@ mod searching;
 mod shared;
 mod support;
 mod tidy;
+mod trust;
 mod undoing;
 mod watching;

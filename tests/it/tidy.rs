@@ -85,6 +85,7 @@ fn each_outside_library_has_one_place() {
         ("similar::", "src/text/diff.rs"),
         ("handlebars::", "src/text/placeholders"),
         ("gray_matter::", "src/text/foreign.rs"),
+        ("brush_parser", "src/text/shell.rs"),
         ("axum", "src/serve/"),
         ("hyper::", "src/serve/http/"),
         ("tower", "src/serve/http/"),

@@ -13,7 +13,7 @@ use crate::engine::run::{
     Ended, EndedStep, Event, Job, RunRequest, Surface, Told, Workers, directory, environment,
 };
 use crate::engine::shape::shown_path;
-use crate::engine::{leases, load, prompt, trust, verify};
+use crate::engine::{leases, load, prompt, verify};
 use crate::plan::model::Step;
 use crate::plan::words::StepStatus;
 
@@ -172,11 +172,7 @@ impl Attempt<'_> {
             return Ok(Verified::Changed);
         }
         // Trust may have been taken back while the work went on.
-        if let Some(subject) = verify::subject(context, seen)
-            && !self.request.trust_hashes.contains(&subject.hash)
-        {
-            trust::check(context, &subject, None)?;
-        }
+        verify::check(context, seen, &self.request.trust_hashes)?;
         let step = seen.id.to_string();
         let environment = environment(context, self.request, &step, seen.id.plan.as_str(), &self.begun.claim);
         // They are no part of the step's own process.

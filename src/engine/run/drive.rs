@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::engine::agents::{Agent, AgentCommand, SHELL};
+use crate::engine::agents::{self, Agent, AgentCommand, OF_AGENT, SHELL};
 use crate::engine::claim::{self, Asked, Begun, RunAsk, Task};
 use crate::engine::confirm::quoted;
 use crate::engine::context::Context;
@@ -94,14 +94,18 @@ impl Driver<'_> {
     }
 
     fn check_agent(&self, context: &Context) -> Result<(), Error> {
-        let Some(subject) = &self.request.agent.subject else { return Ok(()) };
-        if self.request.trust_hashes.contains(&subject.hash) || trust::is_trusted(context, subject) {
-            return Ok(());
+        let Err(subject) = self.agent_may_run(context) else { return Ok(()) };
+        if subject.fault.is_some() || !self.surface.may_trust(&subject) {
+            return Err(trust::refused(&subject));
         }
-        if !self.surface.may_trust(subject) {
-            return Err(trust::refused(subject));
-        }
-        trust::trust(context, subject, Some(&subject.hash))
+        trust::trust(context, &subject, Some(&subject.hash))
+    }
+
+    /// Looks at the files that the agent's command names as they are now; what has to be trusted is the error.
+    fn agent_may_run(&self, context: &Context) -> Result<(), Box<trust::Subject>> {
+        let subject = agents::subject_now(context, &self.request.agent);
+        let is_fine = |it: &trust::Subject| trust::may_run(context, it, &self.request.trust_hashes);
+        subject.filter(|it| !is_fine(it)).map_or(Ok(()), |it| Err(Box::new(it)))
     }
 
     /// Begins one step after the other; runs in each thread.
@@ -183,6 +187,7 @@ impl Driver<'_> {
             if is_full(step) {
                 Err(full())
             } else {
+                self.agent_may_run(&context).map_err(|it| trust::refused(&it))?;
                 verify::check(&context, step, &self.request.trust_hashes)
             }
         };
@@ -221,15 +226,19 @@ impl Driver<'_> {
                 state.halt = Some(halt(End::Limit, &why));
                 Ok(Next::Again)
             }
-            Err(Error::NotTrusted { name, .. }) if self.has_trusted(&context, &name)? => Ok(Next::Again),
+            Err(Error::NotTrusted(subject)) if self.has_trusted(&context, &subject.name)? => Ok(Next::Again),
             Err(error) => Err(error),
         }
     }
 
-    /// Asks for trust in a step's commands, with no lock held.
+    /// Asks for trust in a step's commands, or in the agent's, with no lock held.
     fn has_trusted(&self, context: &Context, name: &str) -> Result<bool, Error> {
+        if name.starts_with(OF_AGENT) {
+            return self.check_agent(context).map(|()| true);
+        }
         let subjects = verify::named(context, name)?;
-        let Some(subject) = subjects.first().filter(|it| self.surface.may_trust(it)) else {
+        let may_trust = |it: &&trust::Subject| it.fault.is_none() && self.surface.may_trust(it);
+        let Some(subject) = subjects.first().filter(may_trust) else {
             return Ok(false);
         };
         trust::trust(context, subject, Some(&subject.hash))?;

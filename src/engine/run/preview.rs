@@ -9,7 +9,7 @@ use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::leases::Leases;
 use crate::engine::run::{RunRequest, directory, environment};
-use crate::engine::{load, prompt, resolve, trust, verify};
+use crate::engine::{agents, load, prompt, resolve, trust, verify};
 use crate::plan::rules;
 
 /// What would be done first.
@@ -61,9 +61,9 @@ pub fn preview(context: &Context, request: &RunRequest) -> Result<Preview, Error
     let plan = plans.get(of).ok_or_else(|| load::missing(context, of))?;
     let step = first.and_then(|it| plan.find(it));
     let task = step.and_then(|it| claim::task(context, &plans, plan, it));
-    let mut untrusted: Vec<_> = request.agent.subject.iter().cloned().collect();
+    let mut untrusted: Vec<_> = agents::subject_now(context, &request.agent).into_iter().collect();
     untrusted.extend(step.and_then(|it| verify::subject(context, it)));
-    untrusted.retain(|it| !request.trust_hashes.contains(&it.hash) && !trust::is_trusted(context, it));
+    untrusted.retain(|it| !trust::may_run(context, it, &request.trust_hashes));
     let claim = "CLAIM";
     let rendered = match step.filter(|_| task == Some(Task::Work)) {
         Some(step) => {

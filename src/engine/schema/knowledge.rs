@@ -46,6 +46,8 @@ fn script() -> Object {
     Object::new()
         .fields(["id", "name", "command", "directory", "hash", "path"], &text())
         .fields(["description", "directory_path", "command_path", "plan", "mcp_handle"], &maybe_text())
+        .field("files", list(text()))
+        .field("fault", maybe_text())
         .field("trusted", flag())
         .field("custom", open_object())
         .field("problems", list(text()))

@@ -151,7 +151,7 @@ pub(super) fn status_of(error: &Error) -> StatusCode {
     match error {
         Error::NoPlansDir => StatusCode::SERVICE_UNAVAILABLE,
         Error::NotExpected { .. } => StatusCode::PRECONDITION_FAILED,
-        Error::PersonNeeded { .. } | Error::NotTrusted { .. } => StatusCode::FORBIDDEN,
+        Error::PersonNeeded { .. } | Error::NotTrusted(_) => StatusCode::FORBIDDEN,
         _ => match (error.code(), error.exit_code()) {
             ("nothing-to-undo", _) => StatusCode::CONFLICT,
             ("file-full" | "no-room" | "sql-refused" | "sql-error", _) => StatusCode::UNPROCESSABLE_ENTITY,

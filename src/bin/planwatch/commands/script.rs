@@ -58,7 +58,7 @@ fn show(session: &Session, id: &str) -> Result<u8, Failure> {
 fn start(session: &Session, args: &ScriptRun) -> Result<u8, Failure> {
     let context = session.context()?;
     let runnable = match script::runnable(&context, &args.id, args.trust_hash.as_deref()) {
-        Err(Error::NotTrusted { .. }) if may_ask(session) => {
+        Err(Error::NotTrusted(it)) if it.fault.is_none() && may_ask(session) => {
             let found = script::show(&context, &args.id)?;
             if !asked(&found.subject, "Trust and run it?")? {
                 return Err(trust::refused(&found.subject).into());

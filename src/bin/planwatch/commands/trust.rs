@@ -102,6 +102,9 @@ fn trust_one(
     if trust::is_trusted(context, subject) && given.is_none() {
         return tell(session, &format!("{name} is trusted already\n"));
     }
+    if subject.fault.is_some() {
+        return Err(trust::refused(subject).into());
+    }
     let is_agreed = given.is_some() || (may_ask(session) && asked(subject, "Trust it?")?);
     if !is_agreed {
         return Err(trust::refused(subject).into());
@@ -124,6 +127,8 @@ fn subject_json(subject: &Subject, is_trusted: bool) -> Value {
         "command": subject.command,
         "directory": subject.directory,
         "hash": subject.hash,
+        "files": subject.files,
+        "fault": subject.fault,
         "trusted": is_trusted,
     })
 }

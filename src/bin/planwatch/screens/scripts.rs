@@ -70,18 +70,31 @@ pub(crate) fn one(found: &Resolved, width: Option<usize>) -> String {
     line("handle", script.mcp_handle.as_deref().unwrap_or_default());
     line("file", &found.path());
     line("hash", &found.subject.hash);
-    line("trust", if found.is_trusted { "it may run" } else { "it has to be trusted before it runs" });
+    line("covers", &found.subject.files.join(", "));
+    line("trust", &standing(found));
     for problem in &script.problems {
         line("problem", &format!("{}: {}", problem.code.text(), problem.message));
     }
     text
 }
 
+fn standing(found: &Resolved) -> String {
+    match (&found.subject.fault, found.is_trusted) {
+        (Some(why), _) => format!("it cannot be trusted, because {why}"),
+        (None, true) => "it may run".to_owned(),
+        (None, false) => "it has to be trusted before it runs".to_owned(),
+    }
+}
+
 /// What somebody has to read before saying yes.
 pub(crate) fn subject(subject: &Subject) -> String {
-    let Subject { what, command, directory, path, hash, .. } = subject;
+    let Subject { what, command, directory, path, hash, files, .. } = subject;
+    let files = match files.as_slice() {
+        [] => "It names no file of the repository.".to_owned(),
+        files => format!("Trust covers {}.", escaped(&files.join(", "))),
+    };
     format!(
-        "{} would run\n  {}\nin {}, as {} says (hash {hash}).\n",
+        "{} would run\n  {}\nin {}, as {} says (hash {hash}).\n{files}\n",
         escaped(what),
         escaped(command),
         if directory == "." { "the repository's root".into() } else { escaped(directory) },

@@ -1,0 +1,268 @@
+//! What the files of a repository hold that a command names: one hash over their paths and contents.
+//!
+//! Files are followed through symbolic links as long as these stay in the repository; beyond it a link counts by where it
+//! leads. Git's and planwatch's own directories, and the texts of plans, which change with every report, are left out of a
+//! directory; a file that is named itself counts wherever in the repository it lies.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::calls::{Disk, FileKind, Open};
+use super::plans_dir::PlansDir;
+use super::reach::is_closed_name;
+
+/// How much is hashed for one command at most: it happens at every look at what is trusted.
+const MAX_FILES: usize = 10_000;
+const MAX_BYTES: u64 = 64 << 20;
+const MAX_DEPTH: usize = 64;
+
+/// Directories that words are meant from.
+const MAX_BASES: usize = 64;
+
+/// What is covered so far.
+#[derive(Debug)]
+pub struct Covered<'a> {
+    disk: &'a dyn Disk,
+    /// The repository's root, without symbolic links.
+    root: PathBuf,
+    plans: PathBuf,
+    /// What stands at each path.
+    found: BTreeMap<PathBuf, [u8; 32]>,
+    directories: BTreeSet<PathBuf>,
+    named: BTreeSet<String>,
+    n_bytes: u64,
+    fault: Option<String>,
+}
+
+/// The hash of what is covered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Coverage {
+    /// The same in every copy of the repository.
+    pub hash: [u8; 32],
+    /// What was named, from the repository's root; directories end with `/`.
+    pub named: Vec<String>,
+    /// Why there is more than could be hashed.
+    pub fault: Option<String>,
+}
+
+impl PlansDir {
+    /// Nothing of the repository yet.
+    pub fn covered(&self, repository: &Path) -> Covered<'_> {
+        let root = self.disk.canonical(repository).unwrap_or_else(|_| repository.to_path_buf());
+        Covered {
+            disk: &*self.disk,
+            root,
+            plans: self.root.clone(),
+            found: BTreeMap::new(),
+            directories: BTreeSet::new(),
+            named: BTreeSet::new(),
+            n_bytes: 0,
+            fault: None,
+        }
+    }
+}
+
+impl Covered<'_> {
+    /// The directories that words may be meant from: these, and each that a word names from one of them.
+    pub fn bases<'w>(
+        &mut self,
+        first: impl IntoIterator<Item = PathBuf>,
+        words: &(impl Iterator<Item = &'w str> + Clone),
+    ) -> Vec<PathBuf> {
+        let mut bases: Vec<PathBuf> = Vec::new();
+        let mut open: Vec<PathBuf> = first.into_iter().chain([self.root.clone()]).collect();
+        while let Some(base) = open.pop() {
+            if bases.contains(&base) {
+                continue;
+            }
+            for word in words.clone() {
+                let found = self.disk.canonical(&base.join(word)).ok();
+                open.extend(
+                    found.filter(|it| it.starts_with(&self.root) && self.kind(it) == Some(FileKind::Dir)),
+                );
+            }
+            bases.push(base);
+            if bases.len() > MAX_BASES {
+                self.fault("it names too many directories".to_owned());
+                break;
+            }
+        }
+        bases
+    }
+
+    /// Covers what a word names from a directory, if it names something in the repository.
+    pub fn add(&mut self, base: &Path, word: &str, with_directories: bool) {
+        if word.as_bytes().contains(&0) {
+            return;
+        }
+        let path = base.join(word);
+        self.links(&path);
+        // Where nothing is now, something may be when the command is looked at again; then the hash is another.
+        let Ok(real) = self.disk.canonical(&path) else { return };
+        if !real.starts_with(&self.root) {
+            return;
+        }
+        let kind = self.kind(&real);
+        match kind {
+            Some(FileKind::Dir) if with_directories => {
+                self.named.insert(shown(&self.inside(&real), "/"));
+                self.directory(&real, 0);
+            }
+            Some(FileKind::Dir) | None => {}
+            Some(kind) => {
+                self.named.insert(shown(&self.inside(&real), ""));
+                self.file(&real, kind);
+            }
+        }
+    }
+
+    /// Covers the whole repository.
+    pub fn add_everything(&mut self) {
+        let root = self.root.clone();
+        self.named.insert("./".to_owned());
+        self.directory(&root, 0);
+    }
+
+    pub fn end(self) -> Coverage {
+        let mut hasher = blake3::Hasher::new();
+        for (path, content) in &self.found {
+            let path = path.as_os_str().as_bytes();
+            hasher.update(&(path.len() as u64).to_le_bytes()).update(path).update(content);
+        }
+        Coverage {
+            hash: *hasher.finalize().as_bytes(),
+            named: self.named.into_iter().collect(),
+            fault: self.fault,
+        }
+    }
+
+    fn fault(&mut self, why: String) {
+        self.fault.get_or_insert(why);
+    }
+
+    fn kind(&self, path: &Path) -> Option<FileKind> {
+        self.disk.lstat(path).ok().map(|it| it.kind)
+    }
+
+    fn inside(&self, real: &Path) -> PathBuf {
+        real.strip_prefix(&self.root).unwrap_or(real).to_path_buf()
+    }
+
+    /// The symbolic links of the repository on the way: where each leads counts, also out of it.
+    fn links(&mut self, path: &Path) {
+        for at in path.ancestors() {
+            let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else { continue };
+            let Ok(parent) = self.disk.canonical(parent) else { continue };
+            let link = parent.join(name);
+            if parent.starts_with(&self.root) && self.kind(&link) == Some(FileKind::Symlink) {
+                let target = self.disk.read_link(&link).unwrap_or_default();
+                self.named.insert(shown(&self.inside(&link), ""));
+                self.note(&link, content(b"link", target.as_os_str().as_bytes()));
+            }
+        }
+    }
+
+    /// Everything below a directory without symbolic links.
+    fn directory(&mut self, real: &Path, depth: usize) {
+        if self.fault.is_some() || !self.directories.insert(real.to_path_buf()) {
+            return;
+        }
+        let inside = self.inside(real);
+        let Ok(names) = self.disk.names(real) else {
+            return self.fault(format!("the directory `{}` cannot be read", shown(&inside, "")));
+        };
+        if depth > MAX_DEPTH {
+            return self.fault(format!("`{}` is too deep", shown(&inside, "")));
+        }
+        let is_plans = real == self.plans;
+        let is_plan = real.parent().is_some_and(|it| it == self.plans || it == self.plans.join("_archive"));
+        for name in names {
+            let path = real.join(&name);
+            if is_closed_name(&name) || is_plan && is_plan_text(&name) {
+                continue;
+            }
+            match self.kind(&path) {
+                Some(FileKind::Dir) => {
+                    // An empty one may be what the command looks for; a plan that is added is not.
+                    if !is_plans {
+                        self.note(&path, content(b"directory", b""));
+                    }
+                    self.directory(&path, depth + 1);
+                }
+                Some(FileKind::Symlink) => self.link(&path, depth),
+                Some(kind) => self.file(&path, kind),
+                None => {}
+            }
+        }
+    }
+
+    /// A link that stands in a directory: where it leads, and in the repository also what stands there.
+    fn link(&mut self, path: &Path, depth: usize) {
+        let target = self.disk.read_link(path).unwrap_or_default();
+        self.note(path, content(b"link", target.as_os_str().as_bytes()));
+        let Ok(real) = self.disk.canonical(path) else { return };
+        let inside = self.inside(&real);
+        if !real.starts_with(&self.root) || inside.iter().any(is_closed_name) {
+            return;
+        }
+        match self.kind(&real) {
+            Some(FileKind::Dir) => self.directory(&real, depth + 1),
+            Some(kind) => self.file(&real, kind),
+            None => {}
+        }
+    }
+
+    fn file(&mut self, real: &Path, kind: FileKind) {
+        if self.fault.is_some() || self.found.contains_key(&self.inside(real)) {
+            return;
+        }
+        if kind != FileKind::File {
+            return self.note(real, content(b"special", kind.word().as_bytes()));
+        }
+        match self.read(real) {
+            Ok(Some(bytes)) => self.note(real, content(b"file", &bytes)),
+            Ok(None) => self.fault(format!("it covers files of more than {} MiB", MAX_BYTES >> 20)),
+            Err(_) => self.fault(format!("`{}` cannot be read", shown(&self.inside(real), ""))),
+        }
+    }
+
+    /// Reads a file as far as there is room for it; none if there is not.
+    fn read(&mut self, real: &Path) -> io::Result<Option<Vec<u8>>> {
+        let file = self.disk.open(real, Open::Read)?;
+        let room = MAX_BYTES - self.n_bytes;
+        let len = file.stat()?.len;
+        if len > room {
+            return Ok(None);
+        }
+        let bytes = file.read(room + 1, len)?;
+        self.n_bytes += bytes.len() as u64;
+        Ok((bytes.len() as u64 <= room).then_some(bytes))
+    }
+
+    fn note(&mut self, real: &Path, content: [u8; 32]) {
+        if self.found.len() >= MAX_FILES && !self.found.contains_key(&self.inside(real)) {
+            return self.fault(format!("it covers more than {MAX_FILES} files"));
+        }
+        self.found.insert(self.inside(real), content);
+    }
+}
+
+fn content(kind: &[u8], bytes: &[u8]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&(kind.len() as u64).to_le_bytes()).update(kind).update(bytes);
+    *hasher.finalize().as_bytes()
+}
+
+/// The texts that planwatch itself changes whenever something is reported.
+fn is_plan_text(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    name == b"plan.md" || name.starts_with(b"step-") && name.ends_with(b".md")
+}
+
+fn shown(path: &Path, end: &str) -> String {
+    let path = path.to_string_lossy();
+    if path.is_empty() { format!(".{end}") } else { format!("{path}{end}") }
+}
