@@ -85,7 +85,8 @@ fn parse_kept(name: &OsStr) -> Option<(KeptWhy, PathBuf)> {
 /// betrays it to the next sweep: the report is right either way.
 pub(super) fn keep(disk: &dyn Disk, root: &Path, version: &Path, why: KeptWhy) -> Kept {
     let name = version.file_name().unwrap_or_default();
-    let dir = version.parent().unwrap_or(root);
+    // A version that undo kept lies beside this directory.
+    let dir = version.parent().and_then(Path::parent).unwrap_or(root).join(DIR);
     let parsed = VersionName::parse(name);
     let path = parsed.as_ref().map_or_else(|| PathBuf::from(name), |it| it.path.shown());
     let mut at = name.to_os_string();
@@ -100,7 +101,7 @@ pub(super) fn keep(disk: &dyn Disk, root: &Path, version: &Path, why: KeptWhy) -
             break;
         }
     }
-    Kept { path, kept: dir.strip_prefix(root).unwrap_or(dir).join(at), why }
+    Kept { path, kept: dir.strip_prefix(root).unwrap_or(&dir).join(at), why }
 }
 
 /// Lists what is kept, without changing anything.

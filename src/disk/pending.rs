@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::journal::Journal;
 use super::moves::read_own;
-use super::names::RUNTIME;
 use super::plans_dir::PlansDir;
 
 /// A change of several files that is neither finished nor taken back.
@@ -23,12 +22,12 @@ impl PlansDir {
     ///
     /// None while a process has the lock: it may be making the change at this moment.
     pub fn pending(&self) -> Option<Pending> {
-        let runtime = self.root.join(RUNTIME);
-        let journal = runtime.join(super::batch::JOURNAL);
+        let state = self.state_dir();
+        let journal = state.join(super::batch::JOURNAL);
         // Nearly always there is none, and nothing else is looked at.
         self.disk.lstat(&journal).ok()?;
         self.runtime_dir()?;
-        let _lock = self.disk.lock(&runtime.join("lock"), Duration::ZERO).ok()??;
+        let _lock = self.disk.lock(&state.join("lock"), Duration::ZERO).ok()??;
         let bytes = read_own(&*self.disk, &journal, u64::MAX).ok()??;
         let Journal { verb, at, ops, .. } = Journal::decode(&bytes)?;
         let mut paths: Vec<_> = ops.iter().flat_map(|it| <[_; 2]>::from(it.names())).flatten().collect();

@@ -10,6 +10,7 @@ use std::path::{Component, Path};
 use rustix::io::Errno;
 
 use crate::disk::calls::{FileKind, Rename, Stat};
+use crate::disk::names::is_runtime;
 
 #[derive(Clone, Debug)]
 pub(super) struct Inode {
@@ -192,7 +193,7 @@ impl State {
         let Ok(plans) = self.find(Path::new("/plans")) else { return found };
         let mut left = vec![(String::from("/plans"), plans)];
         while let Some((path, dir)) = left.pop() {
-            for (name, ino) in self.names_in(dir).filter(|(name, _)| *name != ".planwatch") {
+            for (name, ino) in self.names_in(dir).filter(|(name, _)| !is_runtime(name)) {
                 let path = format!("{path}/{}", name.to_string_lossy());
                 let inode = self.inode(ino);
                 if inode.kind == FileKind::Dir {
