@@ -16,6 +16,7 @@ use crate::plan::file_name::PLAN_FILE;
 use crate::plan::id::{self, PlanId, StepId};
 use crate::plan::model::{Plan, PlanKind};
 use crate::plan::plans::Plans;
+use crate::text::typed::shell_word;
 
 /// Where archived plans are.
 pub(crate) const ARCHIVE: &str = "_archive";
@@ -91,7 +92,7 @@ fn plan_of(target: Target) -> Result<PlanId, Error> {
         Target::Plan(id) => Ok(id),
         Target::Step(step) => Err(Error::usage(
             format!("`{}` is a step; plans are archived", step.id),
-            format!("name the plan `{}`, or `planwatch remove {}`", step.id.plan, step.id),
+            format!("name the plan `{}`, or `planwatch remove {}`", step.id.plan, shell_word(&step.id)),
         )),
     }
 }

@@ -25,6 +25,7 @@ use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::time::Time;
 use crate::text::front_matter::{self, Header};
 use crate::text::line_index;
+use crate::text::typed::shell_word;
 use crate::text::yaml::{self, View};
 
 #[derive(Debug, Clone, Default)]
@@ -112,7 +113,7 @@ fn of_config(context: &Context) -> Vec<(Problem, Option<String>)> {
 fn too_long(plan: &Plan) -> Option<String> {
     let (id, n) = (&plan.id, plan.steps.len());
     (n > program::MANY_STEPS).then(|| {
-        format!("`{id}` has {n} steps; `planwatch new TITLE --kind program --children {id}` makes it part of a program")
+        format!("`{id}` has {n} steps; `planwatch new TITLE --kind program --children {id_word}` makes it part of a program", id_word = shell_word(&id))
     })
 }
 

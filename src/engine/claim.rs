@@ -42,6 +42,7 @@ pub use renew::{RenewRequest, renew};
 pub use resident::{Resident, Since};
 pub use together::{Errand, HEARD_WITHIN, Handed, Ran, claim_together};
 
+use crate::text::typed::shell_word;
 use queue::{Ready, Recorded, Source};
 
 /// How often nothing was found where something is ready a moment later.
@@ -350,8 +351,10 @@ fn claim_step(ask: &Ask<'_>, named: &NamedStep, request: &ClaimRequest) -> Resul
         Taken::Failed | Taken::Gone => {
             let tries = ask.context.config.max_attempts();
             let message = format!("`{id}` is failed now: {tries} workers began it and did not end it");
-            let hint =
-                format!("`planwatch show {id}` tells of them; `planwatch reopen {id}` lets others try");
+            let hint = format!(
+                "`planwatch show {id_word}` tells of them; `planwatch reopen {id_word}` lets others try",
+                id_word = shell_word(&id)
+            );
             Err(Error::Conflict { code: "too-many-attempts", message, hint })
         }
     }

@@ -20,6 +20,8 @@ use crate::plan::plans::Plans;
 use crate::plan::records::NoteType;
 use crate::plan::words::{StepStatus, nearest};
 use crate::text::header_edit::Change;
+pub(crate) use crate::text::typed::quoted;
+use crate::text::typed::shell_word;
 
 /// Whether it is known that a person asks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -66,7 +68,10 @@ pub fn confirm(context: &Context, request: &ConfirmRequest) -> Result<ChangeRepo
             (Target::Step(step), Some(_)) => Err(not_both(step)),
             (Target::Plan(plan), None) => Err(Error::usage(
                 format!("`{plan}` is a plan; steps and phases are confirmed"),
-                format!("name a step, or a phase as in `planwatch confirm {plan} --phase NAME`"),
+                format!(
+                    "name a step, or a phase as in `planwatch confirm {plan_word} --phase NAME`",
+                    plan_word = shell_word(&plan)
+                ),
             )),
         }
     })
@@ -90,13 +95,6 @@ fn command(request: &ConfirmRequest, target: &Target) -> String {
     words.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(" ")
 }
 
-/// A word as a shell takes it.
-pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_.:/".contains(c);
-    let is_word = !word.is_empty() && word.chars().all(is_plain);
-    if is_word { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
-}
-
 fn confirmation(context: &Context, request: &ConfirmRequest) -> NewConfirmation {
     let by = request.by.as_ref().unwrap_or(&context.by).clone();
     NewConfirmation { phase: request.phase.clone(), by, at: context.now, note: request.note.clone() }
@@ -116,7 +114,7 @@ fn of_step(
             Some(phase) => {
                 format!("its phase does: `planwatch confirm {} --phase {}`", plan.id, quoted(phase))
             }
-            None => format!("`planwatch set {} confirm required` asks for one", step.id),
+            None => format!("`planwatch set {} confirm required` asks for one", shell_word(&step.id)),
         };
         return Err(Error::usage(format!("`{}` needs no confirmation", step.id), hint));
     }
@@ -142,7 +140,7 @@ fn rejected_step(
     })?;
     if update::refusal(context, of, Verb::Block).is_some() {
         let message = format!("`{}` is {}; it is too late for a no", step.id, step.status.word());
-        let hint = format!("`planwatch reopen {}` first", step.id);
+        let hint = format!("`planwatch reopen {}` first", shell_word(&step.id));
         return Err(Error::Conflict { code: "not-allowed", message, hint });
     }
     let notes = request.note.as_ref().map_or("rejected".to_owned(), |it| format!("rejected: {it}"));

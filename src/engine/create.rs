@@ -22,6 +22,7 @@ use crate::plan::problem::Code;
 use crate::plan::read::{self, Bodies, CATEGORIES, Content, PlanSources, Source};
 use crate::plan::records::Priority;
 use crate::plan::step_number::StepNumber;
+use crate::text::typed::shell_word;
 
 #[derive(Debug, Clone, Default)]
 pub struct NewRequest {
@@ -62,9 +63,9 @@ pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Erro
     report.changes.push(changed(context, &id, &files));
     report.diff = writing.diff;
     report.hints.push(if files.len() == 1 {
-        format!("planwatch add {id} \"First step\"")
+        format!("planwatch add {id_word} \"First step\"", id_word = shell_word(&id))
     } else {
-        format!("planwatch next {id}")
+        format!("planwatch next {id_word}", id_word = shell_word(&id))
     });
     Ok(report)
 }

@@ -22,6 +22,7 @@ use crate::plan::id::{self, PlanId};
 use crate::plan::model::Plan;
 use crate::plan::words::PlanStatus;
 
+use crate::text::typed::shell_word;
 use passes::mark;
 pub use passes::{FOCI, focus};
 
@@ -270,8 +271,15 @@ impl DraftReport {
                     None => format!("`{name}` was edited meanwhile, and the pass had nothing to change"),
                 },
                 hint: match &self.kept {
-                    Some(kept) => format!("look at it, then `planwatch replace {name} --file {kept}`"),
-                    None => format!("take from it what you want, then `planwatch draft {name} --continue`"),
+                    Some(kept) => format!(
+                        "look at it, then `planwatch replace {name_word} --file {kept_word}`",
+                        name_word = shell_word(&name),
+                        kept_word = shell_word(&kept)
+                    ),
+                    None => format!(
+                        "take from it what you want, then `planwatch draft {name_word} --continue`",
+                        name_word = shell_word(&name)
+                    ),
                 },
             }),
             State::Incomplete { why } => {
@@ -283,10 +291,17 @@ impl DraftReport {
                 };
                 let hint = match (&self.plan, &self.kept) {
                     (Some(plan), Some(kept)) => {
-                        format!("`planwatch replace {plan} --file {kept}` takes the steps so far")
+                        format!(
+                            "`planwatch replace {plan_word} --file {kept_word}` takes the steps so far",
+                            plan_word = shell_word(&plan),
+                            kept_word = shell_word(&kept)
+                        )
                     }
                     (Some(plan), None) if self.pass > 0 => {
-                        format!("`planwatch draft {plan} --continue` goes on")
+                        format!(
+                            "`planwatch draft {plan_word} --continue` goes on",
+                            plan_word = shell_word(&plan)
+                        )
                     }
                     _ => "try again".to_owned(),
                 };
@@ -392,11 +407,6 @@ fn begin(context: &Context, request: &DraftRequest) -> Result<Begun, Error> {
     }
 }
 
-/// A plan's id as a shell takes it.
-pub fn shell_word(id: &str) -> String {
-    crate::engine::confirm::quoted(id)
-}
-
 /// The source that a draft remembers, for whoever reads it again; none if no pass is left to make.
 pub fn source(context: &Context, name: &str, passes: Option<u32>) -> Result<Option<String>, Error> {
     let state = Kept::of(&of_name(context, name)?);
@@ -419,7 +429,7 @@ fn of_name(context: &Context, name: &str) -> Result<Plan, Error> {
         return Err(Error::Conflict {
             code: "not-a-draft",
             message: format!("`{id}` is not a draft"),
-            hint: format!("`planwatch set {id} status draft` makes it one"),
+            hint: format!("`planwatch set {id_word} status draft` makes it one", id_word = shell_word(&id)),
         });
     }
     Ok(plan)

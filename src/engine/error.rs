@@ -8,6 +8,7 @@ use crate::engine::trust::Subject;
 use crate::index::IndexError;
 use crate::plan::problem::{Code, Problem};
 use crate::text::header_edit::EditError;
+use crate::text::typed::{escaped, shell_word};
 
 /// Why a request was refused. Nothing was changed, unless the report beside it says so.
 #[derive(Debug, thiserror::Error)]
@@ -132,8 +133,12 @@ impl Error {
         }
     }
 
-    /// What to do about it: a sentence, or a command to type.
+    /// What to do about it: a sentence, or a command to type; on every surface without what acts on a terminal.
     pub fn hint(&self) -> Option<String> {
+        self.advice().map(|it| escaped(&it).into_owned())
+    }
+
+    fn advice(&self) -> Option<String> {
         let hint = match self {
             Self::NotFound { nearest, what, .. } => match (nearest, *what) {
                 (Some(it), _) => format!("did you mean `{it}`?"),
@@ -173,16 +178,24 @@ impl Error {
                 "name the claim with --claim ID, or use --force, which is recorded".to_owned()
             }
             Self::Held { id, .. } => {
-                format!("`planwatch show {id}` tells since when; --force takes it over, which is recorded")
+                format!(
+                    "`planwatch show {id_word}` tells since when; --force takes it over, which is recorded",
+                    id_word = shell_word(id)
+                )
             }
             Self::ClaimedWithin { id, .. } => {
-                format!("wait until the work is done, or end it with `planwatch release {id}`")
+                format!(
+                    "wait until the work is done, or end it with `planwatch release {id_word}`",
+                    id_word = shell_word(id)
+                )
             }
             Self::ClaimsNotShared { .. } => {
                 "make the directory writable, or use --force where nobody else claims".to_owned()
             }
             Self::ClaimGone { .. } => "`planwatch claim` takes the next step".to_owned(),
-            Self::ClaimLost { id, .. } => format!("see `planwatch show {id}`"),
+            Self::ClaimLost { id, .. } => {
+                format!("see `planwatch show {id_word}`", id_word = shell_word(id))
+            }
             Self::NotTrusted(subject) => trust_hint(subject),
             Self::File { problem } => problem.hint.clone(),
             Self::NotRepointed { steps, .. } if steps.is_empty() => {

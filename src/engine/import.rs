@@ -17,6 +17,7 @@ use crate::plan::problem::Severity;
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
 use crate::text::header_edit::Change;
 use crate::text::line_index::{self, line_text};
+use crate::text::typed::shell_word;
 use crate::text::{foreign, front_matter, said};
 
 #[derive(Debug, Clone, Default)]
@@ -270,7 +271,12 @@ fn hints(context: &Context, plans: &Made) -> Vec<String> {
             hints.push(format!("`{id}` has something in doubt; `planwatch check` says what and where"));
         }
     }
-    hints.extend(plans.first().filter(|_| plans.len() == 1).map(|(id, _)| format!("planwatch list {id}")));
+    hints.extend(
+        plans
+            .first()
+            .filter(|_| plans.len() == 1)
+            .map(|(id, _)| format!("planwatch list {id_word}", id_word = shell_word(&id))),
+    );
     hints
 }
 

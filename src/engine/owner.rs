@@ -11,6 +11,7 @@ use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::records::{Claim, NoteType};
 use crate::plan::time::Time;
+use crate::text::typed::shell_word;
 
 /// Who makes an update.
 #[derive(Debug, Clone)]
@@ -79,7 +80,7 @@ fn late(plans: &Plans, step: &Step, claim: &str) -> Result<Owner, Error> {
         return Ok(Owner::Late);
     }
     let message = format!("no claim `{claim}` of `{}` is known; nothing was changed", step.id);
-    let hint = format!("`planwatch show {}` tells who has it", step.id);
+    let hint = format!("`planwatch show {}` tells who has it", shell_word(&step.id));
     Err(Error::Conflict { code: "unknown-claim", message, hint })
 }
 

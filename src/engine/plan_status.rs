@@ -12,6 +12,7 @@ use crate::plan::model::{Plan, PlanKind};
 use crate::plan::moves::Verb;
 use crate::plan::records::NoteType;
 use crate::plan::words::{PlanStatus, Status};
+use crate::text::typed::shell_word;
 
 /// Moves a plan; its steps are not touched.
 pub(crate) fn move_plan(
@@ -102,7 +103,7 @@ fn check_move(plan: &Plan, verb: Verb, open: &[String]) -> Result<(), Error> {
         return Err(Error::Conflict {
             code: "not-allowed",
             message,
-            hint: format!("`planwatch {other} {}`", plan.id),
+            hint: format!("`planwatch {other} {}`", shell_word(&plan.id)),
         });
     }
     if verb != Verb::Done || open.is_empty() {

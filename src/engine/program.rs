@@ -12,6 +12,7 @@ use crate::plan::change::set_text;
 use crate::plan::id::PlanId;
 use crate::plan::model::{Plan, PlanKind};
 use crate::plan::read::PLAN_KEYS;
+use crate::text::typed::shell_word;
 
 /// A plan with more steps is better taken apart.
 pub(crate) const MANY_STEPS: usize = 100;
@@ -63,7 +64,7 @@ fn check_child(plan: &Plan) -> Result<(), Error> {
     Err(Error::Conflict {
         code: "has-a-program",
         message: format!("`{}` belongs to the program `{other}`", plan.id),
-        hint: format!("`planwatch set {} program --unset` takes it out", plan.id),
+        hint: format!("`planwatch set {} program --unset` takes it out", shell_word(&plan.id)),
     })
 }
 
@@ -81,7 +82,8 @@ pub(crate) fn check_program(context: &Context, id: &PlanId) -> Result<(), Error>
         return Ok(());
     }
     let hint = format!(
-        "`planwatch new TITLE --kind program --children {id}` makes one, `planwatch set {id} kind program` makes it one"
+        "`planwatch new TITLE --kind program --children {id_word}` makes one, `planwatch set {id_word} kind program` makes it one",
+        id_word = shell_word(&id)
     );
     Err(Error::usage(format!("`{id}` is no program"), hint))
 }
@@ -92,8 +94,10 @@ pub(crate) fn check_set(context: &Context, plan: &Plan, key: &str, value: &str) 
         "program" if plan.kind == PlanKind::Program => Err(nested(plan.id.as_str())),
         "program" => check_program(context, &PlanId::new(value)),
         "kind" if plan.program.is_some() && value.trim().eq_ignore_ascii_case("program") => {
-            let hint =
-                format!("`planwatch set {} program --unset` takes it out of its program first", plan.id);
+            let hint = format!(
+                "`planwatch set {} program --unset` takes it out of its program first",
+                shell_word(&plan.id)
+            );
             Err(Error::usage(
                 format!("`{}` belongs to a program, and programs belong to none", plan.id),
                 hint,

@@ -14,6 +14,7 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::moves;
 use crate::plan::plans::Plans;
 use crate::plan::words::{Status, StepStatus};
+use crate::text::typed::shell_word;
 
 #[derive(Debug, Clone, Default)]
 pub struct ReleaseRequest {
@@ -100,7 +101,7 @@ fn decide(
     let from = step.standing().known();
     if !moves::may_be_released(from) && !who.force {
         let message = format!("`{}` is {}; there is nothing to give back", step.id, step.status.word());
-        let hint = format!("`planwatch reopen {}` makes it pending again", step.id);
+        let hint = format!("`planwatch reopen {}` makes it pending again", shell_word(&step.id));
         return Err(Error::Conflict { code: "not-allowed", message, hint });
     }
     let is_forced = owner == Owner::Forced || !moves::may_be_released(from);
@@ -132,7 +133,7 @@ fn decide(
 fn decide_expired(context: &Context, plans: &Plans, step: &Step, who: &Who) -> Result<StepUpdate, Error> {
     let Some(lapse) = plans.claims().lapse(step, context.now) else {
         let message = format!("`{}` has no lapsed claim", step.id);
-        let hint = format!("`planwatch show {}` tells who works on it", step.id);
+        let hint = format!("`planwatch show {}` tells who works on it", shell_word(&step.id));
         return Err(Error::Conflict { code: "not-lapsed", message, hint });
     };
     let is_at_limit = claim::is_at_limit(context, step);

@@ -21,6 +21,7 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::read::STEP_KEYS;
 use crate::plan::words::StepStatus;
+use crate::text::typed::shell_word;
 
 #[derive(Debug, Clone, Default)]
 pub struct RemoveRequest {
@@ -187,7 +188,10 @@ fn remove_plan(
             1 => format!("`{id}` has 1 step; say --yes to remove all of it"),
             n => format!("`{id}` has {n} steps; say --yes to remove all of it"),
         };
-        return Err(Error::usage(message, format!("`planwatch remove {id} --yes` moves it below _archive/")));
+        return Err(Error::usage(
+            message,
+            format!("`planwatch remove {id_word} --yes` moves it below _archive/", id_word = shell_word(&id)),
+        ));
     }
     if !request.force {
         owner::refuse_live_claims(context, id)?;

@@ -17,6 +17,7 @@ use crate::plan::id;
 use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::script::{self, NewScript, Script};
 use crate::plan::words::nearest;
+use crate::text::typed::shell_word;
 
 #[derive(Debug, Clone, Default)]
 pub struct AddRequest {
@@ -71,7 +72,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     let mut report = ChangeReport::new("script add", request.mode);
     report.changes.push(changed(context, &id, &new.name, &path, "added"));
     report.diff = writing.diff;
-    report.hints.push(format!("planwatch trust {id}"));
+    report.hints.push(format!("planwatch trust {id_word}", id_word = shell_word(&id)));
     Ok(report)
 }
 
@@ -83,7 +84,10 @@ fn taken(id: &str) -> Error {
     Error::Conflict {
         code: "script-exists",
         message: format!("there is a script `{id}` already"),
-        hint: format!("edit its file, or take it away with `planwatch script remove {id}`"),
+        hint: format!(
+            "edit its file, or take it away with `planwatch script remove {id_word}`",
+            id_word = shell_word(&id)
+        ),
     }
 }
 

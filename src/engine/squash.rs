@@ -26,6 +26,7 @@ use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::records::Attempt;
 use crate::plan::words::StepStatus;
 use crate::text::header_edit::{Change, NewValue};
+use crate::text::typed::shell_word;
 use crate::text::{front_matter, markdown, scalar};
 
 #[derive(Debug, Clone, Default)]
@@ -98,7 +99,8 @@ fn chosen<'a>(context: &Context, plan: &'a Plan, texts: &[String]) -> Result<Vec
     }
     steps.sort_by(|a, b| a.id.number.cmp(&b.id.number));
     if steps.len() < 2 {
-        let hint = format!("name two or more, as in `planwatch squash {} 2 3 --title TITLE`", plan.id);
+        let hint =
+            format!("name two or more, as in `planwatch squash {} 2 3 --title TITLE`", shell_word(&plan.id));
         return Err(Error::usage("one step alone cannot be squashed", hint));
     }
     Ok(steps)

@@ -23,6 +23,7 @@ use crate::plan::step_number::StepNumber;
 use crate::text::front_matter;
 use crate::text::markdown;
 use crate::text::scalar;
+use crate::text::typed::shell_word;
 
 /// A plan as a text.
 #[derive(Debug, Clone, Default)]
@@ -100,7 +101,10 @@ fn same_plan(context: &Context, id: &PlanId, text: &str) -> Result<Option<PlanSh
         return plan_shape(context, &plan).map(Some);
     }
     let (message, hint) = if plan.is_archived {
-        (format!("`{id}` exists, and is archived"), format!("planwatch archive --restore {id}"))
+        (
+            format!("`{id}` exists, and is archived"),
+            format!("planwatch archive --restore {id_word}", id_word = shell_word(&id)),
+        )
     } else {
         (
             format!("`{id}` exists, with another text"),

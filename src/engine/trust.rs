@@ -12,6 +12,7 @@ use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::plan::time::Time;
 use crate::text::shell::{self, Role};
+use crate::text::typed::shell_word;
 
 /// The kind of the records.
 const KIND: &str = "trust";
@@ -161,7 +162,10 @@ fn other_hash(subject: &Subject, given: &str) -> Error {
     Error::Conflict {
         code: "trust-hash-differs",
         message: format!("the hash of {what} is {hash}, not {given}"),
-        hint: format!("read what would run: `planwatch script show {name}`"),
+        hint: format!(
+            "read what would run: `planwatch script show {name_word}`",
+            name_word = shell_word(&name)
+        ),
     }
 }
 

@@ -20,6 +20,7 @@ use crate::plan::problem::{Code, Problem};
 use crate::plan::rules::{self, Obstacle};
 use crate::plan::time::Time;
 use crate::plan::words::{Status, StepStatus};
+use crate::text::typed::shell_word;
 
 /// A verb on one or several steps or plans.
 #[derive(Debug, Clone)]
@@ -187,8 +188,13 @@ pub(crate) fn refusal(
     if !moves::is_allowed(from, verb) {
         let message = format!("`{id}` is {}; `{}` does not go from there", step.status.word(), verb.word());
         let hint = match (from, verb) {
-            (Some(StepStatus::InProgress), _) => format!("`planwatch release {id}` puts it back"),
-            _ => format!("`planwatch reopen {id}` first, or use --force, which is recorded"),
+            (Some(StepStatus::InProgress), _) => {
+                format!("`planwatch release {id_word}` puts it back", id_word = shell_word(&id))
+            }
+            _ => format!(
+                "`planwatch reopen {id_word}` first, or use --force, which is recorded",
+                id_word = shell_word(&id)
+            ),
         };
         return Some(Error::Conflict { code: "not-allowed", message, hint });
     }

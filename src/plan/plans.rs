@@ -10,6 +10,7 @@ use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::problem::{Code, Problem};
 use crate::plan::time::Time;
 use crate::text::line_index::Place;
+use crate::text::typed::shell_word;
 
 /// The end of the message that tells a dependency on nothing from one that is no reference at all.
 const COUNTS_AS_OPEN: &str = ", so it counts as not completed";
@@ -74,7 +75,7 @@ impl Plans {
             let by = held.by.as_deref().unwrap_or("somebody");
             let message =
                 format!("the claim `{}` of {by} is no longer in the file, and still holds", held.claim);
-            let hint = format!("`planwatch release {}` ends it", step.id);
+            let hint = format!("`planwatch release {}` ends it", shell_word(&step.id));
             let problem = Problem::of_file(&step.path, Code::TakenBack, message, hint);
             step.problems.push(problem);
         }

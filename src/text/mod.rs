@@ -16,4 +16,5 @@ pub mod said;
 pub mod scalar;
 pub mod seal;
 pub mod shell;
+pub mod typed;
 pub mod yaml;

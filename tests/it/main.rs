@@ -15,6 +15,7 @@ mod export_import;
 mod front_matter_gen;
 mod frontmatter_cases;
 mod full_disk;
+mod hostile_names;
 mod http;
 mod http_routes;
 mod import_words;

@@ -2,7 +2,6 @@
 //!
 //! A reader that has gone away is a success; any other failure to write is an error.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
@@ -11,6 +10,7 @@ use anstyle::{AnsiColor, Style};
 use planwatch::engine::context::{KeptSaves, Notice};
 use planwatch::engine::shape;
 use planwatch::plan::problem::Problem;
+pub(crate) use planwatch::text::typed::{acts_on_terminal, escaped, escaped_lines};
 use serde_json::{Value, json};
 
 use crate::failure::{self, Failure};
@@ -258,53 +258,9 @@ fn printable(value: &Value) -> String {
     })
 }
 
-/// Control characters, and those that turn the direction of writing and so show a text that is not there.
-fn acts_on_terminal(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// Shows a text from a file in one line: what would act on the terminal appears as an escape.
-pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
-    escape(text, |_| false)
-}
-
-/// As [`escaped`], with its lines and tabs.
-pub(crate) fn escaped_lines(text: &str) -> Cow<'_, str> {
-    escape(text, |c| matches!(c, '\n' | '\t'))
-}
-
-fn escape(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
-    let acts = |c: char| acts_on_terminal(c) && !is_kept(c);
-    if !text.contains(acts) {
-        return Cow::Borrowed(text);
-    }
-    let text = text.replace("\r\n", "\n");
-    let shown = text.chars().map(|c| if acts(c) { c.escape_default().to_string() } else { c.to_string() });
-    Cow::Owned(shown.collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[track_caller]
-    fn check(text: &str, expected: &str) {
-        assert_eq!(escaped(text), expected);
-    }
-
-    #[test]
-    fn what_acts_on_a_terminal_is_shown_as_an_escape() {
-        check("plain é 計画", "plain é 計画");
-        check("red \u{1b}[31m", "red \\u{1b}[31m");
-        check("two\nlines\tand a tab", "two\\nlines\\tand a tab");
-        check("bell \u{7} and \u{9b}31m", "bell \\u{7} and \\u{9b}31m");
-        check("evil \u{202e}dm.", "evil \\u{202e}dm.");
-    }
-
-    #[test]
-    fn lines_stay_lines_where_a_text_has_them() {
-        assert_eq!(escaped_lines("a\r\n\tb\u{1b}c\n"), "a\n\tb\\u{1b}c\n");
-    }
 
     #[test]
     fn json_acts_on_no_terminal_and_means_the_same() {

@@ -11,6 +11,7 @@ pub(crate) mod text;
 use anstyle::{AnsiColor, Style};
 use planwatch::engine::shape::{PlanShape, StepShape};
 use planwatch::plan::time::{self, Time};
+pub(crate) use planwatch::text::typed::quoted as typed;
 
 use crate::output::escaped;
 use crate::table::{Cell, paint, styled};
@@ -141,16 +142,6 @@ pub(crate) fn to_type(commands: &[(String, &str)]) -> String {
         )
     };
     commands.iter().map(line).collect()
-}
-
-/// A word as a shell takes it.
-pub(crate) fn typed(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/');
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        shell_words::quote(word).into_owned()
-    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::plan::plans::Plans;
 use crate::plan::problem::{Problem, Severity};
 use crate::plan::rules::Obstacle;
 use crate::plan::words::StepStatus;
+use crate::text::typed::shell_word;
 
 /// Says what stands against a step, as the first thing to be done about it.
 pub(super) fn against(
@@ -30,26 +31,23 @@ pub(super) fn against(
         Obstacle::Claimed { by } => Some(held(plans, step, by.as_deref())),
         Obstacle::PlanClosed => {
             let message = format!("`{}` is {}; it hands out nothing", plan.id, plan.status.word());
-            Some(conflict(message, format!("`planwatch start {}` makes it active", plan.id)))
+            Some(conflict(message, format!("`planwatch start {}` makes it active", shell_word(&plan.id))))
         }
         Obstacle::PlanFaulty => first_error(&plan.problems),
         Obstacle::Faulty { .. } => first_error(&step.problems),
         Obstacle::Status(word) if step.is_unverified() => {
-            let hint = format!(
-                "`planwatch run {}` verifies it; `planwatch done {id}` believes it, `planwatch reopen {id}` does not",
-                plan.id
-            );
+            let hint = format!("`planwatch run {}` verifies it; `planwatch done {id_word}` believes it, `planwatch reopen {id_word}` does not", shell_word(&plan.id), id_word = shell_word(&id));
             Some(conflict(format!("`{id}` is {word}"), hint))
         }
         Obstacle::Status(word) => {
-            let hint = format!("`planwatch reopen {id}` makes it pending again");
+            let hint = format!("`planwatch reopen {id_word}` makes it pending again", id_word = shell_word(&id));
             Some(conflict(format!("`{id}` is {word}; `claim` takes pending steps"), hint))
         }
         _ => None,
     });
     let told = told.or_else(|| update::refusal(context, (plans, plan, step), Verb::Start));
     told.unwrap_or_else(|| {
-        let hint = format!("`planwatch show {id}` tells of it");
+        let hint = format!("`planwatch show {id_word}` tells of it", id_word = shell_word(&id));
         conflict(format!("`{id}` has no file of its own, or is not ready"), hint)
     })
 }
@@ -62,7 +60,8 @@ pub(crate) fn held(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
         Some(Holding::Elsewhere { worktree, is_gone: true }) => {
             let by = by.unwrap_or_else(|| "somebody".to_owned());
             let message = format!("`{id}` is claimed by {by} in {worktree}, which is gone");
-            let hint = format!("`planwatch release {id} --force` ends that claim");
+            let hint =
+                format!("`planwatch release {id_word} --force` ends that claim", id_word = shell_word(&id));
             Error::Conflict { code: "claimed", message, hint }
         }
         Some(Holding::Elsewhere { worktree, .. }) => {
@@ -78,7 +77,7 @@ pub(crate) fn held(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
         }
         _ if step.claim.is_none() && step.status.is(StepStatus::InProgress) => {
             let message = format!("`{id}` is in progress without a claim: somebody started it");
-            let hint = format!("`planwatch release {id}` puts it back");
+            let hint = format!("`planwatch release {id_word}` puts it back", id_word = shell_word(&id));
             Error::Conflict { code: "claimed", message, hint }
         }
         _ => {

@@ -22,6 +22,7 @@ use crate::plan::read::PLAN_KEYS;
 use crate::text::front_matter;
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::placeholders::one_line;
+use crate::text::typed::shell_word;
 
 /// Says inside of a change that the file is no longer what the last pass left.
 const EDITED: &str = "draft-edited";
@@ -54,7 +55,8 @@ pub(super) fn new(context: &Context, request: &DraftRequest) -> Result<Document,
             code: "plan-exists",
             message: format!("there is a plan `{wanted}` already"),
             hint: format!(
-                "`planwatch draft {wanted} --continue` goes on with a draft; else take another name"
+                "`planwatch draft {wanted_word} --continue` goes on with a draft; else take another name",
+                wanted_word = shell_word(&wanted)
             ),
         });
     }

@@ -16,6 +16,7 @@ use crate::engine::write::Mode;
 use crate::plan::model::Plan;
 use crate::plan::step_items;
 use crate::text::placeholders::one_line;
+use crate::text::typed::shell_word;
 
 /// What the list is called, beside the plan and in errors.
 const NAME: &str = "draft-steps";
@@ -34,7 +35,7 @@ pub(super) fn begin(context: &Context, request: &DraftRequest, plan: Plan) -> Re
         return Err(Error::Conflict {
             code: "draft-incomplete",
             message: format!("the draft `{}` is not finished", plan.id),
-            hint: format!("`planwatch draft {} --continue` goes on with it", plan.id),
+            hint: format!("`planwatch draft {} --continue` goes on with it", shell_word(&plan.id)),
         });
     }
     let requirements = body(&context.plans.read(Path::new(&plan.path))?.bytes);
@@ -42,7 +43,7 @@ pub(super) fn begin(context: &Context, request: &DraftRequest, plan: Plan) -> Re
         return Err(Error::Failed {
             code: "draft-empty",
             message: format!("`{}` says nothing to make steps from", plan.id),
-            hint: format!("`planwatch edit {}`", plan.id),
+            hint: format!("`planwatch edit {}`", shell_word(&plan.id)),
         });
     }
     let (passes, by) = (passes::at_most(request.passes), request.by.clone());

@@ -21,6 +21,7 @@ use crate::output::{Loudness, Output, escaped, escaped_lines};
 use crate::patience::Patience;
 use crate::screens::{BOLD, DIM, change, count, text};
 use crate::table::paint;
+use planwatch::text::typed::shell_word;
 
 pub(crate) fn run(session: &Session, args: &Draft) -> Result<u8, Failure> {
     session.output.check_fields(&fields::DRAFT)?;
@@ -155,12 +156,17 @@ fn source_again(session: &Session, args: &Draft) -> Result<Option<Source>, Failu
     let (context, name) = (session.context()?, &args.name);
     let Some(named) = draft::source(&context, name, args.passes)? else { return Ok(None) };
     if named.is_empty() || named == "-" {
-        let hint = format!("planwatch draft {name} --continue --from FILE");
+        let hint =
+            format!("planwatch draft {name_word} --continue --from FILE", name_word = shell_word(&name));
         return Err(Failure::usage("the draft does not remember a file with its conversation", hint));
     }
     // The name stands in a file of the plan, which may have come with the repository.
-    let conversation = named_text::read_inside(session, Path::new(&named))
-        .map_err(|it| it.with_hint(format!("planwatch draft {name} --continue --from FILE")))?;
+    let conversation = named_text::read_inside(session, Path::new(&named)).map_err(|it| {
+        it.with_hint(format!(
+            "planwatch draft {name_word} --continue --from FILE",
+            name_word = shell_word(&name)
+        ))
+    })?;
     Ok(Some(Source { conversation, name: named }))
 }
 
@@ -254,7 +260,7 @@ fn answer(session: &Session, report: &DraftReport, with_diff: bool) -> Result<()
         let path = report.path.as_deref().unwrap_or_default();
         let path = paint(BOLD, &escaped(path));
         output.told(&format!("{}: {path}\n", sentence(report)))?;
-        let plan = draft::shell_word(plan);
+        let plan = shell_word(&plan);
         let next = match report.steps {
             Some(_) => format!("planwatch start {plan}"),
             None => format!("planwatch draft {plan} --steps"),

@@ -18,7 +18,7 @@ pub(crate) fn run(session: &Session, args: Export) -> Result<u8, Failure> {
     if let Some(path) = &args.output {
         write(path, report.text.as_bytes(), args.force)?;
         if !output.is_json() {
-            output.told(&format!("wrote {}\n", path.display()))?;
+            output.told(&format!("wrote {}\n", crate::output::escaped(&path.display().to_string())))?;
             return Ok(0);
         }
     }

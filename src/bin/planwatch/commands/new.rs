@@ -10,6 +10,7 @@ use crate::args::write::{Kind, New};
 use crate::context::{self, Session};
 use crate::failure::Failure;
 use crate::screens::change;
+use planwatch::text::typed::shell_word;
 
 pub(crate) fn run(session: &Session, args: New) -> Result<u8, Failure> {
     change::check_fields(session)?;
@@ -38,8 +39,8 @@ pub(crate) fn run(session: &Session, args: New) -> Result<u8, Failure> {
     };
     if let Some(program) = report.changes.first().filter(|_| request.is_program && request.steps.is_empty()) {
         report.hints = vec![match request.children.is_empty() {
-            true => format!("planwatch new TITLE --program {}", program.id),
-            false => format!("planwatch next {}", program.id),
+            true => format!("planwatch new TITLE --program {}", shell_word(&program.id)),
+            false => format!("planwatch next {}", shell_word(&program.id)),
         }];
     }
     let code = change::print(session, &report)?;

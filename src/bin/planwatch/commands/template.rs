@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::output::{escaped, escaped_lines};
 use crate::screens::{BOLD, DIM};
 use crate::table::{Table, Yields, cell, column, numbers, paint, styled};
+use planwatch::text::typed::shell_word;
 
 pub(crate) fn run(session: &Session, args: bring::Template) -> Result<u8, Failure> {
     match args.what {
@@ -37,7 +38,7 @@ fn render(
         return print_rendered(session, &prompt, &rendered);
     }
     let Some(title) = title else {
-        let hint = format!("planwatch template render {name} TITLE");
+        let hint = format!("planwatch template render {name_word} TITLE", name_word = shell_word(&name));
         return Err(Failure::usage("a plan needs a title", hint));
     };
     let template = Some(name.to_owned());

@@ -26,6 +26,7 @@ use crate::serve::mcp::result::{self, CHANGED, Refusal};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
 use crate::serve::mcp::write::{Change, MAKER, all, import_document, set_request};
 use crate::text::scalar;
+use crate::text::typed::shell_word;
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![
@@ -153,9 +154,11 @@ fn import_plan(call: &Call, id: String, asked: CreatePlan) -> Result<Value, Refu
     let unmapped = report.unmapped.len();
     let mut object = result::changed(report.change)?;
     if unmapped > 0 {
-        object["hint"] =
-            format!("{unmapped} lines of it found no place; `planwatch import {path} --dry-run` names them")
-                .into();
+        object["hint"] = format!(
+            "{unmapped} lines of it found no place; `planwatch import {path_word} --dry-run` names them",
+            path_word = shell_word(&path)
+        )
+        .into();
     }
     Ok(object)
 }

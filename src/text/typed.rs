@@ -1,0 +1,101 @@
+//! Texts of files in places where a person reads or types them: on a terminal, and as a word of a command.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+
+/// Control characters, and those that turn the direction of writing or break a line, and so show a text that is not there.
+pub fn acts_on_terminal(c: char) -> bool {
+    let turns = matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    c.is_control() || turns
+}
+
+/// Shows a text in one line: what would act on the terminal appears as an escape.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    escape(text, |_| false)
+}
+
+/// As [`escaped`], with its lines and tabs.
+pub fn escaped_lines(text: &str) -> Cow<'_, str> {
+    escape(text, |c| matches!(c, '\n' | '\t'))
+}
+
+fn escape(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let acts = |c: char| acts_on_terminal(c) && !is_kept(c);
+    if !text.contains(acts) {
+        return Cow::Borrowed(text);
+    }
+    let text = text.replace("\r\n", "\n");
+    let shown = text.chars().map(|c| if acts(c) { c.escape_default().to_string() } else { c.to_string() });
+    Cow::Owned(shown.collect())
+}
+
+/// A word as a shell takes it, to be shown and typed as it is.
+///
+/// What acts on a terminal is written byte by byte in `$'…'`, as bash, zsh and ksh read it.
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_.:/".contains(c);
+    if word.contains(acts_on_terminal) {
+        return format!("$'{}'", word.chars().map(in_ansi_quotes).collect::<String>());
+    }
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// [`quoted`] of what an id or a path is shown as: each that stands in a command for somebody to type goes through here.
+pub fn shell_word(of: &impl Display) -> String {
+    quoted(&of.to_string())
+}
+
+fn in_ansi_quotes(c: char) -> String {
+    match c {
+        '\'' | '\\' => format!("\\{c}"),
+        c if acts_on_terminal(c) => {
+            // Always three digits, so that none of what follows is taken for one.
+            c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("\\{byte:03o}")).collect()
+        }
+        c => c.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_acts_on_a_terminal_is_shown_as_an_escape() {
+        for (text, expected) in [
+            ("plain é 計画", "plain é 計画"),
+            ("red \u{1b}[31m", "red \\u{1b}[31m"),
+            ("two\nlines\tand a tab", "two\\nlines\\tand a tab"),
+            ("bell \u{7} and \u{9b}31m", "bell \\u{7} and \\u{9b}31m"),
+            ("evil \u{202e}dm.", "evil \\u{202e}dm."),
+            ("\u{61c}\u{200e}\u{200f}\u{2066}\u{2069}", "\\u{61c}\\u{200e}\\u{200f}\\u{2066}\\u{2069}"),
+        ] {
+            assert_eq!(escaped(text), expected);
+        }
+        assert_eq!(escaped_lines("a\r\n\tb\u{1b}"), "a\n\tb\\u{1b}");
+    }
+
+    #[test]
+    fn a_quoted_word_is_the_word_to_a_shell() {
+        for (word, expected) in [
+            ("auth:2.5", "auth:2.5"),
+            ("größe", "größe"),
+            ("", "''"),
+            ("two words", "'two words'"),
+            ("it's", "'it'\\''s'"),
+            ("$(rm)", "'$(rm)'"),
+            ("a\u{202e}7'\\", "$'a\\342\\200\\2567\\'\\\\'"),
+            ("a\nb\u{1b}\u{9b}", "$'a\\012b\\033\\302\\233'"),
+        ] {
+            let quoted = quoted(word);
+            assert_eq!(quoted, expected);
+            assert!(!quoted.contains(acts_on_terminal));
+        }
+    }
+}
