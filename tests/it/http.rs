@@ -10,6 +10,9 @@ mod steps;
 
 use std::os::unix::fs::PermissionsExt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
 use crate::support::Place;
 
 use client::Server;
@@ -35,22 +38,30 @@ fn the_token_is_new_each_time_and_goes_with_the_process() {
 }
 
 #[test]
-fn a_browser_gives_the_token_once_and_has_a_cookie_from_then_on() {
+fn the_token_is_a_password_too_and_never_in_a_cookie_or_an_address() {
     let place = Place::with_examples();
     let server = Server::start(&place);
     let token = place.text(TOKEN).trim().to_owned();
-    let first = server.ask("GET", &format!("/api/plans?title=x&token={token}"), "", "");
-    assert_eq!((first.status, first.header("location")), (303, Some("/api/plans?title=x")));
-    let cookie = first.header("set-cookie").expect("there is one");
-    assert!(cookie.contains("; HttpOnly; SameSite=Strict"), "{cookie}");
-    let pair = cookie.split(';').next().unwrap_or_default();
-    let answer = server.ask("GET", "/api/plans", &format!("Cookie: a=b; {pair}\r\n"), "");
-    assert_eq!(answer.status, 200);
-    let other = format!("Cookie: {pair}0\r\n");
-    assert_eq!(server.ask("GET", "/api/plans", &other, "").status, 401);
-    let head =
-        server.ask("POST", &format!("/api/plans?token={token}"), "Content-Type: application/json\r\n", "{}");
-    assert_eq!(head.status, 401, "only who looks is given a cookie");
+    let basic =
+        |password: &str| format!("Authorization: Basic {}\r\n", BASE64.encode(format!("ann:{password}")));
+    assert_eq!(server.ask("GET", "/api/plans", &basic(&token), "").status, 200);
+    for headers in [
+        basic(&token[1..]),
+        basic(""),
+        format!("Cookie: planwatch-{}={token}\r\n", server.address.port()),
+        format!("Cookie: planwatch={token}\r\n"),
+    ] {
+        let answer = server.ask("GET", "/api/plans", &headers, "");
+        assert_eq!((answer.status, answer.header("set-cookie")), (401, None), "{headers}");
+        assert!(answer.header("www-authenticate").is_some_and(|it| it.contains("Basic")), "{headers}");
+    }
+    // A browser sends its password with whatever a page asks for; it says from where, or claims nothing.
+    let browser = basic(&token) + "User-Agent: Mozilla/5.0 (X11)\r\n";
+    let next = "/api/plans/feature-auth/next-step";
+    assert_eq!(server.ask("GET", next, &browser, "").status, 403);
+    assert_eq!(server.ask("GET", next, &(browser + "Sec-Fetch-Site: same-origin\r\n"), "").status, 200);
+    let answer = server.ask("GET", &format!("/api/plans?token={token}"), "", "");
+    assert_eq!((answer.status, answer.header("set-cookie"), answer.header("location")), (401, None, None));
 }
 
 #[test]
@@ -111,7 +122,7 @@ fn requests_are_logged_only_if_asked_and_never_the_token() {
     server.stop(&place);
     let log = server.said();
     assert!(log.contains("path=\"/api/plans/trip\" status=404"), "{log}");
-    assert!(log.contains("path=\"/api/plans\" status=303") && !log.contains(&token), "{log}");
+    assert!(log.contains("path=\"/api/plans\" status=401") && !log.contains(&token), "{log}");
     let server = Server::start(&place);
     server.ask("GET", "/api/plans", "", "");
     server.stop(&place);

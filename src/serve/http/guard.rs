@@ -1,7 +1,7 @@
 //! Who may ask at all: decided on the head of a request, before its body is read.
 //!
 //! A page in the user's browser can send requests to this address, with a name of its own that leads here (DNS
-//! rebinding), from a form or an image (no preflight), or with the browser's cookie. So the name that was asked for,
+//! rebinding), from a form or an image (no preflight), or with the password that the browser keeps. So the name that was asked for,
 //! where the request comes from and the token are looked at on every route, reading ones too: one of them claims.
 
 use std::borrow::Cow;
@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use axum::body::HttpBody;
 use axum::extract::{Request, State};
-use axum::http::header::{
-    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, LOCATION, ORIGIN, SET_COOKIE,
-};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, USER_AGENT};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 
 use crate::serve::http::app::App;
 use crate::serve::http::connections::Connection;
@@ -27,32 +27,22 @@ pub(super) const BODY_LIMIT: u64 = 1 << 20;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Lets a request through, or refuses it; `?token=` is taken for the browser's cookie and sent away.
+/// Lets a request through, or refuses it.
 pub(super) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
     match check(&app, &request) {
-        Ok(Pass::Through) => next.run(request).await,
-        Ok(Pass::Redirect { to, cookie }) => {
-            let headers = [(LOCATION, to), (SET_COOKIE, cookie)];
-            (StatusCode::SEE_OTHER, headers).into_response()
-        }
+        Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     }
 }
 
-enum Pass {
-    Through,
-    Redirect { to: HeaderValue, cookie: HeaderValue },
-}
-
-fn check(app: &App, request: &Request) -> Result<Pass, Problem> {
+fn check(app: &App, request: &Request) -> Result<(), Problem> {
     let local = request.extensions().get::<Arc<Connection>>().map_or(app.address(), |it| it.local);
     let host = host(request, local)?;
     origin(request.headers(), &host)?;
     fetch_site(request.headers())?;
-    let pass = token(app.token(), request, app.address().port())?;
+    token(app.token(), request.headers())?;
     path(request.uri())?;
-    body(request)?;
-    Ok(pass)
+    body(request)
 }
 
 /// The name that was asked for is one of this machine's own, with this port.
@@ -117,50 +107,42 @@ pub(super) fn is_prefetch(headers: &HeaderMap) -> bool {
     names.iter().any(|name| headers.get_all(*name).iter().any(says))
 }
 
-fn token(expected: Option<&Token>, request: &Request, port: u16) -> Result<Pass, Problem> {
-    let Some(expected) = expected else { return Ok(Pass::Through) };
-    let headers = request.headers();
-    if headers.contains_key(AUTHORIZATION) {
-        let mut given = headers.get_all(AUTHORIZATION).iter();
-        let (first, second) = (given.next(), given.next());
-        let is_right = first.and_then(bearer).is_some_and(|it| expected.is(it)) && second.is_none();
-        return if is_right { Ok(Pass::Through) } else { Err(Problem::no_token(expected.place())) };
+/// Whether a browser that does not say where a request comes from sends the password that it keeps: older ones, and all
+/// of them to other machines without TLS. Any page may be behind that.
+pub(super) fn is_of_any_page(headers: &HeaderMap) -> bool {
+    let begins = |name: HeaderName, with: &str| {
+        headers
+            .get(name)
+            .and_then(|it| it.to_str().ok()?.get(..with.len()))
+            .is_some_and(|it| it.eq_ignore_ascii_case(with))
+    };
+    !headers.contains_key(SEC_FETCH_SITE) && begins(AUTHORIZATION, "basic ") && begins(USER_AGENT, "mozilla/")
+}
+
+/// The token stands in one header, by itself or as a password: an address is kept in histories and logs, and a cookie is
+/// sent to every port of this machine.
+fn token(expected: Option<&Token>, headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(expected) = expected else { return Ok(()) };
+    let mut given = headers.get_all(AUTHORIZATION).iter();
+    let (first, second) = (given.next(), given.next());
+    let is_right = first.and_then(credential).is_some_and(|it| expected.is(&it)) && second.is_none();
+    if is_right { Ok(()) } else { Err(Problem::no_token(expected.place())) }
+}
+
+/// What follows `Bearer`, or the password that follows `Basic`, whatever the name before it.
+fn credential(header: &HeaderValue) -> Option<Vec<u8>> {
+    let at = header.as_bytes().iter().position(|it| *it == b' ')?;
+    let (scheme, given) = header.as_bytes().split_at(at);
+    let given = given.trim_ascii();
+    match scheme.to_ascii_lowercase().as_slice() {
+        b"bearer" => Some(given.to_vec()),
+        b"basic" => {
+            let both = BASE64.decode(given).ok()?;
+            let colon = both.iter().position(|it| *it == b':')?;
+            Some(both[colon + 1..].to_vec())
+        }
+        _ => None,
     }
-    let query = request.uri().query().unwrap_or_default();
-    if let Some(given) = query.split('&').find_map(|it| it.strip_prefix("token=")) {
-        let is_right = request.method() == Method::GET && expected.is(given.as_bytes());
-        return if is_right {
-            redirect(request.uri(), expected, port)
-        } else {
-            Err(Problem::no_token(expected.place()))
-        };
-    }
-    let name = cookie_name(port);
-    let cookies = headers.get_all(COOKIE).iter().filter_map(|it| it.to_str().ok());
-    let mut cookies = cookies.flat_map(|it| it.split(';')).filter_map(|it| it.trim().split_once('='));
-    let is_right = cookies.any(|(key, value)| key == name && expected.is(value.as_bytes()));
-    if is_right { Ok(Pass::Through) } else { Err(Problem::no_token(expected.place())) }
-}
-
-fn bearer(header: &HeaderValue) -> Option<&[u8]> {
-    let (scheme, given) = header.as_bytes().split_at_checked(7)?;
-    scheme.eq_ignore_ascii_case(b"bearer ").then(|| given.trim_ascii())
-}
-
-/// Cookies know no ports, so two daemons of one user have two names.
-fn cookie_name(port: u16) -> String {
-    format!("planwatch-{port}")
-}
-
-/// Puts the token where only the browser sees it, and takes it out of the address.
-fn redirect(uri: &Uri, token: &Token, port: u16) -> Result<Pass, Problem> {
-    path(uri)?;
-    let query = uri.query().unwrap_or_default().split('&').filter(|it| !it.starts_with("token="));
-    let query = query.collect::<Vec<_>>().join("&");
-    let to = if query.is_empty() { uri.path().to_owned() } else { format!("{}?{query}", uri.path()) };
-    let cookie = format!("{}={}; Path=/; HttpOnly; SameSite=Strict", cookie_name(port), token.as_str());
-    let header = |it: String| HeaderValue::from_str(&it).map_err(|_| Problem::internal());
-    Ok(Pass::Redirect { to: header(to)?, cookie: header(cookie)? })
 }
 
 /// A name in a path is a name: it holds nothing that a file system or a terminal would take for something else.
@@ -299,11 +281,15 @@ mod tests {
     }
 
     #[test]
-    fn a_bearer_is_read_in_any_spelling_of_its_scheme() {
-        let of = |text: &str| bearer(&HeaderValue::from_str(text).unwrap()).map(<[u8]>::to_vec);
+    fn a_token_is_read_in_any_spelling_of_its_scheme() {
+        let of = |text: &str| credential(&HeaderValue::from_str(text).unwrap());
         assert_eq!(of("Bearer abc"), Some(b"abc".to_vec()));
         assert_eq!(of("bearer  abc "), Some(b"abc".to_vec()));
-        assert_eq!(of("Basic abc"), None);
         assert_eq!(of("Bearer"), None);
+        assert_eq!(of("Basic YW5uOmFiYw=="), Some(b"abc".to_vec()));
+        assert_eq!(of("basic OmE6Yg=="), Some(b"a:b".to_vec()));
+        for none in ["Basic abc", "Basic YWJj", "Basic ", "Basic !", "Digest abc", "abc", ""] {
+            assert_eq!(of(none), None, "{none}");
+        }
     }
 }

@@ -101,7 +101,7 @@ impl Problem {
         let detail = "every request needs the token of this daemon";
         Self::new(StatusCode::UNAUTHORIZED, "token-needed", detail)
             .hint(format!("send `Authorization: Bearer TOKEN`; it stands in {place} of the plans directory"))
-            .header(WWW_AUTHENTICATE, "Bearer realm=\"planwatch\"")
+            .header(WWW_AUTHENTICATE, "Bearer realm=\"planwatch\", Basic realm=\"planwatch\"")
     }
 
     /// What is said of an answer that some library made, by its status alone.

@@ -15,7 +15,7 @@ use crate::engine::texts::{self, PlanText};
 use crate::serve::http::app::App;
 use crate::serve::http::etag::tagged;
 use crate::serve::http::extract::{Body, Json, Params, PlanName, Written};
-use crate::serve::http::guard::is_prefetch;
+use crate::serve::http::guard::{is_of_any_page, is_prefetch};
 use crate::serve::http::problem::{Problem, not_allowed};
 
 #[derive(Debug, Deserialize)]
@@ -112,6 +112,10 @@ pub(super) async fn next_step(
     if is_prefetch(&headers) {
         let detail = "asking for the next step claims it, which nobody does beforehand";
         return Err(Problem::new(StatusCode::FORBIDDEN, "prefetch-refused", detail));
+    }
+    if is_of_any_page(&headers) {
+        let detail = "asking for the next step claims it, and any page may have asked for it in this browser";
+        return Err(Problem::new(StatusCode::FORBIDDEN, "cross-site-refused", detail));
     }
     let target = Some(plan.reference());
     let answer = app.ask_or(move |context| {
