@@ -242,6 +242,8 @@ impl PlansDir {
         let mut patience = Patience { since: Instant::now(), waiting: Some(waiting) };
         for _ in 0..LOCK_TRIES {
             let home = self.prepare(Making::Anyway)?;
+            // To make a directory that was deleted may have had to wait, too.
+            patience.since = Instant::now();
             let own = home.dir.join(runtime::LOCK);
             let shared = self.root.join(RUNTIME).join(runtime::LOCK);
             let mut also = Vec::new();
