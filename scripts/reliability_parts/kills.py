@@ -105,6 +105,9 @@ def loop(binary, rounds, rng, base):
             between += 1
         check = subprocess.run([binary, "list", "p"], cwd=live, env=environment(base / "home", n), capture_output=True)
         broken += check.returncode != 0
+        # A change of several files that was interrupted is finished or taken back as a whole.
+        subprocess.run([binary, "check", "--fix"], cwd=live, env=environment(base / "home", n), capture_output=True)
+        torn += tree(live) not in (old, new)
     passed = torn == lost == broken == 0
     return passed, (
         f"{rounds} kills: {torn} half-written files, {lost} acknowledged changes lost, {broken} not usable afterwards; "
