@@ -39,6 +39,9 @@ const STAMP: &str = "stamp";
 const IGNORE: &str = ".gitignore";
 const IGNORE_ALL: &[u8] = b"# planwatch's state on this machine; never committed.\n*\n";
 
+/// How long another process may take to make the directory.
+const MAKING: Duration = Duration::from_secs(1);
+
 /// How many directories of one name may be no good before this gives up.
 const MOST: usize = 100;
 
@@ -82,8 +85,9 @@ pub(super) fn prepare(
         return Ok(home);
     }
     // Two processes may meet here; the plans directory itself is the one thing that both have.
-    // Where a directory cannot be locked, the renames below still never replace anything.
-    let patience = if is_locked { Duration::ZERO } else { Duration::from_secs(30) };
+    // Where a directory cannot be locked, or a writer whose `.planwatch` was deleted holds the lock for longer than
+    // making a directory takes, the renames below still never replace anything.
+    let patience = if is_locked { Duration::ZERO } else { MAKING };
     let _meeting = disk.lock(root, patience).ok().flatten();
     if let Some(home) = seeker.find()? {
         return Ok(home);
