@@ -46,7 +46,7 @@ def started(trace):
 
 def run(binary):
     if not shutil.which("strace"):
-        return True, "not measured: there is no strace"
+        return False, "not measured: there is no strace"
     verbs = ["list", "list p", "show p", "show p:2", "show p --graph text", "next", "next p", "status", "check", "search run", "trust",
              "script list", "decide", "insight", "doctor", "export p", "run p --command true --dry-run", "sql SELECT(1)"]
     with tempfile.TemporaryDirectory() as place:

@@ -52,6 +52,7 @@ fn two_hundred_half_open_connections_hold_nobody_up() {
         });
         let cli = quickest(|| assert_eq!(place.run("list fence-repair").code, 0));
         assert!(http < PROMPT && cli < PROMPT, "{http:?} {cli:?}");
+        println!("R16: beside 200 half-open connections HTTP answers in {http:?}, a command in {cli:?}");
         drop(streams);
     }
     assert_eq!(tree(&place.file("plans")), before);

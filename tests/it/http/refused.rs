@@ -27,6 +27,17 @@ const fn row(
     Row { name, line, headers, body, status, code }
 }
 
+impl Row {
+    /// The request sent to the MCP endpoint, for rows whose headers alone are the reason for the refusal.
+    fn over_mcp(&self) -> Option<Self> {
+        let is_about_headers = [HOST, ORIGIN, SITE, NO_TOKEN].contains(&(self.status, self.code));
+        let is_about_line =
+            self.line.contains("://") || self.line.contains('?') || self.line.starts_with("HEAD");
+        (is_about_headers && !is_about_line).then_some(Self { line: "POST /mcp", body: INITIALIZE, ..*self })
+    }
+}
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"page","version":"1"}}}"#;
 const NEXT: &str = "GET /api/plans/fence-repair/next-step";
 const LIST: &str = "GET /api/plans";
 const PATCH: &str = "PATCH /api/steps/fence-repair:4";
@@ -350,8 +361,11 @@ fn whoever_may_not_ask_is_refused_and_nothing_happens() {
     let before = tree(&place.file("plans"));
     let rows: Vec<_> = [FOREIGN, STRANGERS, NAMES, FORMS].into_iter().flatten().collect();
     assert!(rows.len() >= 60, "{}", rows.len());
+    let over_mcp: Vec<_> = rows.iter().filter_map(|it| it.over_mcp()).collect();
+    assert!(over_mcp.len() >= 20, "{}", over_mcp.len());
     // Three say enough: whoever may follow the events is never done.
-    let wrong: Vec<_> = rows.iter().filter_map(|it| wrong(&place, &server, it)).take(3).collect();
+    let all = rows.iter().copied().chain(&over_mcp);
+    let wrong: Vec<_> = all.filter_map(|it| wrong(&place, &server, it)).take(3).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     // A body that only grows, and says nothing of its size.
     let long = format!("{{\"status\":\"{}\"}}", "x".repeat(2 << 20));
@@ -373,6 +387,7 @@ fn whoever_may_not_ask_is_refused_and_nothing_happens() {
         &format!("{OWN}|Origin: http://127.0.0.1:PORT|Sec-Fetch-Site: same-origin"),
     );
     assert_eq!(server.raw(format!("{fine}\r\n").as_bytes()).status, 200);
+    println!("R16: {} requests over HTTP and {} over MCP refused, 0 let through", rows.len(), over_mcp.len());
 }
 
 fn filled(place: &Place, server: &Server, line: &str, headers: &str) -> String {
