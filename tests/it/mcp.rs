@@ -134,6 +134,36 @@ fn a_client_of_the_newer_protocol_calls_again_with_the_answer() {
 }
 
 #[test]
+fn a_line_that_is_no_request_is_answered() {
+    let place = Place::with_examples();
+    let mut client = Client::legacy(&place, &json!({}));
+    let (open, close) = ("[".repeat(200), "]".repeat(200));
+    let note = |id: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0",{id}"method":"tools/call","params":{{"name":"add_note","arguments":{{"plan":"fence-repair","note":{open}{close}}}}}}}"#
+        )
+    };
+    for (line, code, id) in [
+        ("hello".to_owned(), -32700, json!(null)),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"#.to_owned(), -32700, json!(null)),
+        ("[]".to_owned(), -32600, json!(null)),
+        (r#"{"jsonrpc":"2.0","id":"a"}"#.to_owned(), -32600, json!("a")),
+        (note(r#""id":12,"#), -32600, json!(12)),
+        (note(r#""id":null,"#), -32600, json!(null)),
+    ] {
+        writeln!(client.input.as_mut().expect("it is open"), "{line}").expect("it reads");
+        let answer = client.hear();
+        assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(code), &id), "{line}: {answer}");
+        assert!(answer.as_object().expect("an object").contains_key("id"), "{answer}");
+    }
+    // A notification gets no answer, whatever is in it: the next answer is that of the call.
+    writeln!(client.input.as_mut().expect("it is open"), "{}", note("")).expect("it reads");
+    client.call("list_plans", &json!({}), &json!({}));
+    assert_eq!(client.hear()["id"], 7);
+    assert_eq!(client.end(), 0);
+}
+
+#[test]
 fn a_page_of_ten_thousand_steps_is_small_and_leads_to_the_next() {
     let place = Place::new();
     place.write("plans/big/plan.md", "---\nstatus: active\n---\n# Big\n");

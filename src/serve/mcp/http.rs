@@ -2,13 +2,19 @@
 
 use std::sync::Arc;
 
-use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{Method, StatusCode};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum::{Json, Router};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
 use crate::serve::contexts::Contexts;
 use crate::serve::feed::Feed;
-use crate::serve::mcp::{Options, Planwatch};
+use crate::serve::mcp::{Options, Planwatch, message};
 
 /// The service that answers at `/mcp`.
 ///
@@ -23,5 +29,27 @@ pub fn service(contexts: Contexts, feed: Feed) -> Router {
         .disable_allowed_origins();
     let sessions = Arc::new(NeverSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
-    Router::new().fallback_service(service)
+    Router::new().fallback_service(service).layer(from_fn(refuse))
+}
+
+/// Answers a body that is no message with an error of JSON-RPC, where the library says only that it cannot be read.
+async fn refuse(request: Request, next: Next) -> Response {
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    let (head, body) = request.into_parts();
+    // The size of a body is limited before it comes here.
+    let Ok(body) = to_bytes(body, usize::MAX).await else {
+        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+    };
+    let is_json =
+        head.headers.get(CONTENT_TYPE).is_some_and(|it| it.as_bytes().starts_with(b"application/json"));
+    let answer = next.run(Request::from_parts(head, Body::from(body.clone()))).await;
+    if !is_json || answer.status() != StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        return answer;
+    }
+    match message::read(&body) {
+        Ok(_) => answer,
+        Err(unread) => (StatusCode::BAD_REQUEST, Json(unread.answer())).into_response(),
+    }
 }

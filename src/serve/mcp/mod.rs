@@ -10,6 +10,8 @@ mod draft;
 mod following;
 mod http;
 mod know;
+mod lines;
+mod message;
 mod named;
 mod person;
 mod prompts;

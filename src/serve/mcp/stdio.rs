@@ -9,16 +9,16 @@ use std::task::{Context, Poll, Waker};
 
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
-use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
 use crate::engine::error::Error;
 use crate::serve::mcp::Planwatch;
+use crate::serve::mcp::lines::Lines;
 use crate::serve::mcp::unanswered::Unanswered;
 
-/// The length of a line, in bytes, above which it is dropped without an answer, so that one without an end does not fill the
-/// memory. Far more than any file may have, so that what is only too long for a file is told so.
+/// The length of a line, in bytes, above which it is refused unread, so that one without an end does not fill the
+/// memory. Far more than any file may have: the answer to what is only too long for a file says so.
 const MAX_LINE: usize = 128 << 20;
 
 /// Serves one client until it closes its end; nothing else may be written to standard output meanwhile.
@@ -36,8 +36,7 @@ pub fn stdio(server: Planwatch) -> Result<(), Error> {
             let (server, line) = (server.clone(), Arc::clone(&line));
             move || server.is_at_work() && !line.is_stuck()
         };
-        let transport =
-            Unanswered::new(AsyncRwTransport::new(input, output).with_max_line_length(MAX_LINE), is_at_work);
+        let transport = Unanswered::new(Lines::new(input, output, MAX_LINE), is_at_work);
         let running = tokio::select! {
             running = server.clone().serve(transport) => running,
             () = line.broken.notified() => return Ok(()),

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use serde_json::json;
+
 use crate::support::{Place, tree};
 
 use super::TOKEN;
@@ -417,4 +419,36 @@ fn said(answer: &Answer) -> (u16, String) {
     let problem: serde_json::Value = serde_json::from_str(&answer.body).unwrap_or_default();
     let is_problem = answer.header("content-type") == Some("application/problem+json");
     (answer.status, problem["code"].as_str().filter(|_| is_problem).unwrap_or("no problem").to_owned())
+}
+
+#[test]
+fn a_body_that_is_no_message_is_answered_by_json_rpc() {
+    let place = Place::with_examples();
+    let server = Server::open(&place);
+    let accept = "Accept: application/json, text/event-stream\r\n";
+    let (open, close) = ("[".repeat(200), "]".repeat(200));
+    let deep =
+        format!(r#"{{"jsonrpc":"2.0","id":"deep","method":"tools/list","params":{{"a":{open}{close}}}}}"#);
+    let headers = format!("Content-Type: application/json; charset=utf-8\r\n{accept}");
+    for (body, code, id) in [
+        ("hello", -32700, json!(null)),
+        ("[]", -32600, json!(null)),
+        (r#"{"jsonrpc":"2.0","id":3}"#, -32600, json!(3)),
+        (&deep, -32600, json!("deep")),
+    ] {
+        let answer = server.ask("POST", "/mcp", &headers, body);
+        assert_eq!(
+            (answer.status, answer.header("content-type")),
+            (400, Some("application/json")),
+            "{answer:?}"
+        );
+        let said = answer.json();
+        let expected =
+            json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": said["error"]["message"]}});
+        assert_eq!(said, expected);
+        assert!(said["error"]["message"].is_string(), "{said}");
+    }
+    // What is not even called JSON is refused as before.
+    let answer = server.ask("POST", "/mcp", &format!("Content-Type: text/plain\r\n{accept}"), "hello");
+    assert_eq!(answer.status, 415, "{answer:?}");
 }
