@@ -18,6 +18,7 @@ use super::error::DiskError;
 use super::moves::{Safe, is, read_own, write_new};
 use super::names::checked;
 use super::plans_dir::PlansDir;
+use super::runtime::Trust;
 
 const COOKIES: &str = "cookies";
 const LOCK: &str = "daemon.lock";
@@ -117,21 +118,26 @@ impl PlansDir {
         Ok((path, file))
     }
 
-    /// Puts the daemon's token where its user alone reads it, in the place of a dead daemon's.
+    /// Writes the token for requests over HTTP to a file that only its user can read; replaces an older one.
     pub fn put_token(&self, token: &str) -> Result<(), DiskError> {
         let path = self.own(TOKEN);
         self.disk.remove(&path).ok();
-        write_new(&*self.disk, &path, 0o600, format!("{token}\n").as_bytes(), Safe::No)
+        write_new(&*self.disk, &path, 0o600, format!("{token}\n").as_bytes(), Safe::Yes)
             .map_err(|error| DiskError::writing(&path, error))
     }
 
-    /// Takes the token away if it still is this one.
-    pub fn remove_token(&self, token: &str) {
-        let path = self.own(TOKEN);
-        let found = read_own(&*self.disk, &path, 1 << 10).ok().flatten();
-        if found.is_some_and(|it| it.trim_ascii() == token.as_bytes()) {
-            self.disk.remove(&path).ok();
+    /// Returns the text of the token's file; `None` if there is none, or other users may have read or written it.
+    pub fn token(&self) -> Result<Option<String>, DiskError> {
+        // State that may belong to others, such as what came with a repository, holds no token of this user.
+        let Some(home) = self.found_home().filter(|it| it.trust == Trust::Own) else { return Ok(None) };
+        let path = home.dir.join(TOKEN);
+        let is_private = |it: &Stat| it.kind == FileKind::File && it.mode & 0o077 == 0;
+        if !self.disk.lstat(&path).is_ok_and(|it| is_private(&it)) {
+            return Ok(None);
         }
+        let found =
+            read_own(&*self.disk, &path, 1 << 10).map_err(|error| DiskError::reading(&path, error))?;
+        Ok(found.and_then(|it| String::from_utf8(it).ok()).map(|it| it.trim().to_owned()))
     }
 
     /// Returns what tells this directory from another one that is put in its place.

@@ -49,6 +49,7 @@ pub mod squash;
 pub mod status;
 pub mod template;
 pub mod texts;
+pub mod token;
 pub mod trust;
 pub mod undo;
 pub mod update;

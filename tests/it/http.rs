@@ -20,7 +20,7 @@ use client::Server;
 const TOKEN: &str = "plans/.planwatch/token";
 
 #[test]
-fn the_token_is_new_each_time_and_goes_with_the_process() {
+fn the_token_stays_the_same_until_a_new_one_is_wanted() {
     let place = Place::with_examples();
     let server = Server::start(&place);
     let mode = place.file(TOKEN).metadata().expect("it is there").permissions().mode();
@@ -31,10 +31,64 @@ fn the_token_is_new_each_time_and_goes_with_the_process() {
     assert_eq!(server.ask("GET", "/api/plans", &headers, "").status, 200);
     assert_eq!(server.ask("GET", "/api/plans", "", "").problem(), (401, "token-needed".to_owned()));
     server.stop(&place);
-    assert!(!place.file(TOKEN).exists());
     let again = Server::start(&place);
+    assert_eq!(place.text(TOKEN).trim(), token);
+    assert_eq!(place.run("token").stdout.trim(), token);
+    assert_eq!(place.run("token --json").json()["token"], token);
+    assert_eq!(again.ask("GET", "/api/plans", &headers, "").status, 200);
+    let refused = place.run("watch --detach --http --new-token");
+    assert!(refused.code == 4 && refused.stderr.contains("planwatch watch --stop"), "{refused:?}");
+    again.stop(&place);
+    let renewed = Server::start_with(&place, &["--http", "0", "--new-token"], "");
     assert_ne!(place.text(TOKEN).trim(), token);
-    assert_eq!(again.ask("GET", "/api/plans", &headers, "").status, 401);
+    assert_eq!(renewed.ask("GET", "/api/plans", &headers, "").status, 401);
+}
+
+#[test]
+fn a_token_that_others_could_read_or_that_is_damaged_is_replaced() {
+    let place = Place::with_examples();
+    let start = || {
+        Server::start(&place).stop(&place);
+        place.run("token").stdout
+    };
+    let first = start();
+    for spoil in [
+        |place: &Place| {
+            let permissions = std::fs::Permissions::from_mode(0o644);
+            std::fs::set_permissions(place.file(TOKEN), permissions).expect("it is there");
+        },
+        |place: &Place| std::fs::write(place.file(TOKEN), "abc\n").expect("it can be written"),
+        |place: &Place| std::fs::remove_file(place.file(TOKEN)).expect("it is there"),
+    ] {
+        let before = place.text(TOKEN);
+        spoil(&place);
+        assert_eq!(place.run("token").code, 3);
+        let after = start();
+        assert_eq!((after.len(), after != before), (first.len(), true));
+    }
+    // State that came with a copy of the directory is not this user's.
+    let copy = Place::new();
+    crate::support::copy(&place.file("plans"), &copy.file("plans"));
+    assert_eq!(copy.run("token").code, 3);
+}
+
+#[test]
+fn a_client_that_looks_for_an_oauth_server_learns_that_there_is_none() {
+    let place = Place::with_examples();
+    let server = Server::start(&place);
+    for path in [
+        "/.well-known/oauth-protected-resource",
+        "/.well-known/oauth-protected-resource/mcp",
+        "/.well-known/oauth-authorization-server",
+        "/.well-known/openid-configuration",
+        "/mcp/.well-known/oauth-authorization-server",
+    ] {
+        for headers in ["", "Authorization: Bearer 0123\r\n"] {
+            let answer = server.ask("GET", path, headers, "");
+            assert_eq!(answer.problem(), (404, "no-such-route".to_owned()), "{path}");
+            assert_eq!(answer.header("www-authenticate"), None, "{path}");
+        }
+    }
 }
 
 #[test]
@@ -89,9 +143,7 @@ fn a_process_without_http_is_not_taken_for_one_with() {
     assert_eq!(place.run("watch --stop").code, 0);
     let begun = place.run("watch --detach --http 0 --json").json();
     assert!(begun["http"].as_str().is_some_and(|it| it.starts_with("http://127.0.0.1:")), "{begun}");
-    assert!(place.file(TOKEN).exists());
     assert_eq!(place.run("watch --stop").code, 0);
-    assert!(!place.file(TOKEN).exists());
 }
 
 #[test]

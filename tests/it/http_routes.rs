@@ -477,7 +477,7 @@ fn the_document_can_be_relied_on() {
 }
 
 /// Verbs of the command line that have no route: they start processes, sit at a terminal, or set a machine up.
-const WITHOUT_ROUTE: [&str; 14] = [
+const WITHOUT_ROUTE: [&str; 15] = [
     "completions",
     "draft",
     "edit",
@@ -490,6 +490,7 @@ const WITHOUT_ROUTE: [&str; 14] = [
     "run",
     "stale",
     "steps",
+    "token",
     "trust",
     "unset",
 ];

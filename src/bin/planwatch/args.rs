@@ -176,6 +176,8 @@ pub(crate) enum Verb {
     Template(bring::Template),
     /// Print what changes, as it happens
     Watch(setup::Watch),
+    /// Print the token that requests over HTTP need
+    Token(setup::Token),
     /// Serve the tools of an agent (Model Context Protocol)
     Mcp(setup::Mcp),
     /// Make a project ready for plans, and for agents
@@ -270,6 +272,7 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
         "export" => (&["export"], bring::Export::augment_args),
         "template" => (&["template"], bring::Template::augment_args),
         "watch" => (&["watch"], setup::Watch::augment_args),
+        "token" => (&["token"], setup::Token::augment_args),
         "mcp" => (&["mcp"], setup::Mcp::augment_args),
         "init" => (&["init"], agents::Init::augment_args),
         "hook" => (&["hook"], agents::Hook::augment_args),

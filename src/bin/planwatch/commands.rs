@@ -27,6 +27,7 @@ mod show;
 mod sql;
 mod status;
 mod template;
+mod token;
 mod trust;
 mod undo;
 mod watch;
@@ -136,6 +137,7 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Draft(args) => draft::run(session, &args),
         Verb::Trust(args) => trust::run(session, &args),
         Verb::Watch(args) => watch::run(session, &args),
+        Verb::Token(args) => token::run(session, &args),
         Verb::Mcp(args) => mcp::run(session, &args),
         Verb::Init(args) => init::run(session, &args),
         Verb::Hook(args) => init::hook(session, &args),

@@ -61,7 +61,7 @@ pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 7] = [
     ),
     ("Know", &[("decide", false), ("insight", false), ("script", false), ("template", false)]),
     ("Agents", &[("run", true), ("draft", false), ("trust", false)]),
-    ("Serve", &[("watch", false), ("mcp", false)]),
+    ("Serve", &[("watch", false), ("token", false), ("mcp", false)]),
     (
         "Set up",
         &[

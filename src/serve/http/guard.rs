@@ -40,6 +40,9 @@ fn check(app: &App, request: &Request) -> Result<(), Problem> {
     let host = host(request, local)?;
     origin(request.headers(), &host)?;
     fetch_site(request.headers())?;
+    if is_discovery(request.uri()) {
+        return Err(Problem::of_status(StatusCode::NOT_FOUND));
+    }
     token(app.token(), request.headers())?;
     path(request.uri())?;
     body(request)
@@ -119,6 +122,15 @@ pub(super) fn is_of_any_page(headers: &HeaderMap) -> bool {
     !headers.contains_key(SEC_FETCH_SITE) && begins(AUTHORIZATION, "basic ") && begins(USER_AGENT, "mozilla/")
 }
 
+/// Whether a client looks for an OAuth server of this address, as MCP clients do before they send a token.
+///
+/// There is none. A 401 would say that the description of one is behind the token, and such a client would give up.
+fn is_discovery(uri: &Uri) -> bool {
+    let path = uri.path().strip_prefix("/mcp").unwrap_or(uri.path());
+    let name = path.strip_prefix("/.well-known/").unwrap_or_default();
+    name.starts_with("oauth-") || name.starts_with("openid-configuration")
+}
+
 /// The token stands in one header, by itself or as a password: an address is kept in histories and logs, and a cookie is
 /// sent to every port of this machine.
 fn token(expected: Option<&Token>, headers: &HeaderMap) -> Result<(), Problem> {
@@ -126,7 +138,7 @@ fn token(expected: Option<&Token>, headers: &HeaderMap) -> Result<(), Problem> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let (first, second) = (given.next(), given.next());
     let is_right = first.and_then(credential).is_some_and(|it| expected.is(&it)) && second.is_none();
-    if is_right { Ok(()) } else { Err(Problem::no_token(expected.place())) }
+    if is_right { Ok(()) } else { Err(Problem::no_token()) }
 }
 
 /// What follows `Bearer`, or the password that follows `Basic`, whatever the name before it.
@@ -238,6 +250,24 @@ mod tests {
         assert!(is_own("localhost", ([127, 0, 0, 1], 80).into()));
         assert!(is_own("192.168.7.7:4001", ([192, 168, 7, 7], 4001).into()));
         assert!(is_own("[fe80::7]:4001", "[fe80::7]:4001".parse().unwrap()));
+    }
+
+    #[test]
+    fn only_descriptions_of_oauth_servers_are_discovery() {
+        for (path, expected) in [
+            ("/.well-known/oauth-protected-resource", true),
+            ("/.well-known/oauth-protected-resource/mcp", true),
+            ("/.well-known/oauth-authorization-server?x=1", true),
+            ("/.well-known/openid-configuration", true),
+            ("/mcp/.well-known/oauth-authorization-server", true),
+            ("/.well-known/", false),
+            ("/.well-known/security.txt", false),
+            ("/api/plans/.well-known/oauth-x", false),
+            ("/mcp", false),
+            ("/", false),
+        ] {
+            assert_eq!(is_discovery(&path.parse().unwrap()), expected, "{path}");
+        }
     }
 
     #[test]

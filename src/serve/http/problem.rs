@@ -97,10 +97,10 @@ impl Problem {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
     }
 
-    pub(super) fn no_token(place: &str) -> Self {
-        let detail = "every request needs the token of this daemon";
+    pub(super) fn no_token() -> Self {
+        let detail = "every request needs the token of these plans";
         Self::new(StatusCode::UNAUTHORIZED, "token-needed", detail)
-            .hint(format!("send `Authorization: Bearer TOKEN`; it stands in {place} of the plans directory"))
+            .hint("send `Authorization: Bearer TOKEN`; `planwatch token` prints the token")
             .header(WWW_AUTHENTICATE, "Bearer realm=\"planwatch\", Basic realm=\"planwatch\"")
     }
 

@@ -68,6 +68,8 @@ pub struct Settings {
     pub feed: Feed,
     /// False: whoever reaches the loopback address may ask. Elsewhere the token is always needed.
     pub needs_token: bool,
+    /// Whether a new token replaces the stored one.
+    pub is_token_new: bool,
 }
 
 /// A server that runs until it is told to end.
@@ -91,12 +93,11 @@ impl Bound {
         self.address
     }
 
-    /// Begins to answer; the token is new, and stands in `.planwatch/token` from here on.
+    /// Begins to answer; from here on there is a stored token if requests need one.
     pub fn serve(self, settings: Settings) -> Result<Serving, Error> {
         let token = if settings.needs_token || !self.address.ip().is_loopback() {
             let plans = (settings.contexts)()?.plans;
-            let token = Token::new(&plans)?;
-            plans.put_token(token.as_str())?;
+            let token = Token::of(&plans, settings.is_token_new)?;
             Some((plans, token))
         } else {
             None
@@ -128,17 +129,16 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
 }
 
 impl Serving {
-    /// Takes nobody new from here on, and takes the token away.
+    /// Accepts no new connection from here on.
     pub fn close(&self) {
-        if let Some((plans, token)) = &self.token {
-            plans.remove_token(token.as_str());
-        }
         self.is_ending.send_replace(true);
     }
 
-    /// Puts the token where it belongs again, after somebody deleted it.
+    /// Stores the token again after its file was deleted or changed.
     pub fn put_token(&self) {
-        if let Some((plans, token)) = &self.token {
+        if let Some((plans, token)) = &self.token
+            && !plans.token().is_ok_and(|it| it.as_deref() == Some(token.as_str()))
+        {
             plans.put_token(token.as_str()).ok();
         }
     }

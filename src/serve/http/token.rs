@@ -1,16 +1,15 @@
-//! The secret of one daemon, which every request has to know.
+//! The secret that every request has to bring.
 
 use std::fmt;
 
 use crate::disk::PlansDir;
 use crate::engine::error::Error;
+use crate::engine::token;
 
 /// 256 random bits in hexadecimal letters.
 #[derive(Clone)]
 pub(super) struct Token {
     secret: String,
-    /// Its file, relative to the plans directory.
-    place: String,
 }
 
 impl fmt::Debug for Token {
@@ -21,21 +20,15 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// A new one, which nobody can foretell.
-    pub(super) fn new(plans: &PlansDir) -> Result<Self, Error> {
-        let mut bytes = [0; 32];
-        plans.random(&mut bytes)?;
-        let secret = bytes.iter().map(|it| format!("{it:02x}")).collect();
-        Ok(Self { secret, place: plans.in_state_dir("token").to_string_lossy().into_owned() })
+    /// Returns the stored token of these plans; makes one if there is none, or if a new one is wanted.
+    pub(super) fn of(plans: &PlansDir, is_new: bool) -> Result<Self, Error> {
+        let stored = if is_new { None } else { token::token(plans)? };
+        let secret = stored.map_or_else(|| token::renew(plans), Ok)?;
+        Ok(Self { secret })
     }
 
     pub(super) fn as_str(&self) -> &str {
         &self.secret
-    }
-
-    /// Where it stands, relative to the plans directory.
-    pub(super) fn place(&self) -> &str {
-        &self.place
     }
 
     /// Compares in a time that does not depend on how much of it is right.
@@ -51,7 +44,7 @@ mod tests {
 
     #[test]
     fn only_the_whole_token_is_the_token() {
-        let token = Token { secret: "ab".repeat(32), place: String::new() };
+        let token = Token { secret: "ab".repeat(32) };
         assert!(token.is("ab".repeat(32).as_bytes()));
         for other in ["", "a", &"ab".repeat(31), &"ab".repeat(33), &"AB".repeat(32)] {
             assert!(!token.is(other.as_bytes()), "{other}");

@@ -27,10 +27,21 @@ pub(crate) struct Watch {
     /// Let every process of this machine ask over HTTP
     #[arg(long, requires = "http")]
     pub(crate) no_token: bool,
+    /// Replace the token of these plans; requests with the old one are refused
+    #[arg(long, requires = "http", conflicts_with = "no_token")]
+    pub(crate) new_token: bool,
     /// Be the process that `--detach` starts
     #[arg(long, hide = true, conflicts_with_all = ["detach", "stop"])]
     pub(crate) detached: bool,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planwatch token
+  curl -H \"Authorization: Bearer $(planwatch token)\" http://localhost:4001/api/plans
+
+The first `watch --http` makes the token. It stays the same until `watch --http --new-token` replaces it.")]
+pub(crate) struct Token {}
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

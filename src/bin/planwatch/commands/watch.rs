@@ -53,7 +53,7 @@ fn attached(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure
     let address = http::address(session, args)?;
     let mut teller = Teller { output: &session.output, failure: None, http: Http::default() };
     if let Some((client, status)) = in_the_way(session, plans, address.is_some())? {
-        http::check_running(address, Some(&status))?;
+        http::check_running(args, &status)?;
         return follow(client, teller);
     }
     let (inbox, http) = http::prepare(session, plans, args, address)?;
@@ -64,7 +64,7 @@ fn attached(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure
     let end = end?;
     if end == End::Another {
         let (client, status) = just_begun(&session.look_again(plans)?.plans)?;
-        http::check_running(address, Some(&status))?;
+        http::check_running(args, &status)?;
         return follow(client, teller);
     }
     match teller.failure {

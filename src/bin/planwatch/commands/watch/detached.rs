@@ -28,7 +28,7 @@ pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8,
     let context = session.look_again(plans)?;
     let root = context.plans.root();
     if let Some((_, status)) = in_the_way(session, plans, address.is_some())? {
-        http::check_running(address, Some(&status))?;
+        http::check_running(args, &status)?;
         return told(session, "running", &status, &who(&status));
     }
     if context.plans.made_runtime_dir().is_none() {
@@ -40,6 +40,7 @@ pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8,
     let mut words = session.words_to_detach(root);
     words.extend(address.map(|it| format!("--http={it}").into()));
     words.extend(args.no_token.then(|| "--no-token".into()));
+    words.extend(args.new_token.then(|| "--new-token".into()));
     match daemon::start(&program, &words, log).map_err(|error| cannot(&error))? {
         Started::Ready(line) => {
             if let Some(why) = untrusted(&context.plans, &context::homes()) {
@@ -56,7 +57,7 @@ pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8,
         // Somebody else was quicker, and is about to answer.
         Started::Failed(Some(4)) => {
             let (_, status) = just_begun(&context.plans)?;
-            http::check_running(address, Some(&status))?;
+            http::check_running(args, &status)?;
             told(session, "running", &status, &who(&status))
         }
         Started::Failed(_) => {

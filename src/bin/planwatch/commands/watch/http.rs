@@ -39,10 +39,15 @@ pub(super) fn address(session: &Session, args: &Watch) -> Result<Option<SocketAd
     Ok(Some(address))
 }
 
-/// Refuses where another process watches that answers nobody over HTTP, and HTTP is asked for.
-pub(super) fn check_running(address: Option<SocketAddr>, status: Option<&Status>) -> Result<(), Failure> {
-    let Some(status) = status.filter(|it| address.is_some() && it.http.is_none()) else { return Ok(()) };
-    let message = format!("process {} watches these plans, and does not answer over HTTP", status.pid);
+/// Refuses what a process that watches already cannot do: HTTP if it has none, a new token if it has.
+pub(super) fn check_running(args: &Watch, status: &Status) -> Result<(), Failure> {
+    let cannot = match status.http {
+        _ if args.http.is_none() => return Ok(()),
+        None => "does not answer over HTTP",
+        Some(_) if args.new_token => "answers with the token that it has",
+        Some(_) => return Ok(()),
+    };
+    let message = format!("process {} watches these plans, and {cannot}", status.pid);
     let hint = "end it first: planwatch watch --stop";
     Err(Failure::failed("locked", message).with_hint(hint).with_exit(4))
 }
@@ -72,7 +77,7 @@ pub(super) fn prepare(
         session.output.note("reachable", &format!("other machines reach {}: {message}", bound.address()));
     }
     session.log_requests();
-    let settings = Settings { contexts, feed, needs_token: !args.no_token };
+    let settings = Settings { contexts, feed, needs_token: !args.no_token, is_token_new: args.new_token };
     Ok((inbox, Http { bound: Some((bound, settings)), serving: None }))
 }
 

@@ -1,0 +1,25 @@
+//! `token`: the secret for requests over HTTP, on a line of its own.
+
+use planwatch::engine::error::Error;
+use planwatch::engine::token;
+use serde_json::json;
+
+use crate::args::setup::Token;
+use crate::context::Session;
+use crate::failure::Failure;
+
+pub(crate) fn run(session: &Session, _: &Token) -> Result<u8, Failure> {
+    session.output.check_fields(&["token"])?;
+    let plans = session.workspace()?.plans_dir.ok_or(Error::NoPlansDir)?;
+    let found = token::token(&session.look_again(&plans)?.plans)?;
+    let Some(token) = found else {
+        let failure = Failure::failed("not-found", "these plans have no token yet");
+        return Err(failure.with_hint("planwatch watch --detach --http").with_exit(3));
+    };
+    if session.output.is_json() {
+        session.output.json("token", json!({"token": token}))?;
+    } else {
+        session.output.text(&format!("{token}\n"))?;
+    }
+    Ok(0)
+}
