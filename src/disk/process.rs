@@ -1,7 +1,11 @@
-//! Whether a process is still there: by its number, when it began, which boot, and which number space.
+//! Whether a process is still there: by its number, when it began, which boot, and which namespaces.
 //!
 //! Read from `/proc`, which Linux alone has. Where nothing can be seen, as on other systems, in another container or
 //! under `hidepid`, the answer is that: a guess would take a claim from somebody who works.
+//!
+//! A number means something only in one pid namespace, and the time at which a process began only in one time namespace:
+//! the kernel adds the boot time offset of the reader's namespace to field 22 (`time_namespaces(7)`). A namespace is named
+//! by its link in `/proc/self/ns`, which holds its inode. Namespaces have one device, which is not in the link.
 
 use std::path::{Path, PathBuf};
 
@@ -18,9 +22,23 @@ pub struct Process {
     /// Clock ticks after the boot (`proc_pid_stat(5)`, field 22).
     pub start: u64,
     pub boot: String,
-    /// The number space, as the kernel names it.
+    /// The pid namespace, as the kernel names it.
     pub space: String,
+    /// The time namespace in which `start` was read; none in records of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<String>,
 }
+
+/// Where a reader of `/proc` is: numbers and times of processes mean something only there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    boot: Option<String>,
+    space: Option<String>,
+    clock: Option<String>,
+}
+
+/// What a kernel without time namespaces has in the place of one.
+const ONLY_CLOCK: &str = "none";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessState {
@@ -34,30 +52,72 @@ impl Process {
     /// Finds a running process; none if there is no such process, or nothing can be seen.
     pub fn find(disk: &dyn Disk, pid: u32) -> Option<Self> {
         let Look::Running { start } = look(disk, pid) else { return None };
-        Some(Self { pid, start, boot: boot(disk)?, space: space(disk)? })
+        let Place { boot, space, clock } = Place::of(disk);
+        Some(Self { pid, start, boot: boot?, space: space?, clock: Some(clock?) })
     }
 
     /// Returns whether processes can be seen at all.
     pub fn can_be_seen(disk: &dyn Disk) -> bool {
-        boot(disk).is_some() && space(disk).is_some() && !matches!(look(disk, 1), Look::Missing)
+        let Place { boot, space, clock } = Place::of(disk);
+        boot.is_some() && space.is_some() && clock.is_some() && !matches!(look(disk, 1), Look::Missing)
     }
 
     pub fn state(&self, disk: &dyn Disk) -> ProcessState {
-        match (boot(disk), space(disk)) {
-            (Some(boot), _) if boot != self.boot => return ProcessState::Gone,
-            (Some(_), Some(space)) if space == self.space => {}
+        // The first process is always there: without it others are hidden too.
+        let sees_others = || !matches!(look(disk, 1), Look::Missing);
+        self.judge(&Place::of(disk), || look(disk, self.pid), sees_others)
+    }
+
+    /// Decides from a reader's place, from what it sees of this number, and whether it sees other processes.
+    fn judge(
+        &self,
+        reader: &Place,
+        look: impl FnOnce() -> Look,
+        sees_others: impl FnOnce() -> bool,
+    ) -> ProcessState {
+        if reader.space.as_ref() != Some(&self.space) {
+            // The boot proves nothing either: `systemd-nspawn` gives each container a boot id of its own.
+            return ProcessState::Unseen;
+        }
+        match &reader.boot {
+            Some(boot) if *boot == self.boot => {}
+            Some(_) => return ProcessState::Gone,
+            None => return ProcessState::Unseen,
+        }
+        match (&self.clock, &reader.clock) {
+            (Some(then), Some(now)) if then == now => {}
+            // A record of an earlier release: the same time proves that it is the process, another one proves nothing.
+            (None, _) => {
+                let is_same = matches!(look(), Look::Running { start } if start == self.start);
+                return if is_same { ProcessState::Running } else { ProcessState::Unseen };
+            }
             _ => return ProcessState::Unseen,
         }
-        match look(disk, self.pid) {
+        match look() {
             Look::Running { start } if start == self.start => ProcessState::Running,
             Look::Running { .. } | Look::Dead => ProcessState::Gone,
-            // The first process is always there: without it others are hidden too.
-            Look::Missing if !matches!(look(disk, 1), Look::Missing) => ProcessState::Gone,
+            Look::Missing if sees_others() => ProcessState::Gone,
             Look::Missing | Look::Hidden => ProcessState::Unseen,
         }
     }
 }
 
+impl Place {
+    fn of(disk: &dyn Disk) -> Self {
+        let link = |name: &str| disk.read_link(&Path::new("/proc/self/ns").join(name));
+        let text = |path: PathBuf| path.into_os_string().into_string().ok();
+        let space = link("pid").ok().and_then(text);
+        let clock = match link("time") {
+            Ok(path) => text(path),
+            // The kernel has no time namespaces if it has others.
+            Err(error) if is(&error, Errno::NOENT) && space.is_some() => Some(ONLY_CLOCK.to_owned()),
+            Err(_) => None,
+        };
+        Self { boot: boot(disk), space, clock }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
 enum Look {
     Running {
         start: u64,
@@ -95,11 +155,6 @@ pub fn boot(disk: &dyn Disk) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-fn space(disk: &dyn Disk) -> Option<String> {
-    let name = disk.read_link(Path::new("/proc/self/ns/pid")).ok()?;
-    name.into_os_string().into_string().ok()
-}
-
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
@@ -113,8 +168,61 @@ mod tests {
         assert_eq!(before.state(&RealDisk), ProcessState::Gone);
         let last_boot = Process { boot: "0".to_owned(), ..me.clone() };
         assert_eq!(last_boot.state(&RealDisk), ProcessState::Gone);
-        let elsewhere = Process { space: "pid:[1]".to_owned(), ..me };
+        let elsewhere = Process { space: "pid:[1]".to_owned(), ..me.clone() };
         assert_eq!(elsewhere.state(&RealDisk), ProcessState::Unseen);
+        let shifted = Process { clock: Some("time:[1]".to_owned()), start: me.start + 1, ..me };
+        assert_eq!(shifted.state(&RealDisk), ProcessState::Unseen);
+    }
+
+    #[test]
+    fn a_start_is_compared_in_one_time_namespace_and_a_number_in_one_pid_namespace() {
+        use Look::{Dead, Hidden, Missing, Running};
+        use ProcessState::{Gone, Unseen};
+        let place = |boot: &str, space: &str, clock: &str| {
+            let name = |it: &str| (!it.is_empty()).then(|| it.to_owned());
+            Place { boot: name(boot), space: name(space), clock: name(clock) }
+        };
+        let here = || place("b", "p", "t");
+        let (same, other) = (Running { start: 7 }, Running { start: 100_007 });
+        let seen = [same, other, Dead, Missing, Hidden];
+        let here_is = [ProcessState::Running, Gone, Gone, Gone, Unseen];
+        let old_is = [ProcessState::Running, Unseen, Unseen, Unseen, Unseen];
+        // The claim's time namespace, where the reader is, and what each of `seen` is judged as.
+        let table = [
+            (Some("t"), here(), here_is),
+            (Some("t"), place("b", "p", "u"), [Unseen; 5]),
+            (Some("t"), place("b", "p", ""), [Unseen; 5]),
+            (Some(ONLY_CLOCK), here(), [Unseen; 5]),
+            (Some(ONLY_CLOCK), place("b", "p", ONLY_CLOCK), here_is),
+            (None, here(), old_is),
+            (None, place("b", "p", ""), old_is),
+            (Some("t"), place("b", "q", "t"), [Unseen; 5]),
+            (Some("t"), place("b", "", "t"), [Unseen; 5]),
+            (None, place("b", "q", "t"), [Unseen; 5]),
+            (Some("t"), place("", "p", "t"), [Unseen; 5]),
+            (Some("t"), place("c", "q", "t"), [Unseen; 5]),
+            (Some("t"), place("c", "p", "u"), [Gone; 5]),
+        ];
+        for (clock, reader, expected) in table {
+            let clock = clock.map(str::to_owned);
+            let process = Process { pid: 5, start: 7, boot: "b".to_owned(), space: "p".to_owned(), clock };
+            let judged = seen.map(|it| process.judge(&reader, || it, || true));
+            assert_eq!(judged, expected, "{process:?} seen from {reader:?}");
+        }
+        let process =
+            Process { pid: 5, start: 7, boot: "b".into(), space: "p".into(), clock: Some("t".into()) };
+        assert_eq!(process.judge(&here(), || Missing, || false), Unseen);
+    }
+
+    #[test]
+    fn a_record_of_an_earlier_release_is_read() {
+        let old = r#"{"pid":5,"start":7,"boot":"b","space":"pid:[1]"}"#;
+        let read: Process = serde_json::from_str(old).unwrap();
+        assert_eq!(read.clock, None);
+        assert_eq!(serde_json::to_string(&read).unwrap(), old);
+        let me = Process::find(&RealDisk, std::process::id()).unwrap();
+        let again = serde_json::from_str::<Process>(&serde_json::to_string(&me).unwrap()).unwrap();
+        assert_eq!(again, me);
     }
 
     #[test]

@@ -118,6 +118,91 @@ fn a_claim_ends_with_its_process_and_not_before() {
     assert_eq!(done(&place, NOW, &second).code, 0);
 }
 
+/// A process that runs until the test ends it, and no longer than the test.
+struct Worker(std::process::Child);
+
+impl Worker {
+    fn start() -> Self {
+        Self(Command::new("sleep").arg("600").stdout(Stdio::null()).spawn().expect("sleep starts"))
+    }
+
+    fn end(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// How a command is started in a time namespace whose boot time is shifted, as far as this machine permits it.
+fn in_shifted_time() -> Option<Vec<&'static str>> {
+    let prefixes = [
+        "unshare --time --boottime 1000 --fork",
+        "unshare --user --map-root-user --time --boottime 1000 --fork",
+    ];
+    let words = prefixes.map(|it| it.split(' ').collect::<Vec<_>>());
+    let works = |it: &Vec<&str>| {
+        let run = Command::new(it[0]).args(&it[1..]).arg("true").output();
+        run.is_ok_and(|it| it.status.success())
+    };
+    words.into_iter().find(works)
+}
+
+#[test]
+fn a_living_process_is_not_judged_from_another_time_namespace() {
+    let place = place_with(1);
+    let mut worker = Worker::start();
+    let claim = format!("claim p --json --pid {}", worker.0.id());
+    let first = told(&place.run(&claim).ok()).expect("it is handed out");
+    let run = |prefix: &[&str], now: &str, line: &str| {
+        let words = prefix.iter().copied().chain([env!("CARGO_BIN_EXE_planwatch")]).chain(line.split(' '));
+        let words: Vec<_> = words.collect();
+        let mut command = Command::new(words[0]);
+        place.close_environment(&mut command);
+        Ran::of(command.args(&words[1..]).env("PLANWATCH_NOW", now).output().expect("it starts"))
+    };
+    match in_shifted_time() {
+        Some(prefix) => {
+            assert_eq!(run(&prefix, NOW, "claim p").code, 7);
+            let shown: Value =
+                serde_json::from_str(&run(&prefix, NOW, "show p:1 --json").ok()).expect("JSON");
+            assert_eq!(
+                (&shown["claim"]["id"], &shown["lapsed"]),
+                (&first.1.into(), &false.into()),
+                "{shown}"
+            );
+        }
+        None => {
+            eprintln!("time namespaces are not permitted here: a record of another one is judged instead")
+        }
+    }
+    // The record as it would have been written in another namespace.
+    let leases = place.file("plans/.planwatch/leases");
+    let records =
+        std::fs::read_dir(&leases).expect("there are records").map(|it| it.expect("readable").path());
+    let record = records.into_iter().find(|it| it.file_name().is_some_and(|it| it.len() == 16)).expect("one");
+    let original = std::fs::read(&record).expect("it can be read");
+    let parsed: Value = serde_json::from_slice(&original).expect("JSON");
+    let start = parsed["process"]["start"].as_u64().expect("a number");
+    for (key, value) in [("clock", "time:[1]"), ("space", "pid:[1]")] {
+        let mut other = parsed.clone();
+        other["process"]["start"] = (start + 100_000).into();
+        other["process"][key] = value.into();
+        std::fs::write(&record, other.to_string()).expect("it can be written");
+        assert_eq!(run(&[], NOW, "claim p").code, 7, "{key}");
+        // Where the process cannot be judged the claim ends with its lease.
+        assert_eq!(run(&[], LATER, "claim p --dry-run").code, 0, "{key}");
+    }
+    std::fs::write(&record, &original).expect("it can be written");
+    assert_eq!(run(&[], LATER, "claim p").code, 7);
+    worker.end();
+    assert_eq!(run(&[], NOW, "claim p").code, 0);
+}
+
 fn git(place: &Place, directory: &Path, line: &str) {
     let mut command = Command::new("git");
     place.close_environment(&mut command);
