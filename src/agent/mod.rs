@@ -4,6 +4,7 @@ pub mod answer;
 pub mod daemon;
 pub mod editor;
 mod left;
+pub mod pager;
 pub mod shell;
 mod tree;
 pub mod worker;

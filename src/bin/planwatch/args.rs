@@ -59,6 +59,9 @@ pub(crate) struct Everywhere {
     /// Read the files themselves, not the index
     #[arg(long, global = true, hide = true)]
     pub(crate) no_index: bool,
+    /// Print long answers at once, without a pager
+    #[arg(long, global = true, hide_short_help = true)]
+    pub(crate) no_pager: bool,
     /// Print help
     #[arg(short, long, global = true, action = ArgAction::HelpShort, hide_short_help = true)]
     help: Option<bool>,

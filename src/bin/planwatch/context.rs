@@ -5,9 +5,11 @@
 )]
 
 mod git_user;
+mod pager;
 
 use std::env;
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +35,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::Everywhere;
 use crate::failure::{self, Failure};
-use crate::output::{Form, Loudness, Output};
+use crate::output::{Form, Loudness, Output, Pager};
 use crate::patience::Patience;
 use crate::typed::Typed;
 
@@ -334,8 +336,8 @@ pub(crate) fn is_in_step() -> bool {
 
 /// The output that the command line and the environment ask for.
 pub(crate) fn output(typed: &Typed, loudness: Loudness) -> Output {
-    let columns = text("COLUMNS").and_then(|it| it.parse().ok());
-    Output::new(typed.form.clone(), loudness, typed.colour, columns)
+    let size = |name: &str| text(name).and_then(|it| it.parse().ok());
+    Output::new(typed.form.clone(), loudness, typed.colour, (size("COLUMNS"), size("LINES")))
 }
 
 /// As [`output`], once the command line is understood.
@@ -349,7 +351,26 @@ pub(crate) fn output_for(everywhere: &Everywhere) -> Output {
         (_, true) => Loudness::Verbose,
         _ => Loudness::Normal,
     };
-    output(&Typed { form, colour: everywhere.color.choice() }, loudness)
+    let output = output(&Typed { form, colour: everywhere.color.choice() }, loudness);
+    if everywhere.no_pager || output.is_json() { output } else { output.with_pager(pager()) }
+}
+
+/// The pager for long answers, and what it finds in its environment beside what this process has.
+fn pager() -> Option<Pager> {
+    let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let said = pager::Said {
+        own: env::var("PLANWATCH_PAGER").ok(),
+        common: env::var("PAGER").ok(),
+        terminal: text("TERM"),
+        is_person: is_terminal && !is_in_step(),
+    };
+    // As git does: a pager that is named without options shows colours, too.
+    let options = [("LESS", "FRX"), ("LV", "-c")].into_iter().filter(|(name, _)| env::var_os(name).is_none());
+    Some(Pager {
+        command: pager::words(&said)?,
+        environment: options.map(|(name, value)| (name.into(), value.into())).collect(),
+        is_named: said.own.or(said.common).is_some(),
+    })
 }
 
 /// What processes that work on steps find in their environment beside what this one has: `planwatch` itself.

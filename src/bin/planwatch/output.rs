@@ -2,11 +2,15 @@
 //!
 //! A reader that has gone away is a success; any other failure to write is an error.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
+use planwatch::agent;
 use planwatch::engine::context::{KeptSaves, Notice};
 use planwatch::engine::shape;
 use planwatch::plan::problem::Problem;
@@ -16,7 +20,7 @@ use serde_json::{Value, json};
 use crate::failure::{self, Failure};
 use crate::fields;
 use crate::screens::DIM;
-use crate::screens::text::hanging;
+use crate::screens::text::{self, hanging};
 use crate::table::paint;
 
 /// How a verb's answer is written.
@@ -48,34 +52,61 @@ pub(crate) struct Output {
     pub(crate) loudness: Loudness,
     /// The terminal's width; none where nothing may be cut.
     pub(crate) width: Option<usize>,
+    /// The terminal's lines; none where stdout is no terminal.
+    pub(crate) height: Option<usize>,
     /// As `width`, of what is said on stderr.
     aside_width: Option<usize>,
     stdout: ColorChoice,
     stderr: ColorChoice,
     /// What was kept beside the files since the start, for answers in JSON.
     pub(crate) kept: KeptSaves,
+    /// Shows what is longer than the terminal.
+    pager: Option<Pager>,
+}
+
+/// The program that shows long answers on a terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pager {
+    pub(crate) command: Vec<String>,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    /// The user named it, and wants to know if it cannot be started.
+    pub(crate) is_named: bool,
 }
 
 impl Output {
-    /// `columns` is what the environment says of the width, for terminals that do not tell.
-    pub(crate) fn new(form: Form, loudness: Loudness, colour: ColorChoice, columns: Option<usize>) -> Self {
+    /// `columns` and `lines` are what the environment says of the size, for terminals that do not report it.
+    pub(crate) fn new(
+        form: Form,
+        loudness: Loudness,
+        colour: ColorChoice,
+        (columns, lines): (Option<usize>, Option<usize>),
+    ) -> Self {
         let (stdout, stderr) = (io::stdout(), io::stderr());
         let known = |told: Option<(terminal_size::Width, terminal_size::Height)>| {
             let told = told.map(|(it, _)| usize::from(it.0)).filter(|it| *it > 0);
             told.or(columns).unwrap_or(80)
         };
         let width = stdout.is_terminal().then(|| known(terminal_size::terminal_size_of(&stdout)));
+        let rows = terminal_size::terminal_size_of(&stdout).map(|(_, it)| usize::from(it.0));
+        let height = stdout.is_terminal().then(|| rows.filter(|it| *it > 0).or(lines).unwrap_or(24));
         let aside_width = stderr.is_terminal().then(|| known(terminal_size::terminal_size_of(&stderr)));
         let choice = |auto: ColorChoice| if colour == ColorChoice::Auto { auto } else { colour };
         Self {
             form,
             loudness,
             width,
+            height,
             aside_width,
             stdout: choice(AutoStream::choice(&stdout)),
             stderr: choice(AutoStream::choice(&stderr)),
             kept: KeptSaves::default(),
+            pager: None,
         }
+    }
+
+    #[must_use]
+    pub(crate) fn with_pager(self, pager: Option<Pager>) -> Self {
+        Self { pager, ..self }
     }
 
     pub(crate) fn is_json(&self) -> bool {
@@ -96,6 +127,32 @@ impl Output {
         let mut text_out = AutoStream::new(Vec::with_capacity(text.len()), self.stdout);
         let written = text_out.write_all(text.as_bytes());
         delivered(written.and_then(|()| whole(&text_out.into_inner())))
+    }
+
+    /// As [`Self::text`], through the pager if the terminal is too small for it.
+    pub(crate) fn long(&self, text: &str) -> Result<Reader, Failure> {
+        let Some(pager) = self.pager.as_ref().filter(|_| self.is_too_long(text)) else {
+            return self.text(text);
+        };
+        let mut painted = AutoStream::new(Vec::with_capacity(text.len()), self.stdout);
+        delivered(painted.write_all(text.as_bytes()))?;
+        // The pager answers Ctrl-C; if this process ended before it, the shell and the pager would share the terminal.
+        let is_interrupted = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(signal_hook::consts::SIGINT, is_interrupted).ok();
+        let Err(error) = agent::pager::show(&pager.command, &pager.environment, &painted.into_inner()) else {
+            return Ok(Reader::There);
+        };
+        if pager.is_named {
+            let name = pager.command.first().map_or("", String::as_str);
+            let why = failure::system(&error);
+            self.note("pager", &format!("the pager `{name}` could not be started: {why}"));
+        }
+        self.text(text)
+    }
+
+    /// Whether a text has more lines than the terminal, whose last one is for the prompt.
+    fn is_too_long(&self, text: &str) -> bool {
+        self.height.is_some_and(|height| text::rows(text, self.width) >= height)
     }
 
     /// Prints what is said of a change that was made: nothing when quiet.

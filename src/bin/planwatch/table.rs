@@ -10,10 +10,8 @@ use crate::screens::text::fitted;
 
 /// Between two columns.
 const GAP: usize = 2;
-/// A text column is cut to this before columns go or names are cut.
+/// A text column is cut to this before columns go.
 const TEXT_LEAST: usize = 24;
-/// A text column is cut to this before ordinary names are.
-const TEXT_SHORT: usize = 12;
 /// Where even this is too much, columns are left out.
 const LEAST: usize = 10;
 /// Where nothing is cut, what stands beside a title is not filled up with spaces if it is wider than this.
@@ -76,12 +74,13 @@ pub(crate) enum Yields {
     Whole,
     /// Cut before anything else is, and left out where even that is not enough.
     Extra,
-    /// Cut: free text.
+    /// Cut: free text. Left out where nothing else makes room for the names beside it.
     Text,
-    /// Cut once the free text is short: names that people may want to copy.
-    Name,
-    /// Left out where nothing else helps.
+    /// Left out where cuts do not help.
     Last,
+    /// Never cut nor left out, even where the line is wider than the terminal: a name that people copy, and that tells
+    /// two rows apart.
+    Name,
     Nothing,
 }
 
@@ -205,12 +204,13 @@ impl Table {
             columns.remove(at);
         }
         let with_all_cut = |columns: &[(usize, usize)]| {
-            let is_cut = |at: usize| matches!(yields(at), Yields::Extra | Yields::Text | Yields::Name);
+            let is_cut = |at: usize| matches!(yields(at), Yields::Extra | Yields::Text);
             total(columns.iter().map(|(at, it)| if is_cut(*at) { LEAST.min(*it) } else { *it }))
         };
         while with_all_cut(&columns) > width {
             let last = |what: Yields| columns.iter().rposition(|(at, _)| yields(*at) == what);
-            let Some(at) = last(Yields::Extra).or_else(|| last(Yields::Last)) else { break };
+            let text = || last(Yields::Name).and_then(|_| last(Yields::Text));
+            let Some(at) = last(Yields::Extra).or_else(|| last(Yields::Last)).or_else(text) else { break };
             columns.remove(at);
         }
         self.cut_columns(&mut columns, width);
@@ -218,19 +218,14 @@ impl Table {
     }
 
     fn cut_columns(&self, columns: &mut [(usize, usize)], width: usize) {
-        let rounds = [
-            (Some(Yields::Extra), LEAST),
-            (Some(Yields::Text), TEXT_LEAST),
-            (Some(Yields::Name), TEXT_LEAST),
-            (Some(Yields::Text), TEXT_SHORT),
-            (Some(Yields::Name), LEAST),
-            (Some(Yields::Text), LEAST),
-            (None, 1),
-        ];
+        let rounds = [(Some(Yields::Extra), LEAST), (Some(Yields::Text), LEAST), (None, 1)];
         for (what, least) in rounds {
             while total(columns.iter().map(|(_, it)| *it)) > width {
                 let can_shrink = |(at, it): &&mut (usize, usize)| {
-                    what.is_none_or(|what| self.columns[*at].yields == what) && *it > least
+                    let of = &self.columns[*at];
+                    // The number of a step is its name.
+                    let is_name = of.yields == Yields::Name || of.align == Align::Right;
+                    what.map_or(!is_name, |what| of.yields == what) && *it > least
                 };
                 let Some((_, widest)) = columns.iter_mut().filter(can_shrink).max_by_key(|(_, it)| *it)
                 else {
@@ -247,10 +242,7 @@ impl Table {
         let empty = Cell::default();
         for (at, width) in widths {
             let cell = cells.get(*at).unwrap_or(&empty);
-            let text = match self.columns[*at].yields {
-                Yields::Name => cut_name(cell.text(words), *width),
-                _ => cut(cell.text(words), *width),
-            };
+            let text = cut(cell.text(words), *width);
             let pad = if *width == UNFILLED { 0 } else { width.saturating_sub(text.width()) };
             if self.columns[*at].align == Align::Right {
                 owed += pad;
@@ -299,16 +291,6 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     let mut kept = kept.trim_end().to_owned();
     kept.push('…');
     kept
-}
-
-/// Cuts the id of a step so that its number stays: `ledger…:2.75`.
-fn cut_name(name: &str, width: usize) -> String {
-    let number = name.rfind(':').map_or("", |at| &name[at..]);
-    let room = width.saturating_sub(number.width());
-    if name.width() <= width || number.is_empty() || room < 3 {
-        return cut(name, width);
-    }
-    cut(&name[..name.len() - number.len()], room) + number
 }
 
 #[cfg(test)]
@@ -382,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_yields_whole_goes_first_then_text_then_names() {
+    fn what_yields_whole_goes_first_then_text_and_a_name_never() {
         let rows = [[
             "a-rather-long-plan-name",
             "1",
@@ -394,10 +376,9 @@ mod tests {
             !drawn.contains("last") && drawn.contains("a-rather-long-plan-name") && drawn.contains('…'),
             "{drawn}"
         );
-        let drawn = plain(&table(&rows), Some(40));
-        assert!(drawn.contains("a-rather"), "{drawn}");
-        for width in [30, 40, 50, 60, 70, 80] {
+        for width in 26..80 {
             let drawn = plain(&table(&rows), Some(width));
+            assert!(drawn.contains("a-rather-long-plan-name"), "{width}:\n{drawn}");
             assert!(drawn.lines().all(|it| it.width() <= width), "{width}:\n{drawn}");
         }
     }
@@ -434,13 +415,23 @@ mod tests {
             cell("A long title too"),
             cell("1, 2, 3, 4, 5, 6"),
         ]);
-        assert_eq!(
-            plain(&table, Some(34)),
-            "plan        progress   title\na-long-pl…  ███░░ 3/5  A long tit…\n"
-        );
+        assert_eq!(plain(&table, Some(34)), "plan              title\na-long-plan-name  A long title too\n");
         for width in 1..80 {
             let drawn = plain(&table, Some(width));
             assert!(width < 16 || drawn.lines().all(|it| it.width() <= width), "{width}:\n{drawn}");
+        }
+    }
+
+    #[test]
+    fn two_long_names_never_look_alike() {
+        let mut table = Table::new([column("", Yields::Nothing), column("", Yields::Name)]);
+        let name = |end: &str| format!("{}-{end}:2.75", "migrate-the-ledger".repeat(4));
+        for end in ["one", "two"] {
+            table.row([cell("○ ready"), cell(name(end))]);
+        }
+        for width in 1..100 {
+            let drawn = plain(&table, Some(width));
+            assert!(drawn.contains(&name("one")) && drawn.contains(&name("two")), "{width}:\n{drawn}");
         }
     }
 
@@ -449,13 +440,5 @@ mod tests {
         assert_eq!(cut("計画書", 4), "計…");
         assert_eq!(cut("計画書", 6), "計画書");
         assert_eq!(cut("abc def", 5), "abc…");
-    }
-
-    #[test]
-    fn the_id_of_a_step_keeps_its_number() {
-        assert_eq!(cut_name("ledger-migration:2.75", 12), "ledger…:2.75");
-        assert_eq!(cut_name("ledger-migration", 12), "ledger-migr…");
-        assert_eq!(cut_name("plan:2.75", 6), "plan:…");
-        assert_eq!(cut_name("plan:2.75", 9), "plan:2.75");
     }
 }

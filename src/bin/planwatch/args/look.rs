@@ -7,14 +7,26 @@ use planwatch::engine::show::GraphForm;
 #[command(after_help = "Examples:
   planwatch status
   planwatch status --days 30
+  planwatch status --all
   planwatch status --markdown > briefing.md")]
 pub(crate) struct Status {
     /// Call a step stale after N days, and tell what was finished since (default: 7)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) days: Option<u32>,
+    /// Show every line of each section, not only those that fit a screen
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Print Markdown
     #[arg(long, conflicts_with = "json")]
     pub(crate) markdown: bool,
+}
+
+impl Status {
+    /// The command that shows what a screen has no room for; none if it is this one.
+    pub(crate) fn more(&self) -> Option<String> {
+        let days = self.days.map(|it| format!(" --days {it}")).unwrap_or_default();
+        (!self.all).then(|| format!("planwatch status{days} --all"))
+    }
 }
 
 #[derive(Debug, Args)]

@@ -24,11 +24,11 @@ pub(crate) fn run(session: &Session, args: &Check) -> Result<u8, Failure> {
     } else {
         let mendable = if report.problems.is_empty() { 0 } else { mendable(session, &context, args)? };
         match &report.fixed {
-            Some(fix) if fix.is_dry_run => output.text(&fixed(fix))?,
+            Some(fix) if fix.is_dry_run => output.long(&fixed(fix))?,
             Some(fix) => output.told(&fixed(fix))?,
             None => Reader::There,
         };
-        output.text(&screen(&report, mendable, output.width))?;
+        output.long(&screen(&report, mendable, output.width))?;
     }
     if !output.is_json() {
         report.hints.iter().for_each(|it| output.hint(it));

@@ -55,7 +55,7 @@ fn print(session: &Session, report: &ClaimReport) -> Result<(), Failure> {
     if report.is_dry_run {
         let nothing = || format!("{}\n", paint(DIM, "nothing would change"));
         let diff = if report.diff.is_empty() { nothing() } else { text::diff(&report.diff) };
-        return output.text(&diff).map(drop);
+        return output.long(&diff).map(drop);
     }
     let screen = granted(report, claim, step);
     output.told(&hanging(&screen, output.width, 4)).map(drop)

@@ -31,7 +31,7 @@ pub(crate) fn run(session: &Session, args: &Doctor) -> Result<u8, Failure> {
         screen += &count(report.n_problems(), "problem");
         screen.push('\n');
     }
-    output.text(&screen)?;
+    output.long(&screen)?;
     Ok(report.exit_code())
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn run(session: &Session, args: Export) -> Result<u8, Failure> {
         (true, _) => drop(output.json("export", report.to_json())?),
         // A file of this plan may hold anything; what goes to a file or a pipe stays as it is.
         (false, ExportForm::Json) => drop(output.text(&report.text)?),
-        (false, _) => drop(output.text(&crate::output::escaped_lines(&report.text))?),
+        (false, _) => drop(output.long(&crate::output::escaped_lines(&report.text))?),
     }
     Ok(0)
 }

@@ -15,7 +15,7 @@ pub(crate) fn run(session: &Session, args: &Help) -> Result<u8, Failure> {
         None if args.all => help::whole_screen(&args::command()),
         None => help::first_screen(&args::command()).ansi().to_string(),
     };
-    session.output.text(&fitted(&text, session.output.width))?;
+    session.output.long(&fitted(&text, session.output.width))?;
     Ok(0)
 }
 

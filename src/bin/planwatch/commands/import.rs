@@ -38,7 +38,7 @@ pub(crate) fn run(session: &Session, args: Import) -> Result<u8, Failure> {
         return Ok(0);
     }
     if report.change.is_dry_run {
-        session.output.text(&tree(&report))?;
+        session.output.long(&tree(&report))?;
     }
     let code = change::print(session, &report.change)?;
     let told = unmapped(&report.unmapped);

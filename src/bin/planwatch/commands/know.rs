@@ -41,7 +41,7 @@ fn decisions(session: &Session, args: Decide) -> Result<u8, Failure> {
         if session.output.is_json() {
             session.output.json("topic-list", decide::topics_to_json(&topics))?;
         } else {
-            session.output.text(&knowledge::topics(&topics, now, session.output.width))?;
+            session.output.long(&knowledge::topics(&topics, now, session.output.width))?;
         }
         return Ok(0);
     }
@@ -52,7 +52,7 @@ fn decisions(session: &Session, args: Decide) -> Result<u8, Failure> {
         session.output.json("decision-list", report.to_json())?;
     } else {
         let topic = request.topic.as_deref();
-        session.output.text(&knowledge::decisions(&report, topic, now, session.output.width))?;
+        session.output.long(&knowledge::decisions(&report, topic, now, session.output.width))?;
     }
     Ok(0)
 }
@@ -83,7 +83,7 @@ fn insights(session: &Session, args: Insight) -> Result<u8, Failure> {
         session.output.json("insight-list", report.to_json())?;
     } else {
         let title = request.title.as_deref();
-        session.output.text(&knowledge::insights(&report, title, now, session.output.width))?;
+        session.output.long(&knowledge::insights(&report, title, now, session.output.width))?;
     }
     Ok(0)
 }

@@ -46,7 +46,7 @@ fn print(session: &Session, request: &ListRequest) -> Result<u8, Failure> {
         }
         ListReport::Steps { plan, steps } => steps_of(&context, (plan, steps), width)?,
     };
-    session.output.text(&fitted(&text, width))?;
+    session.output.long(&fitted(&text, width))?;
     Ok(0)
 }
 

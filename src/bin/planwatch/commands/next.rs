@@ -27,7 +27,7 @@ pub(crate) fn run(session: &Session, args: Next) -> Result<u8, Failure> {
     if session.output.is_json() {
         session.output.json("next", report.to_json())?;
     } else {
-        session.output.text(&screen(&report, context.now, session.output.width))?;
+        session.output.long(&screen(&report, context.now, session.output.width))?;
     }
     Ok(report.exit_code())
 }
@@ -63,7 +63,7 @@ fn also(others: &[&Candidate], n_others: usize, now: Time, width: Option<usize>)
         ]);
     }
     if n_others > ALSO {
-        table.line(paint(DIM, &format!("  {} more: planwatch status", n_others - ALSO)));
+        table.line(paint(DIM, &format!("  and {} more: planwatch status --all", n_others - ALSO)));
     }
     format!("\n{}\n{}", paint(BOLD, "Also ready"), table.draw(width))
 }

@@ -40,7 +40,7 @@ fn list(session: &Session, args: &ScriptList) -> Result<u8, Failure> {
     if session.output.is_json() {
         session.output.json("script-list", script::list_to_json(&found))?;
     } else {
-        session.output.text(&scripts::list(&found, session.output.width))?;
+        session.output.long(&scripts::list(&found, session.output.width))?;
     }
     Ok(0)
 }
@@ -50,7 +50,7 @@ fn show(session: &Session, id: &str) -> Result<u8, Failure> {
     if session.output.is_json() {
         session.output.json("script", found.to_json())?;
     } else {
-        session.output.text(&scripts::one(&found, session.output.width))?;
+        session.output.long(&scripts::one(&found, session.output.width))?;
     }
     Ok(0)
 }

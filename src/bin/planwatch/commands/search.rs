@@ -37,7 +37,7 @@ pub(crate) fn run(session: &Session, args: &Search) -> Result<u8, Failure> {
     if session.output.is_json() {
         session.output.json("search", report.to_json())?;
     } else {
-        session.output.text(&screen(&report, args.limit, session.output.width))?;
+        session.output.long(&screen(&report, args.limit, session.output.width))?;
     }
     Ok(0)
 }

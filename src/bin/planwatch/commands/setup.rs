@@ -26,7 +26,7 @@ pub(crate) fn instructions(session: &Session, args: &Instructions) -> Result<u8,
     if session.output.is_json() {
         session.output.json("instructions", found.to_json())?;
     } else {
-        session.output.text(found.text)?;
+        session.output.long(found.text)?;
     }
     Ok(0)
 }

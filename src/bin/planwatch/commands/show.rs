@@ -32,7 +32,7 @@ pub(crate) fn run(session: &Session, args: Show) -> Result<u8, Failure> {
         ShowReport::Insight(shown) => knowledge::insights(shown, None, context.now, width),
         ShowReport::Graph { text, .. } => escaped_lines(text).into_owned(),
     };
-    session.output.text(&text)?;
+    session.output.long(&text)?;
     Ok(0)
 }
 
@@ -54,7 +54,7 @@ fn plan(shown: &ShownPlan, now: Time, width: Option<usize>) -> String {
     // The table says more than a list of steps in the text, which only the whole text keeps.
     let is_told_twice = shown.bodies.is_none() && !shown.steps.is_empty();
     let own = if is_told_twice { without_steps_list(&shown.body) } else { shown.body.clone() };
-    text.push_str(&body(&markdown(&own, &plan.title)));
+    text.push_str(&body(&markdown(&own, &plan.title, width)));
     if !shown.steps.is_empty() {
         let table = steps::table(&shown.steps, now).indented(2);
         text.push_str(&section("Steps", &table.draw(width)));
@@ -71,8 +71,8 @@ fn plan(shown: &ShownPlan, now: Time, width: Option<usize>) -> String {
     for (step, its) in shown.steps.iter().zip(shown.bodies.iter().flatten()) {
         let head = format!("{} {}", step.number, escaped(&step.title));
         let head = hanging(&paint(BOLD, &head), width, 2);
-        write!(text, "\n{head}\n{}", indented(&markdown(its, &step.title), 2)).ok();
         let narrow = width.map(|it| it.saturating_sub(2));
+        write!(text, "\n{head}\n{}", indented(&markdown(its, &step.title, narrow), 2)).ok();
         text.push_str(&indented(&records(&step.attempts, &step.notes, now, narrow), 2));
     }
     text
@@ -88,7 +88,7 @@ fn step(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     facts.extend((step.tasks_total > 0).then(|| format!("tasks {}", steps::tasks(step))));
     let mut text = top(&heading(&step.id, &step.title), &facts, &step.path, width);
     text.push_str(&facts_below(shown, now, width));
-    text.push_str(&body(&markdown(&shown.body, &step.title)));
+    text.push_str(&body(&markdown(&shown.body, &step.title, width)));
     text.push_str(&decisions(&shown.decisions, now, width));
     text.push_str(&records(&step.attempts, &step.notes, now, width));
     text.push_str(&fields("Metadata", &step.metadata, width));

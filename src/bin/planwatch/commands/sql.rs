@@ -20,7 +20,7 @@ pub(crate) fn run(session: &Session, args: &Sql) -> Result<u8, Failure> {
     if session.output.is_json() {
         session.output.json("table", search::table_to_json(&answer))?;
     } else {
-        session.output.text(&screen(&answer, session.output.width))?;
+        session.output.long(&screen(&answer, session.output.width))?;
     }
     Ok(0)
 }
@@ -38,7 +38,8 @@ fn screen(answer: &Answer, width: Option<usize>) -> String {
     for row in &rows {
         row.iter().zip(&mut widths).for_each(|(it, most)| *most = (*most).max(it.width()));
     }
-    fit(&mut widths, width);
+    let are_names: Vec<_> = answer.columns.iter().map(|it| is_name(it)).collect();
+    fit(&mut widths, &are_names, width);
     let line = |cells: &[String]| {
         let cells = cells.iter().zip(&widths).map(|(it, width)| {
             let it = cut(it, *width);
@@ -57,11 +58,18 @@ fn screen(answer: &Answer, width: Option<usize>) -> String {
     format!("{head}\n{rows}{n}")
 }
 
-fn fit(widths: &mut [usize], width: Option<usize>) {
+/// Whether a column holds what tells rows apart, and is never cut.
+fn is_name(column: &str) -> bool {
+    matches!(column, "id" | "plan" | "step" | "program" | "number" | "path" | "claim_id")
+        || column.ends_with("_id")
+}
+
+fn fit(widths: &mut [usize], are_names: &[bool], width: Option<usize>) {
     let Some(width) = width else { return };
     let gaps = 2 * widths.len().saturating_sub(1);
     while widths.iter().sum::<usize>() + gaps > width {
-        let Some(widest) = widths.iter_mut().max().filter(|it| **it > 8) else { return };
+        let texts = widths.iter_mut().zip(are_names).filter(|(_, is_name)| !**is_name).map(|(it, _)| it);
+        let Some(widest) = texts.max().filter(|it| **it > 8) else { return };
         *widest -= 1;
     }
 }
@@ -83,6 +91,10 @@ mod tests {
             answer(&["id", "text"], vec![vec![json!("a"), json!(long)], vec![Value::Null, json!("é\n")]]);
         let plain = |width| anstream::adapter::strip_str(&screen(&answer, width)).to_string();
         assert!(plain(Some(40)).lines().all(|it| it.width() <= 40));
+        let ids = ["one", "two"].map(|it| format!("{}-{it}", "a-long-name".repeat(5)));
+        let rows = ids.iter().map(|it| vec![json!(it), json!(long)]).collect();
+        let drawn = screen(&self::answer(&["id", "text"], rows), Some(40));
+        assert!(ids.iter().all(|it| drawn.contains(it)), "{drawn}");
         assert!(plain(None).contains(&"x".repeat(200)) && plain(None).contains("é\\n"));
     }
 }

@@ -15,15 +15,17 @@ use crate::commands::welcome;
 use crate::context::{self, Session};
 use crate::failure::Failure;
 use crate::output::escaped;
-use crate::screens::text::fitted;
+use crate::screens::text::{fitted, rows};
 use crate::screens::{
     BAD, BOLD, BUSY, DIM, PLAIN, STUCK, ago, bar, colour, count, for_next, mark, problems, short_state,
     steps, to_type, typed,
 };
 use crate::table::{Cell, Table, Yields, cell, column, paint, styled};
 
-/// A terminal shows this many lines of each part; a pipe all.
+/// Where there is no terminal, each section has at most this many lines.
 const LINES: usize = 10;
+/// A section shows this many lines even if the terminal is too small for them.
+const LEAST: usize = 3;
 
 pub(crate) fn run(session: &Session, args: &Status) -> Result<u8, Failure> {
     let context = session.context()?;
@@ -32,14 +34,15 @@ pub(crate) fn run(session: &Session, args: &Status) -> Result<u8, Failure> {
     if output.is_json() {
         output.json("status", report.to_json())?;
     } else if args.markdown {
-        output.text(&markdown(&report))?;
+        output.long(&markdown(&report))?;
     } else {
         let closed = if report.plans.is_empty() { n_plans(&context)? } else { 0 };
-        let mut screen = screen(&report, closed, context.now, output.width);
         let client = Client::connect(&context.plans, &context::homes());
         let http = client.and_then(|mut it| it.status()).and_then(|it| it.http);
-        screen.extend(http.map(|it| format!("\n{}\n", paint(DIM, &format!("answers on {it}")))));
-        output.text(&screen)?;
+        let http = http.map(|it| format!("\n{}\n", paint(DIM, &format!("answers on {it}"))));
+        let room = Room { width: output.width, height: output.height, more: args.more() };
+        let below = http.unwrap_or_default();
+        output.long(&screen(&report, closed, context.now, &room, &below))?;
     }
     Ok(0)
 }
@@ -53,10 +56,54 @@ fn n_plans(context: &Context) -> Result<usize, Failure> {
     })
 }
 
-fn screen(report: &StatusReport, closed: usize, now: Time, width: Option<usize>) -> String {
-    if report.plans.is_empty() && closed == 0 {
-        return fitted(&format!("{}{}", welcome::screen(), troubles(report)), width);
+/// How much a screen may show.
+struct Room {
+    width: Option<usize>,
+    /// None without a terminal.
+    height: Option<usize>,
+    /// The command that shows what there is no room for; none if everything is wanted.
+    more: Option<String>,
+}
+
+impl Room {
+    /// How many lines each section shows, of those that it has, if the rest of the screen takes `others`.
+    fn shares(&self, wanted: &[usize], others: usize) -> Vec<usize> {
+        match (&self.more, self.height) {
+            (None, _) => wanted.to_vec(),
+            (Some(_), None) => wanted.iter().map(|it| *it.min(&LINES)).collect(),
+            (Some(_), Some(height)) => shares(wanted, height.saturating_sub(others)),
+        }
     }
+}
+
+/// Divides lines among sections, so that those which are cut have the same number, or one more.
+///
+/// A section that is cut needs a line that says so.
+fn shares(wanted: &[usize], lines: usize) -> Vec<usize> {
+    let mut shares: Vec<_> = wanted.iter().map(|it| *it.min(&LEAST)).collect();
+    let used = |shares: &[usize]| {
+        shares.iter().zip(wanted).map(|(it, wanted)| it + usize::from(it < wanted)).sum::<usize>()
+    };
+    loop {
+        let cut = (0..shares.len()).filter(|at| shares[*at] < wanted[*at]);
+        let Some(least) = cut.min_by_key(|at| shares[*at]) else { return shares };
+        shares[least] += 1;
+        if used(&shares) > lines {
+            shares[least] -= 1;
+            return shares;
+        }
+    }
+}
+
+fn screen(report: &StatusReport, closed: usize, now: Time, room: &Room, last: &str) -> String {
+    let width = room.width;
+    let troubles = troubles(report, room.more.as_deref());
+    if report.plans.is_empty() && closed == 0 {
+        return fitted(&format!("{}{troubles}", welcome::screen()), width) + last;
+    }
+    let sum = if report.plans.is_empty() { none_open(closed) } else { sum(report) };
+    let above = fitted(&sum, width);
+    let below = fitted(&format!("{troubles}\n{}", what_next(report)), width) + last;
     let mut table = Table::new([
         column("", Yields::Nothing),
         column("", Yields::Name),
@@ -65,19 +112,20 @@ fn screen(report: &StatusReport, closed: usize, now: Time, width: Option<usize>)
         column("", Yields::Whole),
     ])
     .indented(2);
-    for (name, lines, more) in parts(report, now) {
-        let shown = if width.is_some() { LINES } else { lines.len() };
+    let parts = parts(report, now);
+    let wanted: Vec<_> = parts.iter().map(|(_, lines)| lines.len()).collect();
+    // Each section has a heading below an empty line, and the prompt needs a line.
+    let others = rows(&above, width) + rows(&below, width) + 2 * parts.len() + 1;
+    for ((name, lines), shown) in parts.into_iter().zip(room.shares(&wanted, others)) {
         let rest = lines.len().saturating_sub(shown);
         table.line(format!("\n{}", paint(BOLD, name)));
         lines.into_iter().take(shown).for_each(|it| table.row(it));
-        if rest > 0 {
-            table.line(paint(DIM, &format!("  {rest} more: {more}")));
+        if let Some(more) = room.more.as_ref().filter(|_| rest > 0) {
+            table.line(paint(DIM, &format!("  and {rest} more: {more}")));
         }
     }
     let parts = if table.is_empty() { String::new() } else { table.draw(width) };
-    let sum = if report.plans.is_empty() { none_open(closed) } else { sum(report) };
-    let below = format!("{}\n{}", troubles(report), what_next(report));
-    fitted(&sum, width) + &parts + &fitted(&below, width)
+    above + &parts + &below
 }
 
 /// All open plans in one line.
@@ -87,7 +135,7 @@ fn sum(report: &StatusReport) -> String {
     format!("{}  {}\n", count(report.plans.len(), "open plan"), bar(closed, total))
 }
 
-type Part = (&'static str, Vec<Vec<Cell>>, &'static str);
+type Part = (&'static str, Vec<Vec<Cell>>);
 
 fn parts(report: &StatusReport, now: Time) -> Vec<Part> {
     let attention = report.attention.iter().map(|it| attention(it, now)).collect();
@@ -100,12 +148,12 @@ fn parts(report: &StatusReport, now: Time) -> Vec<Part> {
         .map(|it| line(short_state(&it.step), &it.step, by(it), Some(it.at), now))
         .collect();
     let parts: Vec<Part> = vec![
-        ("Needs attention", attention, "planwatch status --json"),
-        ("In progress", working, "planwatch list PLAN --status in_progress"),
-        ("Ready", ready, "planwatch next"),
-        ("Finished lately", finished, "planwatch list PLAN --status completed"),
+        ("Needs attention", attention),
+        ("In progress", working),
+        ("Ready", ready),
+        ("Finished lately", finished),
     ];
-    parts.into_iter().filter(|(_, lines, _)| !lines.is_empty()).collect()
+    parts.into_iter().filter(|(_, lines)| !lines.is_empty()).collect()
 }
 
 fn line(state: Cell, step: &StepShape, said: &str, at: Option<Time>, now: Time) -> Vec<Cell> {
@@ -137,7 +185,7 @@ fn by(it: &Finished) -> &str {
     it.by.as_deref().unwrap_or_default()
 }
 
-fn troubles(report: &StatusReport) -> String {
+fn troubles(report: &StatusReport, more: Option<&str>) -> String {
     let mut said = String::new();
     if report.n_errors + report.n_warnings > 0 {
         let style = if report.n_errors > 0 { BAD } else { colour("in_progress") };
@@ -149,7 +197,12 @@ fn troubles(report: &StatusReport) -> String {
     }
     if !report.kept.is_empty() {
         writeln!(said, "\n{} kept beside the files:", count(report.kept.len(), "version")).ok();
-        said.extend(report.kept.iter().map(|it| format!("  {}\n", escaped(it))));
+        let shown = if more.is_some() { LEAST } else { report.kept.len() };
+        said.extend(report.kept.iter().take(shown).map(|it| format!("  {}\n", escaped(it))));
+        let rest = report.kept.len().saturating_sub(shown);
+        if let Some(more) = more.filter(|_| rest > 0) {
+            said.push_str(&paint(DIM, &format!("  and {rest} more: {more}\n")));
+        }
     }
     said
 }
@@ -237,4 +290,32 @@ fn markdown(report: &StatusReport) -> String {
     let sum = problems::sum(report.n_errors, report.n_warnings);
     part("Problems", if sum.is_empty() { Vec::new() } else { vec![format!("{sum}: `planwatch check`")] });
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_share_the_lines_of_a_screen() {
+        for (wanted, lines, expected) in [
+            (&[2, 3][..], 20, &[2, 3][..]),
+            (&[500, 2, 500, 0], 24, &[10, 2, 10, 0]),
+            (&[500, 500], 9, &[4, 3]),
+            // A line that only says that one is missing could hold that one.
+            (&[5], 5, &[5]),
+            (&[6], 5, &[4]),
+            (&[500, 500, 500], 1, &[3, 3, 3]),
+        ] {
+            let shares = shares(wanted, lines);
+            assert_eq!(shares, expected, "{wanted:?} in {lines}");
+        }
+    }
+
+    #[test]
+    fn without_a_terminal_each_section_has_a_fixed_number_of_lines() {
+        let room = |more: Option<&str>| Room { width: None, height: None, more: more.map(str::to_owned) };
+        assert_eq!(room(Some("more")).shares(&[500, 7], 99), [LINES, 7]);
+        assert_eq!(room(None).shares(&[500, 7], 99), [500, 7]);
+    }
 }

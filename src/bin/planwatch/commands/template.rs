@@ -74,7 +74,7 @@ fn list(session: &Session) -> Result<u8, Failure> {
         ]);
     }
     let templates = table.draw(session.output.width);
-    session.output.text(&format!("{templates}\n{}", prompt_table(session, &prompts)))?;
+    session.output.long(&format!("{templates}\n{}", prompt_table(session, &prompts)))?;
     for complaint in prompts.iter().filter_map(Prompt::complaint) {
         session.output.hint(&format!("{complaint}; the built-in prompt is used"));
     }
@@ -102,7 +102,7 @@ fn print_prompt(session: &Session, prompt: &Prompt) -> Result<u8, Failure> {
         return Ok(0);
     }
     let head = paint(DIM, &format!("==> {} <==", escaped(&prompt.path)));
-    session.output.text(&format!("{head}\n{}", escaped_lines(&prompt.text)))?;
+    session.output.long(&format!("{head}\n{}", escaped_lines(&prompt.text)))?;
     if let Some(complaint) = prompt.complaint() {
         session.output.hint(&format!("{complaint}; the built-in prompt is used"));
     }
@@ -114,7 +114,7 @@ fn print_rendered(session: &Session, prompt: &Prompt, rendered: &Rendered) -> Re
         session.output.json("prompt", rendered.to_json(&prompt.name))?;
         return Ok(0);
     }
-    session.output.text(&escaped_lines(&rendered.text))?;
+    session.output.long(&escaped_lines(&rendered.text))?;
     rendered.notes.iter().for_each(|it| session.output.hint(it));
     Ok(0)
 }
@@ -128,6 +128,6 @@ fn print(session: &Session, template: &Template) -> Result<u8, Failure> {
         format!("{}\n{}", paint(DIM, &format!("==> {} <==", escaped(&it.path))), escaped_lines(&it.text))
     };
     let files: Vec<_> = template.files.iter().map(file).collect();
-    session.output.text(&files.join("\n"))?;
+    session.output.long(&files.join("\n"))?;
     Ok(0)
 }

@@ -144,7 +144,7 @@ fn wanting(session: &Session, context: &Context) -> Result<u8, Failure> {
         session.output.json("trust-list", json!({"items": scripts.chain(others).collect::<Vec<_>>()}))?;
     } else {
         let others: Vec<_> = others.iter().map(|it| (it, trust::is_trusted(context, it))).collect();
-        session.output.text(&scripts::wanting(&found, &others, session.output.width))?;
+        session.output.long(&scripts::wanting(&found, &others, session.output.width))?;
     }
     Ok(0)
 }
@@ -155,7 +155,7 @@ fn list_trusted(session: &Session, context: &Context) -> Result<u8, Failure> {
         let items: Vec<_> = all.iter().map(Trusted::to_json).collect();
         session.output.json("trusted-list", json!({"trusted": items}))?;
     } else {
-        session.output.text(&scripts::trusted(&all, context.now, session.output.width))?;
+        session.output.long(&scripts::trusted(&all, context.now, session.output.width))?;
     }
     Ok(0)
 }

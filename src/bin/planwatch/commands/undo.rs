@@ -31,7 +31,7 @@ fn list(session: &Session) -> Result<u8, Failure> {
     if session.output.is_json() {
         session.output.json("undo-list", undo::list_to_json(&items))?;
     } else {
-        session.output.text(&screen(&items, context.now, session.output.width))?;
+        session.output.long(&screen(&items, context.now, session.output.width))?;
     }
     Ok(0)
 }

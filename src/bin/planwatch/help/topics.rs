@@ -142,6 +142,9 @@ Variables, which go before the configuration:
   PLANWATCH_STEP    the step that this process works on
   PLANWATCH_CLAIM   the claim that it works under
   VISUAL, EDITOR    the editor of `edit`
+  PLANWATCH_PAGER, PAGER
+                    the pager for long answers on a terminal (default:
+                    less -FRX); empty or cat: none; --no-pager goes before it
   PLANWATCH_NOW     the time to take for now, as 2026-11-21T09:14:03Z
   NO_COLOR          no colours; --color goes before it
 

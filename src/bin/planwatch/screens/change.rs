@@ -28,7 +28,7 @@ pub(crate) fn print(session: &Session, report: &ChangeReport) -> Result<u8, Fail
     if report.is_dry_run {
         let nothing = || format!("{}\n", paint(DIM, "nothing would change"));
         let diff = if report.diff.is_empty() { nothing() } else { text::diff(&report.diff) };
-        output.text(&diff)?;
+        output.long(&diff)?;
     } else {
         if SHOWN.contains(&report.verb) && !report.diff.is_empty() {
             output.told(&format!("{}\n", text::diff(&report.diff)))?;

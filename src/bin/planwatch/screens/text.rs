@@ -6,10 +6,10 @@ use crate::output::escaped_lines;
 use crate::screens::{BAD, BOLD, DIM, GOOD, READY};
 use crate::table::paint;
 
-/// Shows a Markdown text as it stands; headings are bold.
+/// Shows a Markdown text with bold headings. Lines that are too long break between words, but not in code and tables.
 ///
 /// A first heading that only repeats `title` is left out.
-pub(crate) fn markdown(body: &str, title: &str) -> String {
+pub(crate) fn markdown(body: &str, title: &str, width: Option<usize>) -> String {
     let body = body.trim_matches(['\n', '\r']);
     let mut is_code = false;
     let mut shown = String::new();
@@ -21,10 +21,25 @@ pub(crate) fn markdown(body: &str, title: &str) -> String {
             continue;
         }
         let escaped = escaped_lines(line);
-        shown.push_str(&if is_heading { paint(BOLD, &escaped) } else { escaped.into_owned() });
+        let line = if is_heading { paint(BOLD, &escaped) } else { escaped.into_owned() };
+        let is_whole = is_code || is_fence(&line) || line.trim_start().starts_with('|');
+        shown.push_str(&if is_whole { line } else { hanging(&line, width, start_of_text(&line)) });
         shown.push('\n');
     }
     shown.trim_start_matches('\n').to_owned()
+}
+
+/// The column where the text of a line begins, behind the mark of a list or a quotation.
+fn start_of_text(line: &str) -> usize {
+    let text = line.trim_start();
+    let mark = text.split_once(' ').map_or("", |(it, _)| it);
+    let is_mark = match mark.as_bytes() {
+        [b'-' | b'*' | b'+' | b'>'] => true,
+        [digits @ .., b'.' | b')'] => !digits.is_empty() && digits.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    let behind = if is_mark { mark.len() + 1 } else { 0 };
+    line.len() - text.len() + behind
 }
 
 /// Shows a unified diff in the colours that everybody knows.
@@ -97,6 +112,12 @@ fn wrap(line: &str, width: usize, hang: usize) -> String {
         (gap, is_begun) = (0, true);
     }
     done
+}
+
+/// How many lines a terminal of this width needs for a text.
+pub(crate) fn rows(text: &str, width: Option<usize>) -> usize {
+    let of_line = |line: &str| width.map_or(1, |width| seen(line).div_ceil(width.max(1)).max(1));
+    text.lines().map(of_line).sum()
 }
 
 /// The width of a text that may hold the codes of colours.
@@ -190,7 +211,27 @@ mod tests {
 
     #[track_caller]
     fn check(body: &str, title: &str, expected: &str) {
-        assert_eq!(anstream::adapter::strip_str(&markdown(body, title)).to_string(), expected);
+        assert_eq!(anstream::adapter::strip_str(&markdown(body, title, None)).to_string(), expected);
+    }
+
+    #[test]
+    fn a_long_text_breaks_between_words_but_not_in_code_and_tables() {
+        let plain = |body: &str| anstream::adapter::strip_str(&markdown(body, "", Some(12))).to_string();
+        assert_eq!(plain("one two three four"), "one two\nthree four\n");
+        assert_eq!(plain("- [ ] one two three"), "- [ ] one\n  two three\n");
+        assert_eq!(plain("  10. one two three"), "  10. one\n      two\n      three\n");
+        assert_eq!(plain("# A heading that goes on"), "# A heading\nthat goes on\n");
+        for whole in ["```\none two three four\n```\n", "| one | two | three |\n"] {
+            assert_eq!(plain(whole), whole);
+        }
+    }
+
+    #[test]
+    fn rows_count_what_a_terminal_breaks() {
+        assert_eq!(rows("a\nbb\n", Some(2)), 2);
+        assert_eq!(rows("abc\n\nde", Some(2)), 4);
+        assert_eq!(rows(&format!("{}\n", paint(BAD, "ab")), Some(2)), 1);
+        assert_eq!(rows("abc\n", None), 1);
     }
 
     #[test]

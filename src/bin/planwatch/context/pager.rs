@@ -1,0 +1,71 @@
+//! Which pager shows long answers on a terminal, from what the environment says.
+
+/// How git starts `less`: it ends at once if everything fits, keeps colours, and leaves the text on the terminal.
+const DEFAULT: &str = "less -FRX";
+
+/// What the environment says about pagers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Said {
+    /// `PLANWATCH_PAGER`, which also may be empty.
+    pub(super) own: Option<String>,
+    /// `PAGER`, which also may be empty.
+    pub(super) common: Option<String>,
+    /// `TERM`.
+    pub(super) terminal: Option<String>,
+    /// A person reads and types: both ends are a terminal, and no step's process runs this.
+    pub(super) is_person: bool,
+}
+
+/// The words that start the pager; none where the answer is printed as it is.
+///
+/// An empty name and `cat` mean that no pager is wanted, as for git.
+pub(super) fn words(said: &Said) -> Option<Vec<String>> {
+    let is_dumb = said.terminal.as_deref().is_none_or(|it| it.is_empty() || it == "dumb");
+    if !said.is_person || is_dumb {
+        return None;
+    }
+    let named = said.own.as_deref().or(said.common.as_deref()).unwrap_or(DEFAULT).trim();
+    if named.is_empty() || named == "cat" {
+        return None;
+    }
+    // A command whose quotes do not end is named when it cannot be started.
+    Some(shell_words::split(named).unwrap_or_else(|_| vec![named.to_owned()]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(own: Option<&str>, common: Option<&str>, expected: Option<&[&str]>) {
+        let text = |it: Option<&str>| it.map(str::to_owned);
+        let said =
+            Said { own: text(own), common: text(common), terminal: text(Some("xterm")), is_person: true };
+        let expected = expected.map(|it| it.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>());
+        assert_eq!(words(&said), expected, "{said:?}");
+    }
+
+    #[test]
+    fn the_own_variable_wins_then_the_common_one_then_less() {
+        check(None, None, Some(&["less", "-FRX"]));
+        check(None, Some("more"), Some(&["more"]));
+        check(Some("bat --style 'plain x'"), Some("more"), Some(&["bat", "--style", "plain x"]));
+        check(Some("broken 'quote"), None, Some(&["broken 'quote"]));
+    }
+
+    #[test]
+    fn an_empty_name_and_cat_mean_no_pager() {
+        check(Some(""), Some("more"), None);
+        check(Some("cat"), None, None);
+        check(None, Some(" "), None);
+    }
+
+    #[test]
+    fn only_a_person_on_a_capable_terminal_gets_a_pager() {
+        let capable = Said { terminal: Some("xterm".to_owned()), is_person: true, ..Said::default() };
+        assert!(words(&capable).is_some());
+        assert_eq!(words(&Said { is_person: false, ..capable.clone() }), None);
+        assert_eq!(words(&Said { terminal: Some("dumb".to_owned()), ..capable.clone() }), None);
+        assert_eq!(words(&Said { terminal: None, ..capable }), None);
+    }
+}
