@@ -300,7 +300,7 @@ pub fn wanting_trust(context: &Context) -> Vec<Subject> {
     of.map(|(name, it)| subject(context, name, it)).collect()
 }
 
-fn names(request: &AgentRequest, context: &Context) -> Vec<String> {
+pub(crate) fn names(request: &AgentRequest, context: &Context) -> Vec<String> {
     let mut names: Vec<_> = PRESETS.iter().map(|it| it.name.to_owned()).collect();
     names.push(SHELL.to_owned());
     let configured = request.own.keys().chain(context.config.agents.keys()).cloned();

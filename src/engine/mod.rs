@@ -29,6 +29,7 @@ pub mod interrupted;
 pub mod list;
 pub mod next;
 pub mod note;
+pub mod offer;
 pub(crate) mod outline;
 pub mod patch;
 pub mod prompt;

@@ -448,10 +448,56 @@ fn completions_of_every_shell_name_every_verb() {
     let place = Place::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = place.run_with(&["completions", shell]).ok();
+        assert!(script.contains("PLANWATCH_COMPLETE"), "{shell} does not ask:\n{script}");
+        let offered = offered(&place, shell, &["planwatch", ""]);
         for verb in verbs().keys() {
-            assert!(script.contains(verb.as_str()), "{shell} does not know {verb}");
+            assert!(offered.iter().any(|it| it == verb), "{shell} does not know {verb}: {offered:?}");
         }
     }
+}
+
+/// What planwatch answers a shell's script for the last of these words, without descriptions.
+fn offered(place: &Place, shell: &str, words: &[&str]) -> Vec<String> {
+    let mut command = place.command();
+    command.env("PLANWATCH_COMPLETE", shell).env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string());
+    let last = words.last().expect("there is a word");
+    let line = words.join(" ");
+    let arguments = if shell == "bash" { vec![line.as_str(), last] } else { words.to_vec() };
+    let ran = Ran::of(command.arg("--").args(arguments).output().expect("it runs"));
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let separator = if shell == "zsh" { ':' } else { '\t' };
+    let value = |line: &str| {
+        let escaped = line.replace("\\:", "\u{1}");
+        escaped.split(separator).next().unwrap_or_default().replace('\u{1}', ":")
+    };
+    ran.stdout.lines().map(value).collect()
+}
+
+#[test]
+fn shells_are_offered_plans_steps_statuses_and_agents() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish"] {
+        // Without a plans directory there is nothing to offer and nothing to say.
+        assert_eq!(offered(&place, shell, &["planwatch", "show", ""]), [""; 0]);
+    }
+    place.write("plans/auth/plan.md", "# Auth\n");
+    place.write("plans/auth/step-1.md", "# One: first\n");
+    place.write("plans/auth/step-2.5.md", "# Two\n");
+    place.write("plans/billing/plan.md", "# Billing\n");
+    for shell in ["bash", "zsh", "fish"] {
+        let offered = |words: &[&str]| offered(&place, shell, &[&["planwatch"], words].concat());
+        assert_eq!(offered(&["show", ""]), ["auth", "billing"], "{shell}");
+        assert_eq!(offered(&["done", "au"]), ["auth", "auth:1", "auth:2.5"], "{shell}");
+        assert_eq!(offered(&["done", "auth:2"]), ["auth:2.5"], "{shell}");
+        assert_eq!(offered(&["list", "b"]), ["billing"], "{shell}");
+        assert_eq!(offered(&["list", "--status", "f"]), ["failed"], "{shell}");
+        assert_eq!(offered(&["run", "auth", "--agent", "cl"]), ["claude"], "{shell}");
+        assert_eq!(offered(&["--plans", "elsewhere", "show", ""]), [""; 0], "{shell}");
+    }
+    // Bash replaces only what is behind the colon.
+    let mut command = place.command();
+    command.env("PLANWATCH_COMPLETE", "bash").args(["--", "planwatch done auth:2", "2"]);
+    assert_eq!(Ran::of(command.output().expect("it runs")).ok(), "2.5\n");
 }
 
 #[test]

@@ -293,7 +293,12 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
     Some(Everywhere::augment_args(root).subcommand(own))
 }
 
-/// The command line without what is only understood: for completions and manual pages.
+/// The command line as it is understood, without help texts of its own: for completions.
+pub(crate) fn whole_command() -> clap::Command {
+    Cli::command()
+}
+
+/// The command line without what is only understood: for manual pages.
 pub(crate) fn visible_command() -> clap::Command {
     let whole = Cli::command();
     let shown = |it: &clap::Command, own: clap::Command| {
@@ -314,6 +319,49 @@ pub(crate) fn visible_command() -> clap::Command {
 /// The hidden verbs, each with the verb to name in its place.
 const INSTEAD: [(&str, &str); 5] =
     [("steps", "list"), ("stale", "list"), ("unset", "set"), ("restore", "archive"), ("hook", "status")];
+
+/// Words that people type for a verb, by what they mean. Letters alone would lead from `create` to `reopen` or to nothing.
+const SYNONYMS: [(&str, &[&str]); 33] = [
+    ("status", &["info", "overview", "dashboard", "summary", "state", "st", "stat", "report"]),
+    ("list", &["all", "plans", "dir", "index"]),
+    ("show", &["view", "cat", "get", "print", "read", "display", "describe", "open", "inspect", "log"]),
+    ("next", &["ready", "todo", "what", "queue"]),
+    ("search", &["find", "grep", "query", "lookup"]),
+    ("check", &["lint", "validate", "fsck", "verify", "test"]),
+    ("claim", &["take", "grab", "lock", "acquire", "assign", "pick", "checkout"]),
+    ("release", &["unclaim", "unlock", "give", "drop", "unassign"]),
+    ("start", &["begin", "activate", "work", "resume", "continue"]),
+    ("done", &["finish", "finished", "completed", "close", "end", "resolve", "tick", "ok"]),
+    ("fail", &["failed", "error", "broken"]),
+    ("block", &["blocked", "pause", "hold", "wait", "suspend"]),
+    ("skip", &["skipped", "cancel", "abandon", "ignore", "omit", "abort"]),
+    ("reopen", &["reset", "retry", "unblock", "redo", "undone"]),
+    ("attempt", &["try", "record"]),
+    ("note", &["comment", "remark", "annotate"]),
+    ("confirm", &["approve", "accept", "yes", "allow", "sign"]),
+    ("new", &["create", "make", "plan", "generate"]),
+    ("add", &["insert", "append", "step", "task"]),
+    ("edit", &["change", "modify", "vi", "vim", "editor"]),
+    ("set", &["update", "assignee", "field", "priority", "due"]),
+    ("move", &["mv", "rename", "renumber", "reorder", "order"]),
+    ("squash", &["merge", "join", "combine", "fold"]),
+    ("remove", &["del", "destroy", "trash", "erase"]),
+    ("undo", &["revert", "rollback", "back"]),
+    ("decide", &["decision", "decisions", "adr"]),
+    ("insight", &["insights", "learn", "learned", "memory", "remember"]),
+    ("run", &["execute", "exec", "go", "agent", "drive"]),
+    ("draft", &["refine", "brainstorm", "outline"]),
+    ("import", &["convert", "load", "migrate"]),
+    ("watch", &["serve", "daemon", "follow", "monitor", "server", "tail", "http"]),
+    ("init", &["setup", "install", "configure"]),
+    ("help", &["man-page", "manual", "usage", "commands", "topics"]),
+];
+
+/// The verb that means the same as a word which is none.
+pub(crate) fn meant_by(word: &str) -> Option<&'static str> {
+    let word = word.to_lowercase();
+    SYNONYMS.iter().find(|(_, words)| words.contains(&word.as_str())).map(|(verb, _)| *verb)
+}
 
 /// What to name for a verb or an option that somebody may have meant: nothing that is hidden.
 pub(crate) fn visible(name: &str) -> Option<String> {
@@ -353,6 +401,20 @@ mod tests {
             }
         }
         assert!(command_of("no-verb").is_none());
+    }
+
+    #[test]
+    fn each_synonym_means_one_visible_verb_and_is_none() {
+        let command = visible_command();
+        let mut seen = std::collections::BTreeSet::new();
+        for (verb, words) in SYNONYMS {
+            assert!(command.find_subcommand(verb).is_some(), "{verb}");
+            for word in words {
+                assert!(Cli::command().find_subcommand(word).is_none(), "{word} is a verb");
+                assert!(seen.insert(word), "{word} stands for two verbs");
+            }
+        }
+        assert_eq!(meant_by("Create"), Some("new"));
     }
 
     #[test]

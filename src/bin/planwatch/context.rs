@@ -34,6 +34,7 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::Everywhere;
+use crate::completing;
 use crate::failure::{self, Failure};
 use crate::output::{Form, Loudness, Output, Pager};
 use crate::patience::Patience;
@@ -327,6 +328,11 @@ fn cache_home() -> Option<PathBuf> {
 /// The user's own state directory.
 pub(crate) fn state_home() -> Option<PathBuf> {
     etcetera::choose_base_strategy().ok().and_then(|it| it.state_dir())
+}
+
+/// Whether a shell asks what could be typed next.
+pub(crate) fn is_completing() -> bool {
+    text(completing::VARIABLE).is_some()
 }
 
 /// Whether this is the process of a step, which knows what it is to do.

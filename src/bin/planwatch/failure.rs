@@ -109,6 +109,8 @@ pub(crate) fn of_command_line(error: &clap::Error) -> Failure {
     let (message, hint) = match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let verb = named(ContextKind::InvalidSubcommand);
+            let meant = args::meant_by(&verb).map(|it| format!("did you mean `{it}`?"));
+            let near = meant.or(near);
             (
                 format!("there is no verb `{verb}`"),
                 near.unwrap_or_else(|| "`planwatch help --all` names the verbs".to_owned()),
@@ -239,12 +241,15 @@ mod tests {
         check("planwatch new", "TITLE is missing", "usage: planwatch new TITLE [STEP]…");
         check("planwatch list --color pink", "`pink` is no value of --color", "one of auto, always, never");
         check(
-            "planwatch list --nope",
-            "there is no option `--nope`",
+            "planwatch list --xyzzy",
+            "there is no option `--xyzzy`",
             "`planwatch list --help` names the options; a text that begins with `-` goes after `--`",
         );
         check("planwatch steps-x", "there is no verb `steps-x`", "did you mean `list`?");
         check("planwatch complet", "there is no verb `complet`", "did you mean `done`?");
+        check("planwatch create", "there is no verb `create`", "did you mean `new`?");
+        check("planwatch Finish", "there is no verb `Finish`", "did you mean `done`?");
+        check("planwatch stats", "there is no verb `stats`", "did you mean `status`?");
         check(
             "planwatch status --days x",
             "`x` is no value of --days",

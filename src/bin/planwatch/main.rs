@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod completing;
 mod context;
 mod failure;
 mod fields;
@@ -15,5 +16,8 @@ mod typed;
 
 fn main() -> std::process::ExitCode {
     let typed: Vec<_> = std::env::args_os().collect();
+    if context::is_completing() {
+        return completing::answer(&typed).into();
+    }
     commands::run(&typed).into()
 }

@@ -1,0 +1,339 @@
+//! What a shell may offer for the next word: verbs, options and their values, plans and steps.
+//!
+//! The scripts of `planwatch completions` ask this program at every tab. It answers on stdout and says nothing else, also
+//! where there is no plans directory.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use anstream::ColorChoice;
+use clap::{Arg, Args, Command, FromArgMatches};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::env::{CompleteEnv, Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh};
+use clap_complete::{Shell, engine};
+use planwatch::engine::context::Context;
+use planwatch::engine::offer;
+
+use crate::args::{self, Everywhere};
+use crate::context::{self, Session};
+use crate::failure::{self, Failure};
+use crate::help;
+use crate::output::{Form, Loudness};
+use crate::typed::Typed;
+
+/// Names the shell that asks; nothing else sets it.
+pub(crate) const VARIABLE: &str = "PLANWATCH_COMPLETE";
+
+/// Prints what could come next on this command line. A shell has no use for an error.
+pub(crate) fn answer(words: &[OsString]) -> u8 {
+    let options = Arc::new(options(words));
+    let asked = CompleteEnv::with_factory(|| command(&options)).var(VARIABLE).shells(Shells(&SHELLS));
+    asked.try_complete(words.to_vec(), None).ok();
+    0
+}
+
+/// The script that makes a shell ask.
+pub(crate) fn script(shell: Shell) -> Result<Vec<u8>, Failure> {
+    let of: &dyn EnvCompleter = match shell {
+        Shell::Bash => &Bash,
+        Shell::Elvish => &Elvish,
+        Shell::Fish => &Fish,
+        Shell::PowerShell => &Powershell,
+        Shell::Zsh => &Zsh,
+        other => return Err(Failure::usage(format!("`{other}` has no completions"), "")),
+    };
+    let mut script = Vec::new();
+    of.write_registration(VARIABLE, "planwatch", "planwatch", "planwatch", &mut script)
+        .map_err(|error| Failure::failed("io-error", failure::system(&error)))?;
+    if shell == Shell::Zsh {
+        // A file on the fpath runs as the function `_planwatch` at the first tab, which has to answer, too.
+        script
+            .extend(b"if [[ ${funcstack[1]} == _planwatch ]]; then _clap_dynamic_completer_planwatch; fi\n");
+    }
+    Ok(script)
+}
+
+const SHELLS: [&dyn EnvCompleter; 5] = [&Bash, &Elvish, &Fish, &Powershell, &Zsh];
+
+/// Bash splits words at colons, also those of `auth:2`. So its script passes the line itself, and the part of the last
+/// word that Bash is going to replace.
+struct Bash;
+
+const BASH: &str = r#"_planwatch() {
+    local found
+    COMPREPLY=()
+    while IFS= read -r found; do
+        COMPREPLY+=("$found")
+    done < <(VAR=bash COMPLETER -- "${COMP_LINE:0:COMP_POINT}" "$2" 2> /dev/null)
+    if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[=/:] ]]; then
+        compopt -o nospace 2> /dev/null
+    fi
+}
+complete -F _planwatch BIN
+"#;
+
+impl EnvCompleter for Bash {
+    fn name(&self) -> &'static str {
+        "bash"
+    }
+
+    fn is(&self, name: &str) -> bool {
+        name == "bash"
+    }
+
+    fn write_registration(
+        &self,
+        var: &str,
+        _name: &str,
+        bin: &str,
+        completer: &str,
+        buf: &mut dyn Write,
+    ) -> io::Result<()> {
+        let script = BASH.replace("VAR", var).replace("COMPLETER", completer).replace("BIN", bin);
+        buf.write_all(script.as_bytes())
+    }
+
+    fn write_complete(
+        &self,
+        command: &mut Command,
+        arguments: Vec<OsString>,
+        directory: Option<&Path>,
+        buf: &mut dyn Write,
+    ) -> io::Result<()> {
+        let arguments: Vec<_> = arguments.iter().map(|it| it.to_string_lossy()).collect();
+        let [line, replaced] = arguments.as_slice() else { return Ok(()) };
+        let Some(words) = words_of(line) else { return Ok(()) };
+        let last = words.len() - 1;
+        // What Bash does not replace of the last word stays in front of what it puts in.
+        let stays = words[last].strip_suffix(&**replaced).map_or(0, str::len);
+        for it in engine::complete(command, words.iter().map(OsString::from).collect(), last, directory)? {
+            let value = it.get_value().to_string_lossy();
+            writeln!(buf, "{}", quoted(value.get(stays..).unwrap_or(&value), replaced))?;
+        }
+        Ok(())
+    }
+}
+
+/// The words of a line that is being typed; the last one is empty behind a space. Quotes need not end.
+fn words_of(line: &str) -> Option<Vec<String>> {
+    const END: char = '\u{1}';
+    let mut words =
+        ["", "'", "\""].iter().find_map(|it| shell_words::split(&format!("{line}{END}{it}")).ok())?;
+    let last = words.last_mut()?;
+    last.pop().filter(|it| *it == END)?;
+    Some(words)
+}
+
+/// A value as Bash wants it on the line: what a shell would read otherwise is escaped, unless quotes are open.
+fn quoted(value: &str, replaced: &str) -> String {
+    if replaced.starts_with(['"', '\'']) {
+        return value.to_owned();
+    }
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%".contains(c);
+    value.chars().flat_map(|c| (!is_plain(c)).then_some('\\').into_iter().chain([c])).collect()
+}
+
+/// The whole command line, with what its arguments take.
+fn command(options: &Arc<Vec<OsString>>) -> Command {
+    with_values(args::whole_command(), "", options)
+}
+
+fn with_values(command: Command, above: &str, options: &Arc<Vec<OsString>>) -> Command {
+    let verb = command.get_name().to_owned();
+    let command = command.mut_args(|it| match Taken::by(above, &verb, &it) {
+        None => it,
+        Some(taken) => {
+            let options = Arc::clone(options);
+            it.add(ArgValueCompleter::new(move |begun: &OsStr| taken.candidates(begun, &options)))
+        }
+    });
+    command.mut_subcommands(|it| with_values(it, &verb, options))
+}
+
+/// What an argument takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    Plan,
+    /// A step, or a plan.
+    Step,
+    Status,
+    Agent,
+    Script,
+    HelpTopic,
+}
+
+impl Taken {
+    /// `above` is the verb whose part `verb` is, as `script` of `script run`.
+    fn by(above: &str, verb: &str, it: &Arg) -> Option<Self> {
+        match (above, verb, it.get_id().as_str()) {
+            ("script", _, "id") | (_, "trust", "scripts") => Some(Self::Script),
+            (_, "undo", _) => None,
+            (_, "archive", "ids") | (_, _, "plan" | "program") => Some(Self::Plan),
+            ("template", ..) => None,
+            (_, "squash", "steps") => Some(Self::Step),
+            (_, _, "id" | "ids" | "target" | "step" | "after" | "before" | "depends") => Some(Self::Step),
+            (_, _, "status") => Some(Self::Status),
+            (_, "run" | "draft", "agent") => Some(Self::Agent),
+            (_, "help", "topic") => Some(Self::HelpTopic),
+            _ => None,
+        }
+    }
+
+    fn candidates(self, begun: &OsStr, options: &[OsString]) -> Vec<CompletionCandidate> {
+        let Some(begun) = begun.to_str() else { return Vec::new() };
+        let plain = |words: Vec<String>| words.into_iter().map(CompletionCandidate::new).collect();
+        let mut found: Vec<CompletionCandidate> = match self {
+            Self::Status => plain(offer::statuses().into_iter().map(str::to_owned).collect()),
+            Self::HelpTopic => topics(),
+            Self::Plan | Self::Step | Self::Agent | Self::Script => {
+                let Some((session, context)) = surroundings(options) else { return Vec::new() };
+                match self {
+                    Self::Plan => plain(offer::plans(&context)),
+                    Self::Agent => plain(offer::agents(&context, session.own_agents().0)),
+                    Self::Script => plain(offer::scripts(&context)),
+                    _ => plans_and_steps(&context, begun),
+                }
+            }
+        };
+        found.retain(|it| it.get_value().to_str().is_some_and(|it| it.starts_with(begun)));
+        found
+    }
+}
+
+/// The plans, and the steps of the only one that is meant so far.
+fn plans_and_steps(context: &Context, begun: &str) -> Vec<CompletionCandidate> {
+    let named = |plan: &str| -> Vec<CompletionCandidate> {
+        let steps = offer::steps(context, plan).into_iter();
+        steps.map(|(id, title)| CompletionCandidate::new(id).help(Some(title.into()))).collect()
+    };
+    if let Some((plan, _)) = begun.split_once(':') {
+        return named(plan);
+    }
+    let plans: Vec<_> = offer::plans(context).into_iter().filter(|it| it.starts_with(begun)).collect();
+    let steps = if let [only] = plans.as_slice() { named(only) } else { Vec::new() };
+    plans.into_iter().map(CompletionCandidate::new).chain(steps).collect()
+}
+
+/// Verbs and topics, for `help`.
+fn topics() -> Vec<CompletionCandidate> {
+    let command = args::visible_command();
+    let verbs = command
+        .get_subcommands()
+        .map(|it| CompletionCandidate::new(it.get_name()).help(it.get_about().cloned()));
+    let is_verb = |name: &str| command.find_subcommand(name).is_some();
+    let topics = help::names().filter(|(name, _)| !is_verb(name));
+    verbs.chain(topics.map(|(name, about)| CompletionCandidate::new(name).help(Some(about.into())))).collect()
+}
+
+/// The plans that the options of the line name. Nothing is said on the way.
+fn surroundings(options: &[OsString]) -> Option<(Session, Context)> {
+    let command = Everywhere::augment_args(Command::new("planwatch").disable_help_flag(true));
+    let everywhere = Everywhere::from_arg_matches(&command.try_get_matches_from(options).ok()?).ok()?;
+    let silent = Typed { form: Form::Text, colour: ColorChoice::Never };
+    let session = Session::begin(&everywhere, context::output(&silent, Loudness::Quiet)).ok()?;
+    let context = session.context().ok()?;
+    Some((session, context))
+}
+
+/// The options of the line that say where the plans are. Bash passes the line itself as one word.
+fn options(words: &[OsString]) -> Vec<OsString> {
+    let line = words.iter().skip_while(|it| *it != "--").skip(1);
+    let line: Vec<String> = line
+        .flat_map(|it| {
+            let it = it.to_string_lossy().into_owned();
+            if it.contains(' ') { words_of(&it).unwrap_or_default() } else { vec![it] }
+        })
+        .collect();
+    let mut options = vec![OsString::from("planwatch")];
+    for (at, word) in line.iter().enumerate() {
+        match word.as_str() {
+            "--plans" | "-C" => {
+                if let Some(value) = line.get(at + 1) {
+                    options.extend([word, value].map(OsString::from));
+                }
+            }
+            it if it.starts_with("--plans=") || it.starts_with("-C") => options.push(it.into()),
+            _ => {}
+        }
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_split_while_it_is_typed() {
+        for (line, expected) in [
+            ("planwatch show auth:2", &["planwatch", "show", "auth:2"][..]),
+            ("planwatch show ", &["planwatch", "show", ""]),
+            ("planwatch show 'my pl", &["planwatch", "show", "my pl"]),
+            ("planwatch note \"my pl", &["planwatch", "note", "my pl"]),
+            ("planwatch show my\\ pl", &["planwatch", "show", "my pl"]),
+        ] {
+            assert_eq!(
+                words_of(line).as_deref(),
+                Some(&expected.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>()[..])
+            );
+        }
+    }
+
+    #[track_caller]
+    fn check_bash(line: &str, replaced: &str, expected: &[&str]) {
+        let mut answer = Vec::new();
+        let options =
+            Arc::new(vec![OsString::from("planwatch"), "--plans".into(), "/no/such/directory".into()]);
+        Bash.write_complete(&mut command(&options), vec![line.into(), replaced.into()], None, &mut answer)
+            .unwrap();
+        let answer = String::from_utf8(answer).unwrap();
+        assert_eq!(answer.lines().collect::<Vec<_>>(), expected, "{line}");
+    }
+
+    #[test]
+    fn verbs_options_and_closed_words_are_offered_without_plans() {
+        check_bash("planwatch reo", "reo", &["reopen"]);
+        check_bash("planwatch list --status fa", "fa", &["failed"]);
+        check_bash("planwatch list --status=fa", "fa", &["failed"]);
+        check_bash("planwatch list --status failed,blo", "failed,blo", &["failed,blocked"]);
+        check_bash("planwatch help exit", "exit", &["exit-codes"]);
+        check_bash("planwatch script re", "re", &["remove"]);
+        check_bash("planwatch show a", "a", &[]);
+        check_bash("planwatch show", "show", &["show"]);
+    }
+
+    #[test]
+    fn what_is_hidden_is_not_offered() {
+        let mut answer = Vec::new();
+        let options = Arc::new(vec![OsString::from("planwatch")]);
+        Bash.write_complete(&mut command(&options), vec!["planwatch ".into(), "".into()], None, &mut answer)
+            .unwrap();
+        let answer = String::from_utf8(answer).unwrap();
+        let offered: Vec<_> = answer.lines().collect();
+        assert!(!offered.contains(&"restore") && !offered.contains(&"briefing"), "{offered:?}");
+        assert!(offered.contains(&"status") && offered.contains(&"completions"), "{offered:?}");
+    }
+
+    #[test]
+    fn special_characters_are_escaped_outside_of_quotes() {
+        assert_eq!(quoted("my plan:1", "my"), "my\\ plan:1");
+        assert_eq!(quoted("my plan", "'my"), "my plan");
+    }
+
+    #[test]
+    fn options_say_where_the_plans_are() {
+        let found = |words: &[&str]| {
+            let words: Vec<_> = words.iter().map(OsString::from).collect();
+            options(&words)
+                .into_iter()
+                .skip(1)
+                .map(|it| it.into_string().unwrap())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(found(&["planwatch", "--", "planwatch", "--plans", "a b", "show", ""]), "--plans a b");
+        assert_eq!(found(&["planwatch", "--", "planwatch -C dir --plans=x show a", "a"]), "-C dir --plans=x");
+    }
+}
