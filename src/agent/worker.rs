@@ -108,7 +108,7 @@ enum Message {
 impl Workers for Processes {
     fn work(&self, job: &Job<'_>, told: &dyn Fn(Told<'_>)) -> Ended {
         let not_started = |error: &io::Error| Ended {
-            how: How::NotStarted(said(error)),
+            how: How::NotStarted(why_not_started(job.command, error)),
             exit_code: None,
             output: Vec::new(),
         };
@@ -260,7 +260,8 @@ impl Running {
         let is_line = matches!(command, AgentCommand::Line(_));
         let how = match (how, exit_code) {
             (How::Exited, Some(code @ (126 | 127))) if is_line => {
-                How::NotStarted(format!("the shell ended with {code}"))
+                let what = if code == 127 { "find" } else { "start" };
+                How::NotStarted(format!("the shell could not {what} its command (it ended with {code})"))
             }
             (how, _) => how,
         };
@@ -387,6 +388,17 @@ fn command(job: &Job<'_>) -> io::Result<Command> {
     command.envs(job.environment.iter().map(|(name, value)| (name, value)));
     command.envs(by_file.map(|it| ("PLANWATCH_PROMPT", it)));
     Ok(command)
+}
+
+/// A missing program is named, because what the system says of it names nothing.
+fn why_not_started(command: &AgentCommand, error: &io::Error) -> String {
+    match (command, error.kind()) {
+        (AgentCommand::Words(words), io::ErrorKind::NotFound) => {
+            let program = words.first().map_or("", String::as_str);
+            format!("the program `{program}` was not found; is it installed and on the PATH?")
+        }
+        _ => said(error),
+    }
 }
 
 fn said(error: &io::Error) -> String {

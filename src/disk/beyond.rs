@@ -40,7 +40,7 @@ impl PlansDir {
         let found = self.reach(root).find(relative, Origin::Elsewhere)?;
         let path = root.join(relative);
         let kind = self.disk.lstat(&found).map_err(|error| DiskError::reading(&path, error))?.kind;
-        if kind == FileKind::Dir { Ok(found) } else { Err(DiskError::NotAFile { path, kind }) }
+        if kind == FileKind::Dir { Ok(found) } else { Err(DiskError::NotADirectory { path, kind }) }
     }
 
     /// Returns whether a path that holds no symbolic link above its name leads to something that can be read.

@@ -15,6 +15,8 @@ pub enum DiskError {
     NotFound { path: PathBuf },
     #[error("`{}` is a {}, not a file", path.display(), kind.word())]
     NotAFile { path: PathBuf, kind: FileKind },
+    #[error("`{}` is a {}, not a directory", path.display(), kind.word())]
+    NotADirectory { path: PathBuf, kind: FileKind },
     /// A symbolic link leads out of the plans directory, in a circle, or to nothing.
     #[error("`{}` is a symbolic link that does not lead to a file inside the plans directory", path.display())]
     LeadsOut { path: PathBuf },
@@ -80,6 +82,7 @@ impl DiskError {
         match self {
             Self::NotFound { .. } => "not-found",
             Self::NotAFile { .. } | Self::LeadsOut { .. } | Self::LeadsOutOfProject { .. } => "not-a-file",
+            Self::NotADirectory { .. } => "not-a-directory",
             Self::BadPath { .. } | Self::OutsideRepository { .. } | Self::Secret { .. } => "bad-path",
             Self::TooLarge { .. } => "too-large",
             Self::Unreadable { .. } => "unreadable",
@@ -98,6 +101,7 @@ impl DiskError {
         match self {
             Self::NotFound { path }
             | Self::NotAFile { path, .. }
+            | Self::NotADirectory { path, .. }
             | Self::LeadsOut { path }
             | Self::LeadsOutOfProject { path }
             | Self::OutsideRepository { path }
@@ -130,6 +134,7 @@ impl DiskError {
                 ));
             }
             Self::NotAFile { .. } => "put a regular file there, or rename it",
+            Self::NotADirectory { .. } => "name a directory",
             Self::LeadsOut { .. } => "copy the file into the plans directory instead of linking to it",
             Self::LeadsOutOfProject { .. } => "remove the link, or put a file of the project in its place",
             Self::OutsideRepository { .. } => {

@@ -88,7 +88,7 @@ impl PlansDir {
         let root = disk.canonical(root).map_err(|error| DiskError::reading(root, error))?;
         let stat = disk.lstat(&root).map_err(|error| DiskError::reading(&root, error))?;
         if stat.kind != FileKind::Dir {
-            return Err(DiskError::NotAFile { path: root, kind: stat.kind });
+            return Err(DiskError::NotADirectory { path: root, kind: stat.kind });
         }
         Ok(Self {
             disk,

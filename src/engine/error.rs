@@ -398,7 +398,7 @@ fn disk_exit_code(error: &DiskError) -> u8 {
     match error.code() {
         "locked" | "file-changed" | "plan-exists" => 4,
         "not-found" => 3,
-        "not-a-file" | "too-large" | "unreadable" => 6,
+        "not-a-file" | "not-a-directory" | "too-large" | "unreadable" => 6,
         _ => 1,
     }
 }

@@ -141,7 +141,12 @@ fn set_in_plan(
     match (&request.op, request.key.as_str()) {
         (SetOp::Text(word), "status") => {
             let status = list::read_word::<PlanStatus>(&context.config.words, word)?;
-            (update.status, update.did) = (Some(status), format!("status = {}", status.word()));
+            let (shown, own) = written_status(context, word, status);
+            update.did = format!("status = {shown}");
+            match own {
+                Some(own) => update.keys = vec![own],
+                None => update.status = Some(status),
+            }
         }
         _ => update.keys = changes(request, bytes, &plan.id)?,
     }
@@ -167,8 +172,13 @@ fn set_in_step(
     match (&request.op, request.key.as_str()) {
         (SetOp::Text(word), "status") => {
             let status = list::read_word::<StepStatus>(&context.config.words, word)?;
-            update.did = format!("status = {}", status.word());
-            return Ok(status_update(context, (plans, step), who, status, update));
+            let (shown, own) = written_status(context, word, status);
+            update.did = format!("status = {shown}");
+            let mut update = status_update(context, (plans, step), who, status, update);
+            if let Some(own) = own {
+                (update.status, update.keys) = (None, vec![own]);
+            }
+            return Ok(update);
         }
         (SetOp::Add(text), "depends") => {
             update.keys = add_dependency(context, step, bytes, text)?;
@@ -186,6 +196,17 @@ fn set_in_step(
     let (_, again) = resolve::same_file(&plans, step)?;
     refuse_new_problems(&step.problems, &again.problems)?;
     Ok(update)
+}
+
+/// The word that a status is written with: the project's own as it was typed, else the canonical one. Only the former
+/// needs a change of its own.
+fn written_status(context: &Context, typed: &str, status: impl Status) -> (String, Option<Change>) {
+    let typed = typed.trim();
+    if !context.config.words.is_own(typed) {
+        return (status.word().to_owned(), None);
+    }
+    let value = NewValue::Text(typed.to_owned());
+    (typed.to_owned(), Some(Change::Set { key: "status".to_owned(), value }))
 }
 
 /// A person's edit: any status may follow any other. What it does to a claim is recorded all the same.

@@ -165,6 +165,14 @@ impl Words {
         read_folded(&folded).or_else(|| read_folded(self.own.get(&folded)?))
     }
 
+    /// Whether a word is one of the project's own, and not one that planwatch knows without them.
+    pub fn is_own(&self, word: &str) -> bool {
+        let folded = fold(word);
+        let is_known =
+            read_folded::<StepStatus>(&folded).is_some() || read_folded::<PlanStatus>(&folded).is_some();
+        !is_known && self.own.contains_key(&folded)
+    }
+
     /// Returns the known word nearest to an unknown one, if any is near.
     pub fn nearest<S: Status>(&self, word: &str) -> Option<String> {
         let canonical = S::ALL.iter().map(|it| it.word());
@@ -234,6 +242,9 @@ mod tests {
     fn a_project_has_its_own_words() {
         let words = Words::with_own([("In Review".to_owned(), "in_progress".to_owned())]);
         assert_eq!(words.read("in-review"), Some(StepStatus::InProgress));
+        assert!(words.is_own("IN_REVIEW"));
+        let words = Words::with_own([("done".to_owned(), "failed".to_owned())]);
+        assert!(!words.is_own("done") && !words.is_own("in review"));
     }
 
     #[test]

@@ -323,7 +323,10 @@ impl Driver<'_> {
             Verdict::AsItIs(StepStatus::Blocked) => return halted(format!("`{id}` is blocked")),
             Verdict::AsItIs(StepStatus::Failed) => Outcome::Failed,
             Verdict::AsItIs(_) => return halted(format!("`{id}` was given back")),
-            Verdict::GiveBack(why) => return halted(format!("the agent could not be started: {why}")),
+            Verdict::GiveBack(why) => {
+                let others = "`--agent NAME` and `--command LINE` start another one";
+                return halted(format!("the agent could not be started: {why} {others}"));
+            }
             Verdict::VerifyChanged => {
                 return halted(format!("what verifies `{id}` was changed while it was worked on"));
             }

@@ -2,8 +2,6 @@
 
 use clap::Args;
 
-use crate::args::work::DryRun;
-
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planwatch run auth --agent claude
@@ -52,6 +50,7 @@ pub(crate) struct Run {
     /// Let commands run this once without asking, if this is the hash of what would run (can be repeated)
     #[arg(long, value_name = "HASH")]
     pub(crate) trust_hash: Vec<String>,
-    #[command(flatten)]
-    pub(crate) dry_run: DryRun,
+    /// Print the first step with the command, the limits and the prompt that its agent would get; start nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }

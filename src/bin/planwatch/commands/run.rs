@@ -12,7 +12,6 @@ use planwatch::engine::context::Context;
 use planwatch::engine::error::Error;
 use planwatch::engine::run::{self as engine, Event, Preview, RunReport, RunRequest, Surface};
 use planwatch::engine::trust::Subject;
-use planwatch::engine::write::Mode;
 use planwatch::plan::time;
 
 use crate::args::run::Run;
@@ -24,10 +23,10 @@ use screen::Screen;
 
 pub(crate) fn run(session: &Session, args: Run) -> Result<u8, Failure> {
     session.output.check_fields(&fields::RUN)?;
-    let mode = args.dry_run.mode();
+    let is_dry_run = args.dry_run;
     let context = session.context()?;
     let request = request(session, &context, args)?;
-    if mode == Mode::DryRun {
+    if is_dry_run {
         return show(session, &engine::preview(&context, &request)?);
     }
     let processes = Processes::default();

@@ -129,7 +129,8 @@ What the exit code says:
   4    refused: claimed, changed meanwhile, or not allowed from where it stands
   5    a person's confirmation or trust is needed
   6    `check` found errors, or a file with an error would have been written
-  7    `next`, `claim`: nothing is ready
+  7    `next`, `claim`, `run`: nothing is ready
+  8    `watch`: no process watches the plans, or it ended unexpectedly
   124  a time limit is over
   130  interrupted
 ";
