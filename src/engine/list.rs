@@ -8,6 +8,7 @@ use crate::engine::error::Error;
 use crate::engine::load;
 use crate::engine::resolve::{self, Side};
 use crate::engine::shape::{PlanShape, Shaper, StepShape, value};
+use crate::engine::sort::Sort;
 use crate::plan::id::PlanId;
 use crate::plan::model::{Plan, PlanKind};
 use crate::plan::plans::Plans;
@@ -25,6 +26,7 @@ pub struct ListRequest {
     pub stale: bool,
     pub archived: bool,
     pub all: bool,
+    pub sort: Sort,
 }
 
 #[derive(Debug, Clone)]
@@ -79,7 +81,8 @@ fn plans(context: &Context, request: &ListRequest) -> Result<ListReport, Error> 
         .iter()
         .filter(|it| is_asked_for(context, &plans, it, request))
         .partition(|it| is_shown(it, request, &statuses));
-    let shown = load::map(&shown, |it| shaper.plan(it));
+    let mut shown = load::map(&shown, |it| shaper.plan(it));
+    request.sort.plans(&mut shown);
     let hidden = if request.status.is_empty() { hidden.len() } else { 0 };
     load::let_go(plans);
     Ok(ListReport::Plans { plans: shown, hidden })
@@ -128,7 +131,8 @@ fn steps(context: &Context, request: &ListRequest, (id, side): &(PlanId, Side)) 
     let wanted = wanted.filter(|it| request.tag.as_ref().is_none_or(|tag| it.tags.contains(tag)));
     let wanted =
         wanted.filter(|it| !request.stale || attention::stale(&plans, plan, it, context.now, days).is_some());
-    let steps = wanted.map(|it| shaper.step(plan, it)).collect();
+    let mut steps: Vec<_> = wanted.map(|it| shaper.step(plan, it)).collect();
+    request.sort.steps(&mut steps);
     Ok(ListReport::Steps { plan: Box::new(shaper.plan(plan)), steps })
 }
 
@@ -147,7 +151,8 @@ fn children(
         (statuses.is_empty() || status.is_some_and(|it| statuses.contains(&it)))
             && request.tag.as_ref().is_none_or(|tag| it.tags.contains(tag))
     };
-    let shown = plans.children(&program.id).filter(is_wanted).map(|it| shaper.plan(it)).collect();
+    let mut shown: Vec<_> = plans.children(&program.id).filter(is_wanted).map(|it| shaper.plan(it)).collect();
+    request.sort.plans(&mut shown);
     Ok(ListReport::Plans { plans: shown, hidden: 0 })
 }
 

@@ -46,6 +46,7 @@ pub mod set;
 pub mod shape;
 pub mod show;
 pub mod skills;
+pub mod sort;
 pub mod squash;
 pub mod status;
 pub mod template;

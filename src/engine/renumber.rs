@@ -1,4 +1,4 @@
-//! `move STEP --after N`: another place in the plan, so another number; what depends on it follows.
+//! `move STEP --after N` or `--before N`: another place in the plan, so another number; what depends on it follows.
 
 use std::path::{Path, PathBuf};
 
@@ -23,8 +23,10 @@ use crate::text::header_edit::Change;
 #[derive(Debug, Clone, Default)]
 pub struct RenumberRequest {
     pub id: String,
-    /// The step behind which it goes.
+    /// The step behind which it goes; not given: `before` is.
     pub after: String,
+    /// The step before which it goes.
+    pub before: Option<String>,
     pub by: Option<String>,
     /// The claim that this update belongs to.
     pub claim: Option<String>,
@@ -41,23 +43,28 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     let own = load::one_plan(context, &id.plan)?.ok_or_else(|| load::missing(context, &id.plan))?;
     let step = resolve::one_step(context, &own, &named)?;
     let is_doubled = own.is_doubled(step);
-    let after = add::own_number(&own, &request.after)?;
-    if after == id.number && !is_doubled {
-        return Err(Error::usage("a step cannot go behind itself", "name another step"));
-    }
+    let moved = Some(&id.number).filter(|_| !is_doubled);
+    let place = place(&own, request, moved)?;
     write::check_live(&own)?;
     expected::check_step(context, &plans, &own, step)?;
     write::check_writable(context, &step.problems)?;
     write::check_writable(context, &own.problems)?;
     let no_room = |_| Error::Failed {
         code: "no-room",
-        message: format!("there is no room behind {after}"),
+        message: match &place {
+            Place::Behind(after) => format!("there is no room behind {after}"),
+            Place::First(before) => format!("there is no room before {before}"),
+        },
         hint: "move it elsewhere first".to_owned(),
     };
-    let number = add::behind(&own, &after, Some(&id.number).filter(|_| !is_doubled))?.map_err(no_room)?;
+    let number = match &place {
+        Place::Behind(after) => add::behind(&own, after, moved)?,
+        Place::First(before) => before.below(),
+    };
+    let number = number.map_err(no_room)?;
     let new = StepId { plan: own.id.clone(), number };
     let mut report = ChangeReport::new("move", request.mode);
-    if is_in_place(&own, &id, &after) && !is_doubled {
+    if is_in_place(&own, &id, &place) && !is_doubled {
         report.changes.push(changed(context, &plans, &own, step, &id, "already there"));
         return Ok(report);
     }
@@ -95,10 +102,41 @@ fn forced(context: &Context, who: &Who, old: &StepId, new: &StepId) -> Change {
     NewAttempt { at, by, outcome, notes, claim: None }.change()
 }
 
-/// Whether nothing stands between the step and the one that it is to follow.
-fn is_in_place(plan: &Plan, id: &StepId, after: &StepNumber) -> bool {
-    let before = plan.steps.iter().rfind(|it| it.id.number < id.number);
-    before.is_some_and(|it| it.id.number == *after)
+/// Where a step is to go.
+enum Place {
+    Behind(StepNumber),
+    /// Before this step, which is the first of the others.
+    First(StepNumber),
+}
+
+/// Reads where a step is to go; `moved` is its own number, unless another file has that, too.
+fn place(plan: &Plan, request: &RenumberRequest, moved: Option<&StepNumber>) -> Result<Place, Error> {
+    let itself =
+        |where_to: &str| Error::usage(format!("a step cannot go {where_to} itself"), "name another step");
+    let Some(before) = &request.before else {
+        let after = add::own_number(plan, &request.after)?;
+        return if Some(&after) == moved { Err(itself("behind")) } else { Ok(Place::Behind(after)) };
+    };
+    let before = add::own_number(plan, before)?;
+    if Some(&before) == moved {
+        return Err(itself("before"));
+    }
+    let wanted = StepId { plan: plan.id.clone(), number: before.clone() };
+    resolve::find_step(&Plans::new(vec![plan.clone()]), &wanted)?;
+    let others = plan.steps.iter().map(|it| &it.id.number).filter(|it| Some(*it) != moved);
+    Ok(match others.filter(|it| **it < before).max() {
+        Some(last) => Place::Behind(last.clone()),
+        None => Place::First(before),
+    })
+}
+
+/// Whether the step is where it is to go.
+fn is_in_place(plan: &Plan, id: &StepId, place: &Place) -> bool {
+    let mut others = plan.steps.iter().map(|it| &it.id.number);
+    match place {
+        Place::Behind(after) => others.rfind(|it| **it < id.number) == Some(after),
+        Place::First(before) => others.find(|it| **it > id.number) == Some(before),
+    }
 }
 
 /// Returns the plan as it is then, and what is left to people.

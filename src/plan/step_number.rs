@@ -60,6 +60,12 @@ impl StepNumber {
         Ok(Self::whole(self.whole + 1))
     }
 
+    /// Returns a place before this one where no other step is: half of it.
+    pub fn below(&self) -> Result<Self, NoRoom> {
+        let zero = Self::whole(0);
+        if *self == zero { Err(NoRoom) } else { zero.midpoint(self) }
+    }
+
     /// Returns N + 1 for the number N with its fraction kept, the place behind the last step.
     pub fn plus_one(&self) -> Result<Self, NoRoom> {
         let whole = self.successor()?.whole;
@@ -199,6 +205,9 @@ mod tests {
         assert_eq!(n("2.5").midpoint(&n("3")), Ok(n("2.75")));
         assert_eq!(n("0").midpoint(&n("999999999")), Ok(n("499999999.5")));
         assert_eq!(n("0.1").midpoint(&n("0.2")), Ok(n("0.15")));
+        assert_eq!(n("1").below(), Ok(n("0.5")));
+        assert_eq!(n("0.5").below(), Ok(n("0.25")));
+        assert_eq!(n("0").below(), Err(NoRoom));
         let deep = format!("1.{}1", "0".repeat(99));
         assert_eq!(n("1").midpoint(&n(&deep)), Err(NoRoom));
         assert_eq!(n("999999999").successor(), Err(NoRoom));

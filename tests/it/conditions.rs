@@ -78,7 +78,15 @@ const VERBS: [(&str, &str, Verb); 11] = [
     }),
     ("move", "p:2", |it| {
         let (id, after) = ("p:2".to_owned(), "3".to_owned());
-        let request = RenumberRequest { id, after, by: None, claim: None, force: false, mode: Mode::Write };
+        let request = RenumberRequest {
+            id,
+            after,
+            before: None,
+            by: None,
+            claim: None,
+            force: false,
+            mode: Mode::Write,
+        };
         renumber::renumber(it, &request).map(drop)
     }),
     ("replace", "p", |it| {

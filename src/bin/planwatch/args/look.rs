@@ -34,6 +34,7 @@ impl Status {
   planwatch list
   planwatch list auth
   planwatch list auth --status failed --status blocked
+  planwatch list --sort -priority,updated
   planwatch list --all --json=id,status")]
 pub(crate) struct List {
     /// Plan whose steps to list
@@ -56,6 +57,9 @@ pub(crate) struct List {
     /// List every plan: open, closed and archived
     #[arg(long)]
     pub(crate) all: bool,
+    /// Sort by id, title, status, updated, created or priority; -KEY sorts the other way round
+    #[arg(long, value_name = "KEY[,KEY]", allow_hyphen_values = true)]
+    pub(crate) sort: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -174,8 +174,9 @@ pub(crate) struct Unset {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   planwatch move auth:5 --after 2
+  planwatch move auth:5 --before 1
 
 Steps that wait for it keep waiting for it: their `depends` are changed with its number.")]
 pub(crate) struct Move {
@@ -183,8 +184,11 @@ pub(crate) struct Move {
     #[arg(value_name = "STEP")]
     pub(crate) id: String,
     /// Put it right after step N
-    #[arg(long, value_name = "N", required = true)]
-    pub(crate) after: String,
+    #[arg(long, value_name = "N", required_unless_present = "before", conflicts_with = "before")]
+    pub(crate) after: Option<String>,
+    /// Put it right before step N
+    #[arg(long, value_name = "N")]
+    pub(crate) before: Option<String>,
     #[command(flatten)]
     pub(crate) of: SetOptions,
 }

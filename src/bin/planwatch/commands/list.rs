@@ -5,6 +5,7 @@ use std::mem::ManuallyDrop;
 use planwatch::engine::context::Context;
 use planwatch::engine::list::{self, ListReport, ListRequest};
 use planwatch::engine::shape::{PlanShape, StepShape};
+use planwatch::engine::sort::Sort;
 use planwatch::plan::model::PlanKind;
 
 use crate::args::look::{List, Stale, Steps};
@@ -17,8 +18,9 @@ use crate::screens::{DIM, bar_of, count, heading, plans, steps as step_table, to
 use crate::table::paint;
 
 pub(crate) fn run(session: &Session, args: List) -> Result<u8, Failure> {
-    let List { plan, status, program, tag, stale, archived, all } = args;
-    print(session, &ListRequest { plan, status, program, tag, stale, archived, all })
+    let List { plan, status, program, tag, stale, archived, all, sort } = args;
+    let sort = sort.map(|it| Sort::read(&it)).transpose()?.unwrap_or_default();
+    print(session, &ListRequest { plan, status, program, tag, stale, archived, all, sort })
 }
 
 pub(crate) fn steps(session: &Session, args: Steps) -> Result<u8, Failure> {
@@ -42,7 +44,12 @@ fn print(session: &Session, request: &ListRequest) -> Result<u8, Failure> {
     let text = match &*report {
         ListReport::Plans { plans, hidden } if plans.is_empty() => no_plans(request, *hidden),
         ListReport::Plans { plans, hidden } => {
-            plans::table(plans, context.now).draw(width) + &more(request, *hidden) + &to_join(request, plans)
+            let table = if request.sort.is_given() {
+                plans::sorted_table(plans, context.now)
+            } else {
+                plans::table(plans, context.now)
+            };
+            table.draw(width) + &more(request, *hidden) + &to_join(request, plans)
         }
         ListReport::Steps { plan, steps } => steps_of(&context, (plan, steps), width)?,
     };

@@ -83,8 +83,9 @@ fn operation(key: &str, value: Option<String>, unset: bool, yaml: bool) -> Resul
 
 pub(crate) fn renumber(session: &Session, args: Move) -> Result<u8, Failure> {
     change::check_fields(session)?;
-    let Move { id, after, of: SetOptions { by, claim, force, dry_run } } = args;
-    let request = RenumberRequest { id, after, by: by.by, claim, force, mode: dry_run.mode() };
+    let Move { id, after, before, of: SetOptions { by, claim, force, dry_run } } = args;
+    let after = after.unwrap_or_default();
+    let request = RenumberRequest { id, after, before, by: by.by, claim, force, mode: dry_run.mode() };
     change::print(session, &renumber::renumber(&session.context()?, &request)?)
 }
 

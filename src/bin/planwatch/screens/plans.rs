@@ -12,6 +12,16 @@ use crate::table::{Cell, Table, Yields, cell, column, styled};
 
 /// Draws one line a plan; the children of a program stand below it.
 pub(crate) fn table(plans: &[PlanShape], now: Time) -> Table {
+    drawn(plans, &in_programs(plans), now)
+}
+
+/// Draws one line a plan, in their order.
+pub(crate) fn sorted_table(plans: &[PlanShape], now: Time) -> Table {
+    let lines: Vec<_> = plans.iter().map(|it| (it, false)).collect();
+    drawn(plans, &lines, now)
+}
+
+fn drawn(plans: &[PlanShape], lines: &[(&PlanShape, bool)], now: Time) -> Table {
     let mut table = Table::new([
         column("plan", Yields::Name),
         column("progress", Yields::Last),
@@ -22,9 +32,9 @@ pub(crate) fn table(plans: &[PlanShape], now: Time) -> Table {
     ]);
     // A column of titles that all repeat the ids tells nothing.
     let has_titles = plans.iter().any(|it| !own_title(&it.id, &it.title).is_empty());
-    for (plan, is_child) in in_programs(plans) {
+    for (plan, is_child) in lines {
         let (now_text, style) = stand(plan);
-        let id = format!("{}{}", if is_child { "  " } else { "" }, escaped(&plan.id));
+        let id = format!("{}{}", if *is_child { "  " } else { "" }, escaped(&plan.id));
         table.row([
             cell(id),
             cell(bar_of(plan)),

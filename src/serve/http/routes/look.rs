@@ -143,6 +143,7 @@ fn request(call: &Call) -> ListRequest {
         stale: call.flag("stale"),
         archived: call.flag("archived"),
         all: call.flag("all"),
+        ..ListRequest::default()
     }
 }
 

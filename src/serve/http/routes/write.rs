@@ -212,7 +212,8 @@ fn unset_field(context: &Context, call: &Call, id: String) -> Result<Reply, Prob
 
 fn move_step(context: &Context, call: &Call) -> Result<Reply, Problem> {
     let Renumber { after, by, claim, force, .. } = call.body()?;
-    let request = RenumberRequest { id: call.step()?, after, by, claim, force, mode: call.mode() };
+    let request =
+        RenumberRequest { id: call.step()?, after, before: None, by, claim, force, mode: call.mode() };
     Ok(Reply::changed(&renumber::renumber(context, &request)?))
 }
 
