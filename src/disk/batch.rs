@@ -95,14 +95,16 @@ impl Locked<'_> {
         let (verb, at, by, made) =
             (verb.to_string(), at.to_string(), self.by.clone(), self.missing_dirs(&ops));
         let (id, direction) = (self.fresh_id(), Direction::Forward);
-        let journal = Journal { id, verb, at, ops, made, emptied, by, undoes, direction };
+        let (due, unit) = (self.due(), self.unit.as_ref().map(|it| it.id).filter(|_| self.is_keyed()));
+        let journal = Journal { id, verb, at, ops, made, emptied, by, undoes, unit, due, direction };
         self.write_journal(&journal)?;
         match self.forward(&journal, Pass::First) {
             Ok(records) => {
                 // Before the journal goes: killed in between, the next lock does both again.
                 self.note(&journal, records, Pass::First);
-                // If it cannot be removed, the next lock finds that all is done.
-                self.remove_journal().ok();
+                // If it cannot be removed, the next lock finds that all is done. That lock also makes a key's record if
+                // it could not be made here.
+                self.record_key(&journal).and_then(|()| self.remove_journal()).ok();
                 Ok(())
             }
             Err(error) => self.give_up(&journal, error),
@@ -117,9 +119,12 @@ impl Locked<'_> {
             Some(unit) => vec![Record::undone(unit, &journal.by)],
             None => made.chain(records).map(|it| it.of_batch(journal)).collect(),
         };
-        let n_known = known.iter().filter(|it| it.is_of_unit_of(&records)).count();
-        for record in &records[n_known.min(records.len())..] {
-            self.log(record);
+        if journal.unit.is_some() {
+            // The unit may have other parts.
+            records.iter().filter(|it| !known.contains(it)).for_each(|it| self.log(it));
+        } else {
+            let n_known = known.iter().filter(|it| it.is_of_unit_of(&records)).count();
+            records.iter().skip(n_known).for_each(|it| self.log(it));
         }
         self.end_unit();
     }
@@ -181,6 +186,7 @@ impl Locked<'_> {
         }
         if let Some(records) = finished {
             self.note(&journal, records, Pass::Again);
+            self.record_key(&journal)?;
         }
         self.remove_journal()?;
         self.recovered = Some(Recovered { verb: journal.verb, at: journal.at, outcome });

@@ -70,6 +70,9 @@ impl Locked<'_> {
     /// answer is [`DiskError::FileChanged`]. An error leaves the file as its editors saved it. A file that looks cut short
     /// by a save under way is [`DiskError::HalfSaved`], and `edit` does not run on it.
     pub fn change<E>(&mut self, relative: &Path, edit: &mut Edit<'_, E>) -> Result<Written, ChangeError<E>> {
+        if self.is_keyed() {
+            return self.change_keyed(relative, edit);
+        }
         let mut kept = Vec::new();
         let changed = self.change_until_quiet(relative, edit, &mut kept);
         match changed {
@@ -145,7 +148,7 @@ impl Locked<'_> {
     }
 
     /// The text that the file should hold; `None` if it is the one that it holds.
-    fn wanted<E>(
+    pub(super) fn wanted<E>(
         &self,
         base: &Snapshot,
         edit: &mut Edit<'_, E>,
@@ -176,7 +179,7 @@ impl Locked<'_> {
 
     /// `was_seen` is planwatch's version, if the file held it for a moment: what an editor saved over it may hold the
     /// change, and undo has to know that there was one.
-    fn unchanged(&self, base: Snapshot, was_seen: Option<Vec<u8>>) -> Written {
+    pub(super) fn unchanged(&self, base: Snapshot, was_seen: Option<Vec<u8>>) -> Written {
         if let Some(ours) = was_seen {
             let path = NamedPath::Whole(base.real.clone());
             let (id, content) = (self.fresh_id(), Content::of(&base.bytes));

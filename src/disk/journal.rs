@@ -7,6 +7,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::keyed::Due;
+
 /// One operation of a batch, on paths relative to the plans directory.
 ///
 /// In one batch no name may be given up and taken again, and none changed twice.
@@ -40,6 +42,10 @@ pub(super) struct Journal {
     pub by: String,
     /// The unit of the undo log that it takes back; none: it is a unit itself.
     pub undoes: Option<u64>,
+    /// The unit of the undo log that it is a part of; none: it is a unit itself.
+    pub unit: Option<u64>,
+    /// The record that is made of a request's key when all is done.
+    pub due: Option<Due>,
     pub direction: Direction,
 }
 
@@ -59,6 +65,8 @@ pub(super) const BACK: &[u8] = b"back\n";
 
 const BY: u8 = b'b';
 const UNDOES: u8 = b'u';
+const UNIT: u8 = b'p';
+const DUE: u8 = b'k';
 const MADE: u8 = b'n';
 const EMPTIED: u8 = b'e';
 
@@ -75,6 +83,16 @@ impl Journal {
         if let Some(unit) = self.undoes {
             out.push(UNDOES);
             field(&mut out, &unit.to_le_bytes());
+        }
+        if let Some(unit) = self.unit {
+            out.push(UNIT);
+            field(&mut out, &unit.to_le_bytes());
+        }
+        if let Some(Due { name, hour, note }) = &self.due {
+            out.push(DUE);
+            for bytes in [name.as_bytes(), &hour.to_le_bytes(), note] {
+                field(&mut out, bytes);
+            }
         }
         let made = self.made.iter().map(|it| (MADE, it));
         for (kind, dir) in made.chain(self.emptied.iter().map(|it| (EMPTIED, it))) {
@@ -103,7 +121,7 @@ impl Journal {
         let verb = String::from_utf8(take(&mut rest)?.to_vec()).ok()?;
         let at = String::from_utf8(take(&mut rest)?.to_vec()).ok()?;
         let (mut ops, mut made, mut emptied) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut by, mut undoes) = (String::new(), None);
+        let (mut by, mut undoes, mut unit, mut due) = (String::new(), None, None, None);
         loop {
             let (&kind, tail) = rest.split_first()?;
             rest = tail;
@@ -111,6 +129,8 @@ impl Journal {
                 b'.' => break,
                 BY => by = String::from_utf8(take(&mut rest)?.to_vec()).ok()?,
                 UNDOES => undoes = Some(u64::from_le_bytes(take(&mut rest)?.try_into().ok()?)),
+                UNIT => unit = Some(u64::from_le_bytes(take(&mut rest)?.try_into().ok()?)),
+                DUE => due = Some(read_due(&mut rest)?),
                 MADE => made.push(path(take(&mut rest)?)),
                 EMPTIED => emptied.push(path(take(&mut rest)?)),
                 kind => ops.push(FileOp::read(kind, &mut rest)?),
@@ -122,7 +142,7 @@ impl Journal {
             return None;
         }
         let direction = if mark.is_empty() { Direction::Forward } else { Direction::Back };
-        Some(Self { id, verb, at, ops, made, emptied, by, undoes, direction })
+        Some(Self { id, verb, at, ops, made, emptied, by, undoes, unit, due, direction })
     }
 }
 
@@ -157,6 +177,12 @@ impl FileOp {
             Self::Rename { from, to } | Self::Remove { path: from, to } => (Some(from), Some(to)),
         }
     }
+}
+
+fn read_due(rest: &mut &[u8]) -> Option<Due> {
+    let name = String::from_utf8(take(rest)?.to_vec()).ok()?;
+    let hour = i64::from_le_bytes(take(rest)?.try_into().ok()?);
+    Some(Due { name, hour, note: take(rest)?.to_vec() })
 }
 
 fn raw(path: &Path) -> &[u8] {
@@ -200,6 +226,8 @@ mod tests {
             emptied: vec![path(b"q")],
             by: "ann".to_string(),
             undoes: Some(7),
+            unit: Some(5),
+            due: Some(Due { name: "k".to_string(), hour: -3, note: b"done".to_vec() }),
             direction: Direction::Forward,
         }
     }

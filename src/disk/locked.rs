@@ -14,6 +14,7 @@ use super::batch::Recovered;
 use super::calls::{DiskFile, Open, Stat};
 use super::displaced::{self, DRAFT, Kept};
 use super::error::DiskError;
+use super::keyed::Keyed;
 use super::moves::{Safe, is, make_dirs, rename_new, write_new};
 use super::names::{Content, NamedPath, Origin, VersionName, checked};
 use super::plans_dir::{PlansDir, Snapshot, read_at_rest};
@@ -54,6 +55,8 @@ pub struct Locked<'a> {
     pub(super) by: String,
     /// What else knows how long files were.
     pub(super) lengths: Option<&'a dyn Lengths>,
+    /// The key that changes are recorded with.
+    pub(super) keyed: Option<Keyed>,
 }
 
 /// Knows how long files were when planwatch last read them.
@@ -126,6 +129,7 @@ impl<'a> Locked<'a> {
             unit: None,
             by,
             lengths: None,
+            keyed: None,
         };
         locked.recover()?;
         locked.sweep(lock);
@@ -139,8 +143,17 @@ impl<'a> Locked<'a> {
     pub fn beside(&self, nth: u64, (verb, at, by): (&str, &str, &str)) -> Self {
         let (handle, also) = (Arc::clone(&self.handle), Arc::clone(&self.also));
         let (unfinished, by) = (Arc::clone(&self.unfinished), by.to_owned());
-        let mut other =
-            Self { handle, also, unfinished, by, news: Vec::new(), recovered: None, unit: None, ..*self };
+        let mut other = Self {
+            handle,
+            also,
+            unfinished,
+            by,
+            news: Vec::new(),
+            recovered: None,
+            unit: None,
+            keyed: None,
+            ..*self
+        };
         other.begin(verb, at);
         if let Some(unit) = &mut other.unit {
             unit.id += nth;
@@ -155,6 +168,9 @@ impl<'a> Locked<'a> {
         checked(relative)?;
         let real = self.real_place(relative)?;
         self.check_finished(&real)?;
+        if self.is_keyed() {
+            return self.create_keyed(real, bytes);
+        }
         let path = self.plans.root.join(&real);
         let parent = path.parent().unwrap_or(&self.plans.root);
         let id = self.fresh_id();
@@ -214,6 +230,9 @@ impl<'a> Locked<'a> {
             if checked(Path::new(name)).is_err() || name.contains('/') {
                 return Err(DiskError::BadPath { path: relative.join(name) });
             }
+        }
+        if self.is_keyed() {
+            return self.create_dir_keyed(&real, files);
         }
         let building = self.plans.known_state_dir().join(BUILDING);
         self.clear(&building).map_err(|error| DiskError::writing(&building, error))?;

@@ -18,6 +18,11 @@ pub struct Pending {
 }
 
 impl PlansDir {
+    /// Whether there is a change of which it is not known yet whether it was made; the lock settles that.
+    pub fn has_journal(&self) -> bool {
+        self.disk.lstat(&self.state_dir().join(super::batch::JOURNAL)).is_ok()
+    }
+
     /// Returns the change that a crash interrupted and no command has dealt with yet.
     ///
     /// None while a process has the lock: it may be making the change at this moment.

@@ -71,12 +71,6 @@ impl PlansDir {
         Some(Records::own(&self.disk, dir))
     }
 
-    /// Answers that may have to be given again; none where the state of this directory cannot be trusted.
-    pub fn answers(&self) -> Option<Records> {
-        let dir = self.made_runtime_dir()?.join("answers");
-        Some(Records::own(&self.disk, dir))
-    }
-
     /// Answers that hold until something changes; none where the state of this directory cannot be trusted.
     pub fn memos(&self) -> Option<Records> {
         let dir = self.runtime_dir()?.join("memos");

@@ -46,8 +46,8 @@ const LOG_LINES: usize = 4 * REMEMBERED;
 #[derive(Clone, Debug)]
 pub(super) struct Unit {
     pub(super) id: u64,
-    verb: String,
-    at: String,
+    pub(super) verb: String,
+    pub(super) at: String,
 }
 
 /// One write, as the log holds it.
@@ -160,8 +160,8 @@ impl Record {
 
     /// As a part of the unit that a batch is.
     pub(super) fn of_batch(self, journal: &Journal) -> Self {
-        let Journal { id, verb, at, by, .. } = journal;
-        Self { unit: *id, verb: verb.clone(), at: at.clone(), by: by.clone(), ..self }
+        let Journal { id, verb, at, by, unit, .. } = journal;
+        Self { unit: unit.unwrap_or(*id), verb: verb.clone(), at: at.clone(), by: by.clone(), ..self }
     }
 
     fn paths(&self) -> Vec<PathBuf> {

@@ -6,6 +6,7 @@ use crate::disk::FileOp;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::expected;
+use crate::engine::once;
 use crate::engine::plan_status;
 use crate::engine::shape::{Shaper, value};
 use crate::engine::write::{self, ChangeReport, Changed, Mode, Writing};
@@ -80,6 +81,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     let directory = plan.path.trim_end_matches(file_name::PLAN_FILE);
     let path = format!("{directory}{}", file_name::step_file(&id.number));
     let step = checked(context, plan, &id, &path, &bytes)?;
+    once::tell(context, || vec![changed(context, &plans, plan, &step)]);
     match steps_line::add(context, plan, &step)? {
         None => writing.create(&path, &bytes)?,
         Some(_) => writing.batch_on_files("add", &mut || {

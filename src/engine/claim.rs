@@ -3,6 +3,7 @@
 //! What is next is asked before the lock; under it each candidate is decided on anew, on the files, and one that is gone
 //! gives way to the next. The order of the writes is told in `engine::leases`.
 
+mod again;
 mod for_run;
 mod kept;
 mod queue;
@@ -22,6 +23,7 @@ use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::leases::{Leases, Locked, NewRecord, Sharing};
 use crate::engine::next::{self, NextReport, NextRequest};
+use crate::engine::once::{self, ClaimMade, RequestKey};
 use crate::engine::owner;
 use crate::engine::resolve::{self, NamedStep, Target};
 use crate::engine::step_file::{self, Made, StepUpdate};
@@ -134,7 +136,11 @@ enum Taken {
 ///
 /// A step that was named is refused with the reason; without one the report says why nothing is ready.
 pub fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, Error> {
-    if request.target.is_some() || context.here.plan.is_some() {
+    if let Some(again) = again::claimed(context)? {
+        return Ok(again);
+    }
+    // A claim with a key is made here, where the key is known.
+    if request.target.is_some() || context.here.plan.is_some() || context.key.is_some() {
         return claim_asked(context, request, None);
     }
     // Whoever goes alone after all may use an answer that is begun from here on.
@@ -385,10 +391,13 @@ fn take(
         }
         let mut update = update_for(ask, plans, step, !obstacles.is_empty());
         update.why = rules::why_ready(plans, plan, step, ask.context.now);
+        tell_key(ask, step, &mut update);
         if update.status != Some(StepStatus::Failed) {
             let (by, process) = (ask.by, ask.process.as_ref());
             let (at, lease) = (ask.context.now, ask.lease);
-            locked.prepare(&NewRecord { step, claim: &ask.id, by, at, lease, process, run: None })?;
+            let key = ask.context.key.as_deref().map(RequestKey::name);
+            let claim = ask.id.as_str();
+            locked.prepare(&NewRecord { step, claim, by, at, lease, process, run: None, key })?;
         }
         Ok(update)
     };
@@ -415,6 +424,20 @@ fn take(
     locked.confirm(id)?;
     let why = made.why().to_owned();
     Ok(Taken::Granted(Box::new(Grant { made, why })))
+}
+
+/// Says what a request's key is to hold: the claim. A step that failed too often is not what was asked for.
+fn tell_key(ask: &Ask<'_>, step: &Step, update: &mut StepUpdate) {
+    update.is_claim = true;
+    if update.status == Some(StepStatus::Failed) {
+        return once::tell_aside(ask.context);
+    }
+    once::tell_claim(ask.context, || ClaimMade {
+        step: step.id.to_string(),
+        id: ask.id.clone(),
+        until: ask.process.is_none().then(|| ask.context.now.plus_seconds(ask.lease)),
+        why: update.why.clone(),
+    });
 }
 
 /// What taking the step makes of it: in progress for the asker, or failed, if too many gave up on it.

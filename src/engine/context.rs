@@ -11,6 +11,7 @@ use crate::engine::claim::{Errand, Ran};
 use crate::engine::config::Config;
 use crate::engine::doctor::DaemonFact;
 use crate::engine::expected::Expected;
+use crate::engine::once::RequestKey;
 use crate::index::{Generation, Key};
 use crate::plan::id::PlanId;
 use crate::plan::problem::Problem;
@@ -29,6 +30,8 @@ pub struct Context {
     pub here: Here,
     /// The condition on which a change is made; none: on none.
     pub expected: Option<Expected>,
+    /// The key of a request that must not be carried out twice.
+    pub key: Option<Arc<RequestKey>>,
     /// Told at once what happens beside the answer; [`Context::notify`] calls it.
     pub tell: Box<dyn Fn(Notice) + Send + Sync>,
     /// The saves of others that were kept beside their files during this request, for its answer.
@@ -97,6 +100,7 @@ impl Context {
             freshness: Freshness::Unknown,
             here: Here::default(),
             expected: None,
+            key: None,
             tell: Box::new(|_| {}),
             kept: KeptSaves::default(),
         }

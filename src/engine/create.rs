@@ -7,6 +7,7 @@ use crate::engine::add;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::load;
+use crate::engine::once;
 use crate::engine::program;
 use crate::engine::shape::{Shaper, value};
 use crate::engine::step_file;
@@ -53,6 +54,7 @@ pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Erro
     new_plan(context, request)?;
     let mut writing = Writing::begin(context, "new", request.mode)?;
     let (id, files) = files(context, request)?;
+    once::tell(context, || vec![changed(context, &id, &files)]);
     match program::adoption(context, request, &id)? {
         adopted if adopted.is_empty() => writing.create_directory(id.as_str(), &files)?,
         adopted => {

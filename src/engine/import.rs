@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::disk::{Origin, OutsideFile};
 use crate::engine::context::Context;
 use crate::engine::create::{self, Files};
 use crate::engine::error::Error;
+use crate::engine::once;
 use crate::engine::write::{self, ChangeReport, Mode, Writing};
 use crate::plan::bring::{self, Brought, BroughtPlan, Draft, Form, Nothing, SourceFile, Unmapped};
 use crate::plan::change::{set_text, set_word};
@@ -52,15 +53,19 @@ pub struct ImportReport {
 
 impl ImportReport {
     pub fn to_json(&self) -> Value {
-        let unmapped =
-            |it: &Unmapped| json!({"path": it.path, "line": it.line, "why": it.why, "text": it.text});
         let mut object = self.change.to_json();
         if let Some(map) = object.as_object_mut() {
-            map.insert("form".to_owned(), self.form.word().into());
-            map.insert("unmapped".to_owned(), self.unmapped.iter().map(unmapped).collect());
+            map.extend(imported(self.form, &self.unmapped));
         }
         object
     }
+}
+
+/// What an import answers beside its change.
+fn imported(form: Form, unmapped: &[Unmapped]) -> Map<String, Value> {
+    let one = |it: &Unmapped| json!({"path": it.path, "line": it.line, "why": it.why, "text": it.text});
+    let unmapped = unmapped.iter().map(one).collect();
+    Map::from_iter([("form".to_owned(), form.word().into()), ("unmapped".to_owned(), unmapped)])
 }
 
 /// Reads the source, maps it, and makes the plans, all or none; every word of the source is in them or told as unmapped.
@@ -85,6 +90,9 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
     let mut writing = Writing::begin(context, "import", request.mode)?;
     let mut change = ChangeReport::new("import", request.mode);
     let plans = made(context, request, &brought)?;
+    let unmapped = with_lost_words(brought.form, &sources, &plans, brought.unmapped);
+    once::tell(context, || plans.iter().map(|(id, files)| create::changed(context, id, files)).collect());
+    once::tell_import(context, || imported(brought.form, &unmapped));
     match plans.as_slice() {
         [(id, files)] => writing.create_directory(id.as_str(), files)?,
         several => {
@@ -95,7 +103,6 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
     change.changes.extend(plans.iter().map(|(id, files)| create::changed(context, id, files)));
     change.diff = writing.diff;
     change.hints = hints(context, &plans);
-    let unmapped = with_lost_words(brought.form, &sources, &plans, brought.unmapped);
     Ok(ImportReport { form: brought.form, change, plans, unmapped })
 }
 

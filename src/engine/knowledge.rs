@@ -9,6 +9,7 @@ use crate::disk::DiskError;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::load::{self, Record};
+use crate::engine::once;
 use crate::engine::resolve::{self, Target};
 use crate::engine::search::Hit;
 use crate::engine::shape::shown_path;
@@ -102,6 +103,7 @@ pub(crate) fn create(context: &Context, entry: &Entry<'_>, mode: Mode) -> Result
     for _ in 0..MAX_TRIES {
         let path = format!("{}/{}.md", entry.directory, entry::name(at, entry.title, entry.instead));
         let (bytes, now) = (entry.make)(&path, at)?;
+        once::tell(context, || vec![changed(context, entry, &path, now.clone())]);
         let is_taken = names.iter().any(|it| it.starts_with(&at.stamp()));
         let made = if is_taken { None } else { Some(writing.create(&path, &bytes)) };
         match made {

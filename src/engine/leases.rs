@@ -18,6 +18,9 @@
 //! the file says closed that holds nobody up; another working tree looks at that file before it takes the step over. A
 //! released step counts as claimed (`taken-back`) until the lease is over.
 //!
+//! A request with a key may ask again for the claim that it made (`engine::once`). Once the key's record is there, which is
+//! before 3, its `.new` counts as a record, and the repeated request makes it one.
+//!
 //! # What survives a power cut
 //! The step's file: it is synced before anything is answered. Records are not synced, because losing one is safe: every
 //! worker is dead too, a claim without a record lapses a day after its time stamp, and one with the record of an
@@ -37,6 +40,7 @@ use serde::{Deserialize, Serialize};
 use crate::disk::{self, Head, Process, ProcessState, Records, Stat, Worktree};
 use crate::engine::context::Context;
 use crate::engine::load;
+use crate::engine::once;
 use crate::index::{Stamp, stamps};
 use crate::plan::claims::{Claims, Held, Holding, Lapse};
 use crate::plan::id::{StepId, read_step_id};
@@ -79,6 +83,9 @@ pub(crate) struct Record {
     /// None: no run made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) run: Option<RunRecord>,
+    /// The key of the request that it was made for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
     /// The boot of the machine in which it was made.
     boot: Option<String>,
     /// The step's file, relative to the plans directory.
@@ -299,7 +306,9 @@ impl<'a> Leases<'a> {
         }
         let is_here = record.place.worktree == self.place.worktree;
         let mut lapse = match unfinished {
-            Unfinished::Interrupted if is_new && self.is_of_this_boot(record) => Some(Lapse::Interrupted),
+            Unfinished::Interrupted if is_new && self.is_of_this_boot(record) && !self.is_due(record) => {
+                Some(Lapse::Interrupted)
+            }
             _ => self.lapse(record.until, record.process.as_ref()),
         };
         let mut holding = match is_here {
@@ -390,6 +399,11 @@ impl<'a> Leases<'a> {
     /// A power cut may turn a claim that was told into an unfinished one; a killed process cannot.
     fn is_of_this_boot(&self, record: &Record) -> bool {
         record.boot.is_some() && record.boot.as_deref() == self.boot()
+    }
+
+    /// Whether a request may still ask for this claim by its key, which was recorded when the claim was written.
+    fn is_due(&self, record: &Record) -> bool {
+        record.key.as_ref().is_some_and(|it| once::is_made(self.context, it))
     }
 
     /// Whether another working tree's own file shows the step closed, though nobody told the records.

@@ -30,6 +30,7 @@ pub mod list;
 pub mod next;
 pub mod note;
 pub mod offer;
+pub mod once;
 pub(crate) mod outline;
 pub mod patch;
 pub mod prompt;

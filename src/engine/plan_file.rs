@@ -4,6 +4,7 @@ use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::expected;
 use crate::engine::load;
+use crate::engine::once;
 use crate::engine::shape::{Shaper, shown_path, value};
 use crate::engine::write::{self, Applied, Changed, Writing};
 use crate::plan::change::{self, NewNote, NewPlan};
@@ -62,18 +63,25 @@ pub(crate) fn update_by_bytes(
     let edit = |now: &Plan, own: &[u8], file: &[u8]| {
         let update = decide(now, own)?;
         let after = write::edit(&plan.path, file, &update.changes(now), PLAN_KEYS)?;
-        Ok((after, (shown(now), update.did)))
+        Ok::<_, Error>((after, (shown(now), update.did)))
     };
     let made = if plan.etag.is_some() {
         writing.change(&plan.path, &mut |bytes| {
             let now = read_again(context, plan, bytes);
             expected::check_plan(context, &plans, &now)?;
             write::check_writable(context, &now.problems)?;
-            edit(&now, bytes, bytes)
+            let (after, outcome) = edit(&now, bytes, bytes)?;
+            once::tell(context, || {
+                vec![changed(context, &plans, &read_again(context, plan, &after), outcome.clone(), true)]
+            });
+            Ok((after, outcome))
         })?
     } else {
         expected::check_plan(context, &plans, plan)?;
         let (bytes, outcome) = edit(plan, &[], &missing_file(plan, context)?)?;
+        once::tell(context, || {
+            vec![changed(context, &plans, &read_again(context, plan, &bytes), outcome.clone(), true)]
+        });
         writing.create(&plan.path, &bytes)?;
         Applied { outcome, bytes, was_written: true }
     };

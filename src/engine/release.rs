@@ -4,6 +4,7 @@ use crate::engine::claim;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::load;
+use crate::engine::once;
 use crate::engine::owner::{self, Owner, Who};
 use crate::engine::resolve::{self, NamedStep};
 use crate::engine::step_file::{self, StepUpdate};
@@ -62,6 +63,7 @@ fn release_all_expired(context: &Context, request: &ReleaseRequest) -> Result<Ch
     if ids.is_empty() {
         return Ok(report);
     }
+    once::tell_many(context);
     let root = context.root_name();
     let mut writing = Writing::begin(context, "release", request.mode)?;
     for id in ids {

@@ -8,6 +8,7 @@ use crate::engine::error::Error;
 use crate::engine::expected;
 use crate::engine::leases::{self, Leases};
 use crate::engine::load::{self, Own};
+use crate::engine::once;
 use crate::engine::resolve::{self, NamedStep};
 use crate::engine::shape::{Shaper, shown_path, value};
 use crate::engine::write::{self, Applied, Changed, Writing};
@@ -37,6 +38,8 @@ pub(crate) struct StepUpdate {
     pub(crate) ends_record: bool,
     /// It hands a ready step out, and whatever else hangs on the step stays as it was.
     pub(crate) only_claims: bool,
+    /// It makes a claim, or finds that there were too many; `claim` says itself what a request's key is to hold.
+    pub(crate) is_claim: bool,
     /// Reported once the rest is written.
     pub(crate) refusal: Option<Error>,
     /// In the past tense, for people.
@@ -163,6 +166,7 @@ fn write_by_bytes(
             let update = decide(&plans, plan, now, bytes)?;
             let only_claims = update.only_claims && is_written;
             let (after, outcome) = Outcome::of(now, update, bytes)?;
+            tell_key(context, (&plans, step), &outcome, &after);
             // Before the file shows it, so that nobody who sees it has to wonder.
             if only_claims {
                 claim::note_claimed(context, bytes, &after);
@@ -173,6 +177,7 @@ fn write_by_bytes(
         expected::check_step(context, &plans, plan, step)?;
         let file = missing_file(step, context);
         let (bytes, outcome) = Outcome::of(step, decide(&plans, plan, step, &file)?, &file)?;
+        tell_key(context, (&plans, step), &outcome, &bytes);
         writing.create(&step.path, &bytes)?;
         Applied { outcome, bytes, was_written: true }
     };
@@ -216,22 +221,45 @@ impl Made {
     /// What was done, with the step as its file holds it.
     pub(crate) fn told(self, context: &Context) -> Result<Done, Error> {
         let Self { plans, step, outcome, after, was_written } = self;
-        let plans = as_it_is(context, &plans, &step, &after)?;
-        let (plan, now) = resolve::same_file(&plans, &step)?;
-        let root = context.root_name();
-        let shaper = Shaper { plans: &plans, now: context.now, root: &root };
-        let changed = Changed {
-            id: step.id.to_string(),
-            title: now.title.clone(),
-            path: shown_path(&root, &step.path),
-            was_written,
-            was: Some(outcome.before.status.word().to_owned()),
-            status: Some(now.status.word().to_owned()),
-            did: outcome.did,
-            now: value(&shaper.step(plan, now)),
-        };
-        let (before, after) = (outcome.before, now.clone());
-        Ok(Done { changed, before, after, renews: outcome.renews, ends_record: outcome.ends_record })
+        let (changed, after) = as_changed(context, (&plans, &step), &outcome, &after, was_written)?;
+        let Outcome { before, renews, ends_record, .. } = outcome;
+        Ok(Done { changed, before, after, renews, ends_record })
+    }
+}
+
+/// What was done to a step, and the step as these bytes of its file have it.
+fn as_changed(
+    context: &Context,
+    (plans, step): (&Plans, &Step),
+    outcome: &Outcome,
+    after: &[u8],
+    was_written: bool,
+) -> Result<(Changed, Step), Error> {
+    let plans = as_it_is(context, plans, step, after)?;
+    let (plan, now) = resolve::same_file(&plans, step)?;
+    let root = context.root_name();
+    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let changed = Changed {
+        id: step.id.to_string(),
+        title: now.title.clone(),
+        path: shown_path(&root, &step.path),
+        was_written,
+        was: Some(outcome.before.status.word().to_owned()),
+        status: Some(now.status.word().to_owned()),
+        did: outcome.did.clone(),
+        now: value(&shaper.step(plan, now)),
+    };
+    Ok((changed, now.clone()))
+}
+
+/// Says what the change is to answer, unless it is a claim, which says so itself, or a refusal that leaves a note.
+fn tell_key(context: &Context, of: (&Plans, &Step), outcome: &Outcome, after: &[u8]) {
+    if outcome.refusal.is_some() {
+        once::tell_aside(context);
+    } else if !outcome.is_claim {
+        once::tell(context, || {
+            as_changed(context, of, outcome, after, true).map(|it| it.0).into_iter().collect()
+        });
     }
 }
 
@@ -243,6 +271,7 @@ struct Outcome {
     status: Option<StepStatus>,
     renews: bool,
     ends_record: bool,
+    is_claim: bool,
     refusal: Option<Error>,
 }
 
@@ -256,8 +285,9 @@ impl Outcome {
             }
             edited => edited?,
         };
-        let StepUpdate { did, why, status, renews, ends_record, refusal, .. } = update;
-        Ok((after, Self { before: step.clone(), did, why, status, renews, ends_record, refusal }))
+        let StepUpdate { did, why, status, renews, ends_record, is_claim, refusal, .. } = update;
+        let before = step.clone();
+        Ok((after, Self { before, did, why, status, renews, ends_record, is_claim, refusal }))
     }
 }
 

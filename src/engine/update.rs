@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use crate::engine::claim;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::once;
 use crate::engine::owner::{self, Owner, Who};
 use crate::engine::plan_status;
 use crate::engine::resolve::{self, NamedStep, Target};
@@ -67,6 +68,9 @@ pub(crate) fn each(
 ) -> Result<ChangeReport, Error> {
     if ids.is_empty() {
         return Err(Error::usage("which step?", format!("name it, as in `planwatch {verb} 1`")));
+    }
+    if ids.len() > 1 {
+        once::tell_many(context);
     }
     let root = context.root_name();
     let mut report = ChangeReport::new(verb, mode);

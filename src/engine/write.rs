@@ -10,6 +10,7 @@ use crate::disk::{ChangeError, DiskError, FileOp, Locked, Outcome};
 use crate::engine::context::{Context, Notice};
 use crate::engine::error::Error;
 use crate::engine::expected;
+use crate::engine::once;
 use crate::engine::shape::shown_path;
 use crate::plan::model::Plan;
 use crate::plan::problem::Problem;
@@ -58,6 +59,15 @@ pub struct Changed {
     pub now: Value,
 }
 
+impl Changed {
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "id": self.id, "title": self.title, "path": self.path, "written": self.was_written,
+            "was": self.was, "status": self.status, "did": self.did, "now": self.now,
+        })
+    }
+}
+
 /// One thing that was refused, beside others that were done.
 #[derive(Debug)]
 pub struct Refused {
@@ -80,12 +90,6 @@ impl ChangeReport {
     }
 
     pub fn to_json(&self) -> Value {
-        let change = |it: &Changed| {
-            json!({
-                "id": it.id, "title": it.title, "path": it.path, "written": it.was_written,
-                "was": it.was, "status": it.status, "did": it.did, "now": it.now,
-            })
-        };
         let refused = |it: &Refused| {
             let mut object = it.error.to_json();
             if let Some(map) = object.as_object_mut() {
@@ -96,7 +100,7 @@ impl ChangeReport {
         let mut object = json!({
             "verb": self.verb,
             "dry_run": self.is_dry_run,
-            "changes": self.changes.iter().map(change).collect::<Vec<_>>(),
+            "changes": self.changes.iter().map(Changed::to_json).collect::<Vec<_>>(),
             "refused": self.refused.iter().map(refused).collect::<Vec<_>>(),
             "diff": self.diff,
         });
@@ -172,6 +176,7 @@ const BATCH_TRIES: usize = 3;
 /// A change under way.
 pub(crate) struct Writing<'a> {
     context: &'a Context,
+    verb: String,
     /// None: nothing is written.
     locked: Option<Held<'a>>,
     pub(crate) diff: String,
@@ -229,7 +234,7 @@ impl<'a> Writing<'a> {
             Mode::DryRun => None,
             Mode::Write => Some(Held { context, locked: lock(context, verb)? }),
         };
-        Ok(Self { context, locked, diff: String::new(), at_end: None })
+        Ok(Self { context, verb: verb.to_owned(), locked, diff: String::new(), at_end: None })
     }
 
     /// From here on the diff of what is changed is only made of what [`Self::cut`] gives, so that nobody waits for it.
@@ -247,7 +252,8 @@ impl<'a> Writing<'a> {
         let at = self.context.now.to_string();
         let beside = |it: &Held<'a>| Held { context: self.context, locked: it.beside(nth, (verb, &at, by)) };
         let locked = self.locked.as_ref().map(beside);
-        Self { context: self.context, locked, diff: String::new(), at_end: Some(Shown::default()) }
+        let (context, verb) = (self.context, verb.to_owned());
+        Self { context, verb, locked, diff: String::new(), at_end: Some(Shown::default()) }
     }
 
     /// Gives the lock back; returns whether nothing was written.
@@ -278,6 +284,9 @@ impl<'a> Writing<'a> {
             }
             let (ours, outcome) = edit(bytes)?;
             expected::check_looked_at(self.context)?;
+            once::about_to(self.context, &self.verb, vec![path.to_owned()], || {
+                diff::unified(&shown_path(&self.context.root_name(), path), Some(bytes), Some(&ours))
+            });
             rounds.push(Round { base: bytes.to_vec(), ours: ours.clone(), outcome });
             Ok(ours)
         });
@@ -304,6 +313,9 @@ impl<'a> Writing<'a> {
     /// Makes a file that does not exist.
     pub(crate) fn create(&mut self, path: &str, bytes: &[u8]) -> Result<(), Error> {
         expected::check_looked_at(self.context)?;
+        once::about_to(self.context, &self.verb, vec![path.to_owned()], || {
+            self.diff_of(path, None, Some(bytes))
+        });
         if let Some(locked) = &mut self.locked {
             locked.create(Path::new(path), bytes)?;
         }
@@ -314,6 +326,12 @@ impl<'a> Writing<'a> {
     /// Makes a directory that appears with all its files at once.
     pub(crate) fn create_directory(&mut self, path: &str, files: &[(String, Vec<u8>)]) -> Result<(), Error> {
         expected::check_looked_at(self.context)?;
+        once::about_to(self.context, &self.verb, vec![path.to_owned()], || {
+            let diff = |(name, bytes): &(String, Vec<u8>)| {
+                self.diff_of(&format!("{path}/{name}"), None, Some(bytes))
+            };
+            files.iter().map(diff).collect()
+        });
         if let Some(locked) = &mut self.locked {
             locked.create_dir_with(Path::new(path), files)?;
         }
@@ -326,9 +344,7 @@ impl<'a> Writing<'a> {
     /// Changes several files as one: after a crash all of it is finished, or none of it is there.
     pub(crate) fn batch(&mut self, verb: &str, ops: Vec<FileOp>) -> Result<(), Error> {
         expected::check_looked_at(self.context)?;
-        for op in &ops {
-            self.diff.push_str(&describe(&self.context.root_name(), op));
-        }
+        self.show_batch(verb, &ops);
         if let Some(locked) = &mut self.locked {
             locked.batch(verb, &self.context.now.to_string(), ops)?;
         }
@@ -360,9 +376,7 @@ impl<'a> Writing<'a> {
         emptied: &Path,
     ) -> Result<(), Error> {
         expected::check_looked_at(self.context)?;
-        for op in &ops {
-            self.diff.push_str(&describe(&self.context.root_name(), op));
-        }
+        self.show_batch(verb, &ops);
         if let Some(locked) = &mut self.locked {
             let emptied = vec![emptied.to_path_buf()];
             locked.batch_emptying(verb, &self.context.now.to_string(), ops, emptied)?;
@@ -373,10 +387,18 @@ impl<'a> Writing<'a> {
     /// Takes a change back, the last one or the one with this id.
     pub(crate) fn undo(&mut self, id: Option<&str>) -> Result<(), Error> {
         expected::check_looked_at(self.context)?;
+        once::about_to(self.context, &self.verb, Vec::new(), String::new);
         if let Some(locked) = &mut self.locked {
             locked.undo_change(id)?;
         }
         Ok(())
+    }
+
+    fn show_batch(&mut self, verb: &str, ops: &[FileOp]) {
+        let diff: String = ops.iter().map(|op| describe(&self.context.root_name(), op)).collect();
+        let paths: Vec<_> = ops.iter().map(|op| (matches!(op, FileOp::Create { .. }), path_of(op))).collect();
+        once::about_to(self.context, verb, once::telling(&paths), || diff.clone());
+        self.diff.push_str(&diff);
     }
 
     fn diff_of(&self, path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
@@ -422,6 +444,7 @@ pub(crate) fn lock<'a>(context: &'a Context, verb: &str) -> Result<Locked<'a>, E
     }
     locked.ask_for_lengths(context);
     locked.sign(&context.by);
+    locked.carry(context.key.as_ref().map(|it| it.keyed()));
     locked.begin(verb, &context.now.to_string());
     Ok(locked)
 }

@@ -34,6 +34,7 @@ fn context(place: &Place, etag: Option<&str>) -> Context {
         here: Here { directory: root, ..Here::default() },
         freshness: Freshness::Unknown,
         expected: etag.map(|it| Expected::new(vec![it.to_owned()])),
+        key: None,
         tell: Box::new(|_| {}),
         kept: KeptSaves::default(),
     }

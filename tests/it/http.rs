@@ -4,6 +4,7 @@
 pub(crate) mod client;
 mod events;
 mod limits;
+mod once;
 mod refused;
 mod scripts;
 mod steps;

@@ -170,6 +170,7 @@ impl Tree {
             here: Here { directory: root, ..Here::default() },
             freshness: Freshness::Unknown,
             expected: None,
+            key: None,
             tell: Box::new(move |notice| told.lock().expect("nobody panicked").push(notice)),
             kept: KeptSaves::default(),
         }

@@ -120,6 +120,7 @@ pub(crate) fn context(plans: &Path, state: &Path, by: &str, asks: Asks) -> Conte
         freshness,
         here: Here::default(),
         expected: None,
+        key: None,
         tell: Box::new(|_| {}),
         kept: KeptSaves::default(),
     }

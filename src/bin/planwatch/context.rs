@@ -303,6 +303,7 @@ impl Session {
                 claim: text("PLANWATCH_CLAIM"),
             },
             expected: None,
+            key: None,
             tell: Box::new(move |notice| {
                 let is_memory = matches!(notice, Notice::IndexInMemory { .. });
                 if !is_memory || !is_told.swap(true, Ordering::Relaxed) {

@@ -162,7 +162,7 @@ fn take(
             let run = RunRecord { touches: step.touches.clone(), ..run.clone() };
             let (by, at, lease) = (ask.by, context.now, ask.lease);
             let (claim, process) = (claim.as_str(), ask.process);
-            locked.prepare(&NewRecord { step, claim, by, at, lease, process, run: Some(&run) })?;
+            locked.prepare(&NewRecord { step, claim, by, at, lease, process, run: Some(&run), key: None })?;
         }
         Ok(update)
     };

@@ -39,7 +39,16 @@ pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, E
     let renewed = locked.renew(&step.id, &claim.id, request.lease);
     if renewed.is_none() && request.mode == Mode::Write {
         let (by, at) = (claim.by.as_deref().unwrap_or(&context.by), context.now);
-        locked.adopt(&NewRecord { step, claim: &claim.id, by, at, lease, process: None, run: None })?;
+        locked.adopt(&NewRecord {
+            step,
+            claim: &claim.id,
+            by,
+            at,
+            lease,
+            process: None,
+            run: None,
+            key: None,
+        })?;
     }
     let root = context.root_name();
     let plans = locked.tell(plans.clone());

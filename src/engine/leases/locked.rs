@@ -110,6 +110,7 @@ impl<'a> Locked<'a> {
             lease: new.lease,
             process: new.process.cloned(),
             run: new.run.cloned(),
+            key: new.key.map(str::to_owned),
             boot: self.leases.boot().map(str::to_owned),
             file: new.step.path.clone(),
             place: self.leases.place.clone(),
@@ -131,6 +132,12 @@ impl<'a> Locked<'a> {
         // A new claim ends what was closed before: its file was not, or it was opened again.
         self.forget_closed(&key);
         Ok(())
+    }
+
+    /// Confirms a claim that was made and then interrupted; one that is recorded already stays as it is.
+    pub(crate) fn complete(&self, step: &StepId, claim: &str) -> Result<(), Error> {
+        let prepared = self.get(&unfinished(&self.leases.key(step)));
+        if prepared.is_some_and(|it| it.claim == claim) { self.confirm(step) } else { Ok(()) }
     }
 
     /// Takes a prepared claim back that came to nothing.
@@ -315,6 +322,8 @@ pub(crate) struct NewRecord<'a> {
     pub(crate) lease: i64,
     pub(crate) process: Option<&'a Process>,
     pub(crate) run: Option<&'a RunRecord>,
+    /// The name of the request's key.
+    pub(crate) key: Option<&'a str>,
 }
 
 /// Notes which process works on a run's step, so that whoever finds the run dead can end it.

@@ -13,7 +13,7 @@ use crate::serve::contexts::Contexts;
 use crate::serve::feed::Feed;
 use crate::serve::http::connections;
 use crate::serve::http::etag::IfMatch;
-use crate::serve::http::once::InFlight;
+use crate::serve::http::once::{InFlight, KEY};
 use crate::serve::http::problem::Problem;
 use crate::serve::http::token::Token;
 
@@ -131,8 +131,9 @@ impl App {
     ) -> Result<T, Problem> {
         let _busy = connections::busy();
         let contexts = Arc::clone(self.contexts());
+        let key = KEY.try_with(Arc::clone).ok();
         let answer = move || {
-            let context = contexts()?;
+            let context = Context { key, ..contexts()? };
             let kept = context.kept.clone();
             work(context).map_err(|it| it.with_kept(&kept))
         };

@@ -1,7 +1,8 @@
-//! `Idempotency-Key`: who asks again with the same key, because the answer was lost, gets the same answer.
+//! `Idempotency-Key`: a request that is sent again with the same key, because the answer was lost, gets the same answer.
 //!
-//! What was done is kept for a day in `.planwatch/answers`, so that it holds over a restart. A refusal is not kept:
-//! nothing was done, and it may go well the next time.
+//! What a key did is recorded with the change that it made (`engine::once`), and the answer is put beside it. So the
+//! answer is given again after a restart. If the process was killed between the two, the answer is made from the record.
+//! A refusal is not kept: nothing was done, and the request may succeed the next time.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,11 +13,9 @@ use axum::http::header::{CONTENT_TYPE, ETAG, LOCATION};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
 
-use crate::disk::Records;
 use crate::engine::context::Context;
-use crate::plan::time::Time;
+use crate::engine::once::{self, Answer, Record, RequestKey};
 use crate::serve::http::app::App;
 use crate::serve::http::connections::CONNECTION;
 use crate::serve::http::guard::BODY_LIMIT;
@@ -25,18 +24,30 @@ use crate::serve::http::problem::Problem;
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// How long an answer is kept, in seconds.
-const KEPT: i64 = 24 * 60 * 60;
+/// What the records of a day may come to. Beyond that new keys are refused, because none may be forgotten.
+const MOST_BYTES: u64 = 2 << 30;
 
-/// How many are kept; beyond that the older half goes.
-const MOST: usize = 1024;
+/// How long to wait where there is no room: records go by the hour.
+const ROOM_AFTER: u64 = 60 * 60;
 
-/// An answer that is not kept because it is too large for that.
+/// An answer that is not kept because it is too large. What the key did is remembered all the same.
 const LARGEST: usize = 4 << 20;
 
-/// The keys of requests that are being answered.
+tokio::task_local! {
+    /// The key of the request that the present task answers.
+    pub(super) static KEY: Arc<RequestKey>;
+}
+
+/// The keys of requests that are being answered, and how many bytes the records have.
 #[derive(Debug, Clone, Default)]
-pub(super) struct InFlight(Arc<Mutex<HashSet<String>>>);
+pub(super) struct InFlight(Arc<Mutex<Flights>>);
+
+#[derive(Debug, Default)]
+struct Flights {
+    names: HashSet<String>,
+    /// None: not counted yet.
+    bytes: Option<u64>,
+}
 
 /// Takes the key out again, however the request ends.
 struct Flying {
@@ -45,33 +56,44 @@ struct Flying {
 }
 
 impl InFlight {
+    fn flights(&self) -> std::sync::MutexGuard<'_, Flights> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn begin(&self, name: &str) -> Option<Flying> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.insert(name.to_owned()).then(|| Flying { all: self.clone(), name: name.to_owned() })
+        let is_new = self.flights().names.insert(name.to_owned());
+        is_new.then(|| Flying { all: self.clone(), name: name.to_owned() })
+    }
+
+    /// Whether one more key can be remembered. The records are counted at the first key, and again before a refusal.
+    fn has_room(&self, count: impl FnOnce() -> Result<u64, Problem>) -> Result<bool, Problem> {
+        let known = self.flights().bytes;
+        if known.is_some_and(|it| it < MOST_BYTES) {
+            return Ok(true);
+        }
+        let counted = count()?;
+        self.flights().bytes = Some(counted);
+        Ok(counted < MOST_BYTES)
+    }
+
+    fn add(&self, added: u64) {
+        if let Some(bytes) = &mut self.flights().bytes {
+            *bytes += added;
+        }
     }
 }
 
 impl Drop for Flying {
     fn drop(&mut self) {
-        self.all.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
+        self.all.flights().names.remove(&self.name);
     }
-}
-
-/// What is kept of an answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Kept {
-    /// Of the request: method, path and body.
-    request: String,
-    at: Time,
-    status: u16,
-    headers: Vec<(String, String)>,
-    body: String,
 }
 
 /// Answers a request with a key once, and again with the same.
 pub(super) async fn once(State(app): State<App>, request: Request, next: Next) -> Response {
     let is_claiming = request.method() == Method::GET && request.uri().path().ends_with("/next-step");
-    let is_meant = (request.method() == Method::POST || is_claiming) && request.uri().path() != "/mcp";
+    let is_writing = [Method::POST, Method::PATCH, Method::DELETE].contains(request.method());
+    let is_meant = (is_writing || is_claiming) && request.uri().path() != "/mcp";
     match request.headers().get(IDEMPOTENCY_KEY).cloned() {
         Some(key) if is_meant => {
             keyed(app, &key, request, next).await.unwrap_or_else(IntoResponse::into_response)
@@ -86,7 +108,7 @@ async fn keyed(app: App, key: &HeaderValue, request: Request, next: Next) -> Res
         let detail = "`Idempotency-Key` is 1 to 255 letters, digits and signs";
         Problem::new(StatusCode::BAD_REQUEST, "idempotency-key-invalid", detail)
     })?;
-    let name = blake3::hash(key.as_bytes()).to_hex()[..32].to_owned();
+    let name = once::name_of(key);
     let (parts, body) = request.into_parts();
     let body = to_bytes(body, usize::try_from(BODY_LIMIT).unwrap_or(usize::MAX)).await;
     let body = body.map_err(|_| Problem::of_status(StatusCode::PAYLOAD_TOO_LARGE))?;
@@ -96,26 +118,45 @@ async fn keyed(app: App, key: &HeaderValue, request: Request, next: Next) -> Res
         let problem = Problem::new(StatusCode::CONFLICT, "request-in-flight", detail);
         return Err(problem.retry_after(1));
     };
-    let look = {
-        let name = name.clone();
-        move |context: &Context| Ok(find(&records(context)?, &name, context.now))
-    };
-    if let Some(kept) = app.ask_or(look).await? {
-        return if kept.request == asked { Ok(kept.answer()) } else { Err(other_request()) };
+    let (named, in_flight) = (name.clone(), app.in_flight().clone());
+    let (earlier, now) =
+        app.ask_or(move |context| Ok((look(context, &in_flight, &named)?, context.now))).await?;
+    if let Some(record) = &earlier {
+        if record.request != asked {
+            return Err(other_request());
+        }
+        if let Some(answer) = &record.answer {
+            return Ok(answered(answer.clone()));
+        }
     }
+    let key = Arc::new(RequestKey::new(&name, &asked, now, earlier));
     let request = Request::from_parts(parts, Body::from(body));
-    // In a task of its own: what has begun is finished and kept, also when the asker goes away.
-    let work = async move {
-        let response = next.run(request).await;
-        let answered = keep(&app, name, asked, response).await;
+    // In a task of its own: what has begun is finished and kept, also when the client goes away.
+    let work = KEY.scope(Arc::clone(&key), async move {
+        let mut response = next.run(request).await;
+        if key.is_replayed() && response.status().is_success() {
+            response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+        }
+        let response = keep(&app, name, asked, response).await;
         drop(flying);
-        answered
-    };
+        response
+    });
     let done = match CONNECTION.try_with(Arc::clone) {
         Ok(connection) => tokio::spawn(CONNECTION.scope(connection, work)).await,
         Err(_) => tokio::spawn(work).await,
     };
     done.map_err(|_| Problem::internal())
+}
+
+/// Finds what is remembered of a key; a new one is refused where there is no room for it.
+fn look(context: &Context, in_flight: &InFlight, name: &str) -> Result<Option<Record>, Problem> {
+    let found = once::find(context, name)?;
+    if found.is_none() && !in_flight.has_room(|| Ok(once::bytes(context)?))? {
+        let detail = "the answers of the last day fill the room for them, and none may be forgotten";
+        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "idempotency-full", detail);
+        return Err(problem.hint("send the request without a key, or later").retry_after(ROOM_AFTER));
+    }
+    Ok(found)
 }
 
 fn fingerprint(method: &Method, target: &str, body: &[u8]) -> String {
@@ -132,81 +173,50 @@ fn other_request() -> Problem {
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency-key-reused", detail).hint("take a new key")
 }
 
-fn records(context: &Context) -> Result<Records, Problem> {
-    context.plans.answers().ok_or_else(|| {
-        let detail = "answers cannot be kept here, because `.planwatch` cannot be used";
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "idempotency-unavailable", detail)
-    })
-}
-
-fn read(bytes: &[u8]) -> Option<Kept> {
-    serde_json::from_slice(bytes).ok()
-}
-
-fn find(records: &Records, name: &str, now: Time) -> Option<Kept> {
-    read(&records.get(name)?).filter(|it| now.seconds_since(it.at) < KEPT)
-}
-
 async fn keep(app: &App, name: String, request: String, response: Response) -> Response {
     if !response.status().is_success() {
         return response;
     }
     let (parts, body) = response.into_parts();
-    let Ok(body) = to_bytes(body, LARGEST).await else { return Problem::internal().into_response() };
+    let Ok(body) = to_bytes(body, usize::MAX).await else { return Problem::internal().into_response() };
     let header = |name: &HeaderName| {
         let value = parts.headers.get(name).and_then(|it| it.to_str().ok())?;
         Some((name.as_str().to_owned(), value.to_owned()))
     };
-    let kept = Kept {
-        request,
-        at: Time::from_nanoseconds(0),
+    let answer = Answer {
         status: parts.status.as_u16(),
         headers: [CONTENT_TYPE, ETAG, LOCATION].iter().filter_map(header).collect(),
         body: String::from_utf8_lossy(&body).into_owned(),
     };
-    // It was done all the same if it cannot be kept.
-    app.ask_or(move |context| {
-        let records = records(context)?;
-        put(&records, &name, &Kept { at: context.now, ..kept });
-        Ok(())
-    })
-    .await
-    .ok();
+    let in_flight = app.in_flight().clone();
+    if body.len() <= LARGEST {
+        // The change was made all the same if its answer cannot be kept, and its record is there.
+        app.ask_or(move |context| {
+            in_flight.add(once::keep(context, &name, &request, answer)?);
+            Ok(())
+        })
+        .await
+        .ok();
+    }
     Response::from_parts(parts, Body::from(body))
 }
 
-fn put(records: &Records, name: &str, kept: &Kept) {
-    let Ok(Some(locked)) = records.lock() else { return };
-    if records.names().len() >= MOST {
-        let mut all: Vec<_> =
-            records.all().into_iter().map(|(name, it)| (read(&it).map(|it| it.at), name)).collect();
-        all.sort();
-        for (_, name) in &all[..all.len() / 2] {
-            locked.remove(name).ok();
+fn answered(answer: Answer) -> Response {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
+    let mut response = (status, Bytes::from(answer.body)).into_response();
+    let headers = response.headers_mut();
+    for (name, value) in answer.headers {
+        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse()) {
+            headers.insert(name, value);
         }
     }
-    locked.put(name, &serde_json::to_vec(kept).unwrap_or_default()).ok();
-}
-
-impl Kept {
-    fn answer(self) -> Response {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::OK);
-        let mut response = (status, Bytes::from(self.body)).into_response();
-        let headers = response.headers_mut();
-        for (name, value) in self.headers {
-            if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse()) {
-                headers.insert(name, value);
-            }
-        }
-        headers.insert(REPLAYED, HeaderValue::from_static("true"));
-        response
-    }
+    headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    response
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::model::Machine;
 
     #[test]
     fn what_belongs_to_a_request_makes_another_one_of_it() {
@@ -229,29 +239,5 @@ mod tests {
         assert!(first.is_some() && all.begin("a").is_none() && all.begin("b").is_some());
         drop(first);
         assert!(all.begin("a").is_some());
-    }
-
-    fn kept(at: Time) -> Kept {
-        Kept { request: String::new(), at, status: 200, headers: Vec::new(), body: String::new() }
-    }
-
-    #[test]
-    fn an_answer_is_kept_for_a_day_and_the_older_half_goes_when_there_are_too_many() {
-        let machine = Machine::with(&[("/plans/p/plan.md", "# P\n")]);
-        let plans = machine.plans();
-        drop(plans.lock(&mut || {}).unwrap());
-        let records = plans.answers().unwrap();
-        let begin: Time = "2026-11-21T12:00:00Z".parse().unwrap();
-        for n in 0..MOST {
-            put(&records, &format!("k{n:04}"), &kept(begin.plus_seconds(n as i64)));
-        }
-        assert_eq!(records.names().len(), MOST);
-        assert_eq!(find(&records, "k0000", begin.plus_seconds(KEPT - 1)), Some(kept(begin)));
-        assert_eq!(find(&records, "k0000", begin.plus_seconds(KEPT)), None);
-        let last = begin.plus_seconds(MOST as i64);
-        put(&records, "last", &kept(last));
-        assert_eq!(records.names().len(), MOST / 2 + 1);
-        assert!(find(&records, "k0511", last).is_none() && find(&records, "k0512", last).is_some());
-        assert_eq!(find(&records, "last", last), Some(kept(last)));
     }
 }

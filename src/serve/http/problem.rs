@@ -155,6 +155,7 @@ pub(super) fn status_of(error: &Error) -> StatusCode {
         _ => match (error.code(), error.exit_code()) {
             ("nothing-to-undo", _) => StatusCode::CONFLICT,
             ("file-full" | "no-room" | "sql-refused" | "sql-error", _) => StatusCode::UNPROCESSABLE_ENTITY,
+            ("idempotency-unavailable", _) => StatusCode::SERVICE_UNAVAILABLE,
             ("list-invalid" | "nothing-to-import", _) => StatusCode::UNPROCESSABLE_ENTITY,
             // The request was understood; what it asks for cannot be.
             (_, 2) => StatusCode::UNPROCESSABLE_ENTITY,

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde::Serialize;
 
+use crate::engine::context::Context;
 use crate::engine::shape::{PlanShape, StepShape};
 use crate::plan::time::Time;
 use crate::serve::http::app::App;
@@ -80,6 +81,14 @@ impl SeedStep {
         let etag = step.0.etag.clone();
         tagged(etag.as_deref(), Json(Self::of(step)))
     }
+}
+
+/// The plan or step that an earlier request with the same key made or changed, and did not answer.
+fn earlier(context: &Context) -> Option<String> {
+    let key = context.key.as_ref()?;
+    let id = key.made()?.first_id()?;
+    key.replay();
+    Some(id)
 }
 
 /// Something new has an address from here on; what was there already has had one.

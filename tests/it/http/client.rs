@@ -82,6 +82,12 @@ impl Server {
         self.wait();
     }
 
+    /// Kills it, whatever it is at.
+    pub(crate) fn kill(&self) {
+        self.child.lock().expect("nobody panicked").kill().expect("it runs");
+        self.wait();
+    }
+
     pub(crate) fn wait(&self) {
         self.child.lock().expect("nobody panicked").wait().expect("it ends");
         if let Some(reader) = self.reader.lock().expect("nobody panicked").take() {

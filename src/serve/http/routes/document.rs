@@ -120,7 +120,7 @@ fn described(route: &Route) -> String {
     if route.errors.contains(&412) {
         said += " With `If-Match` only if what is changed still has this `ETag`.";
     }
-    if route.verb == Verb::Post {
+    if route.verb != Verb::Get {
         said += " With `Idempotency-Key` once: the same request with the same key gets the same answer.";
     }
     said

@@ -83,7 +83,7 @@ fn method(route: Arc<Route>) -> MethodRouter<App> {
     })
 }
 
-async fn answered(app: &App, route: &Route, request: Request) -> Result<Sent, Problem> {
+async fn answered(app: &App, route: &Arc<Route>, request: Request) -> Result<Sent, Problem> {
     let (mut parts, body) = request.into_parts();
     let condition = IfMatch::from_request_parts(&mut parts, app).await?;
     let path = RawPathParams::from_request_parts(&mut parts, app).await;
@@ -102,14 +102,36 @@ async fn answered(app: &App, route: &Route, request: Request) -> Result<Sent, Pr
         }
     };
     let call = Call { path, query, body };
+    let route = Arc::clone(route);
     let Some(handler) = route.handler else { return Err(Problem::internal()) };
     let answer = move |context: &Context| {
-        let mut reply = handler(context, &call)?;
+        let mut reply = match repeated(context, &route) {
+            Some(reply) => reply,
+            None => handler(context, &call)?,
+        };
         let kind = reply.body["kind"].as_str().unwrap_or_default().to_owned();
         context.kept.put_into_answer(&kind, &mut reply.body);
         Sent::of(reply)
     };
     app.ask_if_or(condition, answer).await
+}
+
+/// The answer to a request whose change an earlier one with the same key made without answering; a claim is answered by
+/// its verb.
+fn repeated(context: &Context, route: &Route) -> Option<Reply> {
+    let key = context.key.as_ref()?;
+    let made = key.made().filter(|it| !it.is_claim())?;
+    key.replay();
+    let report = made.to_json(context);
+    let etag_at = (report["changes"].as_array().map(Vec::len) == Some(1)).then_some("/changes/0/now/etag");
+    let reply = if route.name == "import_plan" {
+        Reply::of("import", made.imported(report))
+    } else {
+        Reply::of("change", report)
+    };
+    let status = route.success.first().map_or(200, |it| it.0);
+    let is_making = route.success.iter().any(|it| it.0 == 201);
+    Some(Reply { status: if is_making { 201 } else { status }, etag_at, ..reply })
 }
 
 /// A reply as it goes out.

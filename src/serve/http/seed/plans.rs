@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::{SeedPlan, SeedPlanWithBody, made};
+use super::{SeedPlan, SeedPlanWithBody, earlier, made};
 use crate::engine::claim::{self, ClaimReport, ClaimRequest};
 use crate::engine::list::{self, ListReport, ListRequest};
 use crate::engine::shape::PlanShape;
-use crate::engine::texts::{self, PlanText};
+use crate::engine::texts::{self, PlanText, Put};
 use crate::serve::http::app::App;
 use crate::serve::http::etag::tagged;
 use crate::serve::http::extract::{Body, Json, Params, PlanName, Written};
@@ -59,7 +59,11 @@ pub(super) async fn create(
     State(app): State<App>,
     Body(NewPlan { title, body }): Body<NewPlan>,
 ) -> Result<Response, Problem> {
-    let put = app.ask(move |context| texts::put_plan(context, &PlanText { title, body })).await?;
+    let put = app.ask(move |context| match earlier(context) {
+        Some(id) => Ok(Put { is_new: true, now: texts::plan(context, &format!("{id}/"))?.0 }),
+        None => texts::put_plan(context, &PlanText { title, body }),
+    });
+    let put = put.await?;
     let at = format!("/api/plans/{}", put.now.id);
     let etag = put.now.etag.clone();
     let answer = tagged(etag.as_deref(), Json(SeedPlan::of(put.now)));

@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::{SeedStep, made};
+use super::{SeedStep, earlier, made};
 use crate::engine::patch::{self, PatchRequest};
-use crate::engine::texts::{self, StepText};
+use crate::engine::texts::{self, Put, StepText};
 use crate::serve::http::app::App;
 use crate::serve::http::etag::IfMatch;
 use crate::serve::http::extract::{Body, Json, Number, PlanName, StepName};
@@ -52,7 +52,11 @@ pub(super) async fn add(
         created_by: new.created_by,
         metadata: new.metadata,
     };
-    let put = app.ask_if(if_match, move |context| texts::put_step(context, &request)).await?;
+    let put = app.ask_if(if_match, move |context| match earlier(context) {
+        Some(id) => Ok(Put { is_new: true, now: texts::step(context, &id)? }),
+        None => texts::put_step(context, &request),
+    });
+    let put = put.await?;
     let at = format!("/api/steps/{}", put.now.0.id);
     Ok(made(put.is_new, &at, SeedStep::answer(put.now)))
 }
@@ -90,7 +94,9 @@ pub(super) async fn update(
     let StepUpdate { status, result, metadata, by, claim } = update;
     let request = PatchRequest { id, status, result, metadata, by, claim, ..PatchRequest::default() };
     let now = app.ask_if(if_match, move |context| {
-        patch::patch(context, &request)?;
+        if earlier(context).is_none() {
+            patch::patch(context, &request)?;
+        }
         texts::step(context, &request.id)
     });
     Ok(SeedStep::answer(now.await?))

@@ -1,0 +1,225 @@
+//! Requests that carry a key and must not be carried out twice.
+//!
+//! Every change of such a request goes through the journal, and the journal holds the key. When the change is done, a
+//! record of the key is made before the journal goes. So after a crash there are two cases. Either the journal is there,
+//! and the next lock finishes the change and makes the record, or takes the change back. Or it is not there, and the
+//! record says whether the change was made.
+//!
+//! Records lie in a directory for each hour, so that a record is found, and old ones are removed, without a list of all.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::calls::{Disk, Rename};
+use super::change::Edit;
+use super::error::{ChangeError, DiskError};
+use super::half_saved::Known;
+use super::journal::{FileOp, Journal};
+use super::locked::{Done, Locked, Written};
+use super::moves::{Safe, make_dirs, read_own, write_new};
+use super::plans_dir::PlansDir;
+use super::runtime::Trust;
+
+/// How often an edit is made again after a save of another program.
+const TRIES: usize = 5;
+
+/// No record is larger.
+const LIMIT: u64 = 64 << 20;
+
+/// The key of a request whose changes are recorded with it; copies are the same.
+#[derive(Clone, Debug)]
+pub struct Keyed {
+    name: String,
+    hour: i64,
+    note: Arc<Mutex<Option<Vec<u8>>>>,
+}
+
+impl Keyed {
+    /// `name` is a file name; `hour` says in which directory the record is.
+    pub fn new(name: &str, hour: i64) -> Self {
+        Self { name: name.to_owned(), hour, note: Arc::default() }
+    }
+
+    /// Sets what the record of the next change holds; `None`: the next change is not recorded.
+    pub fn note(&self, bytes: Option<Vec<u8>>) {
+        *self.note.lock().unwrap_or_else(PoisonError::into_inner) = bytes;
+    }
+
+    fn due(&self) -> Option<Due> {
+        let note = self.note.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        Some(Due { name: self.name.clone(), hour: self.hour, note })
+    }
+}
+
+/// The record that is due when a journal's operations are done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Due {
+    pub(super) name: String,
+    pub(super) hour: i64,
+    pub(super) note: Vec<u8>,
+}
+
+/// The records of keys.
+#[derive(Clone, Debug)]
+pub struct Answers {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+}
+
+impl PlansDir {
+    /// The records of keys; none where the state of this directory cannot be trusted.
+    pub fn answers(&self) -> Option<Answers> {
+        let dir = self.made_runtime_dir()?.join("answers");
+        Some(Answers { disk: Arc::clone(&self.disk), dir })
+    }
+}
+
+impl Answers {
+    /// The hours of which there are records, newest first.
+    fn hours(&self) -> Vec<i64> {
+        let names = self.disk.names(&self.dir).unwrap_or_default();
+        let mut hours: Vec<i64> = names.iter().filter_map(|it| it.to_str()?.parse().ok()).collect();
+        hours.sort_unstable_by(|a, b| b.cmp(a));
+        hours
+    }
+
+    fn of_hour(&self, hour: i64) -> PathBuf {
+        self.dir.join(hour.to_string())
+    }
+
+    /// Reads the newest record of a key; one that cannot be read is an error, not a key that is new.
+    pub fn find(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        for hour in self.hours() {
+            if let Some(found) = read_own(&*self.disk, &self.of_hour(hour).join(name), LIMIT)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes or replaces a record; it is on disk for good when this returns.
+    pub fn put(&self, name: &str, hour: i64, bytes: &[u8]) -> io::Result<()> {
+        let (disk, dir) = (&*self.disk, self.of_hour(hour));
+        if disk.lstat(&dir).is_err() {
+            make_dirs(disk, &dir, 0o700)?;
+            disk.sync_dir(&self.dir)?;
+            if let Some(above) = self.dir.parent() {
+                disk.sync_dir(above)?;
+            }
+        }
+        let draft = dir.join(format!("draft.{name}"));
+        disk.remove(&draft).ok();
+        write_new(disk, &draft, 0o600, bytes, Safe::Yes)?;
+        disk.rename(&draft, &dir.join(name), Rename::Replace)?;
+        disk.sync_dir(&dir)
+    }
+
+    /// Removes the records of all hours before this one.
+    pub fn forget_before(&self, hour: i64) {
+        for old in self.hours().into_iter().filter(|it| *it < hour) {
+            let dir = self.of_hour(old);
+            for name in self.disk.names(&dir).unwrap_or_default() {
+                self.disk.remove(&dir.join(name)).ok();
+            }
+            self.disk.remove_dir(&dir).ok();
+        }
+    }
+
+    /// How many bytes all records have.
+    pub fn bytes(&self) -> u64 {
+        let len = |path: &Path| self.disk.lstat(path).map_or(0, |it| it.len);
+        let of_hour = |hour: i64| {
+            let dir = self.of_hour(hour);
+            let names = self.disk.names(&dir).unwrap_or_default();
+            names.iter().map(|it| len(&dir.join(it))).sum::<u64>()
+        };
+        self.hours().into_iter().map(of_hour).sum()
+    }
+}
+
+impl Locked<'_> {
+    /// Records the following changes with this key.
+    pub fn carry(&mut self, key: Option<Keyed>) {
+        self.keyed = key;
+    }
+
+    /// The record that the next change makes.
+    pub(super) fn due(&self) -> Option<Due> {
+        self.keyed.as_ref().and_then(Keyed::due)
+    }
+
+    /// Makes the record of a journal's key, if it has one.
+    pub(super) fn record_key(&self, journal: &Journal) -> Result<(), DiskError> {
+        let Some(Due { name, hour, note }) = &journal.due else { return Ok(()) };
+        let dir = self.plans.known_state_dir().join("answers");
+        let answers = Answers { disk: Arc::clone(&self.plans.disk), dir };
+        answers.put(name, *hour, note).map_err(|error| DiskError::writing(&answers.dir, error))
+    }
+
+    /// Whether a change goes through the journal although it is of one file.
+    pub(super) fn is_keyed(&self) -> bool {
+        self.keyed.is_some() && self.trust == Trust::Own
+    }
+
+    /// Carries out operations that belong to the present unit.
+    pub(super) fn run_keyed(&mut self, ops: Vec<FileOp>) -> Result<(), DiskError> {
+        let unit = self.unit.clone();
+        let (verb, at) = unit.as_ref().map(|it| (it.verb.clone(), it.at.clone())).unwrap_or_default();
+        let done = self.run((&verb, &at), ops, Vec::new(), None);
+        self.unit = unit;
+        done
+    }
+
+    /// As [`Locked::change`], through the journal.
+    pub(super) fn change_keyed<E>(
+        &mut self,
+        relative: &Path,
+        edit: &mut Edit<'_, E>,
+    ) -> Result<Written, ChangeError<E>> {
+        let mut known = Known::default();
+        for tried in 1.. {
+            let base = self.read_for_change(relative)?;
+            let wanted = self.wanted(&base, edit, 0, known);
+            known.has_read(&base.bytes);
+            let Some(new) = wanted? else { return Ok(self.unchanged(base, None)) };
+            let (before, after) = (base.bytes.clone(), new.clone());
+            match self.run_keyed(vec![FileOp::Change { path: base.real.clone(), before, after }]) {
+                // An editor that saves by renaming leaves no file for a moment.
+                Err(DiskError::FileChanged { .. } | DiskError::NotFound { .. }) if tried < TRIES => {}
+                other => {
+                    other?;
+                    let stat = self.plans.disk.lstat(&self.plans.root.join(&base.real)).unwrap_or(base.stat);
+                    let (path, done, kept) = (base.real, Done::Replaced, Vec::new());
+                    return Ok(Written { path, done, bytes: new, stat, kept });
+                }
+            }
+        }
+        Err(DiskError::FileChanged { path: self.plans.root.join(relative) }.into())
+    }
+
+    /// As [`Locked::create`], through the journal.
+    pub(super) fn create_keyed(&mut self, real: PathBuf, bytes: &[u8]) -> Result<Written, DiskError> {
+        self.run_keyed(vec![FileOp::Create { path: real.clone(), bytes: bytes.to_vec() }])?;
+        let path = self.plans.root.join(&real);
+        let stat = self.plans.disk.lstat(&path).map_err(|error| DiskError::reading(&path, error))?;
+        Ok(Written { path: real, done: Done::Created, bytes: bytes.to_vec(), stat, kept: Vec::new() })
+    }
+
+    /// As [`Locked::create_dir_with`], through the journal.
+    pub(super) fn create_dir_keyed(
+        &mut self,
+        real: &Path,
+        files: &[(String, Vec<u8>)],
+    ) -> Result<(), DiskError> {
+        let path = self.plans.root.join(real);
+        if self.plans.disk.lstat(&path).is_ok() {
+            return Err(DiskError::Exists { path });
+        }
+        let create = |(name, bytes): &(String, Vec<u8>)| FileOp::Create {
+            path: real.join(name),
+            bytes: bytes.clone(),
+        };
+        self.run_keyed(files.iter().map(create).collect())
+    }
+}

@@ -1,0 +1,363 @@
+//! Requests that carry a key: what was done for a key is recorded with the change, so that it is not done again.
+//!
+//! Before a change is written, its key is given what the answer needs (`Made`). `disk::keyed` puts that into the journal
+//! and, when the change is done, into the record of the key. A surface replaces the record by its whole answer. A request
+//! whose key has a record without an answer was interrupted after its change; the answer is made from the record.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::disk::{Answers, Keyed};
+use crate::engine::context::Context;
+use crate::engine::error::Error;
+use crate::engine::load;
+use crate::engine::shape::{Shaper, shown_path, value};
+use crate::engine::write::{self, Changed};
+use crate::plan::file_name::{self, FileName};
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::time::Time;
+
+/// How long a key is remembered, in seconds.
+pub const REMEMBERED: i64 = 24 * 60 * 60;
+
+const HOUR: i64 = 60 * 60;
+
+/// What is remembered of a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// A hash of the request that the key belongs to.
+    pub request: String,
+    pub at: Time,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<Made>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
+}
+
+/// An answer as it was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+}
+
+/// A change that was made, as far as it was known before it was written.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Made {
+    verb: String,
+    /// The files that it made, or else those that it changed or renamed, relative to the plans directory.
+    paths: Vec<String>,
+    /// As [`Changed::to_json`] has them; empty where they are found by the paths.
+    changes: Vec<Value>,
+    /// What an import answers beside its change.
+    #[serde(default)]
+    import: Map<String, Value>,
+    diff: String,
+    pub(crate) claim: Option<ClaimMade>,
+}
+
+impl Eq for Made {}
+
+/// A claim that was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ClaimMade {
+    pub(crate) step: String,
+    pub(crate) id: String,
+    /// None: as long as the process runs.
+    pub(crate) until: Option<Time>,
+    pub(crate) why: String,
+}
+
+/// The key of the present request.
+#[derive(Debug)]
+pub struct RequestKey {
+    name: String,
+    request: String,
+    at: Time,
+    keyed: Keyed,
+    /// What an earlier request with this key did.
+    made: Option<Made>,
+    told: Mutex<Told>,
+    is_replayed: AtomicBool,
+    is_of_many: AtomicBool,
+}
+
+/// What is known of the change that comes next.
+#[derive(Debug, Default)]
+struct Told {
+    changes: Vec<Value>,
+    import: Map<String, Value>,
+    claim: Option<ClaimMade>,
+    is_aside: bool,
+}
+
+impl RequestKey {
+    /// `name` is a hash of the key, `request` one of the request; `earlier` is what is remembered of the key.
+    pub fn new(name: &str, request: &str, at: Time, earlier: Option<Record>) -> Self {
+        Self {
+            name: name.to_owned(),
+            request: request.to_owned(),
+            at,
+            keyed: Keyed::new(name, hour(at)),
+            made: earlier.and_then(|it| it.made),
+            told: Mutex::default(),
+            is_replayed: AtomicBool::new(false),
+            is_of_many: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn keyed(&self) -> Keyed {
+        self.keyed.clone()
+    }
+
+    /// What an earlier request with this key did and did not answer.
+    pub fn made(&self) -> Option<&Made> {
+        self.made.as_ref()
+    }
+
+    /// Whether the answer is about what an earlier request did.
+    pub fn is_replayed(&self) -> bool {
+        self.is_replayed.load(Ordering::Relaxed)
+    }
+
+    /// Says that the answer is about what an earlier request did.
+    pub fn replay(&self) {
+        self.is_replayed.store(true, Ordering::Relaxed);
+    }
+
+    fn tell(&self, told: Told) {
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
+    }
+
+    /// What the key's record holds once the change is written.
+    fn about_to(&self, verb: &str, paths: Vec<String>, diff: impl FnOnce() -> String) {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_aside || self.is_of_many.load(Ordering::Relaxed) {
+            return self.keyed.note(None);
+        }
+        let (changes, import, claim) = (told.changes.clone(), told.import.clone(), told.claim.clone());
+        let made = Made { verb: verb.to_owned(), paths, changes, import, diff: diff(), claim };
+        let record = Record { request: self.request.clone(), at: self.at, made: Some(made), answer: None };
+        self.keyed.note(serde_json::to_vec(&record).ok());
+    }
+}
+
+/// Says what the next change answers, if the request has a key.
+pub(crate) fn tell<'a>(context: &Context, changes: impl FnOnce() -> Vec<Changed> + 'a) {
+    if let Some(key) = &context.key {
+        let changes = changes().iter().map(Changed::to_json).collect();
+        key.tell(Told { changes, ..Told::default() });
+    }
+}
+
+/// Says what the next change, an import, answers beside the plans.
+pub(crate) fn tell_import(context: &Context, import: impl FnOnce() -> Map<String, Value>) {
+    if let Some(key) = &context.key {
+        key.told.lock().unwrap_or_else(PoisonError::into_inner).import = import();
+    }
+}
+
+/// Says that the next change is a claim.
+pub(crate) fn tell_claim(context: &Context, claim: impl FnOnce() -> ClaimMade) {
+    if let Some(key) = &context.key {
+        key.tell(Told { claim: Some(claim()), ..Told::default() });
+    }
+}
+
+/// Says that the next change is not what the request asks for: the key does not belong to it.
+pub(crate) fn tell_aside(context: &Context) {
+    if let Some(key) = &context.key {
+        key.tell(Told { is_aside: true, ..Told::default() });
+    }
+}
+
+/// Says that the request makes several changes, each of which finds what is left to do: one of them is not the request.
+pub(crate) fn tell_many(context: &Context) {
+    if let Some(key) = &context.key {
+        key.is_of_many.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Gives the key of the request, if it has one, what its record is to hold.
+pub(crate) fn about_to(context: &Context, verb: &str, paths: Vec<String>, diff: impl FnOnce() -> String) {
+    if let Some(key) = &context.key {
+        key.about_to(verb, paths, diff);
+    }
+}
+
+/// The name of a key's record.
+pub fn name_of(key: &str) -> String {
+    blake3::hash(key.as_bytes()).to_hex()[..32].to_owned()
+}
+
+fn hour(at: Time) -> i64 {
+    at.seconds_since(Time::from_nanoseconds(0)).div_euclid(HOUR)
+}
+
+fn answers(context: &Context) -> Result<Answers, Error> {
+    context.plans.answers().ok_or_else(|| Error::Failed {
+        code: "idempotency-unavailable",
+        message: "keys cannot be remembered here, because `.planwatch` cannot be used".to_owned(),
+        hint: "send the request without `Idempotency-RequestKey`".to_owned(),
+    })
+}
+
+fn io_error(error: &std::io::Error) -> Error {
+    Error::Failed {
+        code: "idempotency-unavailable",
+        message: format!("what is remembered of keys cannot be read or written: {error}"),
+        hint: "`planwatch doctor` says what is wrong with the directory".to_owned(),
+    }
+}
+
+/// Finds what is remembered of a key. A change that was interrupted is finished, or taken back, before the answer.
+pub fn find(context: &Context, name: &str) -> Result<Option<Record>, Error> {
+    let answers = answers(context)?;
+    let find = || answers.find(name).map_err(|error| io_error(&error));
+    let mut bytes = find()?;
+    if bytes.is_none() {
+        if context.plans.has_journal() {
+            drop(write::lock(context, "recover")?);
+        }
+        // Another command may have finished it in between.
+        bytes = find()?;
+    }
+    let Some(bytes) = bytes else { return Ok(None) };
+    let record: Record = serde_json::from_slice(&bytes).map_err(|error| io_error(&error.into()))?;
+    Ok(Some(record).filter(|it| context.now.seconds_since(it.at) < REMEMBERED))
+}
+
+/// Remembers an answer in the place of what was recorded with the change; what is older than a day is forgotten.
+pub fn keep(context: &Context, name: &str, request: &str, answer: Answer) -> Result<u64, Error> {
+    let record = Record { request: request.to_owned(), at: context.now, made: None, answer: Some(answer) };
+    let bytes = serde_json::to_vec(&record).unwrap_or_default();
+    let answers = answers(context)?;
+    answers.put(name, hour(context.now), &bytes).map_err(|error| io_error(&error))?;
+    forget_old(context, &answers);
+    Ok(bytes.len() as u64)
+}
+
+/// How many bytes the records of the last day have.
+pub fn bytes(context: &Context) -> Result<u64, Error> {
+    let answers = answers(context)?;
+    forget_old(context, &answers);
+    Ok(answers.bytes())
+}
+
+fn forget_old(context: &Context, answers: &Answers) {
+    answers.forget_before(hour(context.now.plus_seconds(-REMEMBERED)));
+}
+
+/// Whether a change that carries this key was made to the end.
+pub(crate) fn is_made(context: &Context, name: &str) -> bool {
+    context.plans.answers().is_some_and(|it| it.find(name).is_ok_and(|it| it.is_some()))
+}
+
+impl Made {
+    /// The change as a writing verb reports it: with the plans and steps as they were to be, or as they are now where
+    /// that was not known before.
+    pub fn to_json(&self, context: &Context) -> Value {
+        let changes = match self.changes.as_slice() {
+            [] => self.paths.iter().filter_map(|it| self.found(context, it)).collect(),
+            told => told.to_vec(),
+        };
+        let Self { verb, diff, .. } = self;
+        json!({"verb": verb, "dry_run": false, "changes": changes, "refused": [], "diff": diff})
+    }
+
+    /// The report with what an import answers beside its change.
+    pub fn imported(&self, mut report: Value) -> Value {
+        if let Some(map) = report.as_object_mut() {
+            map.extend(self.import.clone());
+        }
+        report
+    }
+
+    pub(crate) fn diff(&self) -> &str {
+        &self.diff
+    }
+
+    pub(crate) fn is_claim(&self) -> bool {
+        self.claim.is_some()
+    }
+
+    /// The id of the first plan or step that was made or changed.
+    pub fn first_id(&self) -> Option<String> {
+        let told = self.changes.first().and_then(|it| it["id"].as_str()).map(str::to_owned);
+        told.or_else(|| {
+            self.paths.iter().find_map(|it| read_path(it)).map(|(plan, step)| match step {
+                Some(step) => step.to_string(),
+                None => plan.to_string(),
+            })
+        })
+    }
+
+    fn found(&self, context: &Context, path: &str) -> Option<Value> {
+        let (id, step) = read_path(path)?;
+        let plans = load::some(context, &id).ok()?;
+        let root = context.root_name();
+        let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+        let plan = plans.get(&id);
+        let step =
+            step.map(|it| (it.to_string(), plan.and_then(|plan| plan.steps.iter().find(|at| at.id == it))));
+        let (id, title, status, now) = match (step, plan) {
+            (Some((id, Some(step))), Some(plan)) => {
+                (id, step.title.clone(), step.status.word().to_owned(), value(&shaper.step(plan, step)))
+            }
+            (None, Some(plan)) => {
+                let status = plan.shown_status().0.word().to_owned();
+                (id.to_string(), plan.title.clone(), status, value(&shaper.plan(plan)))
+            }
+            (step, _) => {
+                let id = step.map_or_else(|| id.to_string(), |it| it.0);
+                (id.clone(), id, String::new(), Value::Null)
+            }
+        };
+        let changed = Changed {
+            id,
+            title,
+            path: shown_path(&root, path),
+            was_written: true,
+            was: None,
+            status: Some(status).filter(|it| !it.is_empty()),
+            did: self.verb.clone(),
+            now,
+        };
+        Some(changed.to_json())
+    }
+}
+
+/// The plan or step whose file, or whose directory, is at a path.
+fn read_path(path: &str) -> Option<(PlanId, Option<StepId>)> {
+    let mut names: Vec<&str> = path.split('/').collect();
+    if names.first() == Some(&"_archive") {
+        names.remove(0);
+    }
+    let plan = PlanId::new(*names.first()?);
+    let step = names.get(1).and_then(|it| match file_name::classify(it) {
+        FileName::Step(number) => Some(StepId { plan: plan.clone(), number }),
+        _ => None,
+    });
+    Some((plan, step))
+}
+
+/// The paths that tell what a change made: of new files, or else of all.
+pub(crate) fn telling(paths: &[(bool, &Path)]) -> Vec<String> {
+    let all = |is_new: bool| {
+        let paths = paths.iter().filter(|it| it.0 || !is_new);
+        paths.map(|it| it.1.to_string_lossy().into_owned()).collect::<Vec<_>>()
+    };
+    Some(all(true)).filter(|it| !it.is_empty()).unwrap_or_else(|| all(false))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! Requests with an `Idempotency-Key`, whose daemon is killed before they are answered.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use crate::support::Place;
+
+use super::client::Server;
+
+const STEP: &str = "plans/p/step-1.md";
+const PENDING: &str = "---\nstatus: pending\n---\n# Step\n";
+
+fn place() -> Place {
+    let place = Place::new();
+    place.write("plans/p/plan.md", "# P\n");
+    for n in 1..=3 {
+        place.write(&format!("plans/p/step-{n}.md"), PENDING);
+    }
+    place
+}
+
+/// Sends a request and kills the daemon as soon as the file of the first step has changed, or the answer has come.
+fn send_and_kill(place: &Place, server: &Server, path: &str, headers: &str, body: &Value) {
+    let before = place.text(STEP);
+    let mut stream = server.connect();
+    let kind = "Content-Type: application/json\r\n";
+    let request = server.request("POST", path, &format!("{kind}{headers}"), &body.to_string());
+    stream.write_all(request.as_bytes()).expect("it takes requests");
+    while place.text(STEP) == before {
+        std::thread::yield_now();
+    }
+    server.kill();
+}
+
+#[test]
+fn a_note_is_added_once_although_the_daemon_was_killed() {
+    let place = place();
+    for round in 1..=8 {
+        let key = format!("Idempotency-Key: note-{round}\r\n");
+        let body = json!({"text": format!("note {round}")});
+        send_and_kill(&place, &Server::open(&place), "/api/steps/p:1/notes", &key, &body);
+        let server = Server::open(&place);
+        let again = server.json_with("POST", "/api/steps/p:1/notes", &key, &body);
+        assert_eq!((again.status, again.header("idempotent-replayed")), (200, Some("true")), "{again:?}");
+        assert_eq!(again.json()["changes"][0]["id"], "p:1", "{again:?}");
+        assert_eq!(again.json()["changes"][0]["now"]["notes"].as_array().map(Vec::len), Some(round));
+        assert_eq!(place.text(STEP).matches(&format!("note {round}")).count(), 1, "{}", place.text(STEP));
+        let third = server.json_with("POST", "/api/steps/p:1/notes", &key, &body);
+        assert_eq!(third.body, again.body);
+        server.kill();
+    }
+}
+
+#[test]
+fn a_claim_is_answered_again_although_the_daemon_was_killed() {
+    for round in 1..=8 {
+        let place = place();
+        let key = format!("Idempotency-Key: claim-{round}\r\n");
+        send_and_kill(&place, &Server::open(&place), "/api/plans/p/claim", &key, &json!({"by": "ann"}));
+        // Another worker does not get the step meanwhile.
+        let other = place.run("claim p --by bob --json").json();
+        assert_eq!(other["step"]["id"], "p:2", "{other}");
+        let server = Server::open(&place);
+        let again = server.json_with("POST", "/api/plans/p/claim", &key, &json!({"by": "ann"}));
+        assert_eq!((again.status, again.header("idempotent-replayed")), (200, Some("true")), "{again:?}");
+        let claim = again.json()["claim"]["id"].as_str().expect("a claim").to_owned();
+        assert_eq!(again.json()["step"]["id"], "p:1", "{again:?}");
+        assert!(place.text(STEP).contains(&claim), "{}", place.text(STEP));
+        assert_eq!(place.text("plans/p/step-3.md"), PENDING);
+        let done = json!({"message": "merged", "claim": claim});
+        assert_eq!(server.json_with("POST", "/api/steps/p:1/done", "", &done).status, 200);
+    }
+}
+
+#[test]
+fn every_route_of_scripts_does_it_once() {
+    let place = place();
+    let server = Server::open(&place);
+    let ask = |method: &str, path: &str, body: &Value| {
+        let key = format!("Idempotency-Key: {method} {path}\r\n");
+        let first = server.json_with(method, path, &key, body);
+        let again = server.json_with(method, path, &key, body);
+        assert_eq!((again.status, &again.body), (first.status, &first.body));
+        assert_eq!(
+            (first.header("idempotent-replayed"), again.header("idempotent-replayed")),
+            (None, Some("true"))
+        );
+        first
+    };
+    let step = ask("POST", "/api/plans/p/steps", &json!({"description": "# Fourth"}));
+    assert_eq!((step.status, &step.json()["id"]), (201, &json!("p:4")));
+    let plan = ask("POST", "/api/plans", &json!({"title": "Other", "body": "# Other"}));
+    assert_eq!((plan.status, &plan.json()["id"]), (201, &json!("other")));
+    let patched = ask("PATCH", "/api/steps/p:1", &json!({"result": "half of it"}));
+    assert_eq!((patched.status, place.text(STEP).matches("half of it").count()), (200, 1));
+    assert_eq!(ask("DELETE", "/api/steps/p:3", &Value::Null).status, 200);
+}
