@@ -13,6 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Value, json};
 
 use crate::support::Place;
 
@@ -117,6 +118,34 @@ fn the_token_is_a_password_too_and_never_in_a_cookie_or_an_address() {
     assert_eq!(server.ask("GET", next, &(browser + "Sec-Fetch-Site: same-origin\r\n"), "").status, 200);
     let answer = server.ask("GET", &format!("/api/plans?token={token}"), "", "");
     assert_eq!((answer.status, answer.header("set-cookie"), answer.header("location")), (401, None, None));
+}
+
+#[test]
+fn each_protocol_of_mcp_is_offered_only_what_works_over_http() {
+    let place = Place::with_examples();
+    let server = Server::open(&place);
+    let ask = |method: &str, version: &str, params: &Value| {
+        let headers = format!(
+            "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+             MCP-Protocol-Version: {version}\r\nMcp-Method: {method}\r\n"
+        );
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        server.ask("POST", "/mcp", &headers, &body.to_string()).json()
+    };
+    let client = json!({"name": "test", "version": "1"});
+    let older = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+    let told = ask("initialize", "2025-06-18", &older);
+    assert_eq!(told["result"]["capabilities"]["resources"], json!({}), "{told}");
+    let told = ask("resources/subscribe", "2025-06-18", &json!({"uri": "planwatch:///briefing"}));
+    assert_eq!(told["error"]["code"], -32601, "{told}");
+    let newer = json!({"_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": client,
+    }});
+    let told = ask("server/discover", "2026-07-28", &newer);
+    let offered = &told["result"]["capabilities"]["resources"];
+    assert_eq!(offered, &json!({"subscribe": true, "listChanged": true}), "{told}");
 }
 
 #[test]

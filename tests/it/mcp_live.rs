@@ -57,13 +57,21 @@ impl Client {
         serde_json::from_str(&self.output.next()).expect("a line is a message")
     }
 
-    /// Waits until a resource is told to be another one; what came before is forgotten.
-    fn hears_of(&mut self, uri: &str) {
+    /// Waits until a resource is told to be another one; returns the names of all that were told by then, each once.
+    fn hears_of(&mut self, uri: &str) -> Vec<String> {
+        let mut heard = Vec::new();
         loop {
             let told = if self.told.is_empty() { self.message() } else { self.told.remove(0) };
-            if told["method"] == "notifications/resources/updated" && told["params"]["uri"] == uri {
-                self.told.clear();
-                return;
+            if told["method"] != "notifications/resources/updated" {
+                continue;
+            }
+            let of = told["params"]["uri"].as_str().expect("it names a resource").to_owned();
+            let is_it = of == uri;
+            if !heard.contains(&of) {
+                heard.push(of);
+            }
+            if is_it {
+                return heard;
             }
         }
     }
@@ -100,19 +108,22 @@ fn who_follows_a_resource_is_told_of_every_edit_with_a_daemon_and_without() {
     for uri in [STEP, PLAN] {
         client.ask("resources/subscribe", &json!({"uri": uri}));
     }
-    // Watching has begun, and nobody has seen what was before.
-    client.hears_of(STEP);
     let edited = place.text(path) + "\nMind the gate.\n";
     place.write(path, &edited);
-    client.hears_of(STEP);
+    assert_eq!(client.hears_of(STEP), [STEP]);
     assert_eq!(text(&mut client, STEP), edited);
     // The process that watches now is this one, so another client follows it.
     let mut other = Client::start(&place, &["--tools", "compat"]);
-    other.ask("resources/subscribe", &json!({"uri": PLAN}));
-    other.hears_of(PLAN);
+    for uri in [STEP, PLAN] {
+        other.ask("resources/subscribe", &json!({"uri": uri}));
+    }
     place.write(path, edited.replace("gate", "dog"));
-    other.hears_of(PLAN);
-    client.hears_of(STEP);
+    assert_eq!(other.hears_of(STEP), [STEP]);
+    assert_eq!(client.hears_of(STEP), [STEP]);
+    let plan = "plans/fence-repair/plan.md";
+    place.write(plan, place.text(plan) + "\nAsk the neighbour.\n");
+    assert_eq!(other.hears_of(PLAN), [PLAN], "an edit of one file is no update of another");
+    assert_eq!(client.hears_of(PLAN), [PLAN]);
     assert_eq!(client.end(), 0);
     assert_eq!(other.end(), 0);
 }
@@ -123,13 +134,16 @@ fn a_server_that_watches_makes_way_for_one_that_answers_over_http() {
     let path = "plans/fence-repair/step-4.md";
     let mut client = Client::start(&place, &[]);
     client.ask("resources/subscribe", &json!({"uri": STEP}));
+    let edit = |with: &str| place.write(path, place.text(path) + with);
+    edit("\nMind the gate.\n");
     client.hears_of(STEP);
     let server = place.run("watch --detach --http 0 --json").json();
     assert_eq!(server["state"], "started");
     assert!(server["http"].as_str().is_some_and(|it| it.starts_with("http://127.0.0.1:")), "{server}");
-    // It follows the other one from here on; whatever happened in between nobody has seen.
+    // It follows the other one from here on, and compares what was changed in between.
+    edit("\nMind the dog.\n");
     client.hears_of(STEP);
-    place.write(path, place.text(path) + "\nMind the gate.\n");
+    edit("\nMind the step.\n");
     client.hears_of(STEP);
     let stopped = place.run("watch --stop --json").json();
     assert_eq!((&stopped["state"], &stopped["pid"]), (&json!("stopped"), &server["pid"]));
@@ -140,11 +154,14 @@ fn a_server_that_watches_makes_way_for_one_that_answers_over_http() {
 fn a_server_that_watches_goes_on_when_that_is_stopped() {
     let place = Place::with_examples();
     let mut client = Client::start(&place, &[]);
+    let path = "plans/fence-repair/step-4.md";
     client.ask("resources/subscribe", &json!({"uri": STEP}));
+    place.write(path, place.text(path) + "\nMind the gate.\n");
     client.hears_of(STEP);
     let stopped = place.run("watch --stop").ok();
     assert!(stopped.contains("watches no more"), "{stopped}");
-    assert_eq!(text(&mut client, STEP), place.text("plans/fence-repair/step-4.md"));
+    place.write(path, place.text(path) + "\nMind the dog.\n");
+    assert_eq!(text(&mut client, STEP), place.text(path));
     // Two seconds later it watches again.
     client.hears_of(STEP);
     assert_eq!(client.end(), 0);

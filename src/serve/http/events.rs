@@ -45,10 +45,11 @@ async fn events(State(app): State<App>, headers: HeaderMap) -> Result<Response, 
     };
     let last = headers.get(LAST_EVENT_ID).map(|it| it.to_str().ok().and_then(|it| it.trim().parse().ok()));
     // What is no number was never told here.
-    let following = app.feed().follow(last.map(|it| it.unwrap_or(0)));
+    let last = last.map(|it| it.unwrap_or(0));
+    let following = app.feed().follow(last);
     let (sender, receiver) = mpsc::channel(WAITING);
     let telling = Telling { sender, is_ending: app.is_ending(), _permit: permit, _busy: connections::busy() };
-    tokio::spawn(telling.run(following));
+    tokio::spawn(telling.run(following, last));
     let headers = [(CONTENT_TYPE, "text/event-stream"), (HeaderName::from_static("x-accel-buffering"), "no")];
     Ok((headers, Body::new(Stream(receiver))).into_response())
 }
@@ -62,14 +63,22 @@ struct Telling {
 }
 
 impl Telling {
-    async fn run(mut self, following: Following) {
+    async fn run(mut self, following: Following, asked: Option<u64>) {
         let Following { since, last, mut receiver } = following;
         let (mut last, mut missed) = (last, Vec::new());
-        match since {
-            Since::TooFar => missed.push(reset(last)),
-            Since::Events(told) => missed.extend(told.iter().map(|(id, it)| line(*id, it))),
-        }
-        let ready = format!("retry: 1000\n{}", written(None, "ready", &envelope("ready", json!({}))));
+        // The id of `ready` is that of the last event before those which follow it, so that a connection that breaks here
+        // misses nothing. Before a reset there is none: the viewer keeps its old id, which leads to the reset again.
+        let id = match since {
+            Since::TooFar => {
+                missed.push(reset(last));
+                None
+            }
+            Since::Events(told) => {
+                missed.extend(told.iter().map(|(id, it)| line(*id, it)));
+                asked.or(Some(last))
+            }
+        };
+        let ready = format!("retry: 1000\n{}", written(id, "ready", &envelope("ready", json!({}))));
         for part in std::iter::once(Bytes::from(ready)).chain(missed) {
             if self.sender.send(part).await.is_err() {
                 return;

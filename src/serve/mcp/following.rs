@@ -1,5 +1,8 @@
 //! Live updates: who follows a resource is told when it has to be read again.
 //!
+//! What the feed tells is a hint to read what may have changed; a client is told only of what has another text than when
+//! it was last read here.
+//!
 //! In a daemon its feed is there. Elsewhere nothing is watched until somebody follows something; from then on a thread
 //! follows the process that watches these plans, or watches them itself while there is none.
 
@@ -7,7 +10,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rmcp::ErrorData;
 use rmcp::model::{ResourceUpdatedNotificationParam, SubscriptionFilter};
@@ -20,13 +23,17 @@ use crate::serve::changes::Event;
 use crate::serve::client::Client;
 use crate::serve::contexts::Contexts;
 use crate::serve::feed::{Feed, Receiver, Told};
-use crate::serve::mcp::resources;
+use crate::serve::mcp::resources::{self, LIST, Seen};
 use crate::serve::place::Homes;
 use crate::serve::watch::{self, End, Inbox, Listener, Stopper};
 use crate::serve::wire::Status;
 
 /// A save is several events, and is settled soon after the first; one notification is enough for them.
 const GATHERING: Duration = Duration::from_millis(60);
+
+/// For how long after a client began to follow something a change of it counts as new without a comparison: it may have been
+/// made between the answer to the client and the first reading.
+const BEGINNING: Duration = Duration::from_secs(1);
 
 /// How long a thread waits before it looks for a process that watches, when the one before has just ended.
 const BETWEEN: Duration = Duration::from_secs(2);
@@ -210,55 +217,91 @@ async fn gathered(receiver: &mut Receiver) -> Option<Vec<Told>> {
     }
 }
 
+/// Reads resources in a thread that may wait.
+async fn read(contexts: &Contexts, uris: Vec<String>) -> Seen {
+    let contexts = Arc::clone(contexts);
+    let reading = tokio::task::spawn_blocking(move || match contexts() {
+        Ok(context) => resources::seen(&context, uris),
+        Err(_) => uris.into_iter().map(|it| (it, None)).collect(),
+    });
+    reading.await.unwrap_or_default()
+}
+
+/// Reads again what may have changed, and returns the URIs of what has.
+async fn changed(contexts: &Contexts, seen: &Mutex<Seen>, told: &[Told], is_beginning: bool) -> Vec<String> {
+    let touched = |told: &[Told]| resources::touched(lock(seen).keys(), told);
+    let may_be = touched(told);
+    if may_be.is_empty() {
+        return Vec::new();
+    }
+    let named: Vec<_> =
+        told.iter().filter(|it| !matches!(it, Told::Changed { plan: None })).cloned().collect();
+    let surely = if is_beginning { touched(&named) } else { BTreeSet::new() };
+    let now = read(contexts, may_be.into_iter().collect()).await;
+    let mut seen = lock(seen);
+    let is_other = |(uri, hash): (String, Option<blake3::Hash>)| {
+        // What is followed no more meanwhile has no entry.
+        let before = seen.get_mut(&uri)?;
+        let is_same = std::mem::replace(before, hash) == hash;
+        (!is_same || surely.contains(&uri)).then_some(uri)
+    };
+    now.into_iter().filter_map(is_other).collect()
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is in it is whole between any two statements.
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What one client of the older protocol follows.
 #[derive(Default)]
 pub(super) struct Followed {
-    uris: Mutex<Option<BTreeSet<String>>>,
+    seen: Mutex<Seen>,
+    /// Whether a task tells the client.
+    is_told: Mutex<bool>,
 }
 
 impl Followed {
-    fn uris(&self) -> MutexGuard<'_, Option<BTreeSet<String>>> {
-        self.uris.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Follows one more; the first starts a task that tells the client.
-    pub(super) fn add(
+    pub(super) async fn add(
         self: &Arc<Self>,
         source: &Source,
+        contexts: &Contexts,
         peer: Peer<RoleServer>,
         uri: String,
     ) -> Result<(), ErrorData> {
-        if let Some(uris) = self.uris().as_mut() {
-            uris.insert(uri);
-            return Ok(());
+        let is_told = std::mem::replace(&mut *lock(&self.is_told), true);
+        let mut uris = vec![uri];
+        if !is_told {
+            let receiver = source.subscribe().inspect_err(|_| *lock(&self.is_told) = false)?;
+            uris.push(LIST.to_owned());
+            tokio::spawn(Arc::clone(self).tell(receiver, Arc::clone(contexts), peer));
         }
-        let mut receiver = source.subscribe()?;
-        *self.uris() = Some(BTreeSet::from([uri]));
-        let followed = Arc::clone(self);
-        tokio::spawn(async move {
-            while let Some(told) = gathered(&mut receiver).await {
-                let uris =
-                    followed.uris().as_ref().map(|it| resources::updated(it, &told)).unwrap_or_default();
-                for uri in uris {
-                    if peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await.is_err()
-                    {
-                        return;
-                    }
-                }
-                if resources::changes_list(&told) && peer.notify_resource_list_changed().await.is_err() {
-                    return;
-                }
-            }
-            // The next one who follows starts anew.
-            *followed.uris() = None;
-        });
+        // The client is answered after this, so whatever changes later is another text.
+        let seen = read(contexts, uris).await;
+        lock(&self.seen).extend(seen);
         Ok(())
     }
 
-    pub(super) fn remove(&self, uri: &str) {
-        if let Some(uris) = self.uris().as_mut() {
-            uris.remove(uri);
+    async fn tell(self: Arc<Self>, mut receiver: Receiver, contexts: Contexts, peer: Peer<RoleServer>) {
+        while let Some(told) = gathered(&mut receiver).await {
+            for uri in changed(&contexts, &self.seen, &told, false).await {
+                let sent = match uri.as_str() {
+                    LIST => peer.notify_resource_list_changed().await,
+                    _ => peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await,
+                };
+                if sent.is_err() {
+                    return;
+                }
+            }
         }
+        // The next one who follows starts anew.
+        lock(&self.seen).clear();
+        *lock(&self.is_told) = false;
+    }
+
+    pub(super) fn remove(&self, uri: &str) {
+        lock(&self.seen).remove(uri);
     }
 }
 
@@ -273,26 +316,33 @@ pub(super) fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
 }
 
 /// Tells a client of the newer protocol until it has heard enough.
-pub(super) async fn listen(source: &Source, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+pub(super) async fn listen(
+    source: &Source,
+    contexts: &Contexts,
+    subscription: SubscriptionContext,
+) -> Result<(), ErrorData> {
     let mut receiver = source.subscribe()?;
     let accepted = subscription.accepted();
-    let uris: BTreeSet<String> = accepted.resource_subscriptions.iter().flatten().cloned().collect();
     let wants_list = accepted.resources_list_changed == Some(true);
+    let uris = accepted.resource_subscriptions.iter().flatten().cloned();
+    let uris = uris.chain(wants_list.then(|| LIST.to_owned())).collect();
     let sink = subscription.sink().clone();
+    let seen = Mutex::new(read(contexts, uris).await);
+    let begun = Instant::now();
     loop {
         let told = tokio::select! {
             told = gathered(&mut receiver) => told,
             () = subscription.cancelled() => return Ok(()),
         };
         let Some(told) = told else { return Ok(()) };
-        for uri in resources::updated(&uris, &told) {
-            if sink.notify_resource_updated(uri).await.is_err() {
+        for uri in changed(contexts, &seen, &told, begun.elapsed() < BEGINNING).await {
+            let sent = match uri.as_str() {
+                LIST => sink.notify_resource_list_changed().await,
+                _ => sink.notify_resource_updated(uri).await,
+            };
+            if sent.is_err() {
                 return Ok(());
             }
-        }
-        if wants_list && resources::changes_list(&told) && sink.notify_resource_list_changed().await.is_err()
-        {
-            return Ok(());
         }
     }
 }

@@ -28,10 +28,10 @@ use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
-    GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-    RequestStateCodec, ServerCapabilities, ServerConfig, SubscribeRequestMethod, SubscribeRequestParams,
-    SubscriptionFilter, UnsubscribeRequestParams,
+    GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, RequestStateCodec, ServerCapabilities, ServerConfig,
+    SubscribeRequestMethod, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
@@ -263,6 +263,22 @@ impl ServerHandler for Planwatch {
         ServerConfig::new(capabilities).with_server_info(info).with_instructions(self.inner.instructions)
     }
 
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        rc: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        rc.peer.set_peer_info(request.clone());
+        let mut result = self.negotiate_initialize(&request)?;
+        // Over HTTP nothing can be sent to a client of the older protocol once its request is answered.
+        if self.inner.lane.is_none()
+            && let Some(resources) = &mut result.capabilities.resources
+        {
+            (resources.subscribe, resources.list_changed) = (None, None);
+        }
+        Ok(result)
+    }
+
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
@@ -380,7 +396,7 @@ impl ServerHandler for Planwatch {
             let data = json!({"uri": request.uri});
             return Err(ErrorData::invalid_params("there is no such resource", Some(data)));
         }
-        self.inner.followed.add(&self.inner.source, rc.peer, request.uri)
+        self.inner.followed.add(&self.inner.source, &self.inner.contexts, rc.peer, request.uri).await
     }
 
     async fn unsubscribe(
@@ -397,7 +413,7 @@ impl ServerHandler for Planwatch {
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
-        following::listen(&self.inner.source, subscription).await
+        following::listen(&self.inner.source, &self.inner.contexts, subscription).await
     }
 }
 

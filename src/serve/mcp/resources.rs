@@ -2,7 +2,7 @@
 //!
 //! A plan or step is its file, byte by byte. A name that leads nowhere is told with the URI that was asked for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -167,7 +167,15 @@ pub(super) fn read(context: &Context, uri: &str) -> Result<ReadResourceResult, E
         let forms = templates().into_iter().map(|it| it.uri_template).collect::<Vec<_>>().join(", ");
         return Err(missing(format!("there is no such resource; resources are {SCHEME}briefing, {forms}")));
     };
-    let text = match &named {
+    let text = text(context, &named).map_err(|error| match result::hint(&error) {
+        Some(hint) => missing(format!("{error}; {hint}")),
+        None => missing(error.to_string()),
+    })?;
+    Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri).with_mime_type(MARKDOWN)]))
+}
+
+fn text(context: &Context, named: &Named) -> Result<String, Error> {
+    match named {
         Named::Briefing => briefing(context),
         Named::Plan(plan) => {
             texts::plan(context, plan).and_then(|(it, _)| file(context, &it.path, it.etag.is_some()))
@@ -175,12 +183,7 @@ pub(super) fn read(context: &Context, uri: &str) -> Result<ReadResourceResult, E
         Named::Step(plan, number) => texts::step(context, &format!("{plan}:{number}"))
             .and_then(|(it, _)| file(context, &it.path, it.etag.is_some())),
         Named::Topic(topic) => decisions(context, topic),
-    };
-    let text = text.map_err(|error| match result::hint(&error) {
-        Some(hint) => missing(format!("{error}; {hint}")),
-        None => missing(error.to_string()),
-    })?;
-    Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri).with_mime_type(MARKDOWN)]))
+    }
 }
 
 /// A file as it is. `shown` has the plans directory's name before it.
@@ -266,15 +269,35 @@ fn briefing(context: &Context) -> Result<String, Error> {
     Ok(text)
 }
 
-/// What a client is to be told after this: the URIs of what it follows and is to read again.
-pub(super) fn updated(followed: &BTreeSet<String>, told: &[Told]) -> Vec<String> {
-    let is_touched =
-        |uri: &&String| Named::read(uri).is_some_and(|named| told.iter().any(|it| named.is_touched_by(it)));
-    followed.iter().filter(is_touched).cloned().collect()
+/// Stands for the list of resources among the URIs that a client follows; no resource has it as its URI.
+pub(super) const LIST: &str = "";
+
+/// The hash of what a resource was when it was last read; `None` if it could not be read.
+pub(super) type Seen = BTreeMap<String, Option<blake3::Hash>>;
+
+/// Reads resources, or the list of them, to compare them later.
+pub(super) fn seen(context: &Context, uris: impl IntoIterator<Item = String>) -> Seen {
+    let hash = |uri: &str| {
+        let text = match Named::read(uri) {
+            None if uri == LIST => serde_json::to_string(&all(context).ok()?).ok(),
+            named => text(context, &named?).ok(),
+        };
+        text.map(|it| blake3::hash(it.as_bytes()))
+    };
+    uris.into_iter().map(|uri| (uri.clone(), hash(&uri))).collect()
+}
+
+/// Which of the URIs that a client follows may name other texts after this; they have to be compared.
+pub(super) fn touched<'a>(followed: impl IntoIterator<Item = &'a String>, told: &[Told]) -> BTreeSet<String> {
+    let is_touched = |uri: &&String| match Named::read(uri) {
+        None => *uri == LIST && changes_list(told),
+        Some(named) => told.iter().any(|it| named.is_touched_by(it)),
+    };
+    followed.into_iter().filter(is_touched).cloned().collect()
 }
 
 /// Whether the list of resources may be another one after this.
-pub(super) fn changes_list(told: &[Told]) -> bool {
+fn changes_list(told: &[Told]) -> bool {
     told.iter().any(|it| match it {
         Told::Changed { plan } => plan.is_none(),
         Told::Event(event) => {
@@ -383,6 +406,30 @@ mod tests {
     }
 
     #[test]
+    fn only_what_has_another_text_is_seen_as_changed() {
+        const STEP: (&str, &str) = ("/plans/auth/step-1.md", "# Schema\n\nTables.\n");
+        let uris = || {
+            ["planwatch:///briefing", "planwatch:///plans/auth", "planwatch:///plans/auth/steps/1", LIST]
+                .map(str::to_owned)
+        };
+        let look = |files: &[(&str, &str)]| {
+            let files = [&[("/plans/auth/plan.md", "---\nstatus: active\n---\n# Sign in\n")], files].concat();
+            seen(&call(&Arc::new(Machine::with(&files))).context, uris())
+        };
+        let first = look(&[STEP]);
+        assert!(first == look(&[STEP]) && first.values().all(Option::is_some));
+        let check = |files: &[(&str, &str)], expected: &[&str]| {
+            let now = look(files);
+            let changed: Vec<_> = uris().into_iter().filter(|it| now[it] != first[it]).collect();
+            assert_eq!(changed, expected);
+        };
+        check(&[(STEP.0, "# Schema\n\nAll tables.\n")], &["planwatch:///plans/auth/steps/1"]);
+        check(&[STEP, ("/plans/new/plan.md", "---\nstatus: draft\n---\n# New\n")], &[LIST]);
+        let gone = look(&[]);
+        assert_eq!(gone["planwatch:///plans/auth/steps/1"], None);
+    }
+
+    #[test]
     fn a_change_touches_what_shows_it() {
         let followed: BTreeSet<String> = [
             "planwatch:///briefing",
@@ -394,12 +441,13 @@ mod tests {
         .map(str::to_owned)
         .into();
         let of = |plan: Option<&str>| Told::Changed { plan: plan.map(PlanId::new) };
+        let touched = |told: &[Told]| Vec::from_iter(touched(&followed, told));
         assert_eq!(
-            updated(&followed, &[of(Some("a"))]),
+            touched(&[of(Some("a"))]),
             ["planwatch:///briefing", "planwatch:///plans/a", "planwatch:///plans/a/steps/1"]
         );
-        assert_eq!(updated(&followed, &[of(None)]).len(), 5);
-        assert!(updated(&followed, &[]).is_empty());
+        assert_eq!(touched(&[of(None)]).len(), 5);
+        assert!(touched(&[]).is_empty());
         assert!(changes_list(&[of(None)]) && !changes_list(&[of(Some("a"))]));
     }
 }

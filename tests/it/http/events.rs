@@ -12,7 +12,11 @@ use super::client::Server;
 const STEP: &str = "plans/fence-repair/step-4.md";
 
 /// Somebody who follows.
-struct Viewer(BufReader<TcpStream>);
+struct Viewer {
+    stream: BufReader<TcpStream>,
+    /// The id of `ready`.
+    begun: Option<u64>,
+}
 
 /// One event, with its id if it has one.
 #[derive(Debug)]
@@ -28,19 +32,21 @@ impl Viewer {
         let request = server.request("GET", "/api/events", &header, "").replace("Connection: close\r\n", "");
         let mut stream = server.connect();
         stream.write_all(request.as_bytes()).expect("it is sent");
-        let mut viewer = Self(BufReader::new(stream));
+        let mut viewer = Self { stream: BufReader::new(stream), begun: None };
         let head: Vec<_> = std::iter::from_fn(|| viewer.line()).take_while(|it| !it.is_empty()).collect();
         assert!(
             head[0].contains("200") && head.contains(&"content-type: text/event-stream".to_owned()),
             "{head:?}"
         );
-        assert_eq!(viewer.next().expect("it begins").kind, "ready");
+        let ready = viewer.next().expect("it begins");
+        assert_eq!(ready.kind, "ready");
+        viewer.begun = ready.id;
         viewer
     }
 
     fn line(&mut self) -> Option<String> {
         let mut line = String::new();
-        self.0.read_line(&mut line).ok().filter(|it| *it > 0)?;
+        self.stream.read_line(&mut line).ok().filter(|it| *it > 0)?;
         Some(line.trim_end().to_owned())
     }
 
@@ -100,9 +106,23 @@ fn a_viewer_goes_on_where_it_left_off_or_learns_that_it_cannot() {
     for unknown in ["1", "99999999999999999999", "abc", "18446744073709551615"] {
         let mut lost = Viewer::follow(&server, unknown);
         let reset = lost.next().expect("something is told");
-        assert_eq!(reset.kind, "reset", "{unknown}");
+        assert_eq!((reset.kind.as_str(), lost.begun), ("reset", None), "{unknown}");
         assert!(reset.id >= missed.id, "{unknown}");
     }
+}
+
+#[test]
+fn a_connection_that_breaks_after_its_first_line_misses_nothing() {
+    let place = Place::with_examples();
+    let server = Server::open(&place);
+    let begun = Viewer::follow(&server, "").begun.expect("ready has an id");
+    server.json("PATCH", "/api/steps/fence-repair:4", &json!({"status": "blocked"}));
+    let mut viewer = Viewer::follow(&server, &begun.to_string());
+    assert_eq!(viewer.begun, Some(begun), "what follows has not been seen yet");
+    let missed = viewer.until("event");
+    assert_eq!((&missed.data["new"], missed.id > Some(begun)), (&json!("blocked"), true));
+    // Again, before anything but `ready` was read.
+    assert_eq!(Viewer::follow(&server, &begun.to_string()).until("event").id, missed.id);
 }
 
 #[test]
