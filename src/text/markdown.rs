@@ -3,10 +3,12 @@
 //! CommonMark with GFM tables and task lists, by pulldown-cmark. Nothing here knows what a plan is, and nothing
 //! is ever rendered back: edits of bodies are made on the source by their byte ranges.
 
+mod masked;
 mod plain;
 
 use std::ops::Range;
 
+pub use masked::masked;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd};
 
 /// A heading that stands at the top level, not in a quotation or a list.

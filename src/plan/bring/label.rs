@@ -1,6 +1,10 @@
 //! What headings and items of plans begin and end with: `Task 3:`, `Phase 1 –`, `(done)`, `depends on 2`.
 
+use std::ops::Range;
+
+use crate::plan::references;
 use crate::plan::words::{StepStatus, Words};
+use crate::text::markdown;
 
 /// What a heading says that it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,17 +49,56 @@ const PHASE_WORDS: [&str; 17] = [
     "track",
 ];
 
-/// Reads the label of a heading or an item, if it has one.
+/// A text without code and comments, byte for byte as long. Only what is left of it can say something about a step.
+///
+/// A code span that is nothing but a name or a status stays: `` Depends on: `Task 1` `` names the task.
+pub(super) fn said(text: &str) -> String {
+    markdown::masked(text, |it| {
+        let is_label = || label_in(it).is_some_and(|found| found.2 == it.len());
+        let is_status = || Words::default().read::<StepStatus>(it).is_some();
+        references::read_target(it).is_some()
+            || is_label()
+            || is_status()
+            || id(it).is_some_and(|id| id.len() == it.len())
+    })
+}
+
+/// Reads the label of a heading or an item, if it has one; code says none.
 pub(super) fn label(text: &str) -> Option<Label<'_>> {
-    let text = text.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let (rank, number, rest) = label_in(&said(text))?;
+    Some(Label { rank, number: text.get(number)?, rest: text.get(rest..)? })
+}
+
+/// The name in front of a title that is made of letters and a number: `T001`, `TASK-12`, `[US-3]`.
+pub(super) fn id(text: &str) -> Option<&str> {
+    let text = text.trim_start_matches(|c: char| c.is_whitespace() || "*_[(`".contains(c));
+    let letters = text.find(|c: char| !c.is_ascii_alphabetic())?;
+    let number = text[letters..].strip_prefix('-').unwrap_or(&text[letters..]);
+    let digits = number.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(number.len());
+    let id = text[..text.len() - number.len() + digits].trim_end_matches('.');
+    let is_cut = !text[id.len()..].starts_with(|c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '/'));
+    let is_word = |of: &[&str]| of.contains(&text[..letters].to_lowercase().as_str());
+    let is_id = (1..=12).contains(&letters) && number.starts_with(|c: char| c.is_ascii_digit());
+    (is_id && is_cut && !is_word(&STEP_WORDS) && !is_word(&PHASE_WORDS)).then_some(id)
+}
+
+/// What a word says that the number behind it counts.
+pub(super) fn rank_of(word: &str) -> Option<Rank> {
+    if STEP_WORDS.contains(&word) {
+        return Some(Rank::Step);
+    }
+    PHASE_WORDS.contains(&word).then_some(Rank::Phase)
+}
+
+/// The rank of a label, its number, and where the text behind it begins.
+fn label_in(whole: &str) -> Option<(Rank, Range<usize>, usize)> {
+    let start = whole.find(char::is_alphanumeric)?;
+    // A label in code ends with the mark that it began with; a title that begins with code does not.
+    let is_marked = whole[..start].contains('`');
+    let text = &whole[start..];
     let word_end = text.find(|c: char| !c.is_alphabetic()).unwrap_or(text.len());
     let word = text[..word_end].to_lowercase();
-    let rank = match word.as_str() {
-        "" => Rank::Bare,
-        it if STEP_WORDS.contains(&it) => Rank::Step,
-        it if PHASE_WORDS.contains(&it) => Rank::Phase,
-        _ => return None,
-    };
+    let rank = if word.is_empty() { Rank::Bare } else { rank_of(&word)? };
     let behind = text[word_end..].trim_start_matches([' ', '-', '#', '\u{a0}']);
     let end = behind.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(behind.len());
     let number = behind[..end].trim_end_matches('.');
@@ -69,19 +112,30 @@ pub(super) fn label(text: &str) -> Option<Label<'_>> {
     if !is_cut || (rank == Rank::Bare && (!is_bare_label || number.split('.').next()?.len() > 3)) {
         return None;
     }
-    let rest = after.trim_start_matches(|c: char| c.is_whitespace() || ".):—–-*]`".contains(c));
-    Some(Label { rank, number, rest })
+    let is_mark = |c: char| c.is_whitespace() || ".):—–-*]".contains(c) || (c == '`' && is_marked);
+    let rest = whole.len() - after.trim_start_matches(is_mark).len();
+    let at = whole.len() - behind.len();
+    Some((rank, at..at + number.len(), rest))
 }
 
 /// A title without marks of emphasis around it.
 pub(super) fn clean(text: &str) -> String {
     let text = crate::text::placeholders::one_line(text);
     let text = text.trim_matches(|c: char| c == '*' || c.is_whitespace());
-    text.replace("**", "").trim_end_matches([':', '.']).trim().to_owned()
+    // Two stars in code are code.
+    let mut cleaned = String::new();
+    let mut from = 0;
+    for (at, marks) in said(text).match_indices("**") {
+        cleaned.push_str(&text[from..at]);
+        from = at + marks.len();
+    }
+    cleaned.push_str(&text[from..]);
+    cleaned.trim_end_matches([':', '.']).trim().to_owned()
 }
 
 /// What a heading or an item says at its end, or with a sign, about where it stands.
 pub(super) fn status(text: &str, words: &Words) -> Option<StepStatus> {
+    let text = said(text);
     let text = text.trim();
     if text.contains(['✅', '✔', '☑']) {
         return Some(StepStatus::Completed);
@@ -105,7 +159,7 @@ pub(super) fn status(text: &str, words: &Words) -> Option<StepStatus> {
 pub(super) fn without_status(title: &str, words: &Words) -> String {
     let title =
         title.trim_matches(|c: char| matches!(c, '✅' | '✔' | '☑' | '🚧' | '\u{fe0f}') || c.is_whitespace());
-    let cut = title.rfind(['(', '[', '—', '–']).map(|it| title[..it].trim_end());
+    let cut = said(title).rfind(['(', '[', '—', '–']).map(|it| title[..it].trim_end());
     let is_said = status(title, words).is_some() && !title.starts_with("~~");
     clean(cut.filter(|it| is_said && !it.is_empty()).unwrap_or(title).trim_matches('~'))
 }
@@ -120,54 +174,6 @@ pub(super) fn odd_box(text: &str) -> Option<(StepStatus, &str)> {
         _ => return None,
     };
     Some((status, rest.trim_start()))
-}
-
-/// The status that a line `Status: …` of a text says.
-pub(super) fn stated(text: &str, words: &Words) -> Option<StepStatus> {
-    let values = text.lines().filter_map(|it| value_of(it, &["status"]));
-    values
-        .filter_map(|it| {
-            let it = it.trim_start_matches(|c: char| !c.is_alphanumeric());
-            let end =
-                it.find(|c: char| !c.is_alphanumeric() && !matches!(c, ' ' | '-' | '_')).unwrap_or(it.len());
-            words.read(it[..end].trim())
-        })
-        .next()
-}
-
-/// The labels that a text says it waits for, as they are written: `Depends on: Task 1, 2`.
-pub(super) fn waits_for(text: &str) -> Vec<String> {
-    const KEYS: [&str; 6] = ["depends on", "depends", "dependencies", "dependency", "blocked by", "requires"];
-    text.lines().filter_map(|it| value_of(it, &KEYS)).flat_map(numbers).collect()
-}
-
-/// What stands behind a line's key and colon, if it has one of these keys.
-fn value_of<'a>(line: &'a str, keys: &[&str]) -> Option<&'a str> {
-    let line = line.trim_start_matches(|c: char| c.is_whitespace() || "-*_>(|".contains(c));
-    let (key, value) = line.split_once(':')?;
-    let key = key.trim_end_matches(['*', '_', ' ']).to_lowercase();
-    keys.contains(&key.as_str()).then_some(value)
-}
-
-/// The numbers behind words of steps; where there is no word at all, all numbers.
-fn numbers(value: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut is_named = false;
-    let lower = value.to_lowercase();
-    let has_words = lower.chars().any(char::is_alphabetic);
-    for token in lower.split(|c: char| !(c.is_alphanumeric() || c == '.')).filter(|it| !it.is_empty()) {
-        let singular = token.trim_end_matches('s');
-        let token = token.trim_matches('.');
-        if STEP_WORDS.contains(&singular) || PHASE_WORDS.contains(&singular) {
-            is_named = true;
-        } else if token.starts_with(|c: char| c.is_ascii_digit()) {
-            let is_number = token.chars().all(|c| c.is_ascii_digit() || c == '.');
-            found.extend((is_number && (is_named || !has_words)).then(|| token.to_owned()));
-        } else if !matches!(token, "and" | "to" | "e" | "y" | "und") {
-            is_named = false;
-        }
-    }
-    found
 }
 
 #[cfg(test)]
@@ -188,8 +194,27 @@ mod tests {
         check("3.1 Models", Some((Rank::Bare, "3.1", "Models")));
         check("1. Models", Some((Rank::Bare, "1", "Models")));
         check("Task 10", Some((Rank::Step, "10", "")));
+        check("`Task 1`: Set up", Some((Rank::Step, "1", "Set up")));
+        check("Task 1: `a` and `b`", Some((Rank::Step, "1", "`a` and `b`")));
+        check("`3.1 a` Models", None);
         for text in ["3 days", "2026-11-21", "2026. A year", "Tasks", "Step by step", "Part of it", "v1.2"] {
             check(text, None);
+        }
+    }
+
+    #[test]
+    fn ids_are_letters_and_a_number() {
+        for (text, expected) in [
+            ("T001 [P] Create it", Some("T001")),
+            ("**FEAT-12.3**: Create it", Some("FEAT-12.3")),
+            ("[US-3] Create it", Some("US-3")),
+            ("Phase 1", None),
+            ("step-1", None),
+            ("v2beta it", None),
+            ("Create T001", None),
+            ("2026-01-02", None),
+        ] {
+            assert_eq!(id(text), expected, "{text}");
         }
     }
 
@@ -203,18 +228,17 @@ mod tests {
             ("✅ Set up", Some(StepStatus::Completed)),
             ("~~Set up~~", Some(StepStatus::Skipped)),
             ("Set up (two days)", None),
+            ("Print `(done)`", None),
+            ("Print `✅` — `done`", None),
+            ("Set up <!-- ✅ -->", None),
+            ("Print `(wip)` (done)", Some(StepStatus::Completed)),
             ("Set up", None),
         ] {
             assert_eq!(status(text, &words), expected, "{text}");
         }
-        assert_eq!(stated("a\n**Status:** ✅ Complete (b)\n", &words), Some(StepStatus::Completed));
+        assert_eq!(without_status("Use `a (b)` (done)", &words), "Use `a (b)`");
+        assert_eq!(without_status("Use `a (done)`", &words), "Use `a (done)`");
+        assert_eq!(clean("**Use** `a ** b`:"), "Use `a ** b`");
         assert_eq!(odd_box("[~] go"), Some((StepStatus::InProgress, "go")));
-    }
-
-    #[test]
-    fn what_is_waited_for_is_named() {
-        assert_eq!(waits_for("**Depends on:** Task 1, 2 and Step 3.5\n"), ["1", "2", "3.5"]);
-        assert_eq!(waits_for("- Dependencies: 1, 2"), ["1", "2"]);
-        assert_eq!(waits_for("Dependencies: node 20, none\nThis depends on 3"), Vec::<String>::new());
     }
 }

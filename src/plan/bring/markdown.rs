@@ -1,82 +1,118 @@
 //! A Markdown document as a plan: its steps get files of their own, the rest is the plan's text.
 
+mod header;
+mod titles;
+
 use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use super::label::{self, Label};
+use super::label::{self, Label, Rank};
 use super::pieces::{self, From, Piece, Pieces};
-use super::{BroughtPlan, Draft, Unmapped, own, set, set_all_depends, set_metadata};
+use super::statements::{self, Form, Kind, Statement};
+use super::waits::{self, Called, Name, Wait};
+use super::{BroughtPlan, Draft, Unmapped, own, set_all_depends, set_metadata};
 use crate::plan::change::{set_status, set_text, set_word};
 use crate::plan::id::{PlanId, StepId};
-use crate::plan::read::CATEGORIES;
-use crate::plan::records::Priority;
 use crate::plan::step_number::StepNumber;
 use crate::plan::steps_list;
-use crate::plan::words::{PlanStatus, StepStatus, Words};
+use crate::plan::words::{StepStatus, Words};
+use crate::text::foreign;
 use crate::text::front_matter::{self, Header};
 use crate::text::header_edit::Change;
 use crate::text::line_index;
 use crate::text::markdown::{self as text_markdown, Outline};
-use crate::text::yaml::{self, Kind};
-use crate::text::{foreign, placeholders};
-
-/// A title longer than this is a sentence, and cut.
-const LONG: usize = 100;
+use crate::text::yaml::{self, Kind as YamlKind};
+use titles::{dedented, titled, without_parentheses};
 
 /// A step before it has a number.
 struct Found {
-    label: Option<String>,
+    /// The author's number.
+    label: Option<(Rank, String)>,
     title: String,
     status: StepStatus,
     phase: Option<String>,
-    waits_for: Vec<String>,
-    /// Steps of other plans that it waits for.
-    elsewhere: Vec<StepId>,
+    waits: Vec<Wait>,
     assignee: Option<String>,
     metadata: Map<String, Value>,
     body: String,
 }
 
+/// A document with what was read of it before its steps.
+struct Document<'a> {
+    path: &'a str,
+    text: &'a str,
+    body: &'a str,
+    /// The body without code and comments, byte for byte as long.
+    said: String,
+    outline: Outline,
+    statements: Vec<Statement>,
+    words: &'a Words,
+}
+
+impl<'a> Document<'a> {
+    fn new(path: &'a str, text: &'a str, body: &'a str, words: &'a Words) -> Self {
+        let outline = text_markdown::outline(body);
+        let said = label::said(body);
+        let statements = statements::find(body, &said, &outline, words);
+        Self { path, text, body, said, outline, statements, words }
+    }
+
+    /// Something at a place of the body that has none in the result.
+    fn unmapped(&self, at: usize, why: &'static str, text: &str) -> Unmapped {
+        let at = self.text.len() - self.body.len() + at;
+        let line = Some(line_index::place(self.text.as_bytes(), at).line);
+        Unmapped { path: self.path.to_owned(), line, why, text: text.to_owned() }
+    }
+
+    fn statements_in(&self, range: &Range<usize>) -> impl Iterator<Item = &Statement> {
+        self.statements.iter().filter(move |it| range.contains(&it.at))
+    }
+}
+
 /// Maps one document; what it is called counts where it has no title.
 pub(super) fn bring(path: &str, text: &str, words: &Words) -> (BroughtPlan, Vec<Unmapped>) {
-    let (header, body) = cut(text);
-    let outline = text_markdown::outline(body);
+    let (front, body) = cut(text);
+    let of = Document::new(path, text, body, words);
     let keys = foreign::keys(text.as_bytes()).unwrap_or_default();
     let mut unmapped = Vec::new();
-    let exported = if header.is_empty() { own::find(body, &outline, words) } else { None };
+    let exported = if front.is_empty() { own::find(body, &of.outline, words) } else { None };
     if let Some(exported) = exported {
-        return of_export(path, (text, body), &outline, &exported);
+        return of_export(&of, &exported);
     }
-    let todos = todos(&keys, words);
-    let pieces = if todos.is_empty() { found_pieces(body, &outline) } else { Pieces::default() };
+    let todos = header::todos(&keys, words);
     let has_todos = !todos.is_empty();
+    let pieces = if has_todos { Pieces::default() } else { found_pieces(&of) };
     if has_todos {
-        let text = key_words(&keys["todos"]);
+        let text = header::key_words(&keys["todos"]);
         let why = "the names of the keys in which the steps stood";
         unmapped.push(Unmapped { path: path.to_owned(), line: None, why, text: format!("todos {text}") });
     }
-    let found = if has_todos { todos } else { steps(body, &outline, &pieces, words) };
+    let found = if has_todos { todos } else { steps(&of, &pieces) };
     if found.is_empty() {
         let why = "no steps were found, so all of it is the plan's text";
         unmapped.push(Unmapped { path: path.to_owned(), line: None, why, text: String::new() });
     }
-    let rest = rest(path, body, &outline, &pieces, &mut unmapped);
+    unmapped.extend(unsaid(&of, &pieces, &found));
+    let rest = rest(&of, &pieces, &mut unmapped);
     let stem = path.rsplit('/').next().unwrap_or(path);
     let stem = stem.rsplit_once('.').map_or(stem, |it| it.0);
     let own_title = keys.get("title").or_else(|| keys.get("name")).and_then(Value::as_str);
+    let outline = &of.outline;
     let title = outline.title().filter(|it| !it.is_empty()).or(own_title).unwrap_or(stem);
     let title = label::clean(title);
-    let steps = numbered(found);
+    let mut lost = |wait: &Wait, why| unmapped.push(of.unmapped(wait.at, why, &wait.text));
+    let steps = numbered(found, &mut lost);
     let waits = steps.iter().any(|(_, it)| it.changes.iter().any(|it| it.key() == "depends"));
-    let mut changes = header_changes(&header, &keys, words);
+    unmapped.extend(header::moved(path, &keys, words));
+    let mut changes = header::changes(&front, &keys, words);
     changes.extend(has_todos.then(|| Change::Remove { key: "todos".to_owned() }));
     let is_titled = outline.title().is_some() || keys.get("title").is_some_and(Value::is_string);
     changes.extend((!is_titled).then(|| set_text("title", &title)));
     let has_order = keys.contains_key("order");
     let is_sequential = pieces.are_numbered && !waits && !has_order && steps.len() > 1;
     changes.extend(is_sequential.then(|| set_word("order", "sequential")));
-    let plan = Draft { text: format!("{header}{rest}"), changes, is_verbatim: false };
+    let plan = Draft { text: format!("{front}{rest}"), changes, is_verbatim: false };
     let steps = in_line_ends_of(text, steps);
     (BroughtPlan { title, plan: Some(plan), steps }, unmapped)
 }
@@ -84,42 +120,41 @@ pub(super) fn bring(path: &str, text: &str, words: &Words) -> (BroughtPlan, Vec<
 /// Maps a document that is one list of steps; the second answer: what stands around the list.
 pub(super) fn list(text: &str, words: &Words) -> (Vec<(StepNumber, Draft)>, String) {
     let body = cut(text).1;
-    let outline = text_markdown::outline(body);
-    let pieces = pieces::all_items(body, &outline);
+    let of = Document::new("", text, body, words);
+    let pieces = pieces::all_items(&of.said, &of.outline);
     let cuts: Vec<_> = pieces.pieces.iter().map(|it| it.span.clone()).collect();
     let around = without(body, 0..body.len(), &cuts);
-    (numbered(steps(body, &outline, &pieces, words)), around)
+    (numbered(steps(&of, &pieces), &mut |_, _| {}), around)
 }
 
 /// What `export` printed becomes the plan that it was, but for what a document does not say.
-fn of_export(
-    path: &str,
-    (text, body): (&str, &str),
-    outline: &Outline,
-    exported: &own::Exported,
-) -> (BroughtPlan, Vec<Unmapped>) {
+fn of_export(of: &Document<'_>, exported: &own::Exported) -> (BroughtPlan, Vec<Unmapped>) {
     let mut unmapped = Vec::new();
-    let rest = rest(path, body, outline, &exported.pieces, &mut unmapped);
-    let (rest, changes, sum) = exported.plan(path, body, &rest);
+    let rest = rest(of, &exported.pieces, &mut unmapped);
+    let (rest, changes, sum) = exported.plan(of.path, of.body, &rest);
     unmapped.push(sum);
     let found = exported.pieces.pieces.iter().zip(&exported.states).map(|(piece, state)| {
         let From::Heading(nth) = piece.from else { return None };
-        let (number, title) = own::numbered(&outline.headings[nth].text)?;
-        let below = raised(body, outline, state.body..piece.span.end, 2);
+        let (number, title) = own::numbered(&of.outline.headings[nth].text)?;
+        let below = raised(of, state.body..piece.span.end, 2);
+        let wait = |text: &str, name| Wait { name, text: text.to_owned(), at: piece.span.start };
+        let own = state.waits_for.iter().map(|it| wait(it, Name::Number(Rank::Bare, it.clone())));
+        let others = state.elsewhere.iter().map(|it| wait(&it.to_string(), Name::Elsewhere(it.clone())));
         Some(Found {
-            label: Some(number.to_owned()),
+            label: Some((Rank::Bare, number.to_owned())),
             title: title.to_owned(),
             status: state.status,
             phase: piece.phase.clone(),
-            waits_for: state.waits_for.clone(),
-            elsewhere: state.elsewhere.clone(),
+            waits: own.chain(others).collect(),
             assignee: state.assignee.clone(),
             metadata: Map::new(),
             body: format!("# {title}\n\n{}\n", below.trim()).trim_end().to_owned() + "\n",
         })
     });
-    let steps = in_line_ends_of(text, numbered(found.flatten().collect()));
-    let title = label::clean(outline.title().unwrap_or_default());
+    let found = found.flatten().collect();
+    let mut lost = |wait: &Wait, why| unmapped.push(of.unmapped(wait.at, why, &wait.text));
+    let steps = in_line_ends_of(of.text, numbered(found, &mut lost));
+    let title = label::clean(of.outline.title().unwrap_or_default());
     let plan = Draft { text: rest, changes, is_verbatim: false };
     (BroughtPlan { title, plan: Some(plan), steps }, unmapped)
 }
@@ -129,7 +164,8 @@ fn cut(text: &str) -> (String, &str) {
     let parts = front_matter::split(text.as_bytes());
     let start = parts.body_start();
     let is_sane = |yaml: &Range<usize>| {
-        yaml::parse(&text[yaml.clone()]).is_ok_and(|it| matches!(it.root().kind(), Kind::Map | Kind::Null))
+        yaml::parse(&text[yaml.clone()])
+            .is_ok_and(|it| matches!(it.root().kind(), YamlKind::Map | YamlKind::Null))
     };
     match &parts.header {
         Header::Present { yaml, .. } if is_sane(yaml) => (text[..start].to_owned(), &text[start..]),
@@ -139,11 +175,12 @@ fn cut(text: &str) -> (String, &str) {
     }
 }
 
-fn found_pieces(body: &str, outline: &Outline) -> Pieces {
+fn found_pieces(of: &Document<'_>) -> Pieces {
+    let outline = &of.outline;
     let plan = PlanId::new("plan");
     let listed = steps_list::read(&plan, outline);
     let section = outline.section(|it| it == "Steps");
-    let (Some(section), false) = (section, listed.is_empty()) else { return pieces::find(body, outline) };
+    let (Some(section), false) = (section, listed.is_empty()) else { return pieces::find(&of.said, outline) };
     let names = |text: &str| listed.iter().any(|it| text.contains(&format!("step-{}", it.number)));
     let items = outline
         .items
@@ -158,69 +195,115 @@ fn found_pieces(body: &str, outline: &Outline) -> Pieces {
     Pieces { pieces: items.map(piece).collect(), are_numbered: false, is_own_list: true }
 }
 
-/// The steps that an editor's plan keeps in its front matter.
-fn todos(keys: &Map<String, Value>, words: &Words) -> Vec<Found> {
-    let Some(Value::Array(todos)) = keys.get("todos") else { return Vec::new() };
-    let found = todos.iter().map(|it| todo(it, words));
-    found.collect::<Option<Vec<_>>>().unwrap_or_default()
-}
-
-/// The keys that have other names in a step.
-fn key_words(todos: &Value) -> String {
-    let keys = todos.as_array().into_iter().flatten().filter_map(Value::as_object).flat_map(|it| it.keys());
-    keys.filter(|it| matches!(it.as_str(), "content" | "dependencies")).map(|it| format!("{it} ")).collect()
-}
-
-fn todo(of: &Value, words: &Words) -> Option<Found> {
-    let object = of.as_object()?;
-    let content = object.get("content").and_then(Value::as_str)?;
-    let status = object.get("status").and_then(Value::as_str).unwrap_or("pending");
-    let id = object.get("id").and_then(Value::as_str);
-    let waits = object.get("dependencies").and_then(Value::as_array).into_iter().flatten();
-    let mut metadata = object.clone();
-    metadata.shift_remove("content");
-    metadata.retain(|_, it| it.as_array().is_none_or(|it| !it.is_empty()));
-    let (title, body) = titled(content);
-    Some(Found {
-        label: id.map(str::to_owned),
-        title,
-        status: words.read(status)?,
-        phase: None,
-        waits_for: waits.filter_map(Value::as_str).map(str::to_owned).collect(),
-        elsewhere: Vec::new(),
-        assignee: None,
-        metadata,
-        body,
-    })
-}
-
-fn steps(body: &str, outline: &Outline, pieces: &Pieces, words: &Words) -> Vec<Found> {
+fn steps(of: &Document<'_>, pieces: &Pieces) -> Vec<Found> {
     let found = pieces.pieces.iter().map(|piece| match piece.from {
-        From::Heading(nth) => of_heading(body, outline, piece, nth, words),
-        From::Item(nth) => of_item(body, outline, piece, nth, words),
+        From::Heading(nth) => of_heading(of, piece, nth),
+        From::Item(nth) => of_item(of, piece, nth),
     });
-    found.collect()
+    let mut found: Vec<_> = found.collect();
+    // The numbers of a list that goes up are the author's; `1. 1. 1.` says nothing.
+    let marks: Vec<_> = pieces.pieces.iter().map(|it| mark(of, it)).collect();
+    let is_in_order = marks.iter().all(Option::is_some) && marks.windows(2).all(|it| it[0] < it[1]);
+    if is_in_order && found.iter().all(|it| it.label.is_none()) {
+        for (step, mark) in found.iter_mut().zip(marks) {
+            step.label = mark.map(|it| (Rank::Bare, it.to_string()));
+        }
+    }
+    found
 }
 
-fn of_heading(body: &str, outline: &Outline, piece: &Piece, nth: usize, words: &Words) -> Found {
-    let heading = &outline.headings[nth];
+/// The number of an item of an ordered list.
+fn mark(of: &Document<'_>, piece: &Piece) -> Option<StepNumber> {
+    let From::Item(nth) = piece.from else { return None };
+    let line = &of.said[of.outline.items[nth].span.start..];
+    let (number, _) = line.split_at(line.find(|c: char| !c.is_ascii_digit())?);
+    number.parse().ok()
+}
+
+/// What the statements below the first line of a piece say of its step.
+fn said_of(of: &Document<'_>, piece: &Piece) -> (Option<StepStatus>, Vec<Wait>) {
+    let first = first_line_end(of, piece);
+    let own = || of.statements_in(&piece.span).filter(|it| it.form == Form::Parentheses || it.at >= first);
+    let status = own().find_map(|it| match it.kind {
+        Kind::Status(status) => status,
+        _ => None,
+    });
+    let waits = own().filter_map(|it| match &it.kind {
+        Kind::Waits(waits) => Some(waits.clone()),
+        _ => None,
+    });
+    (status, waits.flatten().collect())
+}
+
+fn first_line_end(of: &Document<'_>, piece: &Piece) -> usize {
+    match piece.from {
+        From::Heading(nth) => of.outline.headings[nth].span.end,
+        From::Item(_) => {
+            let rest = &of.body[piece.span.clone()];
+            let line = rest.len() - rest.trim_start().len();
+            rest[line..].find('\n').map_or(piece.span.end, |it| piece.span.start + line + it)
+        }
+    }
+}
+
+/// What the document says of status and dependencies that no step got.
+fn unsaid(of: &Document<'_>, pieces: &Pieces, found: &[Found]) -> Vec<Unmapped> {
+    let piece_at = |at: usize| pieces.pieces.iter().position(|it| it.span.contains(&at));
+    let mut unmapped = Vec::new();
+    for it in &of.statements {
+        let piece = piece_at(it.at).filter(|nth| *nth < found.len());
+        let is_title = it.form != Form::Parentheses
+            && piece.is_some_and(|nth| it.at < first_line_end(of, &pieces.pieces[nth]));
+        let why = match (&it.kind, piece) {
+            (Kind::Loose, _) => "these words about steps were not read",
+            (_, Some(_)) if is_title => "these words are the title of a step",
+            (Kind::Waits(_), Some(_)) => continue,
+            // Packages and the like are what many documents list below such a heading.
+            (kind @ Kind::Waits(_), None) if it.form == Form::Section && !kind.has_numbers() => continue,
+            (Kind::Waits(_), None) => "only a step can wait for others",
+            (Kind::Status(Some(status)), Some(nth)) if found[nth].status == *status => continue,
+            (Kind::Status(Some(_)), Some(_)) => "the step has another status",
+            (Kind::Status(None), Some(_)) => "no status of a step is called so",
+            (Kind::Status(_), None) => "this status is that of no step",
+        };
+        unmapped.push(of.unmapped(it.at, why, &it.text));
+    }
+    for nth in pieces::boxes(&of.said, &of.outline) {
+        let item = &of.outline.items[nth];
+        if !found.is_empty() && piece_at(item.span.start).is_none() {
+            let why = "this task box is no step, as the steps have another form";
+            unmapped.push(of.unmapped(item.span.start, why, of.body[item.span.clone()].trim_end()));
+        }
+    }
+    for heading in of.outline.headings.iter().filter(|it| piece_at(it.span.start).is_none()) {
+        let Some(status) = label::status(&heading.text, of.words) else { continue };
+        let name = label::clean(&heading.text);
+        let mut inside = found.iter().filter(|it| it.phase.as_deref() == Some(name.as_str())).peekable();
+        if inside.peek().is_none() || inside.any(|it| it.status != status) {
+            let why = "a phase has no status but that of its steps";
+            unmapped.push(of.unmapped(heading.span.start, why, &heading.text));
+        }
+    }
+    unmapped
+}
+
+fn of_heading(of: &Document<'_>, piece: &Piece, nth: usize) -> Found {
+    let heading = &of.outline.headings[nth];
     let label = label::label(&heading.text);
-    let below = &body[heading.span.end..piece.span.end];
-    let (done, all) = outline.tasks_in(&piece.span);
+    let (done, all) = of.outline.tasks_in(&piece.span);
     let ticked = (all > 0 && done == all).then_some(StepStatus::Completed);
-    let said = label::status(&heading.text, words).or_else(|| label::stated(below, words));
+    let (stated, waits) = said_of(of, piece);
+    let said = label::status(&heading.text, of.words).or(stated);
     let by = usize::from(heading.level.saturating_sub(1));
-    let below = raised(body, outline, heading.span.end..piece.span.end, by);
-    let waits_for = [waits_in_parentheses(&heading.text), label::waits_for(&below)].concat();
+    let below = raised(of, heading.span.end..piece.span.end, by);
     let title = label.as_ref().map_or(heading.text.as_str(), |it| it.rest);
     let title = without_parentheses(title, &heading.text);
     Found {
-        title: label::without_status(&title, words),
-        label: label.map(|it| it.number.to_owned()),
+        title: label::without_status(&title, of.words),
+        label: label.map(|it| (it.rank, it.number.to_owned())),
         status: said.or(ticked).unwrap_or(StepStatus::Pending),
         phase: piece.phase.clone(),
-        waits_for,
-        elsewhere: Vec::new(),
+        waits,
         assignee: None,
         metadata: Map::new(),
         body: format!("# {}\n{}", heading.text, without_rule(&below)),
@@ -235,10 +318,11 @@ fn without_rule(text: &str) -> String {
 }
 
 /// The headings below a heading go up with it.
-fn raised(body: &str, outline: &Outline, range: Range<usize>, by: usize) -> String {
+fn raised(of: &Document<'_>, range: Range<usize>, by: usize) -> String {
+    let body = of.body;
     let mut text = String::new();
     let mut from = range.start;
-    for heading in outline.headings.iter().filter(|it| range.contains(&it.span.start)) {
+    for heading in of.outline.headings.iter().filter(|it| range.contains(&it.span.start)) {
         let marks = &body[heading.span.start..];
         let n_marks = marks.len() - marks.trim_start_matches('#').len();
         text.push_str(&body[from..heading.span.start]);
@@ -247,131 +331,99 @@ fn raised(body: &str, outline: &Outline, range: Range<usize>, by: usize) -> Stri
     text + &body[from..range.end]
 }
 
-fn of_item(body: &str, outline: &Outline, piece: &Piece, nth: usize, words: &Words) -> Found {
-    let item = &outline.items[nth];
+fn of_item(of: &Document<'_>, piece: &Piece, nth: usize) -> Found {
+    let item = &of.outline.items[nth];
     let odd = label::odd_box(&item.text);
     let text = odd.map_or(item.text.as_str(), |it| it.1);
+    let at = item.at + item.text.len() - text.len();
+    // A line that says something about the step is no part of its title.
+    let lines = text.match_indices('\n').map(|it| it.0 + 1);
+    let end = lines.into_iter().find(|it| statements::begins(&text[*it..]));
+    let text = text[..end.unwrap_or(text.len())].trim_end();
     let ticked = item.ticked.map(|it| if it { StepStatus::Completed } else { StepStatus::Pending });
+    let (stated, waits) = said_of(of, piece);
     let status = odd.map(|it| it.0).or(ticked.filter(|it| *it == StepStatus::Completed));
-    let status = status.or_else(|| label::status(text, words)).or(ticked);
+    let status = status.or_else(|| label::status(text, of.words)).or(stated).or(ticked);
     let label = label::label(text);
-    let below = dedented(&body[(item.at + item.text.len()).min(item.span.end)..item.span.end]);
+    let start = (at + text.len()).min(item.span.end);
+    let below = dedented(&of.body[start..item.span.end]);
     let (title, mut own) = titled(text);
-    let title = label::without_status(&title, words);
+    let title = label::without_status(&title, of.words);
     if !below.trim().is_empty() {
-        let has_boxes = below.lines().any(|it| it.trim_start_matches(['-', '*', '+', ' ']).starts_with('['));
+        let is_box = |it: &str| {
+            let it = it.trim_start_matches(['-', '*', '+', ' ']);
+            it.starts_with("[ ]") || label::odd_box(it).is_some()
+        };
+        let has_boxes = of.outline.tasks_in(&(start..item.span.end)).1 > 0
+            || of.said[start..item.span.end].lines().any(is_box);
         own.push_str(if has_boxes { "\n## Tasks\n" } else { "\n" });
         own.push_str(below.trim_matches('\n'));
         own.push('\n');
     }
     Found {
         title,
-        label: label.as_ref().map(|it: &Label<'_>| it.number.to_owned()),
+        label: label.as_ref().map(|it: &Label<'_>| (it.rank, it.number.to_owned())),
         status: status.unwrap_or(StepStatus::Pending),
         phase: piece.phase.clone(),
-        waits_for: [waits_in_parentheses(text), label::waits_for(&below)].concat(),
-        elsewhere: Vec::new(),
+        waits,
         assignee: None,
         metadata: Map::new(),
         body: own,
     }
 }
 
-/// The title of an item, and the text with the heading: all words of the item are in it.
-fn titled(text: &str) -> (String, String) {
-    let line = placeholders::one_line(text);
-    let behind = label::label(&line).map_or(line.as_str(), |it| it.rest);
-    let bold =
-        behind.strip_prefix("**").or_else(|| line.strip_prefix("**")).and_then(|it| it.split_once("**"));
-    let title = match bold {
-        Some((title, _)) if title.len() > 2 => label::label(title).map_or(title, |it| it.rest),
-        _ => behind,
-    };
-    let title = without_parentheses(title, &line);
-    if line.chars().count() <= LONG {
-        return (title, format!("# {line}\n"));
-    }
-    let title = shortened(&title);
-    (title.clone(), format!("# {title}\n\n{}\n", text.trim()))
-}
-
-/// Cuts a long title at the end of its first sentence, else between words.
-fn shortened(title: &str) -> String {
-    if title.chars().count() <= LONG {
-        return title.to_owned();
-    }
-    let sentence = title.find(". ").map(|it| &title[..it]).filter(|it| it.chars().count() <= LONG);
-    let cut = || {
-        let end = title.char_indices().nth(LONG - 1).map_or(title.len(), |it| it.0);
-        let end = title[..end].rfind(' ').unwrap_or(end);
-        format!("{}…", title[..end].trim_end_matches([',', ';', ':', ' ']))
-    };
-    sentence.map_or_else(cut, str::to_owned)
-}
-
-/// A title without what stands in `(depends: …)`; `whole` where nothing is left.
-fn without_parentheses(title: &str, whole: &str) -> String {
-    let plan = PlanId::new("plan");
-    let mut text = title.to_owned();
-    for group in crate::plan::references::groups(&plan, title).into_iter().rev() {
-        text.replace_range(group.span, "");
-    }
-    let text = label::clean(&text);
-    if text.is_empty() { label::clean(whole) } else { text }
-}
-
-/// The labels in `(depends: …)`.
-fn waits_in_parentheses(text: &str) -> Vec<String> {
-    let groups = crate::plan::references::groups(&PlanId::new("plan"), text);
-    let steps = groups.into_iter().flat_map(|it| it.items).filter_map(|it| it.step);
-    steps.map(|it| it.number.to_string()).collect()
-}
-
-/// The children of an item as a text of their own.
-fn dedented(text: &str) -> String {
-    let blank = |it: &&str| !it.trim().is_empty();
-    let indent = |it: &str| it.len() - it.trim_start_matches([' ', '\t']).len();
-    let lines = text.lines().skip(usize::from(!text.starts_with('\n')));
-    let least = lines.clone().filter(blank).map(indent).min().unwrap_or(0);
-    let first = text.lines().next().unwrap_or_default().trim();
-    let rest: Vec<_> = lines.map(|it| it.get(least..).unwrap_or_default()).collect();
-    let rest = rest.join("\n");
-    if first.is_empty() { rest } else { format!("{first}\n{rest}") }
-}
-
-/// Gives the steps the author's numbers where they are in order, else 1, 2, 3.
-fn numbered(found: Vec<Found>) -> Vec<(StepNumber, Draft)> {
+/// Gives the steps the author's numbers where they are in order, else 1, 2, 3; `lost` gets what names no step.
+fn numbered(found: Vec<Found>, lost: &mut dyn FnMut(&Wait, &'static str)) -> Vec<(StepNumber, Draft)> {
     let own: Option<Vec<StepNumber>> =
-        found.iter().map(|it| it.label.as_deref().and_then(|it| it.parse().ok())).collect();
+        found.iter().map(|it| it.label.as_ref().and_then(|it| it.1.parse().ok())).collect();
     let is_in_order = |all: &Vec<StepNumber>| all.windows(2).all(|it| it[0] < it[1]);
     let numbers =
         own.filter(is_in_order).unwrap_or_else(|| (1..).take(found.len()).map(StepNumber::whole).collect());
-    let known: Vec<_> = found.iter().map(|it| it.label.clone()).zip(numbers.iter().cloned()).collect();
-    let has_labels = known.iter().any(|(label, _)| label.is_some());
-    let meant = |wanted: &String| {
-        let by_label = known.iter().find(|(label, _)| label.as_ref() == Some(wanted)).map(|it| &it.1);
-        by_label
-            .or_else(|| known.iter().map(|it| &it.1).find(|it| !has_labels && it.to_string() == *wanted))
-            .cloned()
-    };
-    let draft = |(it, number): (Found, StepNumber)| {
-        let mut depends: Vec<_> = it.waits_for.iter().filter_map(meant).filter(|it| *it != number).collect();
-        depends.sort();
-        depends.dedup();
+    let waits = resolved(&found, &numbers, lost);
+    let draft = |((it, number), (own, elsewhere)): ((Found, StepNumber), (Vec<StepNumber>, Vec<StepId>))| {
         let mut changes = vec![set_status(it.status)];
         let shown = it.body.lines().next().unwrap_or_default().trim_start_matches("# ");
         changes.extend((shown != it.title).then(|| set_text("title", &it.title)));
-        changes.extend(set_all_depends(&depends, &it.elsewhere));
+        changes.extend(set_all_depends(&own, &elsewhere));
         changes.extend(it.assignee.as_ref().map(|it| set_text("assignee", it)));
         changes.extend(it.phase.as_ref().map(|it| set_text("phase", it)));
         changes.extend(set_metadata("todo", &it.metadata));
         (number, Draft { text: it.body, changes, is_verbatim: false })
     };
-    found.into_iter().zip(numbers).map(draft).collect()
+    found.into_iter().zip(numbers).zip(waits).map(draft).collect()
+}
+
+/// For each step what it waits for: steps of its own plan, sorted, and of others.
+fn resolved(
+    found: &[Found],
+    numbers: &[StepNumber],
+    lost: &mut dyn FnMut(&Wait, &'static str),
+) -> Vec<(Vec<StepNumber>, Vec<StepId>)> {
+    let mut called = Vec::new();
+    for (it, number) in found.iter().zip(numbers) {
+        let (label, phase) = (it.label.as_ref(), it.phase.as_deref());
+        called.push(Called { label, id: label::id(&it.title), title: &it.title, phase, number });
+    }
+    let of_one = |(nth, it): (usize, &Found)| {
+        let (mut own, mut elsewhere) = (Vec::new(), Vec::new());
+        for wait in &it.waits {
+            match (&wait.name, waits::meant(&wait.name, nth, &called)) {
+                (Name::Elsewhere(id), _) => elsewhere.push(id.clone()),
+                (_, Ok(steps)) => own.extend(steps.into_iter().map(|it| numbers[it].clone())),
+                (_, Err(why)) => lost(wait, why),
+            }
+        }
+        own.sort();
+        own.dedup();
+        elsewhere.dedup();
+        (own, elsewhere)
+    };
+    found.iter().enumerate().map(of_one).collect()
 }
 
 /// The plan's text: the body without its steps, and without headings that only held them.
-fn rest(path: &str, body: &str, outline: &Outline, pieces: &Pieces, unmapped: &mut Vec<Unmapped>) -> String {
+fn rest(of: &Document<'_>, pieces: &Pieces, unmapped: &mut Vec<Unmapped>) -> String {
+    let (body, outline) = (of.body, &of.outline);
     if pieces.is_own_list || pieces.pieces.is_empty() {
         return body.to_owned();
     }
@@ -391,9 +443,8 @@ fn rest(path: &str, body: &str, outline: &Outline, pieces: &Pieces, unmapped: &m
             continue;
         }
         if !is_phase {
-            let line = Some(line_index::place(body.as_bytes(), heading.span.start).line);
             let why = "a heading that only held the steps";
-            unmapped.push(Unmapped { path: path.to_owned(), line, why, text: heading.text.clone() });
+            unmapped.push(of.unmapped(heading.span.start, why, &heading.text));
         }
         cuts.push(heading.span.start..end);
     }
@@ -422,47 +473,6 @@ fn without(body: &str, range: Range<usize>, cuts: &[Range<usize>]) -> String {
     let end = text.trim_end().len();
     text.truncate(end);
     text + "\n"
-}
-
-/// Keys that mean something else here are kept where nothing is read from them.
-fn header_changes(header: &str, keys: &Map<String, Value>, words: &Words) -> Vec<Change> {
-    let mut changes = Vec::new();
-    let mut moved = Map::new();
-    for (key, value) in keys {
-        if !is_wrong(key, value, words) {
-            continue;
-        }
-        changes.push(Change::Remove { key: key.clone() });
-        moved.insert(key.clone(), value.clone());
-    }
-    // A mapping of that name stays what it is.
-    let has_metadata = keys.get("metadata").is_some_and(Value::is_object);
-    if has_metadata && !moved.is_empty() {
-        changes.push(set("imported", super::to_value(&Value::Object(moved))));
-    } else {
-        changes.extend(set_metadata("imported", &moved));
-    }
-    let has_status = keys.contains_key("status") && !is_wrong("status", &keys["status"], words);
-    changes.extend((!has_status || header.is_empty()).then(|| set_status(PlanStatus::Active)));
-    changes
-}
-
-fn is_wrong(key: &str, value: &Value, words: &Words) -> bool {
-    let text = value.as_str();
-    let is_texts = || value.as_array().is_some_and(|it| it.iter().all(Value::is_string));
-    match key {
-        "title" | "description" => text.is_none(),
-        "status" => text.and_then(|it| words.read::<PlanStatus>(it)).is_none(),
-        "kind" => !matches!(text, Some("plan" | "program")),
-        "category" => !text.is_some_and(|it| CATEGORIES.contains(&it)),
-        "priority" => text.and_then(Priority::read).is_none(),
-        "tags" | "files" | "goals" | "success_criteria" | "confirm_phases" => !is_texts(),
-        "order" => !matches!(text, Some("dependencies" | "sequential")),
-        "created_at" => text.is_none_or(|it| it.parse::<crate::plan::time::Time>().is_err()),
-        "metadata" => !value.is_object(),
-        "program" | "confirmations" | "draft" | "notes" => true,
-        _ => false,
-    }
 }
 
 /// A document that has CRLF everywhere gets no other files.

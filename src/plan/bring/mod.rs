@@ -8,7 +8,9 @@ mod label;
 mod markdown;
 mod own;
 mod pieces;
+mod statements;
 mod verbatim;
+mod waits;
 
 pub use own::STEPS as EXPORTED_STEPS;
 

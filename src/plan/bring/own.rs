@@ -40,7 +40,7 @@ pub(super) struct Exported {
 /// Recognizes an export by the line below the title and by those below the steps' headings; there may be no steps.
 pub(super) fn find(body: &str, outline: &Outline, words: &Words) -> Option<Exported> {
     let title = outline.headings.first().filter(|it| it.level == 1)?;
-    let sum = first_line(body, title.span.end)?;
+    let sum = first_line(body, title.span.end).filter(|it| !outline.is_code(it.start))?;
     let text = &body[sum.clone()];
     if !text.starts_with("Status: ") || !text.contains(" steps. Priority: ") {
         return None;
@@ -85,7 +85,7 @@ pub(super) fn numbered(heading: &str) -> Option<(&str, &str)> {
 fn state(body: &str, outline: &Outline, nth: usize, words: &Words) -> Option<State> {
     let heading = &outline.headings[nth];
     let is_step = heading.level == 3 && numbered(&heading.text).is_some();
-    let line = first_line(body, heading.span.end).filter(|_| is_step)?;
+    let line = first_line(body, heading.span.end).filter(|it| is_step && !outline.is_code(it.start))?;
     let text = body[line.clone()].trim_end();
     let mut parts =
         text.strip_prefix("- [x] ").or_else(|| text.strip_prefix("- [ ] "))?.split(", ").peekable();

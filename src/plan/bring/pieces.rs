@@ -89,6 +89,13 @@ pub(super) fn find(body: &str, outline: &Outline) -> Pieces {
     ways.iter().map(|way| way()).find(|it| !it.pieces.is_empty()).unwrap_or_default()
 }
 
+/// All task boxes of a document that are work, as items of the outline.
+pub(super) fn boxes(body: &str, outline: &Outline) -> Vec<usize> {
+    let of = Document { body, outline };
+    let all = outline.items.iter().enumerate().filter(|(_, it)| !it.is_nested && of.is_box(it));
+    all.map(|it| it.0).collect()
+}
+
 /// All items of a document, whatever they look like.
 pub(super) fn all_items(body: &str, outline: &Outline) -> Pieces {
     let pieces = Document { body, outline }.items(&(0..body.len()), |_| true);

@@ -1,3 +1,5 @@
+mod law;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -58,6 +60,107 @@ fn numbers_of_the_author_stay_where_they_are_in_order() {
     check("## Task 0: A\n## Task 2.5: B\n", &["0 pending A", "2.5 pending B"]);
     check("## Task 1.9: A\n## Task 1.10: B\n**Depends on:** Task 1.9\n", &["1 pending A", "2 pending B < 1"]);
     check("## Task 2: A\n## Task 1: B\n", &["1 pending A", "2 pending B"]);
+}
+
+#[test]
+fn code_and_comments_say_nothing() {
+    for code in [
+        "```\n{}\n```",
+        "~~~\n{}\n~~~",
+        "    {}",
+        "- x\n\n      {}",
+        "`{}`",
+        "<!-- {} -->",
+        "<!--\n{}\n-->",
+        "<pre>\n{}\n</pre>",
+        "<code>{}</code>",
+        "> ```\n> {}\n> ```",
+    ] {
+        for line in [
+            "status: done",
+            "Status: blocked",
+            "Depends on: Task 1",
+            "- [x] y",
+            "## Task 3: y",
+            "(depends: step-1)",
+        ] {
+            let code = code.replace("{}", line);
+            check(&format!("# P\n## Task 1: A\n## Task 2: B\n\n{code}\n"), &["1 pending A", "2 pending B"]);
+            let item = code.replace('\n', "\n  ");
+            check(&format!("- [ ] A\n- [ ] B\n\n  {item}\n"), &["1 pending A", "2 pending B"]);
+        }
+    }
+    check(
+        "## Task 1: A\n## Task 2: B `(depends: step-1)`\n",
+        &["1 pending A", "2 pending B `depends: step-1`"],
+    );
+    check("## Acceptance\n```\nx\n```\n## W\n```\nCriteria:\n```\n- [ ] A\n", &["1 pending A | W"]);
+}
+
+#[test]
+fn a_value_in_code_is_a_value() {
+    check(
+        "## Task 1: A\n**Status:** `done`\n## Task 2: B (depends: `step-1`)\n## Task 3: C\nDepends on: `Task 2`\n",
+        &["1 completed A", "2 pending B < 1", "3 pending C < 2"],
+    );
+    check("## Task 1: A\nStatus: `done` is what it answers\n## Task 2: B\n", &["1 pending A", "2 pending B"]);
+}
+
+#[test]
+fn code_spans_of_headings_stay() {
+    check("## Task 1: `a` works\n## Task 2: Use `b`\n", &["1 pending `a` works", "2 pending Use `b`"]);
+    check("## 1. `a ** b` (done)\n## 2. **Use `c`**\n", &["1 completed `a ** b`", "2 pending Use `c`"]);
+    check(
+        "## Phase 1: `x`\n- [ ] **Use `a`**: more\n- [ ] `b`\n",
+        &["1 pending Use `a` | Phase 1: `x`", "2 pending `b` | Phase 1: `x`"],
+    );
+}
+
+#[test]
+fn dependencies_mean_steps_whatever_the_form() {
+    check(
+        "## Phase 1: X\n- [ ] A\n- [ ] B (depends: step-1)\n## Phase 2: Y\nDepends on: Phase 1\n",
+        &["1 pending A | Phase 1: X", "2 pending B | Phase 1: X < 1", "3 pending Y < 1, 2"],
+    );
+    check("- [ ] T001 A\n- [ ] T002 B (depends on T001)\n", &["1 pending T001 A", "2 pending T002 B < 1"]);
+    check("## Tasks\n3. A\n4. B (depends: step-3)\n", &["3 pending A", "4 pending B < 3"]);
+    check(
+        "## Task 1: A\n## Task 2: B\n## Task 3: C\nDepends on: Tasks 1-2\n",
+        &["1 pending A", "2 pending B", "3 pending C < 1, 2"],
+    );
+    check("## Task 1: A\n## Task 2: B\n**Dependencies:**\n\n- Task 1\n", &["1 pending A", "2 pending B < 1"]);
+    check("## Task 1: A\n## Task 2: B\n### Dependencies\n- Task 1\n", &["1 pending A", "2 pending B < 1"]);
+    check(
+        "## Task 1: A\n## Task 2: B\nStatus: done | Depends on: Task 1\n",
+        &["1 pending A", "2 completed B < 1"],
+    );
+    check("- [ ] A\n- [ ] B\n  Status: blocked\n  Depends on: A\n", &["1 pending A", "2 blocked B < 1"]);
+    check("## Task 1: A\n## Task 2: B (depends: other:1)\n", &["1 pending A", "2 pending B < other:1"]);
+}
+
+#[track_caller]
+fn unmapped(text: &str, expected: &[(u32, &str)]) {
+    let (_, found) = bring("a.md", text, &Words::default());
+    let found: Vec<_> = found.iter().filter_map(|it| Some((it.line?, it.text.as_str()))).collect();
+    assert_eq!(found, expected, "{text}");
+}
+
+#[test]
+fn what_says_something_and_has_no_place_is_listed() {
+    unmapped("## Task 1: A\n## Task 2: B (depends: step-9)\n", &[(2, "step-9")]);
+    unmapped("---\na: b\n---\n## Task 1: A\nDepends on: Task 1, Docker\n", &[(5, "Task 1"), (5, "Docker")]);
+    unmapped("## Task 1: A\nStatus: wobbly\n", &[(2, "Status: wobbly")]);
+    unmapped("## Task 1: A (done)\nStatus: blocked\n", &[(2, "Status: blocked")]);
+    unmapped("# P\nStatus: draft\n## Task 1: A\n", &[(2, "Status: draft")]);
+    unmapped(
+        "# P\n## Phase 1: X (done)\nDepends on: Phase 0\n- [ ] A\n",
+        &[(3, "Depends on: Phase 0"), (2, "Phase 1: X (done)")],
+    );
+    unmapped("# P\n## Phase 1\n- [x] A\n## Phase 2\n### Task 1: B\n", &[(3, "- [x] A")]);
+    unmapped("## Task 1: A\nThis depends on Task 2.\n## Task 2: B\n", &[(2, "This depends on Task 2.")]);
+    unmapped("## Task 1: A\n| Task | Status |\n|---|---|\n| A | done |\n", &[(2, "| Task | Status |")]);
+    unmapped("## Task 1: A\n## Task 1: B\n## Task 2: C\nDepends on: Task 1\n", &[(4, "Task 1")]);
+    unmapped("# P\n## Task 1: A\n## Dependencies\n- Docker\n", &[]);
 }
 
 fn block() -> impl Strategy<Value = String> {

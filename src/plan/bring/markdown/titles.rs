@@ -1,0 +1,65 @@
+//! What a step is called, and its text without the marks of a list.
+
+use super::super::label;
+use crate::plan::id::PlanId;
+use crate::text::placeholders;
+
+/// A title longer than this is a sentence, and cut.
+const LONG: usize = 100;
+
+/// The title of an item, and the text with the heading: all words of the item are in it.
+pub(super) fn titled(text: &str) -> (String, String) {
+    let line = placeholders::one_line(text);
+    let behind = label::label(&line).map_or(line.as_str(), |it| it.rest);
+    let bold = behind.strip_prefix("**").or_else(|| line.strip_prefix("**"));
+    // Two stars in code are no end.
+    let bold = bold.and_then(|it| it.get(..label::said(it).find("**")?));
+    let title = match bold {
+        Some(title) if title.len() > 2 => label::label(title).map_or(title, |it| it.rest),
+        _ => behind,
+    };
+    let title = without_parentheses(title, &line);
+    if line.chars().count() <= LONG {
+        return (title, format!("# {line}\n"));
+    }
+    let title = shortened(&title);
+    (title.clone(), format!("# {title}\n\n{}\n", text.trim()))
+}
+
+/// Cuts a long title at the end of its first sentence, else between words.
+fn shortened(title: &str) -> String {
+    if title.chars().count() <= LONG {
+        return title.to_owned();
+    }
+    let sentence =
+        label::said(title).find(". ").map(|it| &title[..it]).filter(|it| it.chars().count() <= LONG);
+    let cut = || {
+        let end = title.char_indices().nth(LONG - 1).map_or(title.len(), |it| it.0);
+        let end = title[..end].rfind(' ').unwrap_or(end);
+        format!("{}…", title[..end].trim_end_matches([',', ';', ':', ' ']))
+    };
+    sentence.map_or_else(cut, str::to_owned)
+}
+
+/// A title without what stands in `(depends: …)`; `whole` where nothing is left.
+pub(super) fn without_parentheses(title: &str, whole: &str) -> String {
+    let plan = PlanId::new("plan");
+    let mut text = title.to_owned();
+    for group in crate::plan::references::groups(&plan, &label::said(title)).into_iter().rev() {
+        text.replace_range(group.span, "");
+    }
+    let text = label::clean(&text);
+    if text.is_empty() { label::clean(whole) } else { text }
+}
+
+/// The children of an item as a text of their own.
+pub(super) fn dedented(text: &str) -> String {
+    let blank = |it: &&str| !it.trim().is_empty();
+    let indent = |it: &str| it.len() - it.trim_start_matches([' ', '\t']).len();
+    let lines = text.lines().skip(usize::from(!text.starts_with('\n')));
+    let least = lines.clone().filter(blank).map(indent).min().unwrap_or(0);
+    let first = text.lines().next().unwrap_or_default().trim();
+    let rest: Vec<_> = lines.map(|it| it.get(least..).unwrap_or_default()).collect();
+    let rest = rest.join("\n");
+    if first.is_empty() { rest } else { format!("{first}\n{rest}") }
+}
