@@ -1,6 +1,7 @@
 //! `replace PLAN --file F`: a list says which steps a plan has from now on.
 //!
-//! A step that the list names keeps its file, its history and its status; the list's order decides where it stands. What it
+//! A step that the list names keeps its file and its history; a status that the list gives it is a move by the table of
+//! [`crate::plan::moves`], with the checks of the verb for it. The list's order decides where the step is. What the list
 //! does not name goes to `_archive/<plan>/removed-<time>/`, but for closed steps, which stay as the plan's history. What
 //! waited for a step that goes waits for the new ones in its place, and for what that waited for.
 
@@ -21,9 +22,11 @@ use crate::engine::{leases, load, plan_status, remove, resolve};
 use crate::plan::file_name;
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
+use crate::plan::moves::Verb;
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem};
 use crate::plan::step_items::{self, Dependency, Places, StepItem};
+use crate::plan::words::Stated;
 
 #[derive(Debug, Clone, Default)]
 pub struct ReplaceRequest {
@@ -33,6 +36,8 @@ pub struct ReplaceRequest {
     /// What the list is called in errors: a path, or `-`.
     pub shown: String,
     pub by: Option<String>,
+    /// What `created_by` of new steps says; none: `by`.
+    pub created_by: Option<String>,
     pub force: bool,
     pub mode: Mode,
 }
@@ -54,14 +59,17 @@ pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeRepo
     wanted.check_free(request)?;
     let left = wanted.left(&troubles);
     left.allow(context, request.force)?;
-    let made = files::make(&wanted, &left, request.force)?;
+    let mut made = files::make(&wanted, &left, request.force, None)?;
+    if let Some(goal) = wanted.goal(&made) {
+        made = files::make(&wanted, &left, request.force, Some(&goal))?;
+    }
     let (after, changes) = wanted.after(&made);
     refuse_circle(&after, &plan)?;
     if !made.ops.is_empty() {
         writing.batch("replace", made.ops)?;
     }
     if request.mode == Mode::Write {
-        wanted.keep_records();
+        wanted.keep_records(&after);
     }
     let mut report = ChangeReport::new("replace", request.mode);
     report.changes = changes;
@@ -101,6 +109,7 @@ struct Wanted<'a> {
     /// The steps that go and those that get another number, with what stands for them.
     gone: Vec<Gone>,
     by: Option<&'a str>,
+    created_by: Option<&'a str>,
 }
 
 impl<'a> Wanted<'a> {
@@ -113,8 +122,9 @@ impl<'a> Wanted<'a> {
         request: &'a ReplaceRequest,
     ) -> Result<Self, Error> {
         let by = request.by.as_deref();
-        let mut wanted =
-            Self { context, plans, plan, items, places, depends: Vec::new(), gone: Vec::new(), by };
+        let created_by = request.created_by.as_deref().or(by);
+        let (depends, gone) = (Vec::new(), Vec::new());
+        let mut wanted = Self { context, plans, plan, items, places, depends, gone, by, created_by };
         wanted.depends = wanted.resolved(request)?;
         wanted.gone = wanted.with_heirs();
         Ok(wanted)
@@ -127,6 +137,31 @@ impl<'a> Wanted<'a> {
     /// The step that an item is.
     fn step(&self, item: usize) -> Option<&'a Step> {
         self.places.steps[item].map(|it| &self.plan.steps[it])
+    }
+
+    /// The verb that gives an item's step the status that the list says; none: the step is in it already.
+    fn verb(&self, item: usize) -> Option<Verb> {
+        let (step, status) = (self.step(item)?, self.items[item].status?);
+        (!step.standing().is(status)).then(|| Verb::giving(status))
+    }
+
+    /// The plans as the list wants them, on which the moves are judged: a step and what it waits for may be completed
+    /// by one list. None: the list moves no step.
+    fn goal(&self, made: &files::Made) -> Option<Plans> {
+        let verbs: Vec<_> =
+            (0..self.items.len()).filter_map(|it| Some((self.id(it), self.verb(it)?))).collect();
+        if verbs.is_empty() {
+            return None;
+        }
+        let claims = self.plans.claims().clone();
+        let mut plans = self.with_plan(&made.plan);
+        let own = plans.iter_mut().find(|it| !it.is_archived && it.id == self.plan.id)?;
+        for (id, verb) in verbs {
+            let Some(step) = own.steps.iter_mut().find(|it| it.id == id) else { continue };
+            step.status = Stated::Known(verb.target());
+            step.claim = step.claim.take().filter(|_| verb == Verb::Start);
+        }
+        Some(Plans::judged(plans).with_claims(claims))
     }
 
     fn item_of(&self, step: &Step) -> Option<usize> {
@@ -261,11 +296,16 @@ impl<'a> Wanted<'a> {
     }
 
     /// The record of a claim goes along with a step that moves, and goes with one that goes.
-    fn keep_records(&self) {
+    fn keep_records(&self, after: &Plans) {
         for Gone { id, .. } in &self.gone {
             match self.plan.find(id).and_then(|it| self.item_of(it)) {
                 Some(item) => leases::moved(self.context, id, &self.id(item), &self.path(item)),
                 None => leases::forget(self.context, id),
+            }
+        }
+        for item in (0..self.items.len()).filter(|it| self.verb(*it).is_some()) {
+            if let Some((before, now)) = self.step(item).zip(after.step(&self.id(item))) {
+                leases::changed(self.context, before, now, false);
             }
         }
     }
@@ -273,14 +313,7 @@ impl<'a> Wanted<'a> {
     /// All plans as they are then, and what happened to each step.
     fn after(&self, made: &files::Made) -> (Plans, Vec<Changed>) {
         let own = &made.plan;
-        let mut all = self.plans.clone().into_vec();
-        for plan in all.iter_mut().filter(|it| !it.is_archived) {
-            match plan.id == own.id {
-                true => plan.clone_from(own),
-                false => plan.steps.iter_mut().for_each(|it| *it = self.followed(it)),
-            }
-        }
-        let plans = Plans::judged(all).with_claims(self.plans.claims().clone());
+        let plans = Plans::judged(self.with_plan(own)).with_claims(self.plans.claims().clone());
         let root = self.context.root_name();
         let shaper = Shaper { plans: &plans, now: self.context.now, root: &root };
         let written: BTreeSet<_> = made.ops.iter().map(|it| write::path_of(it).to_string_lossy()).collect();
@@ -288,21 +321,49 @@ impl<'a> Wanted<'a> {
         for step in self.removed() {
             changes.push(self.changed(step, step.path.clone(), "removed", Value::Null));
         }
+        for step in self.left_out() {
+            let Some(now) = plans.step(&step.id) else { continue };
+            let path = shaper.path(&now.path);
+            let mut change = self.changed(now, path, "kept", value(&shaper.step(own, now)));
+            change.status = Some(now.status.word().to_owned());
+            change.was_written = false;
+            changes.push(change);
+        }
         for item in 0..self.items.len() {
             let id = self.id(item);
             let Some(step) = plans.step(&id) else { continue };
-            let did = match self.step(item) {
-                None => "added".to_owned(),
-                Some(old) if old.id != id => format!("moved from {}", old.id.number),
-                Some(_) => "changed".to_owned(),
+            let (old, verb) = (self.step(item), self.verb(item));
+            let did = match (old, verb) {
+                (None, _) => "added".to_owned(),
+                (Some(old), _) if old.id != id => format!("moved from {}", old.id.number),
+                (Some(_), Some(verb)) => verb.outcome().to_owned(),
+                (Some(_), None) => "changed".to_owned(),
             };
             let path = shaper.path(&step.path);
             let mut change = self.changed(step, path, &did, value(&shaper.step(own, step)));
+            change.was = old.filter(|_| verb.is_some()).map(|it| it.status.word().to_owned());
             change.status = Some(step.status.word().to_owned());
             change.was_written = did != "changed" || written.contains(step.path.as_str());
             changes.push(change);
         }
         (plans, changes)
+    }
+
+    /// Closed steps that no item names. They stay.
+    fn left_out(&self) -> impl Iterator<Item = &'a Step> {
+        self.plan.steps.iter().filter(|it| it.is_closed() && self.item_of(it).is_none())
+    }
+
+    /// All plans with this one in the place of the plan, and what waited for steps that go repointed.
+    fn with_plan(&self, own: &Plan) -> Vec<Plan> {
+        let mut all = self.plans.clone().into_vec();
+        for plan in all.iter_mut().filter(|it| !it.is_archived) {
+            match plan.id == own.id {
+                true => plan.clone_from(own),
+                false => plan.steps.iter_mut().for_each(|it| *it = self.followed(it)),
+            }
+        }
+        all
     }
 
     /// A step that waits for what stands for the steps that are gone.
@@ -350,3 +411,6 @@ fn refuse_circle(after: &Plans, before: &Plan) -> Result<(), Error> {
         hint: "say in the list what each step waits for".to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests;

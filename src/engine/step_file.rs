@@ -64,7 +64,8 @@ impl StepUpdate {
         Self { attempts: self.notes.iter().map(attempt).collect(), ..Self::default() }
     }
 
-    fn changes(&self, step: &Step) -> Vec<Change> {
+    /// The edits of the front matter of a step as it is now.
+    pub(crate) fn changes(&self, step: &Step) -> Vec<Change> {
         let mut changes = Vec::new();
         changes.extend(self.status.filter(|it| !step.status.is(*it)).map(change::set_status));
         // A claim under any status but `in_progress` is void, and the next write takes it out.

@@ -185,23 +185,10 @@ pub(crate) fn refusal(
     (plans, plan, step): (&Plans, &Plan, &Step),
     verb: Verb,
 ) -> Option<Error> {
-    let id = step.id.to_string();
-    // An end of work that its run has still to look at may be taken back.
-    let under_run = step.claim_in_force().and(Some(StepStatus::InProgress));
-    let from = under_run.or(step.status.known());
-    if !moves::is_allowed(from, verb) {
-        let message = format!("`{id}` is {}; `{}` does not go from there", step.status.word(), verb.word());
-        let hint = match (from, verb) {
-            (Some(StepStatus::InProgress), _) => {
-                format!("`planwatch release {id_word}` puts it back", id_word = shell_word(&id))
-            }
-            _ => format!(
-                "`planwatch reopen {id_word}` first, or use --force, which is recorded",
-                id_word = shell_word(&id)
-            ),
-        };
-        return Some(Error::Conflict { code: "not-allowed", message, hint });
+    if let Some(error) = not_allowed(step, verb) {
+        return Some(error);
     }
+    let id = step.id.to_string();
     if !verb.needs_readiness() || step.status.is(verb.target()) {
         return None;
     }
@@ -222,6 +209,28 @@ pub(crate) fn refusal(
         };
         Error::ConfirmationNeeded { id, phase }
     })
+}
+
+/// Why the table of moves forbids a move of the step as it is.
+pub(crate) fn not_allowed(step: &Step, verb: Verb) -> Option<Error> {
+    let id = step.id.to_string();
+    // An end of work that its run has still to look at may be taken back.
+    let under_run = step.claim_in_force().and(Some(StepStatus::InProgress));
+    let from = under_run.or(step.status.known());
+    if !moves::is_allowed(from, verb) {
+        let message = format!("`{id}` is {}; `{}` does not go from there", step.status.word(), verb.word());
+        let hint = match (from, verb) {
+            (Some(StepStatus::InProgress), _) => {
+                format!("`planwatch release {id_word}` puts it back", id_word = shell_word(&id))
+            }
+            _ => format!(
+                "`planwatch reopen {id_word}` first, or use --force, which is recorded",
+                id_word = shell_word(&id)
+            ),
+        };
+        return Some(Error::Conflict { code: "not-allowed", message, hint });
+    }
+    None
 }
 
 fn open_name(obstacle: &Obstacle) -> Option<String> {

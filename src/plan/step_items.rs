@@ -9,7 +9,7 @@ use crate::plan::model::Plan;
 use crate::plan::references;
 use crate::plan::step_number::StepNumber;
 use crate::plan::steps_list;
-use crate::plan::words::Words;
+use crate::plan::words::{StepStatus, Words};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::markdown;
 
@@ -23,8 +23,10 @@ pub(crate) struct StepItem {
     pub(crate) number: Option<StepNumber>,
     /// The text below the heading, with line ends of LF; empty if the list says none.
     pub(crate) text: String,
-    /// What the list says of the front matter, without `id`, `title`, `depends` and `created_at`.
+    /// What the list says of the front matter, without `id`, `title`, `depends` and `created_at`; the status only for a new step.
     pub(crate) keys: Vec<Change>,
+    /// The status that the list gives; none: a step that exists stays in its own.
+    pub(crate) status: Option<StepStatus>,
     /// Texts to be noted.
     pub(crate) notes: Vec<String>,
     /// None: the list says nothing about it.
@@ -90,11 +92,19 @@ fn of_markdown(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepItem>,
             number: numbers.labels[nth].clone(),
             text: below.trim_matches('\n').to_owned(),
             keys: draft.changes.iter().filter(|it| !named(it)).cloned().collect(),
+            status: draft.has_own_status.then(|| status_of(&draft.changes, words)).flatten(),
             notes: Vec::new(),
             depends: waits(plan, nth, heading, &draft.changes, &numbers)?,
         });
     }
     Ok((items, has_more))
+}
+
+fn status_of(changes: &[Change], words: &Words) -> Option<StepStatus> {
+    changes.iter().find_map(|it| match it {
+        Change::Set { key, value: NewValue::Word(word) } if key == "status" => words.read(word),
+        _ => None,
+    })
 }
 
 /// The plan's own list stays with its text, so the words around it are known.

@@ -94,7 +94,15 @@ const VERBS: [(&str, &str, Verb); 11] = [
         let (list, shown) = ("- [ ] Only one\n".to_owned(), "-".to_owned());
         replace::replace(
             it,
-            &ReplaceRequest { plan: "p".to_owned(), list, shown, by: None, force: false, mode: Mode::Write },
+            &ReplaceRequest {
+                plan: "p".to_owned(),
+                list,
+                shown,
+                by: None,
+                created_by: None,
+                force: false,
+                mode: Mode::Write,
+            },
         )
         .map(drop)
     }),

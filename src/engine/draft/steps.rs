@@ -12,7 +12,6 @@ use crate::engine::error::Error;
 use crate::engine::load;
 use crate::engine::replace::{self, ReplaceRequest};
 use crate::engine::shape::shown_path;
-use crate::engine::write::Mode;
 use crate::plan::model::Plan;
 use crate::plan::step_items;
 use crate::text::placeholders::one_line;
@@ -129,8 +128,7 @@ impl Work for Steps {
             list: text.clone(),
             shown: "the agent's list".to_owned(),
             by: self.by.clone(),
-            force: false,
-            mode: Mode::Write,
+            ..ReplaceRequest::default()
         };
         match replace::replace(context, &request) {
             Ok(steps) => report.steps = Some(steps),

@@ -8,12 +8,14 @@ use crate::engine::error::Error;
 use crate::engine::owner::{Owner, Who};
 use crate::engine::repoint::{self, Gone, Left};
 use crate::engine::steps_line::{self, LineEdit};
-use crate::engine::write;
+use crate::engine::update::{self, MoveRequest};
+use crate::engine::write::{self, Mode};
 use crate::engine::{add, load, remove};
 use crate::plan::change::{NewAttempt, NewNote, dependency_item, set_text, set_word};
 use crate::plan::file_name;
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
 use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::records::{Note, NoteType};
 use crate::plan::step_items::StepItem;
@@ -27,15 +29,21 @@ pub(super) struct Made {
     pub(super) plan: Plan,
 }
 
-pub(super) fn make(wanted: &Wanted<'_>, left: &Left, is_forced: bool) -> Result<Made, Error> {
+/// `goal` is what the moves of the list are judged on; without it no step's status is changed.
+pub(super) fn make(
+    wanted: &Wanted<'_>,
+    left: &Left,
+    is_forced: bool,
+    goal: Option<&Plans>,
+) -> Result<Made, Error> {
     let directory = remove::removed_dir(wanted.context, &wanted.plan.id);
-    let mut making = Making { wanted, left, directory, ops: Vec::new(), is_forced };
+    let mut making = Making { wanted, left, directory, ops: Vec::new(), is_forced, goal };
     let (line, removed) = steps_line::replaced(wanted.context, wanted.plan, &line_edits(wanted))?;
     let mut steps = Vec::new();
     for item in 0..wanted.items.len() {
         let step = match wanted.step(item) {
             Some(step) => making.keep(&line.plan, item, step)?,
-            None => making.add(&line.plan, item)?,
+            None => making.add(&line.plan, item, &[])?,
         };
         steps.push(step);
     }
@@ -50,8 +58,7 @@ pub(super) fn make(wanted: &Wanted<'_>, left: &Left, is_forced: bool) -> Result<
         (0..wanted.items.len()).filter_map(|it| Some(wanted.step(it)?.id.clone())).collect();
     let repointed = repoint::dependants(context, plans, &line.plan, gone, (&named, left))?;
     making.ops.extend(repointed.ops);
-    let closed = wanted.plan.steps.iter().filter(|it| wanted.item_of(it).is_none() && it.is_closed());
-    steps.extend(closed.map(|it| wanted.followed(it)));
+    steps.extend(wanted.left_out().map(|it| wanted.followed(it)));
     steps.sort_by(|a, b| a.id.number.cmp(&b.id.number));
     Ok(Made { ops: making.ops, hints: repointed.hints, plan: Plan { steps, ..line.plan } })
 }
@@ -89,6 +96,7 @@ struct Making<'a> {
     directory: PathBuf,
     ops: Vec<FileOp>,
     is_forced: bool,
+    goal: Option<&'a Plans>,
 }
 
 impl Making<'_> {
@@ -106,9 +114,9 @@ impl Making<'_> {
     }
 
     /// A new step: a file of its own, or the one of a step that goes and had the number.
-    fn add(&mut self, plan: &Plan, item: usize) -> Result<Step, Error> {
+    fn add(&mut self, plan: &Plan, item: usize, moved: &[Change]) -> Result<Step, Error> {
         let path = self.wanted.path(item);
-        let after = self.new_file(item)?;
+        let after = self.new_file(item, moved)?;
         let old = self.wanted.removed().find(|it| it.path == path && it.has_file());
         match old {
             Some(old) => {
@@ -122,30 +130,38 @@ impl Making<'_> {
         Ok(self.as_read(plan, item, &path, after))
     }
 
-    fn new_file(&self, item: usize) -> Result<Vec<u8>, Error> {
+    fn new_file(&self, item: usize, moved: &[Change]) -> Result<Vec<u8>, Error> {
         let Wanted { context, plan, items, .. } = self.wanted;
         let StepItem { title, text, keys, .. } = &items[item];
         let id = self.wanted.id(item);
         let body = if text.is_empty() { format!("# {title}\n") } else { format!("# {title}\n\n{text}\n") };
         let mut changes = vec![set_text("id", &id.to_string())];
-        changes.extend((!keys.iter().any(|it| it.key() == "status")).then(|| set_word("status", "pending")));
-        changes.extend(keys.iter().cloned());
+        let (status, rest): (Vec<_>, Vec<_>) =
+            moved.iter().chain(keys).cloned().partition(|it| it.key() == "status");
+        changes.push(status.into_iter().next().unwrap_or_else(|| set_word("status", "pending")));
+        changes.extend(rest);
         let depends = self.wanted.depends[item].as_ref().filter(|it| !it.is_empty());
         changes.extend(depends.map(|it| set_depends(&id, it)));
         changes.push(set_word("created_at", &context.now.to_string()));
         changes.extend(self.notes(item, &[]));
-        changes.extend(add::maker(context, self.wanted.by).map(|it| set_text("created_by", &it)));
+        changes.extend(add::maker(context, self.wanted.created_by).map(|it| set_text("created_by", &it)));
         let bytes = write::edit(&self.wanted.path(item), body.as_bytes(), &changes, STEP_KEYS)?;
         Ok(add::in_line_endings_of(plan, bytes))
     }
 
-    /// A step that the list names; one that has no file gets one only if the list has a text for it.
+    /// A step that the list names; one that has no file gets one only if the list says more of it than its title.
     fn keep(&mut self, plan: &Plan, item: usize, step: &Step) -> Result<Step, Error> {
         let path = self.wanted.path(item);
         if !step.has_file() {
-            let is_bare = self.wanted.items[item].text.is_empty();
-            let bare = || Step { id: self.wanted.id(item), path, ..self.wanted.followed(step) };
-            return if is_bare { Ok(bare()) } else { self.add(plan, item) };
+            let StepItem { text, keys, notes, .. } = &self.wanted.items[item];
+            let has_keys = keys.iter().any(|it| it.key() != "status");
+            let is_bare =
+                text.is_empty() && notes.is_empty() && !has_keys && self.wanted.verb(item).is_none();
+            if is_bare {
+                return Ok(Step { id: self.wanted.id(item), path, ..self.wanted.followed(step) });
+            }
+            let moved = self.moved(item, step)?;
+            return self.add(plan, item, &moved);
         }
         let before = self.read(step)?;
         let after = self.edited(plan, item, step, &before)?;
@@ -168,7 +184,8 @@ impl Making<'_> {
         let id = wanted.id(item);
         let followed = wanted.followed(step).depends;
         let said = wanted.depends[item].as_ref().filter(|it| !is_same(it, &followed));
-        let mut changes = self.changes(item, step);
+        let mut changes = self.moved(item, step)?;
+        changes.extend(self.changes(item, step));
         changes.extend(said.map(|it| set_depends(&id, it)));
         changes.extend(self.notes(item, &step.notes));
         let is_renamed = number.is_some() && step.title != *title;
@@ -208,7 +225,36 @@ impl Making<'_> {
         new.map(note).collect()
     }
 
-    /// The keys that the list gives other values than the step has; its status is its own.
+    /// The status that the list gives a step, written as the verb for it does: refused where that one is.
+    fn moved(&self, item: usize, step: &Step) -> Result<Vec<Change>, Error> {
+        let Wanted { context, by, .. } = self.wanted;
+        let Some((verb, goal)) = self.wanted.verb(item).zip(self.goal) else { return Ok(Vec::new()) };
+        // With the number that the step has now, which is the one to type.
+        if let Some(error) = update::not_allowed(step, verb).filter(|_| !self.is_forced) {
+            return Err(error);
+        }
+        let id = self.wanted.id(item);
+        let Some((plan, then)) = goal.get(&id.plan).and_then(|it| Some((it, it.find(&id)?))) else {
+            return Err(load::missing(context, &id.plan));
+        };
+        let (status, claim, run) = (step.status.clone(), step.claim.clone(), step.run.clone());
+        let now = Step { status, claim, run, ..then.clone() };
+        let who = Who::of(context, &step.id, *by, None, self.is_forced);
+        let request = MoveRequest {
+            verb,
+            ids: Vec::new(),
+            message: None,
+            by: by.map(str::to_owned),
+            claim: None,
+            force: self.is_forced,
+            mode: Mode::Write,
+        };
+        let update = update::decide_move(context, goal, plan, &now, &request, &who)?;
+        let changes = update.changes(&now);
+        update.refusal.map_or(Ok(changes), Err)
+    }
+
+    /// The keys that the list gives other values than the step has; [`Self::moved`] writes its status.
     fn changes(&self, item: usize, step: &Step) -> Vec<Change> {
         let text = |it: &Option<String>| it.clone().map(NewValue::Text);
         let texts = |it: &[String]| NewValue::List(it.iter().cloned().map(NewValue::Text).collect());

@@ -61,7 +61,7 @@ pub(super) fn bring(name: &str, files: &[(&str, &str)], words: &Words) -> Brough
     steps.sort_by(|a, b| a.0.cmp(&b.0));
     let title = title.unwrap_or_else(|| name.to_owned());
     let text = format!("# {title}\n");
-    let plan = Draft { text, changes: vec![set_word("status", "active")], is_verbatim: false };
+    let plan = Draft { text, changes: vec![set_word("status", "active")], ..Draft::default() };
     let plans =
         if steps.is_empty() { Vec::new() } else { vec![BroughtPlan { title, plan: Some(plan), steps }] };
     Brought { form: Form::Backlog, plans, unmapped }
@@ -149,7 +149,7 @@ fn step(
     Draft {
         text: format!("# {heading}\n\n{}", task.body.trim_start_matches(['\r', '\n'])),
         changes,
-        is_verbatim: false,
+        ..Draft::default()
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) fn bring(name: &str, files: &[(&str, &str)]) -> Result<Brought, Nothi
     let plan = Draft {
         text: format!("# {name}\n"),
         changes: vec![set_word("status", "active")],
-        is_verbatim: false,
+        ..Draft::default()
     };
     let made = BroughtPlan { title: name.to_owned(), plan: Some(plan), steps };
     let plans = if issues.is_empty() { Vec::new() } else { vec![made] };
@@ -211,7 +211,7 @@ fn step(issue: &Issue, nth: usize, links: &Links, issues: &[Issue]) -> Draft {
         };
         changes.push(attempt.change());
     }
-    Draft { text: body, changes, is_verbatim: false }
+    Draft { text: body, changes, ..Draft::default() }
 }
 
 fn status_word(status: StepStatus) -> &'static str {

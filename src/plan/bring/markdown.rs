@@ -30,12 +30,22 @@ struct Found {
     /// The author's number.
     label: Option<(Rank, String)>,
     title: String,
-    status: StepStatus,
+    /// None: the source gives none, and an open task box is none.
+    status: Option<StepStatus>,
+    /// The status of a new step if the source gives none.
+    default: StepStatus,
     phase: Option<String>,
     waits: Vec<Wait>,
     assignee: Option<String>,
     metadata: Map<String, Value>,
     body: String,
+}
+
+impl Found {
+    /// The status that a new step gets.
+    fn new_status(&self) -> StepStatus {
+        self.status.unwrap_or(self.default)
+    }
 }
 
 /// A document with what was read of it before its steps.
@@ -112,7 +122,7 @@ pub(super) fn bring(path: &str, text: &str, words: &Words) -> (BroughtPlan, Vec<
     let has_order = keys.contains_key("order");
     let is_sequential = pieces.are_numbered && !waits && !has_order && steps.len() > 1;
     changes.extend(is_sequential.then(|| set_word("order", "sequential")));
-    let plan = Draft { text: format!("{front}{rest}"), changes, is_verbatim: false };
+    let plan = Draft { text: format!("{front}{rest}"), changes, ..Draft::default() };
     let steps = in_line_ends_of(text, steps);
     (BroughtPlan { title, plan: Some(plan), steps }, unmapped)
 }
@@ -143,7 +153,8 @@ fn of_export(of: &Document<'_>, exported: &own::Exported) -> (BroughtPlan, Vec<U
         Some(Found {
             label: Some((Rank::Bare, number.to_owned())),
             title: title.to_owned(),
-            status: state.status,
+            status: Some(state.status),
+            default: StepStatus::Pending,
             phase: piece.phase.clone(),
             waits: own.chain(others).collect(),
             assignee: state.assignee.clone(),
@@ -155,7 +166,7 @@ fn of_export(of: &Document<'_>, exported: &own::Exported) -> (BroughtPlan, Vec<U
     let mut lost = |wait: &Wait, why| unmapped.push(of.unmapped(wait.at, why, &wait.text));
     let steps = in_line_ends_of(of.text, numbered(found, &mut lost));
     let title = label::clean(of.outline.title().unwrap_or_default());
-    let plan = Draft { text: rest, changes, is_verbatim: false };
+    let plan = Draft { text: rest, changes, ..Draft::default() };
     (BroughtPlan { title, plan: Some(plan), steps }, unmapped)
 }
 
@@ -261,7 +272,7 @@ fn unsaid(of: &Document<'_>, pieces: &Pieces, found: &[Found]) -> Vec<Unmapped> 
             // Packages and the like are what many documents list below such a heading.
             (kind @ Kind::Waits(_), None) if it.form == Form::Section && !kind.has_numbers() => continue,
             (Kind::Waits(_), None) => "only a step can wait for others",
-            (Kind::Status(Some(status)), Some(nth)) if found[nth].status == *status => continue,
+            (Kind::Status(Some(status)), Some(nth)) if found[nth].new_status() == *status => continue,
             (Kind::Status(Some(_)), Some(_)) => "the step has another status",
             (Kind::Status(None), Some(_)) => "no status of a step is called so",
             (Kind::Status(_), None) => "this status is that of no step",
@@ -279,7 +290,7 @@ fn unsaid(of: &Document<'_>, pieces: &Pieces, found: &[Found]) -> Vec<Unmapped> 
         let Some(status) = label::status(&heading.text, of.words) else { continue };
         let name = label::clean(&heading.text);
         let mut inside = found.iter().filter(|it| it.phase.as_deref() == Some(name.as_str())).peekable();
-        if inside.peek().is_none() || inside.any(|it| it.status != status) {
+        if inside.peek().is_none() || inside.any(|it| it.new_status() != status) {
             let why = "a phase has no status but that of its steps";
             unmapped.push(of.unmapped(heading.span.start, why, &heading.text));
         }
@@ -301,7 +312,8 @@ fn of_heading(of: &Document<'_>, piece: &Piece, nth: usize) -> Found {
     Found {
         title: label::without_status(&title, of.words),
         label: label.map(|it| (it.rank, it.number.to_owned())),
-        status: said.or(ticked).unwrap_or(StepStatus::Pending),
+        status: said,
+        default: ticked.unwrap_or(StepStatus::Pending),
         phase: piece.phase.clone(),
         waits,
         assignee: None,
@@ -343,7 +355,7 @@ fn of_item(of: &Document<'_>, piece: &Piece, nth: usize) -> Found {
     let ticked = item.ticked.map(|it| if it { StepStatus::Completed } else { StepStatus::Pending });
     let (stated, waits) = said_of(of, piece);
     let status = odd.map(|it| it.0).or(ticked.filter(|it| *it == StepStatus::Completed));
-    let status = status.or_else(|| label::status(text, of.words)).or(stated).or(ticked);
+    let status = status.or_else(|| label::status(text, of.words)).or(stated);
     let label = label::label(text);
     let start = (at + text.len()).min(item.span.end);
     let below = dedented(&of.body[start..item.span.end]);
@@ -363,7 +375,8 @@ fn of_item(of: &Document<'_>, piece: &Piece, nth: usize) -> Found {
     Found {
         title,
         label: label.as_ref().map(|it: &Label<'_>| (it.rank, it.number.to_owned())),
-        status: status.unwrap_or(StepStatus::Pending),
+        status,
+        default: StepStatus::Pending,
         phase: piece.phase.clone(),
         waits,
         assignee: None,
@@ -381,14 +394,14 @@ fn numbered(found: Vec<Found>, lost: &mut dyn FnMut(&Wait, &'static str)) -> Vec
         own.filter(is_in_order).unwrap_or_else(|| (1..).take(found.len()).map(StepNumber::whole).collect());
     let waits = resolved(&found, &numbers, lost);
     let draft = |((it, number), (own, elsewhere)): ((Found, StepNumber), (Vec<StepNumber>, Vec<StepId>))| {
-        let mut changes = vec![set_status(it.status)];
+        let mut changes = vec![set_status(it.new_status())];
         let shown = it.body.lines().next().unwrap_or_default().trim_start_matches("# ");
         changes.extend((shown != it.title).then(|| set_text("title", &it.title)));
         changes.extend(set_all_depends(&own, &elsewhere));
         changes.extend(it.assignee.as_ref().map(|it| set_text("assignee", it)));
         changes.extend(it.phase.as_ref().map(|it| set_text("phase", it)));
         changes.extend(set_metadata("todo", &it.metadata));
-        (number, Draft { text: it.body, changes, is_verbatim: false })
+        (number, Draft { text: it.body, changes, has_own_status: it.status.is_some(), ..Draft::default() })
     };
     found.into_iter().zip(numbers).zip(waits).map(draft).collect()
 }

@@ -74,6 +74,8 @@ pub struct Draft {
     pub changes: Vec<Change>,
     /// Whether it stays as it is, but for an `id` that would be wrong.
     pub is_verbatim: bool,
+    /// The source gives the status; else it is the default of a new step.
+    pub has_own_status: bool,
 }
 
 /// Something that has no place in the result.

@@ -27,7 +27,7 @@ pub(super) fn bring(name: &str, files: &[(&str, &str)]) -> Brought {
             plan: None,
             steps: Vec::new(),
         });
-        let draft = Draft { text: (*text).to_owned(), changes: Vec::new(), is_verbatim: true };
+        let draft = Draft { text: (*text).to_owned(), is_verbatim: true, ..Draft::default() };
         match classify(file) {
             FileName::Step(number) if plan.steps.iter().all(|(it, _)| *it != number) => {
                 plan.steps.push((number, draft));

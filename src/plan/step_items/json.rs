@@ -130,11 +130,13 @@ fn item(
         return Err(wrong(nth, "it has no title"));
     }
     let mut keys = Vec::new();
-    if let Some(word) = text(&["status"])? {
-        let status: StepStatus =
-            words.read(&word).ok_or_else(|| wrong(nth, format!("`{word}` is no status of a step")))?;
-        keys.push(set_status(status));
-    }
+    let status: Option<StepStatus> = match text(&["status"])? {
+        Some(word) => {
+            Some(words.read(&word).ok_or_else(|| wrong(nth, format!("`{word}` is no status of a step")))?)
+        }
+        None => None,
+    };
+    keys.extend(status.map(set_status));
     match object.get("confirm") {
         None | Some(Value::Null | Value::Bool(false)) => {}
         Some(value) if *value == Value::Bool(true) || value == "required" => {
@@ -160,6 +162,7 @@ fn item(
         title,
         number: numbers[nth].clone(),
         keys,
+        status,
         notes: notes(nth, object)?,
         depends: depends(plan, nth, object, numbers)?,
     })

@@ -88,7 +88,15 @@ fn check_places(steps: &[&str], list: &[&str], expected: &[&str]) {
     let item = |it: &&str| {
         let number: Option<StepNumber> = it.split_once(' ').and_then(|it| it.0.parse().ok());
         let title = number.as_ref().map_or(*it, |_| it.split_once(' ').map_or("", |it| it.1)).to_owned();
-        StepItem { title, number, text: String::new(), keys: Vec::new(), notes: Vec::new(), depends: None }
+        StepItem {
+            title,
+            number,
+            text: String::new(),
+            keys: Vec::new(),
+            status: None,
+            notes: Vec::new(),
+            depends: None,
+        }
     };
     let items: Vec<_> = list.iter().map(item).collect();
     let shown = match places(&plan, &items) {
@@ -160,7 +168,7 @@ mod laws {
                 .collect();
             let plan = plan(&steps.iter().map(String::as_str).collect::<Vec<_>>());
             let item = |it: &u8| StepItem {
-                title: format!("t{it}"), number: None, text: String::new(), keys: Vec::new(), notes: Vec::new(), depends: None,
+                title: format!("t{it}"), number: None, text: String::new(), keys: Vec::new(), status: None, notes: Vec::new(), depends: None,
             };
             let items: Vec<_> = new.iter().map(item).collect();
             let Ok(found) = places(&plan, &items) else { return Ok(()) };

@@ -113,7 +113,8 @@ pub(crate) fn replace(session: &Session, args: Replace) -> Result<u8, Failure> {
     let Replace { plan, file, by, force, dry_run } = args;
     let list = named_text::read(session, &file)?;
     let shown = file.display().to_string();
-    let request = ReplaceRequest { plan, list, shown, by: by.by, force, mode: dry_run.mode() };
+    let (by, mode) = (by.by, dry_run.mode());
+    let request = ReplaceRequest { plan, list, shown, by, force, mode, ..ReplaceRequest::default() };
     let report = replace::replace(&session.context()?, &request)?;
     let code = change::print(session, &report)?;
     if !report.is_dry_run && report.changes.iter().any(|it| it.was_written) {

@@ -67,6 +67,10 @@ pub(crate) fn line(verb: &str, change: &Changed) -> String {
     let before = paint(DIM, &before);
     let said = match (verb, did.as_str()) {
         ("release", "claim ended") => format!("{name}: the claim is ended"),
+        ("replace", "kept") => {
+            let status = status.as_deref().unwrap_or_default();
+            format!("kept {name} ({}, not in the list)", escaped(status))
+        }
         (_, did) if !was_written => {
             format!("{name}: {}", if did.starts_with("already") { did } else { "nothing to change" })
         }

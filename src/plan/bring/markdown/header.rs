@@ -9,7 +9,7 @@ use super::{Found, Rank};
 use crate::plan::change::set_status;
 use crate::plan::read::CATEGORIES;
 use crate::plan::records::Priority;
-use crate::plan::words::{PlanStatus, Words};
+use crate::plan::words::{PlanStatus, StepStatus, Words};
 use crate::text::header_edit::Change;
 
 /// Keys that mean something else here are kept where nothing is read from them.
@@ -88,7 +88,7 @@ pub(super) fn key_words(todos: &Value) -> String {
 fn todo(of: &Value, words: &Words) -> Option<Found> {
     let object = of.as_object()?;
     let content = object.get("content").and_then(Value::as_str)?;
-    let status = object.get("status").and_then(Value::as_str).unwrap_or("pending");
+    let status = object.get("status").and_then(Value::as_str);
     let id = object.get("id").and_then(Value::as_str);
     let waits = object.get("dependencies").and_then(Value::as_array).into_iter().flatten();
     let wait = |it: &str| Wait { name: Name::Text(it.to_owned()), text: it.to_owned(), at: 0 };
@@ -99,7 +99,11 @@ fn todo(of: &Value, words: &Words) -> Option<Found> {
     Some(Found {
         label: id.map(|it| (Rank::Bare, it.to_owned())),
         title,
-        status: words.read(status)?,
+        status: match status {
+            Some(word) => Some(words.read(word)?),
+            None => None,
+        },
+        default: StepStatus::Pending,
         phase: None,
         waits: waits.filter_map(Value::as_str).map(wait).collect(),
         assignee: None,

@@ -230,7 +230,8 @@ fn replace_steps(context: &Context, call: &Call) -> Result<Reply, Problem> {
         list => list.to_string(),
     };
     let shown = "steps".to_owned();
-    let request = ReplaceRequest { plan: call.plan()?, list, shown, by, force, mode: call.mode() };
+    let (plan, mode) = (call.plan()?, call.mode());
+    let request = ReplaceRequest { plan, list, shown, by, force, mode, ..ReplaceRequest::default() };
     Ok(Reply::changed(&replace::replace(context, &request)?))
 }
 

@@ -344,6 +344,34 @@ fn programs_hold_plans() {
 }
 
 #[test]
+fn an_update_moves_steps_and_signs_new_ones() {
+    let it = &Arc::new(Machine::with(&[
+        ("/plans/a/plan.md", "# A\n"),
+        ("/plans/a/step-1.md", "---\nstatus: completed\n---\n# One\n"),
+        ("/plans/a/step-2.md", "# Two\n"),
+        ("/plans/a/step-3.md", "# Three\n"),
+    ]));
+    let update = |steps: Value| json!({"action": "update", "plan_id": "a", "steps": steps});
+    let steps =
+        json!([{"task": "Two", "status": "done"}, {"task": "Three", "status": "blocked"}, {"task": "Four"}]);
+    let changes = json!([
+        {"id": "a:1", "did": "kept"}, {"id": "a:2", "did": "completed"}, {"id": "a:3", "did": "blocked"},
+        {"id": "a:4", "did": "added"},
+    ]);
+    check(it, "memory_plan", update(steps), json!({"written": true, "changes": changes}));
+    let status =
+        |path: &str| it.text(path).unwrap().lines().find(|it| it.starts_with("status")).map(str::to_owned);
+    assert_eq!(status("/plans/a/step-2.md").as_deref(), Some("status: completed"));
+    assert_eq!(status("/plans/a/step-3.md").as_deref(), Some("status: blocked"));
+    assert!(it.text("/plans/a/step-4.md").unwrap().contains("\ncreated_by: agent\n"));
+    let back = json!([{"task": "Two", "status": "in_progress"}, {"task": "Three"}, {"task": "Four"}]);
+    match run(it, "memory_plan", &update(back)) {
+        Came::Refused(why) => assert!(why.starts_with("not-allowed: `a:2` is completed;"), "{why}"),
+        Came::Done(answer) | Came::Asked(_, answer) => panic!("{answer}"),
+    }
+}
+
+#[test]
 fn scripts_are_kept_and_named_and_never_run() {
     let it = &Arc::new(Machine::with(&[("/plans/a/plan.md", "# A\n"), ("/server/package.json", "{}")]));
     let memory = |arguments: Value, expected: Value| check(it, "memory_plan", arguments, expected);

@@ -308,7 +308,9 @@ fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {
         Op::Replace => {
             let list = Value::Array(asked.steps.iter().map(|it| step_item(it)).collect()).to_string();
             let (plan, shown, by) = (id.clone(), "steps".to_owned(), Some(call.context.by.clone()));
-            replace::replace(context, &ReplaceRequest { plan, list, shown, by, force: false, mode })?
+            let created_by = Some(MAKER.to_owned());
+            let request = ReplaceRequest { plan, list, shown, by, created_by, force: false, mode };
+            replace::replace(context, &request)?
         }
         Op::Consolidate => {
             let Some(title) = asked.task else {
@@ -338,7 +340,7 @@ fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {
         "written": mode == Mode::Write && report.changes.iter().any(|it| it.was_written),
         "plan": id,
         "steps_before": shown.plan.steps_total,
-        "changes": report.changes.iter().filter(|it| it.was_written).take(MOST_TOLD).map(told).collect::<Vec<_>>(),
+        "changes": report.changes.iter().filter(|it| it.was_written || it.did == "kept").take(MOST_TOLD).map(told).collect::<Vec<_>>(),
     });
     if mode == Mode::Write {
         object["steps_after"] = self::shown(call, &id)?.plan.steps_total.into();
