@@ -6,8 +6,11 @@
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
+use rustix::io::Errno;
+
 use super::calls::{Disk, FileKind};
 use super::look::read_file;
+use super::moves::is;
 use super::plans_dir::PlansDir;
 use super::records::Records;
 
@@ -68,6 +71,33 @@ impl PlansDir {
         };
         let linked = names.into_iter().filter(is_there).count();
         linked + usize::from(!is_bare(disk, &worktree.common))
+    }
+
+    /// The roots of all working trees of the repository; none where one of them may be missing from the answer.
+    pub fn worktrees(&self, worktree: &Worktree) -> Option<Vec<PathBuf>> {
+        let disk = &*self.disk;
+        let Worktree { common, .. } = worktree;
+        let mut roots = Vec::new();
+        if !is_bare(disk, common) {
+            // Where git's directory lies elsewhere only the configuration names the main working tree.
+            let root = common.parent().filter(|_| common.ends_with(".git"))?;
+            roots.push(root.to_path_buf());
+        }
+        let linked = common.join("worktrees");
+        let names = match disk.names(&linked) {
+            Err(error) if is(&error, Errno::NOENT) => Vec::new(),
+            names => names.ok()?,
+        };
+        for entry in names.into_iter().map(|it| linked.join(it)) {
+            let git = PathBuf::from(line(disk, &entry.join("gitdir"))?);
+            match disk.lstat(&git) {
+                Ok(_) => roots.push(git.parent()?.to_path_buf()),
+                // A locked one may be on a disk that is not mounted now.
+                Err(error) if is(&error, Errno::NOENT) && disk.lstat(&entry.join("locked")).is_err() => {}
+                Err(_) => return None,
+            }
+        }
+        Some(roots)
     }
 
     /// Whether a branch is still there: it has a commit, or the working tree at `root` has it checked out.

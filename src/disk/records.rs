@@ -15,7 +15,7 @@ use super::error::DiskError;
 use super::moves::{Safe, is, make_dirs, read_own, write_new};
 use super::plans_dir::PlansDir;
 
-/// No record is larger; logs are shortened by their owners.
+/// No record is larger, but for logs, which are shortened by their owners.
 const LIMIT: u64 = 16 << 20;
 
 const LOCK: &str = "lock";
@@ -103,9 +103,10 @@ impl Records {
         Self { disk: Arc::clone(disk), dir, modes: SHARED }
     }
 
-    /// Reads every record, sorted by name; what cannot be read is left out.
-    pub fn all(&self) -> Vec<(String, Vec<u8>)> {
-        self.names().into_iter().filter_map(|name| self.get(&name).map(|bytes| (name, bytes))).collect()
+    /// Reads every record with a wanted name, sorted by name; what cannot be read is left out.
+    pub fn all(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<(String, Vec<u8>)> {
+        let names = self.names().into_iter().filter(|it| is_wanted(it));
+        names.filter_map(|name| self.get(&name).map(|bytes| (name, bytes))).collect()
     }
 
     /// The names of all records, sorted.
@@ -135,6 +136,11 @@ impl Records {
     /// As [`Self::get`], where it matters whether it is not there or cannot be read.
     pub fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         read_own(&*self.disk, &self.dir.join(name), LIMIT)
+    }
+
+    /// Reads a record that grows line by line, however long it is.
+    pub fn read_log(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        read_own(&*self.disk, &self.dir.join(name), u64::MAX)
     }
 
     /// Returns why no record can be written; nothing is left but the lock's own file where the directory is there.

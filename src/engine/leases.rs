@@ -24,13 +24,14 @@
 //! # What survives a power cut
 //! The step's file: it is synced before anything is answered. Records are not synced, because losing one is safe: every
 //! worker is dead too, a claim without a record lapses a day after its time stamp, and one with the record of an
-//! earlier boot lapses with its process or its time. A lost line of `closed` can only lead to a step being done
+//! earlier boot lapses with its process or its time. A lost line of the log can only lead to a step being done
 //! once more on another branch.
 
 mod locked;
+mod log;
 mod sharing;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -51,10 +52,9 @@ use crate::plan::time::Time;
 
 pub(crate) use sharing::NotShared;
 
-pub(crate) use locked::{Locked, NewRecord, Sharing, changed, forget, moved, note_worker, reopened};
+pub(crate) use log::is_log;
 
-/// The log of closed steps.
-pub(crate) const CLOSED: &str = "closed";
+pub(crate) use locked::{Locked, NewRecord, Sharing, changed, forget, moved, note_worker, reopened};
 
 /// The end of a record's name until its claim is made to the end.
 pub(crate) const UNFINISHED: &str = ".new";
@@ -114,28 +114,6 @@ struct Place {
     branch: Option<String>,
 }
 
-/// A line of the log of closed steps.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Closed {
-    key: String,
-    step: String,
-    claim: String,
-    by: Option<String>,
-    /// When the claim was made.
-    #[serde(default)]
-    at: Option<Time>,
-    /// Its lease, for the case that an undo or a checkout brings it back.
-    #[serde(default)]
-    until: Option<Time>,
-    #[serde(default)]
-    process: Option<Process>,
-    /// The step was left open, so that the line only tells that there was such a claim.
-    #[serde(default)]
-    is_open: bool,
-    #[serde(flatten)]
-    place: Place,
-}
-
 /// The records as one moment has them.
 pub(crate) struct Leases<'a> {
     context: &'a Context,
@@ -190,16 +168,21 @@ impl<'a> Leases<'a> {
 
     /// Tells plans what is known of claims on their steps.
     pub(crate) fn tell(&self, plans: Plans) -> Plans {
-        self.tell_as(plans, Unfinished::Held)
+        self.tell_as(plans, Unfinished::Held, None)
+    }
+
+    /// As [`Self::tell`], for a change of this step: also which claims of it have ended.
+    pub(crate) fn tell_for(&self, plans: Plans, step: &StepId) -> Plans {
+        self.tell_as(plans, Unfinished::Held, Some(step))
     }
 
     /// As [`Self::tell`], where claims that may be unfinished are worth a look under the lock.
     pub(crate) fn tell_hopefully(&self, plans: Plans) -> Plans {
-        self.tell_as(plans, Unfinished::Interrupted)
+        self.tell_as(plans, Unfinished::Interrupted, None)
     }
 
-    fn tell_as(&self, plans: Plans, unfinished: Unfinished) -> Plans {
-        let mut claims = self.claims(&plans, unfinished);
+    fn tell_as(&self, plans: Plans, unfinished: Unfinished, changed: Option<&StepId>) -> Plans {
+        let mut claims = self.claims(&plans, unfinished, changed);
         // Whoever claims makes a step failed that had all its tries, and so has to come by it.
         if unfinished == Unfinished::Held {
             claims.set_limit(self.context.config.max_attempts() as usize);
@@ -207,17 +190,22 @@ impl<'a> Leases<'a> {
         if claims.is_empty() { plans } else { plans.with_claims(claims) }
     }
 
-    fn claims(&self, plans: &Plans, unfinished: Unfinished) -> Claims {
+    fn claims(&self, plans: &Plans, unfinished: Unfinished, changed: Option<&StepId>) -> Claims {
         let mut claims = Claims::default();
         let mut branches = HashMap::new();
+        let changed = changed.map(|it| self.key(it));
         for records in [&self.shared, &self.own].into_iter().flatten() {
             for name in self.about(plans, records) {
-                let bytes = records.read(&name);
+                let bytes = if is_log(&name) { records.read_log(&name) } else { records.read(&name) };
                 // What cannot be read now may be read the next time.
                 self.asked_more.fetch_or(bytes.is_err(), Ordering::Relaxed);
                 let Ok(Some(bytes)) = bytes else { continue };
-                if name == CLOSED {
-                    for closed in lines(&bytes).filter(|it| it.place.plans == self.place.plans) {
+                if is_log(&name) {
+                    let may_be = |key: &str, step: &str| {
+                        changed.as_deref() == Some(key) || Self::may_be_closed_elsewhere(plans, step)
+                    };
+                    let lines = log::lines_of(&bytes, may_be);
+                    for closed in lines.filter(|it| it.place.plans == self.place.plans) {
                         self.add_closed(&mut claims, plans, closed, &mut branches);
                     }
                 } else if let Ok(record) = serde_json::from_slice::<Record>(&bytes) {
@@ -226,6 +214,12 @@ impl<'a> Leases<'a> {
             }
         }
         claims
+    }
+
+    /// Whether the log can say more of a step than that a claim of it has ended.
+    fn may_be_closed_elsewhere(plans: &Plans, step: &str) -> bool {
+        let step = read_step_id(step).and_then(|it| plans.step(&it));
+        step.is_some_and(|it| !it.is_closed() || it.claim.is_some())
     }
 
     /// The records that can say something of these plans; for a few steps they are not even listed.
@@ -237,13 +231,18 @@ impl<'a> Leases<'a> {
         if steps().nth(FEW).is_none() && is_plain() {
             // A claim that is made to the end between the two looks is found by the second.
             let both = |it| [unfinished(&key(it)), key(it)];
-            return steps().flat_map(both).chain([CLOSED.to_owned()]).collect();
+            let mut names: Vec<_> = steps().flat_map(both).collect();
+            let logs: BTreeSet<_> = steps().map(|it| log::log_of(&key(it))).collect();
+            names.extend([log::UNSPLIT.to_owned()].into_iter().chain(logs));
+            return names;
         }
         let mut names = records.names();
         if steps().take(names.len()).count() < names.len() && is_plain() {
             let keys: HashSet<_> = steps().map(key).collect();
-            names.retain(|it| it == CLOSED || keys.contains(it.trim_end_matches(UNFINISHED)));
+            names.retain(|it| is_log(it) || keys.contains(it.trim_end_matches(UNFINISHED)));
         }
+        // A claim that ends between two reads is logged before its record goes, and the log is split before its one file goes.
+        names.sort_by_key(|it| is_log(it));
         names
     }
 
@@ -328,7 +327,7 @@ impl<'a> Leases<'a> {
         &self,
         claims: &mut Claims,
         plans: &Plans,
-        closed: Closed,
+        closed: log::Closed,
         branches: &mut HashMap<(Option<String>, PathBuf), bool>,
     ) {
         let Some(id) = read_step_id(&closed.step) else { return };
@@ -348,14 +347,14 @@ impl<'a> Leases<'a> {
             *branches.entry(key).or_insert_with_key(|(branch, root)| self.is_there(branch.as_deref(), root));
         if is_there {
             let holding = Holding::Closed { branch };
-            let Closed { claim, by, at, .. } = closed;
+            let log::Closed { claim, by, at, .. } = closed;
             claims.add(id, Held { claim, by, at, lapse: None, holding, log: None });
         }
     }
 
     /// An undo or a checkout gave the file its claim again: it holds for the rest of its lease.
-    fn add_brought_back(&self, claims: &mut Claims, id: StepId, closed: Closed) {
-        let Closed { claim, by, at, until, process, place, .. } = closed;
+    fn add_brought_back(&self, claims: &mut Claims, id: StepId, closed: log::Closed) {
+        let log::Closed { claim, by, at, until, process, place, .. } = closed;
         let is_recorded = self.find(&claim).is_some();
         let Some(until) = until.filter(|_| !is_recorded) else { return };
         let is_here = place.worktree == self.place.worktree;
@@ -415,22 +414,30 @@ impl<'a> Leases<'a> {
         read::read_step_of(plan, id, &record.file, content, &self.context.config.words).is_closed()
     }
 
+    /// All records but the log.
+    fn all(&self) -> impl Iterator<Item = (String, Vec<u8>)> {
+        [&self.shared, &self.own].into_iter().flatten().flat_map(|it| it.all(|name| !is_log(name)))
+    }
+
     /// Finds the record of a claim by its id.
     pub(crate) fn find(&self, claim: &str) -> Option<Record> {
-        let all = [&self.shared, &self.own].into_iter().flatten().flat_map(Records::all);
-        let records = all.filter_map(|(_, bytes)| serde_json::from_slice::<Record>(&bytes).ok());
+        let records = self.all().filter_map(|(_, bytes)| serde_json::from_slice::<Record>(&bytes).ok());
         records.into_iter().find(|it| it.claim == claim && it.place.plans == self.place.plans)
     }
 
     /// The claims that runs have made in this working tree, each with whether its run is there.
     pub(crate) fn runs(&self) -> Vec<(Record, bool)> {
-        let all = [&self.shared, &self.own].into_iter().flatten().flat_map(Records::all);
-        let named = all.filter(|(name, _)| name != CLOSED && !name.ends_with(UNFINISHED));
+        let named = self.all().filter(|(name, _)| !name.ends_with(UNFINISHED));
         let records = named.filter_map(|(_, bytes)| serde_json::from_slice::<Record>(&bytes).ok());
         let place = |it: &Place| (it.plans.clone(), it.worktree.clone());
         let own = records.filter(|it| it.run.is_some() && place(&it.place) == place(&self.place));
         let is_live = |it: &Record| self.lapse(it.until, it.process.as_ref()).is_none();
         own.map(|it| (is_live(&it), it)).map(|(is_live, it)| (it, is_live)).collect()
+    }
+
+    /// Whether a claim of the step that has this key may have ended.
+    fn has_log(&self, key: &str) -> bool {
+        self.has(&log::log_of(key)) || self.has(log::UNSPLIT)
     }
 
     fn has(&self, name: &str) -> bool {
@@ -476,10 +483,6 @@ enum Unfinished {
     Interrupted,
 }
 
-fn lines(bytes: &[u8]) -> impl Iterator<Item = Closed> {
-    bytes.split(|&byte| byte == b'\n').filter_map(|it| serde_json::from_slice(it).ok())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -494,6 +497,7 @@ mod tests {
         let records = context.plans.own_records_to_write().unwrap();
         let key = leases.key(&plans.live().next().unwrap().steps[0].id);
         // A claim that is made to the end between the two looks would be missed in the other order.
-        assert_eq!(leases.about(&plans, &records), [unfinished(&key), key, CLOSED.to_owned()]);
+        let log = log::log_of(&key);
+        assert_eq!(leases.about(&plans, &records), [unfinished(&key), key, log::UNSPLIT.to_owned(), log]);
     }
 }

@@ -85,6 +85,7 @@ fn remove_step(
     let step = resolve::one_step(context, &own, named)?;
     expected::check_step(context, &plans, &own, step)?;
     let who = Who::of(context, id, request.by.as_deref(), request.claim.as_deref(), request.force);
+    let plans = leases::Leases::of(context).tell_for(plans, id);
     let owner = refuse_worked_on(&plans, step, &who)?;
     if owner == Owner::Late {
         let late =

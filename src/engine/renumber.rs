@@ -69,6 +69,7 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
         return Ok(report);
     }
     let who = Who::of(context, &id, request.by.as_deref(), request.claim.as_deref(), request.force);
+    let plans = leases::Leases::of(context).tell_for(plans, &id);
     let owner = owner::check(&plans, step, &who)?;
     if owner == Owner::Late {
         let late =

@@ -97,7 +97,7 @@ pub(crate) fn update_by_bytes(
     named: &NamedStep,
     decide: Decide<'_>,
 ) -> Result<Changed, Error> {
-    let tell = |plans| Leases::of(context).tell(plans);
+    let tell = |plans| Leases::of(context).tell_for(plans, &named.id);
     let done = write_by_bytes(context, writing, named, &tell, decide)?.told(context)?;
     if !writing.is_dry_run() {
         note_claim(context, &done);

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -281,6 +281,31 @@ fn a_step_that_was_done_elsewhere_is_not_done_again_until_its_branch_is_gone() {
     repository.git(HERE, "worktree remove --force ../other");
     repository.hands_out_nothing(HERE);
     repository.git(HERE, "branch -q -D other");
+    assert_eq!(repository.claims(HERE).0, "p:1");
+}
+
+#[test]
+fn a_step_that_was_done_elsewhere_is_not_done_again_however_long_the_log_is() {
+    let repository = Repository::with(2);
+    repository.claims(OTHER);
+    repository.run(OTHER, "done p:1").ok();
+    let records = repository.place.file(".git/planwatch");
+    let names =
+        std::fs::read_dir(&records).expect("there are records").map(|it| it.expect("readable").path());
+    let is_log = |it: &PathBuf| it.to_string_lossy().contains("closed");
+    let log = names.into_iter().find(is_log).expect("the log has the claim");
+    let line = std::fs::read_to_string(&log).expect("it is text");
+    let other = |nth: usize| line.replace("\"p:1\"", &format!("\"q:{nth}\""));
+    let others: String = (0..80_000).map(other).collect();
+    assert!(others.len() > 16 << 20, "more than any record may hold");
+    // As this release writes it, and as earlier ones did.
+    for name in [&log, &records.join("closed")] {
+        std::fs::write(name, format!("{others}{line}")).expect("it can be written");
+        let ran = repository.run(HERE, "claim p:1");
+        assert_eq!(ran.code, 4, "{}", ran.stdout);
+        assert!(ran.stderr.contains("was closed on other"), "{}", ran.stderr);
+        std::fs::remove_file(name).expect("it is there");
+    }
     assert_eq!(repository.claims(HERE).0, "p:1");
 }
 

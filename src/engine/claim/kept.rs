@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::queue::{KEPT, Ready, Recorded};
 use crate::engine::context::Context;
-use crate::engine::leases::{self, CLOSED, Leases, Listed, NEAR, UNFINISHED, unfinished};
+use crate::engine::leases::{self, Leases, Listed, NEAR, UNFINISHED, unfinished};
 use crate::engine::load;
 use crate::engine::resolve::NamedStep;
 use crate::index::{FileRow, Stamp, stamps};
@@ -98,7 +98,7 @@ fn remark(before: &str, after: &str) -> String {
 /// The names, without their ends, of records of steps that were not there before.
 pub(super) fn appeared(before: &Listed, now: Listed) -> Vec<String> {
     let before: HashSet<_> = before.iter().map(|(_, name, _)| name).collect();
-    let is_new = |it: &String| it != CLOSED && !before.contains(it);
+    let is_new = |it: &String| !leases::is_log(it) && !before.contains(it);
     let names = now.into_iter().map(|(_, name, _)| name).filter(is_new);
     names.map(|it| it.trim_end_matches(UNFINISHED).to_owned()).collect()
 }

@@ -77,7 +77,7 @@ fn holds(machine: &Machine, granted: &Granted) -> bool {
 /// Whether the claim got so far that nobody can tell it from one that was told.
 fn is_recorded(machine: &Machine) -> bool {
     let leases = machine.plans().own_records();
-    leases.is_some_and(|it| it.all().iter().any(|(name, _)| !name.ends_with(".new")))
+    leases.is_some_and(|it| it.all(|_| true).iter().any(|(name, _)| !name.ends_with(".new")))
 }
 
 #[track_caller]

@@ -1,10 +1,9 @@
 //! Writing the records of claims: what a claim, its end and everything between do to them.
 
-use std::collections::HashMap;
-
 use serde::Serialize;
 
-use super::{CLOSED, Closed, Leases, Record, RunRecord, Unfinished, lines, unfinished};
+use super::log::Closed;
+use super::{Leases, Record, RunRecord, Unfinished, unfinished};
 use std::sync::{Mutex, PoisonError};
 
 use crate::disk::{LockedRecords, Process};
@@ -16,14 +15,11 @@ use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::time::Time;
 
-/// Each time the log has grown by this much, what no longer matters is left out.
-const SHORTEN: u64 = 64 << 10;
-
 /// The records while nobody else writes them.
 pub(crate) struct Locked<'a> {
-    leases: Leases<'a>,
+    pub(super) leases: Leases<'a>,
     /// None: nothing can be remembered here, or nothing is to be written.
-    records: Option<LockedRecords>,
+    pub(super) records: Option<LockedRecords>,
     /// Of several threads one at a time writes the log of closed steps.
     closing: Mutex<()>,
 }
@@ -84,7 +80,7 @@ impl<'a> Locked<'a> {
     /// As [`Leases::tell`], with the locks held: who made an unfinished claim is dead.
     pub(crate) fn tell(&self, plans: Plans) -> Plans {
         let is_alone = self.records.is_some();
-        self.leases.tell_as(plans, if is_alone { Unfinished::Interrupted } else { Unfinished::Held })
+        self.leases.tell_as(plans, if is_alone { Unfinished::Interrupted } else { Unfinished::Held }, None)
     }
 
     /// See [`Leases::has_record`].
@@ -165,7 +161,7 @@ impl<'a> Locked<'a> {
         records.put(&key, &bytes_of(&record)).ok()?;
         // Who keeps a queue relies on longer ones, and sees that something was recorded.
         if record.lease < LONG {
-            records.append(CLOSED, b"\n").ok();
+            self.touch_log(&key);
         }
         Some(record.until)
     }
@@ -195,7 +191,7 @@ impl<'a> Locked<'a> {
         let Some(record) = record else {
             // One that was brought back and is given back again is not done anywhere.
             if let Some(had) = had.filter(|_| has.is_none() && !after.is_closed()) {
-                self.keep_closed(|it| it.key != key || it.claim != had);
+                self.relog(&key, |it| Some(it).filter(|it| it.claim != had));
             }
             return;
         };
@@ -238,7 +234,6 @@ impl<'a> Locked<'a> {
 
     /// Remembers a claim that has ended; that its step is closed keeps other branches from doing it again.
     fn close(&self, key: &str, record: &Record, ended: Ended) {
-        let Some(records) = &self.records else { return };
         let closed = Closed {
             key: key.to_owned(),
             step: record.step.clone(),
@@ -249,53 +244,21 @@ impl<'a> Locked<'a> {
             until: (ended != Ended::TakenOver).then_some(record.until),
             process: record.process.clone(),
             is_open: ended != Ended::Closed,
+            file: Some(record.file.clone()),
             place: record.place.clone(),
         };
-        let line = line_of(&closed);
-        let Ok(before) = records.append(CLOSED, &line) else { return };
-        if before / SHORTEN != (before + line.len() as u64) / SHORTEN {
-            let mut branches = HashMap::new();
-            self.keep_closed(|it| {
-                if it.is_open {
-                    return it
-                        .until
-                        .or(it.at)
-                        .is_some_and(|it| self.leases.context.now < it.plus_seconds(REMEMBERED));
-                }
-                let key = (it.place.branch.clone(), it.place.worktree.clone());
-                let there = branches.entry(key);
-                *there.or_insert_with_key(|(branch, root)| self.leases.is_there(branch.as_deref(), root))
-            });
-        }
+        self.log(&closed);
     }
 
     fn forget_closed(&self, key: &str) {
-        let bytes = self.records.as_ref().and_then(|it| it.records().get(CLOSED)).unwrap_or_default();
-        // Most claims are the first of their step, and the log may be long.
-        if bytes.windows(key.len()).any(|it| it == key.as_bytes()) {
-            self.keep_closed(|it| it.key != key || it.is_open);
-        }
+        self.relog(key, |it| Some(it).filter(|it| it.is_open));
     }
 
     /// Remembers claims on a step as ended with the step left open: that it was closed has been undone.
     fn reopen(&self, step: &StepId) {
         let key = self.leases.key(step);
-        let Some(bytes) = self.records.as_ref().and_then(|it| it.records().get(CLOSED)) else { return };
-        let is_ours = |it: &Closed| it.key == key && it.place == self.leases.place;
-        let all = lines(&bytes).map(|it| Closed { is_open: it.is_open || is_ours(&it), ..it });
-        let all: Vec<_> = all.collect();
-        if let Some(records) = self.records.as_ref().filter(|_| all.iter().any(is_ours)) {
-            records.put(CLOSED, &all.iter().flat_map(line_of).collect::<Vec<_>>()).ok();
-        }
-    }
-
-    fn keep_closed(&self, mut is_kept: impl FnMut(&Closed) -> bool) {
-        let Some(records) = &self.records else { return };
-        let Some(bytes) = records.records().get(CLOSED) else { return };
-        let (kept, gone): (Vec<_>, Vec<_>) = lines(&bytes).partition(|it| is_kept(it));
-        if !gone.is_empty() {
-            records.put(CLOSED, &kept.iter().flat_map(line_of).collect::<Vec<_>>()).ok();
-        }
+        let is_ours = |it: &Closed| it.place == self.leases.place;
+        self.relog(&key, |it| Some(Closed { is_open: it.is_open || is_ours(&it), ..it }));
     }
 }
 
@@ -309,9 +272,6 @@ enum Ended {
     /// Another claim has its step.
     TakenOver,
 }
-
-/// For so many seconds after its lease a claim that ended is known, so that its late result is kept: a week.
-const REMEMBERED: i64 = 7 * 24 * 60 * 60;
 
 /// What a new record says.
 pub(crate) struct NewRecord<'a> {
@@ -344,7 +304,8 @@ pub(crate) fn changed(context: &Context, before: &Step, after: &Step, renews: bo
     let leases = Leases::of(context);
     let is_reopened = before.is_closed() && !after.is_closed();
     let may_be_closed = is_reopened || before.claim.is_some();
-    if (leases.has(&leases.key(&after.id)) || may_be_closed && leases.has(CLOSED))
+    let key = leases.key(&after.id);
+    if (leases.has(&key) || may_be_closed && leases.has_log(&key))
         && let Ok(locked) = Locked::take(context, Sharing::Waived)
     {
         locked.changed(before, after, renews);
@@ -373,7 +334,8 @@ pub(crate) fn forget(context: &Context, step: &StepId) {
 
 /// An undo took back that a step was closed here.
 pub(crate) fn reopened(context: &Context, step: &StepId) {
-    if Leases::of(context).has(CLOSED)
+    let leases = Leases::of(context);
+    if leases.has_log(&leases.key(step))
         && let Ok(locked) = Locked::take(context, Sharing::Waived)
     {
         locked.reopen(step);
@@ -388,10 +350,4 @@ pub(super) fn said(error: &std::io::Error) -> String {
 
 fn bytes_of(record: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(record).unwrap_or_default()
-}
-
-fn line_of(closed: &Closed) -> Vec<u8> {
-    let mut line = bytes_of(closed);
-    line.push(b'\n');
-    line
 }

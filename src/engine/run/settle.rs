@@ -101,7 +101,7 @@ fn write_now(
         Ok(update(context, begun, step, verdict, facts))
     };
     let named = NamedStep::of(seen);
-    let tell = |plans| Leases::of(context).tell(plans);
+    let tell = |plans| Leases::of(context).tell_for(plans, &seen.id);
     match step_file::update_under(context, &mut writing, &named, &tell, &decide) {
         Err(_) if *is_other.get_mut() => Ok(None),
         Err(error) => Err(error),
