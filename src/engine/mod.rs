@@ -69,6 +69,7 @@ mod owner;
 mod plan_file;
 mod plan_status;
 mod program;
+mod repeat;
 mod repoint;
 mod resolve;
 mod step_file;

@@ -6,6 +6,7 @@ use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::list;
 use crate::engine::owner::{self, Who};
+use crate::engine::repeat;
 use crate::engine::resolve;
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::update::{self, AttemptRequest, MoveRequest};
@@ -48,6 +49,9 @@ pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, 
                 && let Some(metadata) = &request.metadata
             {
                 update.keys.extend(merged(step, bytes, metadata)?);
+                if update.did == repeat::REPEATED && !update.keys.is_empty() {
+                    "updated".clone_into(&mut update.did);
+                }
             }
             Ok(update)
         })

@@ -6,6 +6,7 @@ use crate::engine::error::Error;
 use crate::engine::load;
 use crate::engine::once;
 use crate::engine::owner::{self, Owner, Who};
+use crate::engine::repeat::{self, Said};
 use crate::engine::resolve::{self, NamedStep};
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::update;
@@ -97,6 +98,9 @@ fn decide(
         return Ok(StepUpdate { ends_record: true, did: "claim ended".to_owned(), ..StepUpdate::default() });
     }
     let owner = owner::check(plans, step, who)?;
+    if repeat::is_release(plans, owner, step, who, Said { outcome: "released", notes: message }) {
+        return Ok(repeat::repeated());
+    }
     if owner == Owner::Late {
         return Ok(owner::late_result(context, step, who, "released", message));
     }

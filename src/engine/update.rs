@@ -8,6 +8,7 @@ use crate::engine::error::Error;
 use crate::engine::once;
 use crate::engine::owner::{self, Owner, Who};
 use crate::engine::plan_status;
+use crate::engine::repeat::{self, Said};
 use crate::engine::resolve::{self, NamedStep, Target};
 use crate::engine::shape::shown_path;
 use crate::engine::step_file::{self, StepUpdate};
@@ -114,7 +115,10 @@ pub(crate) fn decide_move(
     who: &Who,
 ) -> Result<StepUpdate, Error> {
     let verb = request.verb;
+    let said = Said { outcome: verb.outcome(), notes: request.message.as_deref() };
+    let is_there = step.status.is(verb.target());
     let owner = match owner::check(plans, step, who)? {
+        owner if is_there && repeat::is_end(owner, step, who, said) => return Ok(repeat::repeated()),
         Owner::Late => {
             return Ok(owner::late_result(context, step, who, verb.outcome(), request.message.as_deref()));
         }
@@ -126,7 +130,7 @@ pub(crate) fn decide_move(
         Some(error) if !who.force => return Err(error),
         refusal => refusal.is_some() || owner == Owner::Forced,
     };
-    let is_same = step.status.is(verb.target()) && !step.is_unverified();
+    let is_same = is_there && !step.is_unverified();
     let ends = owner::ended_claim(step, context.now).filter(|_| verb != Verb::Start || is_forced);
     let mut update =
         StepUpdate { status: Some(verb.target()), did: verb.outcome().to_owned(), ..StepUpdate::default() };
@@ -141,6 +145,9 @@ pub(crate) fn decide_move(
     // Only a recorded `reopened` lets workers begin to count anew.
     let is_given_up = verb == Verb::Reopen && step.tries() >= context.config.max_attempts() as usize;
     let is_ended = ends.is_some() && !(is_for_run && is_same);
+    if is_same && !is_ended && !is_forced && repeat::is_recent(context, step, who, said, None) {
+        return Ok(repeat::repeated());
+    }
     let wants_attempt = request.message.is_some() || is_ended || is_forced || is_given_up && !is_same;
     update.renews = owner::is_owner(step, who);
     if wants_attempt {
@@ -288,6 +295,12 @@ pub(crate) fn decide_attempt(
     who: &Who,
 ) -> Result<StepUpdate, Error> {
     let owner = owner::check(plans, step, who)?;
+    let said = Said { outcome: &request.outcome, notes: request.notes.as_deref() };
+    let is_there = wanted.is_none_or(|it| step.status.is(it));
+    let is_end = is_there && repeat::is_end(owner, step, who, said);
+    if is_end || wanted.is_none() && repeat::is_before_end(owner, step, who, said) {
+        return Ok(repeat::repeated());
+    }
     if owner == Owner::Late {
         return Ok(owner::late_result(context, step, who, &request.outcome, request.notes.as_deref()));
     }
@@ -295,6 +308,10 @@ pub(crate) fn decide_attempt(
     let is_forced = refusal.is_some() || owner == Owner::Forced;
     if let Some(error) = refusal.filter(|_| !who.force) {
         return Err(error);
+    }
+    let given = request.at.as_ref().map(|_| at);
+    if is_there && !is_forced && repeat::is_recent(context, step, who, said, given) {
+        return Ok(repeat::repeated());
     }
     let takes_up =
         matches!(step.status.known(), Some(StepStatus::Pending | StepStatus::Failed | StepStatus::Blocked));

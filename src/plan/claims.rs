@@ -75,12 +75,17 @@ impl Claims {
         self.ended.entry(step).or_default().push(claim);
     }
 
+    /// Returns whether this machine knows that the claim was the step's and has ended.
+    pub fn has_ended(&self, step: &Step, claim: &str) -> bool {
+        self.ended.get(&step.id).is_some_and(|it| it.iter().any(|it| it == claim))
+    }
+
     /// Returns whether a claim is, or ever was, the step's, as far as its file and this machine can tell.
     pub fn is_known(&self, step: &Step, claim: &str) -> bool {
         let late = format!("late result of the claim {claim}: ");
         step.claim.as_ref().is_some_and(|it| it.id == claim)
             || self.of(&step.id).iter().any(|it| it.claim == claim)
-            || self.ended.get(&step.id).is_some_and(|it| it.iter().any(|it| it == claim))
+            || self.has_ended(step, claim)
             || step.attempts.iter().any(|it| it.more.get("claim").and_then(|it| it.as_str()) == Some(claim))
             || step.notes.iter().any(|it| it.text.starts_with(&late))
     }

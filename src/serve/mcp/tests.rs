@@ -41,6 +41,19 @@ fn every_tool_has_a_title_four_hints_and_schemas_that_all_clients_understand() {
     }
 }
 
+/// A client may send a call again whose tool says that it is idempotent.
+#[test]
+fn only_a_tool_that_appends_nothing_is_idempotent() {
+    let idempotent = |of| {
+        let all = told(of, false).into_iter().filter(|it| it["annotations"]["idempotentHint"] == true);
+        let written = all.filter(|it| it["annotations"]["readOnlyHint"] == false);
+        written.map(|it| it["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(idempotent(Toolset::All), ["update_plan"]);
+    assert_eq!(idempotent(Toolset::Executor), Vec::<String>::new());
+    assert_eq!(idempotent(Toolset::Compat), ["save_plan", "update_plan_status"]);
+}
+
 fn check_plain(name: &str, schema: &Value) {
     match schema {
         Value::Object(object) => {

@@ -31,7 +31,7 @@ pub enum Toolset {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     Reads,
-    /// Makes something new each time.
+    /// May make something new each time: a plan, a note, an attempt.
     Adds,
     /// The same call again changes nothing more.
     Sets,

@@ -37,7 +37,7 @@ pub(super) fn tools() -> Vec<Tool> {
         ),
         Tool::new(
             ("update_step", "Report on a step"),
-            Effect::Sets,
+            Effect::Adds,
             "Says that a step is completed or failed, with the result, which becomes an attempt. Metadata merges by key.",
             STEP,
             update_step,

@@ -31,7 +31,7 @@ pub(super) fn tools() -> Vec<Tool> {
         ),
         Tool::new(
             ("update_step", "Update a step"),
-            Effect::Sets,
+            Effect::Adds,
             "Says how a step went: status with result. The result becomes an attempt, which stays. Metadata merges by key.",
             CHANGED,
             update_step,
