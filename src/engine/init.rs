@@ -78,6 +78,9 @@ impl InitReport {
 
 /// Does it, or says what it would do. Nothing is written if one of the files cannot be.
 pub fn init(around: &Around<'_>, request: &InitRequest) -> Result<InitReport, Error> {
+    if !request.is_undo && around.workspace.plans_dir.is_none() {
+        workspace::check_place(&*around.disk, around.workspace)?;
+    }
     let project = Project::open(Arc::clone(&around.disk), &around.root)?;
     let agents: &[Agent] = match request.agents.as_slice() {
         [] if request.is_undo => &AGENTS,

@@ -71,8 +71,29 @@ pub fn find(disk: &Arc<dyn Disk>, request: &WorkspaceRequest) -> Result<Workspac
 
 /// Makes the plans directory that is missing, and returns it.
 pub fn make(disk: &Arc<dyn Disk>, workspace: &Workspace) -> Result<PathBuf, Error> {
+    check_place(&**disk, workspace)?;
     crate::disk::make_plans_dir(&**disk, &workspace.would_be)?;
     Ok(workspace.would_be.clone())
+}
+
+/// Refuses to make the plans directory among git's own files: a bare repository has no files of a project.
+pub fn check_place(disk: &dyn Disk, workspace: &Workspace) -> Result<(), Error> {
+    let is_there = |path: PathBuf, kind| disk.lstat(&path).is_ok_and(|it| it.kind == kind);
+    let is_bare = |it: &Path| {
+        is_there(it.join("HEAD"), FileKind::File)
+            && ["objects", "refs"].iter().all(|name| is_there(it.join(name), FileKind::Dir))
+    };
+    // A working tree within a bare repository is a place for plans.
+    let within = workspace.would_be.ancestors().skip(1).take_while(|it| !is_repository(disk, it));
+    match within.into_iter().find(|it| is_bare(it)) {
+        None => Ok(()),
+        Some(bare) => Err(Error::Failed {
+            code: "bare-repository",
+            message: format!("`{}` is a bare git repository, which has no working tree", bare.display()),
+            hint: "work in a clone or a working tree of it, or name another directory: planwatch --plans DIR"
+                .to_owned(),
+        }),
+    }
 }
 
 /// The directories from the start up to the end of the search.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::Place;
 
 /// A client over standard input and output.
-struct Client {
+pub(crate) struct Client {
     child: Child,
     input: Option<ChildStdin>,
     output: Option<BufReader<ChildStdout>>,
@@ -17,8 +17,12 @@ struct Client {
 
 impl Client {
     fn new(place: &Place) -> Self {
+        Self::with(place, &["mcp"])
+    }
+
+    fn with(place: &Place, arguments: &[&str]) -> Self {
         let mut command = place.command();
-        command.arg("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("the binary starts");
         let (input, output) = (child.stdin.take(), child.stdout.take().map(BufReader::new));
         Self { child, input, output }
@@ -26,7 +30,12 @@ impl Client {
 
     /// One of the older protocol, that says whether it can ask a person.
     fn legacy(place: &Place, capabilities: &Value) -> Self {
-        let mut client = Self::new(place);
+        Self::of(place, &["mcp"], capabilities)
+    }
+
+    /// As [`Self::legacy`], of a server that is started with these arguments.
+    pub(crate) fn of(place: &Place, arguments: &[&str], capabilities: &Value) -> Self {
+        let mut client = Self::with(place, arguments);
         let hello = json!({
             "protocolVersion": "2025-06-18", "capabilities": capabilities,
             "clientInfo": {"name": "codex", "version": "1"},
@@ -42,13 +51,13 @@ impl Client {
         writeln!(input, "{message}").expect("it reads");
     }
 
-    fn hear(&mut self) -> Value {
+    pub(crate) fn hear(&mut self) -> Value {
         let mut line = String::new();
         self.output.as_mut().expect("it is open").read_line(&mut line).expect("it writes");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    fn call(&mut self, name: &str, arguments: &Value, more: &Value) {
+    pub(crate) fn call(&mut self, name: &str, arguments: &Value, more: &Value) {
         let mut params = json!({"name": name, "arguments": arguments});
         for (key, value) in more.as_object().into_iter().flatten() {
             params[key] = value.clone();
@@ -57,7 +66,7 @@ impl Client {
     }
 
     /// Closes its end, and waits for the server's.
-    fn end(mut self) -> i32 {
+    pub(crate) fn end(mut self) -> i32 {
         drop(self.input.take());
         self.child.wait().expect("it ends").code().unwrap_or(-1)
     }
@@ -252,4 +261,77 @@ fn a_client_that_begins_with_something_else_is_told_in_a_sentence() {
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert!(said.starts_with("error[protocol]: the client began with something else"), "{said}");
     assert!(said.lines().count() <= 2 && ended.stdout.is_empty(), "{said}");
+}
+
+/// The text of an answer, and whether it refuses.
+fn told(client: &mut Client, name: &str, arguments: &Value) -> (bool, Value) {
+    client.call(name, arguments, &json!({}));
+    let answer = client.hear();
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    (answer["result"]["isError"] == true, serde_json::from_str(text).expect("it is JSON"))
+}
+
+#[test]
+fn before_the_first_plan_readers_find_nothing_and_what_records_makes_the_directory() {
+    for (tool, arguments, expected) in [
+        ("list_plans", json!({}), json!({"plans": []})),
+        ("briefing", json!({}), json!({"plans": 0})),
+        ("peek_next_step", json!({}), json!({"state": "empty"})),
+        ("claim_next_step", json!({}), json!({"state": "empty"})),
+        ("recall", json!({"query": "x"}), json!({"hits": []})),
+        ("get_decisions", json!({}), json!({"decisions": []})),
+        ("list_assets", json!({"kind": "scripts"}), json!({"items": []})),
+    ] {
+        let place = Place::new();
+        let mut client = Client::legacy(&place, &json!({}));
+        let (is_refused, answer) = told(&mut client, tool, &arguments);
+        assert!(!is_refused, "{tool}: {answer}");
+        for (key, value) in expected.as_object().expect("an object") {
+            assert_eq!(&answer[key], value, "{tool}: {answer}");
+        }
+        assert!(!place.file("plans").exists(), "{tool} makes nothing");
+        client.end();
+    }
+    for (tool, arguments) in [
+        ("create_plan", json!({"title": "Auth"})),
+        ("decide", json!({"topic": "db", "decision": "Use SQLite."})),
+        ("insight", json!({"title": "Cache", "text": "The cache is cold."})),
+        ("manage_script", json!({"action": "add", "name": "build", "command": "make"})),
+    ] {
+        let place = Place::new();
+        let mut client = Client::legacy(&place, &json!({}));
+        let known = |it: &Value| it["error"]["hint"].as_str().unwrap_or_default().to_owned();
+        let (is_refused, answer) = told(&mut client, tool, &arguments);
+        assert!(!is_refused, "{tool}: {answer} {}", known(&answer));
+        assert_eq!(answer["written"], true, "{tool}: {answer}");
+        assert!(place.file("plans").is_dir(), "{tool}");
+        client.end();
+    }
+    // What needs a plan is refused, and makes nothing.
+    let place = Place::new();
+    let mut client = Client::legacy(&place, &json!({}));
+    let (is_refused, answer) = told(&mut client, "add_step", &json!({"plan": "auth", "title": "Schema"}));
+    assert!(is_refused && answer["error"]["code"] == "no-plans-directory", "{answer}");
+    assert!(!place.file("plans").exists());
+    client.end();
+}
+
+#[test]
+fn no_plans_directory_is_made_in_a_bare_repository() {
+    let place = Place::new();
+    place.write("bare.git/HEAD", "ref: refs/heads/main\n");
+    for directory in ["objects", "refs", "hooks"] {
+        std::fs::create_dir_all(place.file(&format!("bare.git/{directory}"))).expect("it is made");
+    }
+    for line in ["new Auth Schema", "new Auth --dry-run", "init", "decide db SQLite"] {
+        for within in ["bare.git", "bare.git/hooks"] {
+            let ran = place.run(&format!("-C {within} {line}"));
+            assert!(ran.stderr.contains("bare-repository") && ran.code == 1, "{line}: {ran:?}");
+        }
+    }
+    // A working tree within it is a place for plans.
+    place.write("bare.git/main/.git", "gitdir: ../worktrees/main\n");
+    place.run("-C bare.git/main new Auth Schema").ok();
+    assert!(place.file("bare.git/main/plans/auth/plan.md").is_file());
+    assert!(!place.file("bare.git/plans").exists());
 }

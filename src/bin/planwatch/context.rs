@@ -11,13 +11,13 @@ use std::env;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use etcetera::BaseStrategy;
 use planwatch::disk::Process;
-use planwatch::disk::{Disk, PlansDir, RealDisk, read_file};
+use planwatch::disk::{Disk, PlansDir, RealDisk, make_plans_dir, read_file};
 use planwatch::engine::agents::Agents;
 use planwatch::engine::config::{CONFIG_FILE, Config};
 use planwatch::engine::context::{Context, Freshness, Here, KeptSaves, Notice, Reading};
@@ -278,6 +278,21 @@ impl Session {
         })
     }
 
+    /// As [`Self::contexts_found`]; where there is no plans directory, an empty one is read in its place.
+    pub(crate) fn contexts_to_look(&self) -> Contexts {
+        let session = self.clone();
+        let empty = Mutex::new(None);
+        Arc::new(move || {
+            let found = session.find()?;
+            if let Some(plans) = &found.plans_dir {
+                return session.look(&found, plans);
+            }
+            let mut empty = empty.lock().unwrap_or_else(PoisonError::into_inner);
+            let there = empty.take().map_or_else(|| EmptyPlans::make(&*session.disk), Ok)?;
+            session.look(&found, &empty.insert(there).above.join("plans"))
+        })
+    }
+
     fn look(&self, workspace: &Workspace, plans: &Path) -> Result<Context, Error> {
         let plans = PlansDir::open(Arc::clone(&self.disk), plans, state_home().as_deref())?
             .with_cache_home(cache_home().as_deref());
@@ -409,6 +424,33 @@ pub(crate) fn empty_plans_dir() -> Result<PathBuf, Failure> {
             format!("no temporary directory could be made: {}", failure::system(&error)),
         )
     })
+}
+
+/// An empty directory that is called `plans`, in a fresh one of its own, which goes when nothing holds it any more.
+struct EmptyPlans {
+    above: PathBuf,
+}
+
+impl EmptyPlans {
+    fn make(disk: &dyn Disk) -> Result<Self, Error> {
+        let mut random = [0; 8];
+        let at = env::temp_dir();
+        disk.random(&mut random).map_err(|error| Error::Failed {
+            code: "io-error",
+            message: format!("no temporary directory could be made: {}", failure::system(&error)),
+            hint: String::new(),
+        })?;
+        let above = at.join(format!("planwatch-{:016x}", u64::from_le_bytes(random)));
+        make_plans_dir(disk, &above.join("plans"))?;
+        Ok(Self { above })
+    }
+}
+
+impl Drop for EmptyPlans {
+    fn drop(&mut self) {
+        // What cannot be removed is an empty directory among temporary files.
+        std::fs::remove_dir_all(&self.above).ok();
+    }
 }
 
 /// The clock, or `PLANWATCH_NOW` for scripts whose output must be the same each time.

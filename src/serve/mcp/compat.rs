@@ -7,7 +7,7 @@ mod memory;
 mod plans;
 mod steps;
 
-pub(super) use memory::makes_plans;
+pub(super) use memory::without_plans;
 
 use std::sync::OnceLock;
 

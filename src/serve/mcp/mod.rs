@@ -46,7 +46,7 @@ use crate::serve::mcp::following::{Followed, Source, Watching};
 use crate::serve::mcp::person::{Asked, Said};
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::stdio::Line;
-use crate::serve::mcp::tool::{Call, Tool, Turn};
+use crate::serve::mcp::tool::{Call, Tool, Turn, Without};
 use crate::serve::place::Homes;
 
 pub use http::service;
@@ -80,6 +80,8 @@ struct Inner {
     contexts: Contexts,
     /// As `contexts`, but makes the plans directory if there is none.
     to_make: Option<Contexts>,
+    /// As `contexts`, but empty if there is no plans directory.
+    to_look: Option<Contexts>,
     tools: Vec<Arc<Tool>>,
     instructions: &'static str,
     seal: OnceLock<RequestStateCodec>,
@@ -103,6 +105,7 @@ impl Planwatch {
         let inner = Inner {
             contexts,
             to_make: None,
+            to_look: None,
             tools,
             instructions,
             seal: OnceLock::new(),
@@ -117,6 +120,12 @@ impl Planwatch {
     #[must_use]
     pub fn with_maker(self, to_make: Contexts) -> Self {
         self.changed(|it| it.to_make = Some(to_make))
+    }
+
+    /// With empty surroundings for whoever reads before there is a plans directory.
+    #[must_use]
+    pub fn with_viewer(self, to_look: Contexts) -> Self {
+        self.changed(|it| it.to_look = Some(to_look))
     }
 
     /// With live updates of what this process itself watches.
@@ -173,7 +182,7 @@ impl Planwatch {
     /// Does something with the engine, in a thread that may wait.
     async fn work<T: Send + 'static>(
         &self,
-        makes_plans: bool,
+        without: Without,
         by: Option<String>,
         work: impl FnOnce(&Inner, &Call) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<Result<T, Refusal>, ErrorData> {
@@ -186,7 +195,7 @@ impl Planwatch {
         }
         let inner = Arc::clone(&self.inner);
         let done = tokio::task::spawn_blocking(move || {
-            let call = inner.call(makes_plans, by)?;
+            let call = inner.call(without, by)?;
             work(&inner, &call)
         });
         done.await.map_err(|_| ErrorData::internal_error("planwatch failed; nothing more is known", None))
@@ -202,14 +211,19 @@ fn answered(done: Result<Value, Refusal>) -> CallToolResponse {
 
 impl Inner {
     /// The surroundings of a call by a client of this name.
-    fn call(&self, makes_plans: bool, by: Option<String>) -> Result<Call, Refusal> {
-        let context = match ((self.contexts)(), &self.to_make) {
-            (Err(Error::NoPlansDir), Some(to_make)) if makes_plans => to_make()?,
-            (context, _) => context?,
+    fn call(&self, without: Without, by: Option<String>) -> Result<Call, Refusal> {
+        let instead = match without {
+            Without::Makes => self.to_make.as_ref(),
+            Without::Looks => self.to_look.as_ref(),
+            Without::Refuses => None,
+        };
+        let (context, contexts) = match ((self.contexts)(), instead) {
+            (Err(Error::NoPlansDir), Some(instead)) => (instead()?, instead),
+            (context, _) => (context?, &self.contexts),
         };
         let person = context.by.clone();
         let by = by.unwrap_or_else(|| person.clone());
-        Ok(Call { context: Context { by, ..context }, contexts: Arc::clone(&self.contexts), person })
+        Ok(Call { context: Context { by, ..context }, contexts: Arc::clone(contexts), person })
     }
 
     /// The key lives as long as the process: what was asked before is asked again.
@@ -295,8 +309,8 @@ impl ServerHandler for Planwatch {
         let tool = self.find(&request.name)?;
         let by = name_of(&rc);
         let given = request.arguments.clone().unwrap_or_default();
-        let makes = tool.makes_plans(&given);
-        let turn = self.work(makes, by.clone(), move |inner, call| match (tool.run)(call, given)? {
+        let without = tool.without_plans(&given);
+        let turn = self.work(without, by.clone(), move |inner, call| match (tool.run)(call, given)? {
             Turn::Done(done) => Ok(Ok(done)),
             Turn::Asks(question) => Ok(Err((question, inner.seal(call)?))),
         });
@@ -309,7 +323,7 @@ impl ServerHandler for Planwatch {
             Asked::Answer(answer) => Ok(*answer),
             Asked::Said(Said::No) => Ok(answered(Ok(person::declined()))),
             Asked::Said(Said::Yes { note }) => {
-                let done = self.work(makes, by, move |_, call| {
+                let done = self.work(without, by, move |_, call| {
                     let done = (question.act)(call, note).map_err(|it| it.with_kept(&call.context.kept));
                     done.map(|mut done| {
                         call.context.kept.put_into(&mut done);
@@ -343,11 +357,11 @@ impl ServerHandler for Planwatch {
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let known = request.context.and_then(|it| it.arguments).unwrap_or_default();
-        let found = self.work(false, None, move |_, call| {
+        let found = self.work(Without::Looks, None, move |_, call| {
             let plan = known.get("plan").map(String::as_str);
             prompts::complete(call, &request.argument.name, &request.argument.value, plan)
         });
-        // Where there are no plans yet, nothing completes.
+        // What fails completes nothing.
         Ok(found.await?.map(CompleteResult::new).unwrap_or_default())
     }
 
@@ -358,7 +372,7 @@ impl ServerHandler for Planwatch {
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|it| it.cursor);
         let listed =
-            self.work(false, None, move |_, call| Ok(resources::list(&call.context, cursor.as_deref())));
+            self.work(Without::Looks, None, move |_, call| Ok(resources::list(&call.context, cursor.as_deref())));
         // Where there are no plans yet, there is nothing.
         listed.await?.unwrap_or_else(|_| Ok(ListResourcesResult::default()))
     }
@@ -377,7 +391,7 @@ impl ServerHandler for Planwatch {
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri.clone();
-        let read = self.work(false, None, move |_, call| Ok(resources::read(&call.context, &uri)));
+        let read = self.work(Without::Looks, None, move |_, call| Ok(resources::read(&call.context, &uri)));
         let missing =
             || ErrorData::invalid_params("there are no plans yet", Some(json!({"uri": request.uri})));
         Ok(read.await?.map_err(|_| missing())??.into())

@@ -60,6 +60,17 @@ impl Call {
     }
 }
 
+/// What a call does where there is no plans directory yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Without {
+    /// It needs something that is there.
+    Refuses,
+    /// It finds nothing.
+    Looks,
+    /// It records the first thing, and the directory is made.
+    Makes,
+}
+
 /// What a call of a tool comes to.
 pub(super) enum Turn {
     Done(Value),
@@ -126,12 +137,16 @@ impl Tool {
         Self { run, ..self }
     }
 
-    /// Whether a call of it begins with nothing, so that the plans directory is made for it.
-    pub(super) fn makes_plans(&self, given: &Object) -> bool {
+    /// What a call of it does where there is no plans directory: as the verb of the command line that it stands for.
+    pub(super) fn without_plans(&self, given: &Object) -> Without {
         match self.name {
-            "create_plan" | "refine_draft" | "save_plan" => true,
-            "memory_plan" => compat::makes_plans(given),
-            _ => false,
+            "create_plan" | "refine_draft" | "save_plan" | "decide" | "insight" => Without::Makes,
+            "manage_script" if given.get("action").is_some_and(|it| it == "add") => Without::Makes,
+            "memory_plan" => compat::without_plans(given),
+            // It claims nothing where nothing is ready.
+            "claim_next_step" => Without::Looks,
+            _ if self.effect == Effect::Reads => Without::Looks,
+            _ => Without::Refuses,
         }
     }
 

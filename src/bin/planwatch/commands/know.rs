@@ -7,7 +7,7 @@ use planwatch::engine::insight::{self, InsightRequest, InsightsRequest};
 use planwatch::engine::write::Mode;
 
 use crate::args::know::{Decide, Insight};
-use crate::commands::new::looking;
+use crate::commands::new::{looking, trying};
 use crate::context::{self, Session};
 use crate::failure::Failure;
 use crate::named_text;
@@ -96,7 +96,7 @@ pub(crate) fn recorded<T>(
 ) -> Result<T, Failure> {
     match mode {
         Mode::Write => Ok(write(&session.context_to_make()?)?),
-        Mode::DryRun => looking(session, write),
+        Mode::DryRun => trying(session, write),
     }
 }
 

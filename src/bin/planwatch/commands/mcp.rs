@@ -23,6 +23,7 @@ pub(crate) fn run(session: &Session, args: &Mcp) -> Result<u8, Failure> {
     let options = Options { tools, is_read_only: args.read_only };
     let server = Planwatch::new(session.contexts_found(), options)
         .with_maker(session.contexts_to_make())
+        .with_viewer(session.contexts_to_look())
         .with_following(context::homes());
     mcp::stdio(server)?;
     Ok(0)

@@ -3,6 +3,7 @@
 use planwatch::engine::context::Context;
 use planwatch::engine::create::{self, NewRequest};
 use planwatch::engine::error::Error;
+use planwatch::engine::workspace;
 use planwatch::engine::write::Mode;
 use planwatch::plan::id;
 
@@ -35,7 +36,7 @@ pub(crate) fn run(session: &Session, args: New) -> Result<u8, Failure> {
     };
     let mut report = match mode {
         Mode::Write => create::new(&session.context_to_make()?, &request)?,
-        Mode::DryRun => looking(session, |context| create::new(context, &request))?,
+        Mode::DryRun => trying(session, |context| create::new(context, &request))?,
     };
     if let Some(program) = report.changes.first().filter(|_| request.is_program && request.steps.is_empty()) {
         report.hints = vec![match request.children.is_empty() {
@@ -51,6 +52,18 @@ pub(crate) fn run(session: &Session, args: New) -> Result<u8, Failure> {
         }
     }
     Ok(code)
+}
+
+/// Shows what would be written; what would be refused is refused, also where the plans directory would have to be made.
+pub(crate) fn trying<T>(
+    session: &Session,
+    ask: impl FnOnce(&Context) -> Result<T, Error>,
+) -> Result<T, Failure> {
+    let workspace = session.workspace()?;
+    if workspace.plans_dir.is_none() {
+        workspace::check_place(&*session.disk(), &workspace)?;
+    }
+    looking(session, ask)
 }
 
 /// Asks without writing, also where the plans directory would have to be made first.

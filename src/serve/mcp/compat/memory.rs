@@ -20,7 +20,7 @@ use crate::engine::shape::value;
 use crate::serve::mcp::person::Question;
 use crate::serve::mcp::result::{self, PAGE, Refusal, page, put};
 use crate::serve::mcp::schema::Object;
-use crate::serve::mcp::tool::{Call, Effect, Tool, Turn};
+use crate::serve::mcp::tool::{Call, Effect, Tool, Turn, Without};
 use crate::serve::mcp::write::{import_document, set_request};
 use crate::text::scalar;
 
@@ -159,10 +159,17 @@ impl Action {
     }
 }
 
-/// Returns whether a call begins with nothing, so that the plans directory is made for it.
-pub(in crate::serve::mcp) fn makes_plans(given: &Object) -> bool {
-    let action = given.get("action").and_then(Value::as_str).unwrap_or_default();
-    matches!(action, "create" | "create_from_template" | "create_program" | "import")
+/// Returns what an action does where there is no plans directory yet.
+pub(in crate::serve::mcp) fn without_plans(given: &Object) -> Without {
+    match given.get("action").and_then(Value::as_str).unwrap_or_default() {
+        "create" | "create_from_template" | "create_program" | "import" | "add_build_script" => {
+            Without::Makes
+        }
+        "list" | "get" | "find" | "list_build_scripts" | "list_templates" | "list_program_plans" => {
+            Without::Looks
+        }
+        _ => Without::Refuses,
+    }
 }
 
 /// Refuses arguments that are missing, and those that the action has no use for.
