@@ -31,8 +31,8 @@ pub(crate) fn move_plan(
             return Err(error);
         }
         let text = match (is_forced, &request.message) {
-            (true, Some(text)) => Some(format!("forced: {}: {text}", target.word())),
-            (true, None) => Some(format!("forced: {}", target.word())),
+            (true, Some(text)) => Some(format!("{}: {text}", forced(target))),
+            (true, None) => Some(forced(target)),
             (false, text) => text.clone(),
         };
         let note = text.map(|text| NewNote { at: context.now, kind: NoteType::Info, by: by.clone(), text });
@@ -73,12 +73,32 @@ fn target(id: &PlanId, verb: Verb) -> Result<PlanStatus, Error> {
 
 /// The outer error is one of looking; the inner one is what force goes past.
 fn check(context: &Context, plan: &Plan, verb: Verb) -> Result<Result<(), Error>, Error> {
+    if let Err(error) = check_move(plan, verb) {
+        return Ok(Err(error));
+    }
+    if verb == Verb::Done { check_completion(context, plan) } else { Ok(Ok(())) }
+}
+
+/// A plan with open steps is not completed, whatever way that is asked for; of a program the steps of its plans count.
+///
+/// The outer error is one of looking; the inner one is what force goes past.
+pub(crate) fn check_completion(context: &Context, plan: &Plan) -> Result<Result<(), Error>, Error> {
     let mut open = open_steps(plan);
-    if plan.kind == PlanKind::Program && verb == Verb::Done {
+    if plan.kind == PlanKind::Program {
         let plans = load::all(context)?;
         open.extend(plans.children(&plan.id).flat_map(open_steps));
     }
-    Ok(check_move(plan, verb, &open))
+    if open.is_empty() {
+        return Ok(Ok(()));
+    }
+    let message = format!("`{}` has open steps: {}", plan.id, error::few(&open, 12));
+    let hint = "finish or skip them, or use --force".to_owned();
+    Ok(Err(Error::Conflict { code: "steps-open", message, hint }))
+}
+
+/// What a status that was set past a refusal is recorded as.
+pub(crate) fn forced(status: PlanStatus) -> String {
+    format!("forced: {}", status.word())
 }
 
 fn open_steps(plan: &Plan) -> Vec<String> {
@@ -86,7 +106,7 @@ fn open_steps(plan: &Plan) -> Vec<String> {
     open.map(|it| format!("{} ({})", it.id, it.status.word())).collect()
 }
 
-fn check_move(plan: &Plan, verb: Verb, open: &[String]) -> Result<(), Error> {
+fn check_move(plan: &Plan, verb: Verb) -> Result<(), Error> {
     let from = plan.status.known();
     let is_allowed = match (verb, from) {
         (_, None) => true,
@@ -106,12 +126,7 @@ fn check_move(plan: &Plan, verb: Verb, open: &[String]) -> Result<(), Error> {
             hint: format!("`planwatch {other} {}`", shell_word(&plan.id)),
         });
     }
-    if verb != Verb::Done || open.is_empty() {
-        return Ok(());
-    }
-    let message = format!("`{}` has open steps: {}", plan.id, error::few(open, 12));
-    let hint = "finish or skip them, or use --force".to_owned();
-    Err(Error::Conflict { code: "steps-open", message, hint })
+    Ok(())
 }
 
 /// Says how to hand out steps of a plan whose file says that it is over.

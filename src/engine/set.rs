@@ -9,14 +9,15 @@ use crate::engine::plan_file::{self, PlanUpdate};
 use crate::engine::resolve::{self, Target};
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::write::{self, ChangeReport, Mode};
-use crate::engine::{list, program, update};
-use crate::plan::change::{NewAttempt, dependency_item};
+use crate::engine::{list, plan_status, program, update};
+use crate::plan::change::{NewAttempt, NewNote, dependency_item};
 use crate::plan::id::{self, PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::moves::Verb;
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::read::{self, PLAN_KEYS, STEP_KEYS};
+use crate::plan::records::NoteType;
 use crate::plan::words::{PlanStatus, Status, StepStatus, nearest};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::{front_matter, yaml};
@@ -154,6 +155,20 @@ fn set_in_plan(
     let content = read::Content { etag: load::etag(&after), bytes: after, modified: context.now };
     let again = read::read_plan_again(plan, content, &context.config.words);
     refuse_new_problems(&plan.problems, &again.problems)?;
+    let completed = PlanStatus::Completed;
+    let completes = update.status.map_or_else(|| again.status.is(completed), |it| it == completed);
+    if !completes || plan.status.is(completed) {
+        return Ok(update);
+    }
+    match plan_status::check_completion(context, plan)? {
+        Ok(()) => {}
+        Err(error) if !request.force => return Err(error),
+        Err(_) => {
+            let by = request.by.clone().unwrap_or_else(|| context.by.clone());
+            let text = plan_status::forced(completed);
+            update.notes.push(NewNote { at: context.now, kind: NoteType::Info, by, text });
+        }
+    }
     Ok(update)
 }
 

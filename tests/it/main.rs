@@ -3,6 +3,7 @@
 mod acknowledged;
 mod cases;
 mod claims;
+mod completion;
 mod conditions;
 mod daemon;
 mod disk_lock;

@@ -232,12 +232,20 @@ fn attempts_are_logged_and_kept() {
     check(it, "add_step", added, json!({"step_number": 4, "title": "Paint it"}));
     check(it, "get_step", json!({"step_id": "fence-repair:4"}), json!({"description": "Green."}));
     check(it, "list_plans", json!({}), json!({"plans": [{"id": "fence-repair"}, {"id": "other"}]}));
-    check(
-        it,
-        "update_plan_status",
-        json!({"plan_id": "fence-repair", "status": "complete"}),
-        json!({"status": "completed"}),
+    let complete = json!({"plan_id": "fence-repair", "status": "complete"});
+    let refused = run(it, "update_plan_status", &complete);
+    assert!(
+        matches!(refused, Came::Refused(why) if why.starts_with("steps-open: ") && why.ends_with("; finish or skip them"))
     );
+    for number in 1..=4 {
+        // One that is completed already is refused, which changes nothing here.
+        run(
+            it,
+            "update_plan_step",
+            &json!({"step_id": format!("fence-repair:{number}"), "status": "skipped"}),
+        );
+    }
+    check(it, "update_plan_status", complete, json!({"status": "completed"}));
     check(
         it,
         "update_plan_status",
