@@ -337,7 +337,7 @@ pub fn why_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> String {
 /// Names the steps that hold up the others: those that could go on but for a person.
 fn why_blocked(plans: &Plans, plan: &Plan, now: Time) -> String {
     if plan.is_faulty() {
-        return "plan.md has an error; see `planwatch check`".to_owned();
+        return "plan.md has an error; `check` names it".to_owned();
     }
     let open = plan.steps.iter().filter(|it| !it.is_closed());
     let reasons = open.filter_map(|step| {

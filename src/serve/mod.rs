@@ -11,6 +11,7 @@ mod eyes;
 #[cfg(any(test, not(target_os = "linux")))]
 mod eyes_elsewhere;
 pub mod feed;
+mod hints;
 pub mod http;
 mod known;
 mod look;

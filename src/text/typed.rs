@@ -51,6 +51,31 @@ pub fn shell_word(of: &impl Display) -> String {
     quoted(&of.to_string())
 }
 
+/// The words of a command that was put together with [`quoted`]; none where it has quotes of another kind.
+pub fn words(command: &str) -> Option<Vec<String>> {
+    let (mut words, mut word): (Vec<String>, Option<String>) = (Vec::new(), None);
+    let mut rest = command.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            ' ' => words.extend(word.take()),
+            '\'' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match rest.next()? {
+                        '\'' => break,
+                        c => word.push(c),
+                    }
+                }
+            }
+            '\\' => word.get_or_insert_default().push(rest.next()?),
+            '$' | '"' => return None,
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    Some(words)
+}
+
 fn in_ansi_quotes(c: char) -> String {
     match c {
         '\'' | '\\' => format!("\\{c}"),
@@ -97,5 +122,15 @@ mod tests {
             assert_eq!(quoted, expected);
             assert!(!quoted.contains(acts_on_terminal));
         }
+    }
+
+    #[test]
+    fn quoted_words_are_read_back() {
+        for word in ["auth:2.5", "two words", "it's", "'", "a, b; c", "$(rm)", "{id}", "\\"] {
+            let command = format!("reopen {} --force", quoted(word));
+            assert_eq!(words(&command).unwrap(), ["reopen", word, "--force"], "{command}");
+        }
+        assert_eq!(words("a 'b"), None);
+        assert_eq!(words("a $'\\012'"), None);
     }
 }

@@ -84,7 +84,7 @@ fn nothing_ready_has_a_state_and_a_reason() {
         "step 1 waits for a confirmation",
     );
     check("confirm_phases: [x]", &["1 pending phase: x"], State::Blocked, "phase x waits for a confirmation");
-    check("status: nope", &["1 pending"], State::Blocked, "plan.md has an error; see `planwatch check`");
+    check("status: nope", &["1 pending"], State::Blocked, "plan.md has an error; `check` names it");
 }
 
 #[test]

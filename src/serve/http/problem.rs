@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::engine::context::KeptSaves;
 use crate::engine::error::Error;
+use crate::serve::hints::{self, Surface};
 
 /// Its media type.
 pub(super) const MEDIA_TYPE: &str = "application/problem+json";
@@ -175,7 +176,8 @@ impl From<Error> for Problem {
             _ => Map::new(),
         };
         let mut problem = Self::new(status, error.code(), error.to_string());
-        (problem.rest.hint, problem.rest.details) = (error.hint(), details);
+        problem.rest.hint = error.hint().and_then(|it| hints::said(&it, Surface::Routes));
+        problem.rest.details = details;
         if problem.code == "locked" { problem.retry_after(1) } else { problem }
     }
 }

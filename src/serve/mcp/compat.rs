@@ -75,7 +75,7 @@ fn without_nulls(mut arguments: Value) -> Value {
 
 /// Names the tools of this set where a hint names those of the other one.
 fn reworded(refusal: Refusal) -> Refusal {
-    const WORDS: [(&str, &str); 11] = [
+    const WORDS: [(&str, &str); 12] = [
         ("claim_next_step with the plan alone hands out", "peek_next_step names"),
         ("claim_next_step hands out", "peek_next_step names"),
         ("give the id of your claim as `claim`; ", "somebody else works on it; "),
@@ -86,6 +86,7 @@ fn reworded(refusal: Refusal) -> Refusal {
         ("restructure_plan with op `consolidate`", "memory_plan with action `consolidate`"),
         ("restructure_plan", "memory_plan with action `update`"),
         ("update_plan changes", "memory_plan changes"),
+        ("list_plans with status `all` names", "list_plans names"),
         ("claim_next_step", "peek_next_step"),
     ];
     refusal.reworded(|hint| WORDS.iter().fold(hint, |text, (from, to)| text.replace(from, to)))

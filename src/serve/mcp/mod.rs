@@ -58,6 +58,8 @@ const NAME: &str = "planwatch";
 
 /// What clients tell their model of the server; some cut it after 2 kB.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
+const EXECUTOR: &str = include_str!("executor.md");
+const READ_ONLY: &str = include_str!("read_only.md");
 
 /// The longest name of a client that becomes a `by`.
 const LONGEST_NAME: usize = 64;
@@ -101,7 +103,7 @@ struct Lane {
 impl Planwatch {
     pub fn new(contexts: Contexts, options: Options) -> Self {
         let tools = tool::tools(options.tools, options.is_read_only).into_iter().map(Arc::new).collect();
-        let instructions = if options.tools == Toolset::Compat { compat::INSTRUCTIONS } else { INSTRUCTIONS };
+        let instructions = instructions(options);
         let inner = Inner {
             contexts,
             to_make: None,
@@ -202,14 +204,45 @@ impl Planwatch {
     }
 }
 
-fn answered(done: Result<Value, Refusal>) -> CallToolResponse {
-    match done {
-        Ok(object) => result::answer(object).into(),
-        Err(refusal) => refusal.into_result().into(),
+/// What clients tell their model of a set: no tool that the set does not have.
+fn instructions(of: Options) -> &'static str {
+    match of.tools {
+        _ if of.is_read_only => READ_ONLY,
+        Toolset::All => INSTRUCTIONS,
+        Toolset::Executor => EXECUTOR,
+        Toolset::Compat => compat::INSTRUCTIONS,
     }
 }
 
 impl Inner {
+    /// The result of a call, in which no hint names a tool that this server does not have.
+    fn answered(&self, done: Result<Value, Refusal>) -> CallToolResponse {
+        static ALL: OnceLock<Vec<&'static str>> = OnceLock::new();
+        let all = ALL.get_or_init(|| {
+            let sets = [Toolset::All, Toolset::Compat].map(|it| tool::tools(it, false));
+            sets.iter().flatten().map(|it| it.name).collect()
+        });
+        let has = |name: &str| self.tools.iter().any(|it| it.name == name);
+        match done {
+            Ok(object) => result::answer(result::within(object, all, &has)).into(),
+            Err(refusal) => refusal.within(all, &has).into_result().into(),
+        }
+    }
+
+    /// What clients tell their model, with the place of the plans, which need not be where the client works.
+    fn told(&self) -> String {
+        match (self.contexts)() {
+            Ok(context) => {
+                format!(
+                    "{}\nThe plans directory is `{}`.\n",
+                    self.instructions,
+                    context.plans.root().display()
+                )
+            }
+            Err(_) => self.instructions.to_owned(),
+        }
+    }
+
     /// The surroundings of a call by a client of this name.
     fn call(&self, without: Without, by: Option<String>) -> Result<Call, Refusal> {
         let instead = match without {
@@ -274,7 +307,7 @@ impl ServerHandler for Planwatch {
             resources.list_changed = can_follow.then_some(true);
         }
         let info = Implementation::new(NAME, env!("CARGO_PKG_VERSION"));
-        ServerConfig::new(capabilities).with_server_info(info).with_instructions(self.inner.instructions)
+        ServerConfig::new(capabilities).with_server_info(info).with_instructions(self.inner.told())
     }
 
     async fn initialize(
@@ -315,13 +348,13 @@ impl ServerHandler for Planwatch {
             Turn::Asks(question) => Ok(Err((question, inner.seal(call)?))),
         });
         let (question, seal) = match turn.await? {
-            Ok(Ok(done)) => return Ok(answered(Ok(done))),
+            Ok(Ok(done)) => return Ok(self.inner.answered(Ok(done))),
             Ok(Err(asks)) => asks,
-            Err(refusal) => return Ok(answered(Err(refusal))),
+            Err(refusal) => return Ok(self.inner.answered(Err(refusal))),
         };
         match person::ask(&question, &seal, &request, &rc).await? {
             Asked::Answer(answer) => Ok(*answer),
-            Asked::Said(Said::No) => Ok(answered(Ok(person::declined()))),
+            Asked::Said(Said::No) => Ok(self.inner.answered(Ok(person::declined()))),
             Asked::Said(Said::Yes { note }) => {
                 let done = self.work(without, by, move |_, call| {
                     let done = (question.act)(call, note).map_err(|it| it.with_kept(&call.context.kept));
@@ -330,7 +363,7 @@ impl ServerHandler for Planwatch {
                         done
                     })
                 });
-                Ok(answered(done.await?))
+                Ok(self.inner.answered(done.await?))
             }
         }
     }
@@ -371,8 +404,8 @@ impl ServerHandler for Planwatch {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|it| it.cursor);
-        let listed =
-            self.work(Without::Looks, None, move |_, call| Ok(resources::list(&call.context, cursor.as_deref())));
+        let listed = self
+            .work(Without::Looks, None, move |_, call| Ok(resources::list(&call.context, cursor.as_deref())));
         // Where there are no plans yet, there is nothing.
         listed.await?.unwrap_or_else(|_| Ok(ListResourcesResult::default()))
     }
@@ -429,6 +462,19 @@ impl ServerHandler for Planwatch {
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
         following::listen(&self.inner.source, &self.inner.contexts, subscription).await
     }
+}
+
+/// The names of the tools of a set, as the command line calls it; none: of all sets.
+#[cfg(test)]
+pub(super) fn tool_names(set: Option<&str>) -> Vec<&'static str> {
+    let sets: &[(Toolset, bool)] = match set {
+        None => &[(Toolset::All, false), (Toolset::Compat, false)],
+        Some("executor") => &[(Toolset::Executor, false)],
+        Some("compat") => &[(Toolset::Compat, false)],
+        Some("read-only") => &[(Toolset::All, true)],
+        Some(_) => &[(Toolset::All, false)],
+    };
+    sets.iter().flat_map(|(of, is_read_only)| tool::tools(*of, *is_read_only)).map(|it| it.name).collect()
 }
 
 #[cfg(test)]

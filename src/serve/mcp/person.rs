@@ -292,7 +292,7 @@ fn delete_plan(call: &Call, asked: DeletePlan) -> Result<Turn, Refusal> {
     let act: Act = Box::new(move |call, _| {
         let mut deleted = done(remove::remove(&call.context, &request(&id, Mode::Write))?)?;
         deleted["path"] = format!("{}/_archive/{id}", call.context.root_name()).into();
-        deleted["hint"] = "planwatch undo takes it back".into();
+        deleted["hint"] = format!("update_plan `{id}` with archived `false` brings it back").into();
         Ok(deleted)
     });
     Ok(Turn::Asks(Question { message, yes: "Yes, delete it", command, about, act }))

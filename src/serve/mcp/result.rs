@@ -8,6 +8,7 @@ use crate::engine::error::Error;
 use crate::engine::shape::PlanShape;
 use crate::engine::write::ChangeReport;
 use crate::plan::file_name::PLAN_FILE;
+use crate::serve::hints::{self, Surface};
 use crate::serve::mcp::schema;
 
 /// So many bytes of JSON are less than 2,000 tokens.
@@ -62,6 +63,11 @@ impl Refusal {
     /// With its hint in other words.
     pub(super) fn reworded(self, change: impl FnOnce(String) -> String) -> Self {
         Self { hint: self.hint.map(change), ..self }
+    }
+
+    /// Without the parts of its hint that name tools which the client does not have.
+    pub(super) fn within(self, all: &[&str], has: &dyn Fn(&str) -> bool) -> Self {
+        Self { hint: self.hint.and_then(|it| hints::with_tools(&it, all, has)), ..self }
     }
 
     /// One text for the agent: what was refused, and the next call to make. There is no structured content, because
@@ -121,56 +127,39 @@ pub(super) fn hint(error: &Error) -> Option<String> {
         Error::ClaimLost { id, .. } => {
             format!("stop working on it: it is not yours any more; get_step with `{id}` tells how it stands")
         }
-        other => return other.hint().map(|it| in_tools(&it)),
+        other => return hints::said(&other.hint()?, Surface::Tools),
     };
     Some(hint)
 }
 
-/// Commands, and the tools that do the same with a plan and with a step. What no tool does, a person types.
-const COMMANDS: [(&str, &str, &str); 11] = [
-    ("show", "get_plan", "get_step"),
-    ("next", "claim_next_step", "claim_next_step"),
-    ("claim", "claim_next_step", "claim_next_step"),
-    ("list", "list_plans with status `all`", ""),
-    ("add", "add_step", "add_step"),
-    ("reopen", "update_plan with status `active`", "update_step with status `pending`"),
-    ("start", "update_plan with status `active`", "update_step with status `in_progress`"),
-    ("release", "update_step with status `pending`", "update_step with status `pending`"),
-    ("archive", "update_plan with archived `false`", "update_plan with archived `false`"),
-    ("decide", "get_decisions", "get_decisions"),
-    ("squash", "restructure_plan with op `consolidate`", "restructure_plan with op `consolidate`"),
-];
-
-/// A hint that names commands and their options, with tools and their arguments in the place of those that have one.
-pub(super) fn in_tools(hint: &str) -> String {
-    // Nothing is forced here.
-    let hint = hint.split(", or use --force").next().unwrap_or_default().replace("--after ", "after_step ");
-    let mut parts = hint.split("planwatch ");
-    let mut told = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (command, after) = part.split_at(part.find('`').unwrap_or(part.len()));
-        match tool_for(command) {
-            Some(tool) => {
-                told.truncate(told.trim_end_matches('`').len());
-                told += &tool;
-                told += after.trim_start_matches('`');
-            }
-            None => told.extend(["planwatch ", part]),
-        }
-    }
-    told
+/// Hints of a report that was carried out, as one.
+pub(super) fn told_hints(hints: &[String]) -> Option<String> {
+    let told: Vec<_> = hints.iter().filter_map(|it| hints::said(it, Surface::Tools)).collect();
+    (!told.is_empty()).then(|| told.join("; "))
 }
 
-fn tool_for(command: &str) -> Option<String> {
-    let mut words = command.split(' ');
-    let verb = words.next()?;
-    let id = words.find(|it| !it.starts_with("--"));
-    let verb = if verb == "list" && id.is_some() { "show" } else { verb };
-    let (_, plan, step) = COMMANDS.iter().find(|(it, ..)| *it == verb)?;
-    let Some(id) = id else { return Some((*plan).to_owned()) };
-    let tool = if id.contains(':') { step } else { plan };
-    let (name, with) = tool.split_at(tool.find(' ').unwrap_or(tool.len()));
-    Some(format!("{name} `{id}`{with}"))
+/// An answer in which no hint names a tool that the client does not have.
+pub(super) fn within(mut object: Value, all: &[&str], has: &dyn Fn(&str) -> bool) -> Value {
+    let said = |it: &Value| {
+        let told = hints::said(it.as_str()?, Surface::Tools)?;
+        hints::with_tools(&told, all, has).map(Value::from)
+    };
+    let problems = object.get_mut("problem_list").and_then(Value::as_array_mut);
+    for problem in problems.into_iter().flatten().filter_map(Value::as_object_mut) {
+        if let Some(hint) = problem.get_mut("hint") {
+            *hint = said(hint).unwrap_or_default();
+        }
+    }
+    let Some(map) = object.as_object_mut() else { return object };
+    if let Some(why) = map.get_mut("why")
+        && let Some(told) = said(why)
+    {
+        *why = told;
+    }
+    if let Some(hint) = map.remove("hint") {
+        map.extend(said(&hint).map(|it| ("hint".to_owned(), it)));
+    }
+    object
 }
 
 /// The result of a call: the object, and the same as text for clients that show only texts.
@@ -355,8 +344,8 @@ pub(super) fn changed(report: ChangeReport) -> Result<Value, Refusal> {
             object[key] = value;
         }
     }
-    if !hints.is_empty() {
-        object["hint"] = in_tools(&hints.join("; ")).into();
+    if let Some(hint) = told_hints(&hints) {
+        object["hint"] = hint.into();
     }
     Ok(object)
 }

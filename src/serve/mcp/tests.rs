@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::disk::model::Machine;
 use crate::engine::context::{Context, Here};
-use crate::serve::mcp::result::{Refusal, in_tools};
+use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::schema::Object;
 use crate::serve::mcp::tool::{Call, Tool, Toolset, Turn, tools};
 
@@ -329,10 +329,6 @@ fn hints_name_tools_where_commands_do_the_same() {
     );
     let made = answer(&machine, "create_plan", &json!({"title": "Billing", "steps": ["Invoices"]}));
     assert_eq!(made["hint"], "claim_next_step `billing`");
-    assert_eq!(
-        in_tools("a person types `planwatch confirm auth:2`"),
-        "a person types `planwatch confirm auth:2`"
-    );
 }
 
 #[test]
@@ -471,6 +467,17 @@ fn a_confirmation_is_recorded_as_the_persons() {
 }
 
 #[test]
-fn the_instructions_fit() {
-    assert!(super::INSTRUCTIONS.len() <= 2_048);
+fn each_set_has_instructions_that_fit_and_name_its_own_tools_alone() {
+    let all = super::tool_names(None);
+    for (tools, is_read_only) in [Toolset::All, Toolset::Executor, Toolset::Compat]
+        .into_iter()
+        .flat_map(|it| [(it, false), (it, true)])
+    {
+        let text = super::instructions(super::Options { tools, is_read_only });
+        assert!(text.len() <= 2_048, "{tools:?}");
+        let own = names(tools, is_read_only);
+        for word in text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|it| it.contains('_')) {
+            assert!(own.contains(&word) || !all.contains(&word), "{tools:?}, {is_read_only}: {word}");
+        }
+    }
 }

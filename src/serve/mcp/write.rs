@@ -35,7 +35,7 @@ pub(in crate::serve::mcp) fn import_document(
         Error::NotFound { what: "file or directory", .. }
         | Error::Disk(DiskError::OutsideRepository { .. } | DiskError::NotAFile { .. } | DiskError::NotADirectory { .. }) => {
             let hint = "name a file by its path from the repository's root, not in .git or .planwatch; a person can \
-                        import others: planwatch import PATH";
+                        import others at a terminal";
             Refusal::usage(format!("`{}` is not a document of this repository", request.shown), hint)
         }
         other => other.into(),

@@ -26,7 +26,6 @@ use crate::serve::mcp::result::{self, CHANGED, Refusal};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
 use crate::serve::mcp::write::{Change, MAKER, all, import_document, set_request};
 use crate::text::scalar;
-use crate::text::typed::shell_word;
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![
@@ -155,8 +154,7 @@ fn import_plan(call: &Call, id: String, asked: CreatePlan) -> Result<Value, Refu
     let mut object = result::changed(report.change)?;
     if unmapped > 0 {
         object["hint"] = format!(
-            "{unmapped} lines of it found no place; `planwatch import {path_word} --dry-run` names them",
-            path_word = shell_word(&path)
+            "{unmapped} lines of `{path}` found no place; read it, and add what is missing with add_step or in the files"
         )
         .into();
     }
@@ -345,8 +343,8 @@ fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {
     if mode == Mode::Write {
         object["steps_after"] = self::shown(call, &id)?.plan.steps_total.into();
     }
-    if !report.hints.is_empty() {
-        object["hint"] = result::in_tools(&report.hints.join("; ")).into();
+    if let Some(hint) = result::told_hints(&report.hints) {
+        object["hint"] = hint.into();
     }
     Ok(object)
 }

@@ -1,0 +1,265 @@
+//! Hints in the words of the surface that says them.
+//!
+//! The engine's hints name commands and options of the command line. Agents have tools instead, and clients over HTTP have
+//! routes. What has a counterpart there is translated. The part of a hint that has none is left out.
+
+use crate::text::typed;
+
+/// A surface other than the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Surface {
+    Tools,
+    Routes,
+}
+
+/// Phrases of hints, with what tools and routes say instead.
+const PHRASES: [(&str, &str, &str); 16] = [
+    // No tool forces anything.
+    (
+        ", or use --force, which is recorded",
+        "",
+        ", or send `force` to the route of the verb, which is recorded",
+    ),
+    (", or use --force", "", ", or send `force` to the route of the verb"),
+    ("--force takes it over, which is recorded", "", "`force` takes it over, which is recorded"),
+    ("--force goes past it, which is recorded", "", ""),
+    (
+        "name the claim with --claim ID",
+        "give the id of your claim as `claim`",
+        "give the id of your claim as `claim`",
+    ),
+    ("--after and --at contradict", "`after` and `at` contradict", "`after` and `at` contradict"),
+    ("--after ", "after_step ", "`after` "),
+    ("leave --phase out", "leave the phase out", "leave the phase out"),
+    ("leave --type out", "leave the type out", "leave `type` out"),
+    ("with --because", "as `reasoning`", "as `because`"),
+    ("with --supersedes", "with `supersedes`", "with `supersedes`"),
+    ("say --yes to remove", "the person is asked before it is removed: delete_plan", "send `yes` to remove"),
+    ("choose another --as", "choose another title", "choose another `name`"),
+    ("--passes takes", "`passes` takes", "`passes` takes"),
+    (
+        "write a Markdown list of steps, or a JSON array of titles or of objects as `list --json` has them",
+        "give a list of titles or of step objects",
+        "send a Markdown list of steps, or a JSON array of titles or of step objects",
+    ),
+    (
+        "+=ITEM adds one",
+        " is given whole, as a list",
+        " is sent whole with `yaml`, or changed with `add` and `take`",
+    ),
+];
+
+/// What only a person does at a terminal, by the verb of the command.
+const PERSONS: [(&str, &str, &str); 2] = [
+    ("confirm", "confirm_gate asks the person", "a person confirms it at a terminal"),
+    ("trust", "a person has to trust it at a terminal", "a person has to trust it at a terminal"),
+];
+
+/// Verbs, and the tools that do the same with nothing or a plan, and with a step.
+const TOOLS: [(&str, &str, &str); 19] = [
+    ("show", "get_plan", "get_step"),
+    ("next", "claim_next_step", "claim_next_step"),
+    ("claim", "claim_next_step", "claim_next_step"),
+    ("list --all", "list_plans with status `all`", ""),
+    ("list", "get_plan", "get_step"),
+    ("status", "briefing", ""),
+    ("search", "recall", ""),
+    ("new", "create_plan", ""),
+    ("add", "add_step", "add_step"),
+    ("reopen", "update_plan with status `active`", "update_step with status `pending`"),
+    ("start", "update_plan with status `active`", "update_step with status `in_progress`"),
+    ("done", "update_plan with status `completed`", "update_step with status `completed`"),
+    ("release", "update_step with status `pending`", "update_step with status `pending`"),
+    ("archive --restore", "update_plan with archived `false`", ""),
+    ("note", "add_note", "add_note"),
+    ("decide", "get_decisions", ""),
+    ("insight", "recall", ""),
+    ("squash", "restructure_plan with op `consolidate`", "restructure_plan with op `consolidate`"),
+    ("template list", "list_assets with kind `templates`", ""),
+];
+
+/// Verbs, and the routes that do the same with nothing, a plan and a step.
+const ROUTES: [(&str, &str, &str, &str); 25] = [
+    ("show", "", "GET /api/show/{}", "GET /api/show/{}"),
+    ("next", "GET /api/next", "POST /api/plans/{}/claim", ""),
+    ("claim", "POST /api/claim", "POST /api/plans/{}/claim", "POST /api/steps/{}/claim"),
+    ("list --all", "GET /api/list", "GET /api/list", ""),
+    ("list", "", "GET /api/list/{}", ""),
+    ("status", "GET /api/status", "", ""),
+    ("check --fix", "POST /api/problems/fix", "", ""),
+    ("check", "GET /api/problems", "", ""),
+    ("new", "POST /api/new", "", ""),
+    ("add", "", "POST /api/plans/{}/add", ""),
+    ("attempt", "", "", "POST /api/steps/{}/attempts"),
+    ("reopen", "", "POST /api/plans/{}/reopen", "POST /api/steps/{}/reopen"),
+    ("start", "", "POST /api/plans/{}/start", "POST /api/steps/{}/start"),
+    ("done", "", "POST /api/plans/{}/done", "POST /api/steps/{}/done"),
+    ("release", "", "", "POST /api/steps/{}/release"),
+    ("archive --restore", "", "POST /api/plans/{}/restore", ""),
+    ("remove", "", "DELETE /api/plans/{}", "DELETE /api/steps/{}"),
+    ("squash", "", "POST /api/plans/{}/squash", ""),
+    ("undo --list", "GET /api/undo", "", ""),
+    ("undo", "POST /api/undo", "POST /api/undo", ""),
+    ("decide", "GET /api/decisions", "GET /api/decisions", ""),
+    ("insight", "GET /api/insights", "GET /api/insights", ""),
+    ("template list", "GET /api/templates", "", ""),
+    ("script show", "GET /api/scripts", "GET /api/scripts/{}", ""),
+    ("doctor", "GET /api/doctor", "", ""),
+];
+
+/// Every verb of the command line: `planwatch` before one of them is a command, before another word it is the program.
+const VERBS: &str = " add archive attempt block check claim completions confirm decide doctor done draft edit export fail help \
+                     hook import init insight instructions list man mcp move new next note recall release remove reopen \
+                     replace run script search set show skip sql squash start status template trust undo watch ";
+
+/// A hint as the surface says it; none if nothing of it is left.
+pub(super) fn said(hint: &str, surface: Surface) -> Option<String> {
+    if let Some(command) = hint.strip_prefix("planwatch ") {
+        return counterpart(command, surface);
+    }
+    let hint = PHRASES.iter().fold(hint.to_owned(), |text, (from, tools, routes)| {
+        text.replace(from, if surface == Surface::Tools { tools } else { routes })
+    });
+    left(&hint, |part| {
+        let part = translated(part, surface);
+        (!is_of_command_line(&part)).then_some(part)
+    })
+}
+
+/// A hint without the parts that name a tool which the set does not have.
+pub(super) fn with_tools(hint: &str, all: &[&str], has: impl Fn(&str) -> bool) -> Option<String> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    left(hint, |part| {
+        // A word behind `action` is one of an argument's values.
+        let words = part.match_indices(|c| is_word(c)).map(|(at, _)| at);
+        let starts = words.filter(|at| *at == 0 || !part[..*at].ends_with(is_word));
+        let is_missing = |at: usize| {
+            let word = part[at..].split(|c| !is_word(c)).next().unwrap_or_default();
+            let is_value = part[..at].ends_with("action `");
+            word.contains('_') && all.contains(&word) && !has(word) && !is_value
+        };
+        let has_missing = starts.into_iter().any(is_missing);
+        (!has_missing).then(|| part.to_owned())
+    })
+}
+
+/// Joins the parts of a hint that are kept, with what was between them.
+fn left(hint: &str, keep: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let mut told = String::new();
+    let mut was_left_out = false;
+    for (between, part) in parts(hint) {
+        // What only explains the part before goes with it.
+        let is_addition = part.starts_with("which ");
+        let kept =
+            if was_left_out && is_addition { None } else { keep(part).filter(|it| !it.trim().is_empty()) };
+        was_left_out = kept.is_none();
+        let Some(kept) = kept else { continue };
+        if told.is_empty() {
+            let words = ["or ", "else ", "then ", "and "].iter().find_map(|it| kept.strip_prefix(it));
+            told.push_str(words.unwrap_or(&kept).trim_start());
+        } else {
+            told.extend([between, kept.as_str()]);
+        }
+    }
+    (!told.is_empty()).then_some(told)
+}
+
+/// The parts of a hint, each with what is before it; commas between backticks divide nothing.
+fn parts(hint: &str) -> Vec<(&str, &str)> {
+    let (mut parts, mut from, mut between) = (Vec::new(), 0, "");
+    let mut is_code = false;
+    for (at, c) in hint.char_indices() {
+        is_code ^= c == '`';
+        let is_end = matches!(c, ';' | ',') && hint[at + 1..].starts_with(' ');
+        if is_end && !is_code {
+            parts.push((between, &hint[from..at]));
+            (between, from) = (&hint[at..at + 2], at + 2);
+        }
+    }
+    parts.push((between, &hint[from..]));
+    parts
+}
+
+/// A part with tools or routes in the place of commands between backticks.
+fn translated(part: &str, surface: Surface) -> String {
+    for (verb, tools, routes) in PERSONS {
+        if part.contains(&format!("`planwatch {verb} ")) || part.contains(&format!("`planwatch {verb}`")) {
+            return if surface == Surface::Tools { tools } else { routes }.to_owned();
+        }
+    }
+    let mut told = String::new();
+    let mut rest = part;
+    while let Some((before, after)) = rest.split_once("`planwatch ") {
+        let Some((command, behind)) = after.split_once('`') else { break };
+        told.push_str(before);
+        match counterpart(command, surface) {
+            Some(it) if surface == Surface::Routes => told.extend(["`", &it, "`"]),
+            Some(it) => told.push_str(&it),
+            None => told.extend(["`planwatch ", command, "`"]),
+        }
+        rest = behind;
+    }
+    told + rest
+}
+
+/// The tool or route that does what a command does.
+fn counterpart(command: &str, surface: Surface) -> Option<String> {
+    let words = typed::words(command)?;
+    let is_option = |it: &&String| it.starts_with("--");
+    let verb = words.first()?.as_str();
+    let options: Vec<_> = words.iter().filter(is_option).map(String::as_str).collect();
+    let mut rest = words.iter().skip(1).filter(|it| !is_option(it)).map(String::as_str);
+    let is_group = matches!(verb, "template" | "script");
+    let second = if is_group { rest.next() } else { options.first().copied() };
+    if options.len() > usize::from(!is_group) {
+        return None;
+    }
+    let whole = second.map_or_else(|| verb.to_owned(), |it| format!("{verb} {it}"));
+    // Capitals hold the place of something that the reader has to fill in.
+    let id = rest.next().filter(|it| it.chars().any(char::is_lowercase) || it.contains('{'));
+    let whole = if whole == "list" && id.is_none() { "list --all".to_owned() } else { whole };
+    let is_step = id.is_some_and(|it| it.contains(':'));
+    match surface {
+        Surface::Tools => {
+            let (_, plan, step) = TOOLS.iter().find(|(it, ..)| *it == whole)?;
+            let tool = if is_step { step } else { plan };
+            let (name, with) = tool.split_at(tool.find(' ').unwrap_or(tool.len()));
+            let named = id.map_or_else(String::new, |it| format!(" `{it}`"));
+            (!tool.is_empty()).then(|| format!("{name}{named}{with}"))
+        }
+        Surface::Routes => {
+            let (_, none, plan, step) = ROUTES.iter().find(|(it, ..)| *it == whole)?;
+            let route = match id {
+                None => none,
+                Some(_) if is_step => step,
+                Some(_) => plan,
+            };
+            (!route.is_empty()).then(|| route.replace("{}", &in_path(id.unwrap_or_default())))
+        }
+    }
+}
+
+/// An id as a path of a request has it.
+fn in_path(id: &str) -> String {
+    let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"-_.~:{}".contains(&it);
+    id.bytes()
+        .map(|it| if is_plain(it) { char::from(it).to_string() } else { format!("%{it:02X}") })
+        .collect()
+}
+
+/// Whether a text names commands, options or variables of the command line.
+pub(super) fn is_of_command_line(text: &str) -> bool {
+    let has_option = text.match_indices("--").any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let is_begun = before.is_none_or(|it| !it.is_alphanumeric() && it != '-');
+        is_begun && text[at + 2..].starts_with(|it: char| it.is_ascii_lowercase())
+    });
+    let has_command = text.match_indices("planwatch ").any(|(at, name)| {
+        let word = text[at + name.len()..].split(|it: char| !it.is_ascii_alphanumeric()).next();
+        word.is_some_and(|it| !it.is_empty() && VERBS.contains(&format!(" {it} ")))
+    });
+    has_option || has_command || ["PLANWATCH_", "PLANS_DIR", "=ITEM"].iter().any(|it| text.contains(it))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+#![expect(clippy::disallowed_methods, reason = "tests read the sources that hints are written in")]
+
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::serve::mcp::tool_names;
+
+fn sources(below: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(below).unwrap().map(|it| it.unwrap().path());
+    let (directories, files): (Vec<_>, Vec<_>) = entries.partition(|it| it.is_dir());
+    let files = files.into_iter().filter(|it| it.extension().is_some_and(|it| it == "rs"));
+    files.chain(directories.iter().flat_map(|it| sources(it))).collect()
+}
+
+/// The texts between quotes, as the compiler takes them.
+fn texts(source: &str) -> Vec<String> {
+    let mut texts = Vec::new();
+    let mut rest = source;
+    while let Some(at) = rest.find(['"', '/']) {
+        let is_comment = rest[at..].starts_with("//");
+        let is_char = rest[..at].ends_with('\'') && rest[at..].starts_with("\"'");
+        let begin = &rest[at + 1..];
+        if is_comment {
+            rest = begin.split_once('\n').map_or("", |it| it.1);
+        } else if is_char || rest[at..].starts_with('/') {
+            rest = begin;
+        } else {
+            let mut end = 0;
+            while !begin[end..].starts_with('"') {
+                let width = if begin[end..].starts_with('\\') { 2 } else { 1 };
+                end = (end + width..).find(|it| begin.is_char_boundary(*it)).unwrap();
+            }
+            let lines = begin[..end].split("\\\n").enumerate();
+            texts.push(lines.map(|(nth, it)| if nth == 0 { it } else { it.trim_start() }).collect());
+            rest = &begin[end + 1..];
+        }
+    }
+    texts
+}
+
+/// Every text of the engine and of what is above it, which includes every hint, with its placeholders.
+fn all_texts() -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let floors = ["engine", "plan", "disk", "index", "text"].map(|it| sources(&root.join(it)));
+    let sources = floors.iter().flatten().map(|it| std::fs::read_to_string(it).unwrap());
+    sources.flat_map(|it| texts(it.split("#[cfg(test)]\nmod").next().unwrap())).collect()
+}
+
+/// The verbs as the binary has them, one file each.
+fn verbs() -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/bin/planwatch/commands");
+    let names = sources(&root).into_iter().map(|it| it.file_stem().unwrap().to_string_lossy().into_owned());
+    names.chain(["done", "decide", "insight", "recall"].map(str::to_owned)).collect()
+}
+
+#[track_caller]
+fn check(told: &str, verbs: &[String]) {
+    let option = told.split([' ', '`', '(', '\'']).find(|it| {
+        it.strip_prefix("--").is_some_and(|it| it.starts_with(|it: char| it.is_ascii_lowercase()))
+    });
+    assert_eq!(option, None, "{told}");
+    let command = told.split("planwatch ").skip(1).find(|it| {
+        let word = it.split(|it: char| !it.is_ascii_alphanumeric()).next().unwrap();
+        verbs.iter().any(|verb| verb == word)
+    });
+    assert_eq!(command, None, "{told}");
+}
+
+#[test]
+fn no_hint_of_the_engine_names_a_command_or_option_on_another_surface() {
+    let (texts, verbs) = (all_texts(), verbs());
+    let is_hint = |it: &&String| is_of_command_line(it);
+    assert!(texts.iter().filter(is_hint).count() > 100, "the hints are found");
+    for text in &texts {
+        for surface in [Surface::Tools, Surface::Routes] {
+            if let Some(told) = said(text, surface) {
+                check(&told, &verbs);
+            }
+        }
+    }
+}
+
+#[test]
+fn no_hint_names_a_tool_that_the_set_lacks() {
+    let all = tool_names(None);
+    for set in ["all", "executor", "compat", "read-only"] {
+        let own = tool_names(Some(set));
+        for text in all_texts() {
+            let told = said(&text, Surface::Tools);
+            let told = told.and_then(|it| with_tools(&it, &all, |name| own.contains(&name)));
+            for word in told.iter().flat_map(|it| it.split(|c: char| !c.is_alphanumeric() && c != '_')) {
+                let is_missing = word.contains('_') && all.contains(&word) && !own.contains(&word);
+                assert!(!is_missing, "{set}: {told:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn hints_are_translated_or_left_out() {
+    for (hint, tools, routes) in [
+        (
+            "`planwatch reopen 'unique plan'` makes it active again",
+            Some("update_plan `unique plan` with status `active` makes it active again"),
+            Some("`POST /api/plans/unique%20plan/reopen` makes it active again"),
+        ),
+        (
+            "finish or skip them, or use --force",
+            Some("finish or skip them"),
+            Some("finish or skip them, or send `force` to the route of the verb"),
+        ),
+        ("--after 2 puts it behind", Some("after_step 2 puts it behind"), Some("`after` 2 puts it behind")),
+        ("--from FILE names one, --from - reads standard input", None, None),
+        (
+            "planwatch next 'a, b; c'",
+            Some("claim_next_step `a, b; c`"),
+            Some("POST /api/plans/a%2C%20b%3B%20c/claim"),
+        ),
+        (
+            "`planwatch show auth:2` tells since when; --force takes it over, which is recorded",
+            Some("get_step `auth:2` tells since when"),
+            Some("`GET /api/show/auth:2` tells since when; `force` takes it over, which is recorded"),
+        ),
+        (
+            "read it, then `planwatch trust build --trust-hash 1f` lets it run",
+            Some("read it, a person has to trust it at a terminal"),
+            Some("read it, a person has to trust it at a terminal"),
+        ),
+        (
+            "a person types `planwatch confirm auth:2`; --force goes past it, which is recorded",
+            Some("confirm_gate asks the person"),
+            Some("a person confirms it at a terminal"),
+        ),
+        (
+            "tags+=ITEM adds one, tags-=ITEM takes one out, --yaml sets all",
+            Some("tags is given whole, as a list"),
+            Some("tags is sent whole with `yaml`, or changed with `add` and `take`"),
+        ),
+        ("its steps are 1, 2, 3", Some("its steps are 1, 2, 3"), Some("its steps are 1, 2, 3")),
+    ] {
+        assert_eq!(said(hint, Surface::Tools).as_deref(), tools, "{hint}");
+        assert_eq!(said(hint, Surface::Routes).as_deref(), routes, "{hint}");
+    }
+}
