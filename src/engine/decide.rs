@@ -15,7 +15,7 @@ use crate::plan::decision::{self, Decision, NewDecision};
 use crate::plan::entry::{self, folded};
 use crate::plan::read::{Content, Source};
 use crate::plan::time::Time;
-use crate::plan::words::nearest;
+use crate::plan::words::{near, nearest};
 
 #[derive(Debug, Clone, Default)]
 pub struct DecideRequest {
@@ -119,8 +119,8 @@ pub struct DecisionsReport {
     pub decisions: Vec<Decision>,
     /// How many there are beyond the limit.
     pub n_more: usize,
-    /// The topic that may have been meant, if none was found.
-    pub nearest: Option<String>,
+    /// The topics that may have been meant, if there is none of this name; best first.
+    pub near: Vec<String>,
     /// For each decision those that stand in its place.
     superseded: BTreeMap<String, Vec<String>>,
     root: String,
@@ -148,15 +148,20 @@ impl DecisionsReport {
     }
 }
 
+/// The most topics that are named where there is none of that name.
+const MOST_NEAR: usize = 5;
+
 /// Reads what was decided, newest first.
 pub fn decisions(context: &Context, request: &DecisionsRequest) -> Result<DecisionsReport, Error> {
     let since = request.since.as_deref().map(|it| knowledge::since(it, context.now)).transpose()?;
     let mut found = all(context);
     let topic = request.topic.as_deref().map(folded);
-    let nearest = topic.as_deref().and_then(|topic| {
+    let near = topic.as_deref().map_or_else(Vec::new, |topic| {
         let topics: Vec<_> = found.iter().map(|it| folded(&it.topic)).collect();
-        (!topics.iter().any(|it| it == topic)).then(|| nearest(topic, topics.iter().map(String::as_str)))?
+        let is_there = topics.iter().any(|it| it == topic);
+        if is_there { Vec::new() } else { near(topic, topics.iter().map(String::as_str)) }
     });
+    let near = near.into_iter().take(MOST_NEAR).collect();
     let superseded = superseded(&found);
     let (plan, step) = knowledge::wanted(context, request.plan.as_deref(), request.step.as_deref())?;
     found.retain(|it| {
@@ -169,7 +174,7 @@ pub fn decisions(context: &Context, request: &DecisionsRequest) -> Result<Decisi
     found.reverse();
     let n_more = found.len().saturating_sub(request.limit);
     found.truncate(request.limit);
-    Ok(DecisionsReport { decisions: found, n_more, nearest, superseded, root: context.root_name() })
+    Ok(DecisionsReport { decisions: found, n_more, near, superseded, root: context.root_name() })
 }
 
 /// The decision with this id or path, and what it has to do with others.
@@ -179,7 +184,7 @@ pub(crate) fn one(context: &Context, name: &str) -> Option<DecisionsReport> {
     let superseded = superseded(&all);
     let found = all.into_iter().find(|it| it.id == wanted)?;
     let root = context.root_name();
-    Some(DecisionsReport { decisions: vec![found], n_more: 0, nearest: None, superseded, root })
+    Some(DecisionsReport { decisions: vec![found], n_more: 0, near: Vec::new(), superseded, root })
 }
 
 /// The decisions on a plan, or on one of its steps, that nothing stands in the place of; newest first.

@@ -199,6 +199,43 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     near.or_else(part).map(|(_, best)| (*best).to_owned())
 }
 
+/// The names that a person may have meant, best first: those nearly the same, then those with a word that begins as one
+/// of the words, or with which one of the words begins.
+pub fn near<'a>(words: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    const LONGEST: usize = 64;
+    let split = |it: &str| -> Vec<String> {
+        let folded = it.to_lowercase();
+        folded
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|it| it.chars().count() >= 3)
+            .map(str::to_owned)
+            .collect()
+    };
+    if words.len() > LONGEST {
+        return Vec::new();
+    }
+    let (whole, wanted) = (words.to_lowercase(), split(words));
+    let most = (whole.chars().count() / 3).max(1);
+    let mut found: Vec<(usize, &str)> = candidates
+        .into_iter()
+        .filter_map(|it| {
+            let distance = strsim::damerau_levenshtein(&whole, &it.to_lowercase());
+            let own = split(it);
+            let is_common =
+                |a: &String| own.iter().any(|b| a.starts_with(b.as_str()) || b.starts_with(a.as_str()));
+            let n_common = wanted.iter().filter(|it| is_common(it)).count();
+            match (distance <= most, n_common) {
+                (true, _) => Some((distance, it)),
+                (false, 0) => None,
+                (false, n) => Some((2 * LONGEST - n.min(LONGEST), it)),
+            }
+        })
+        .collect();
+    found.sort();
+    found.dedup();
+    found.into_iter().map(|(_, it)| it.to_owned()).collect()
+}
+
 fn read_folded<S: Status>(folded: &str) -> Option<S> {
     let canonical = S::ALL.iter().find(|it| fold(it.word()) == folded).copied();
     canonical.or_else(|| S::COMMON.iter().find(|(it, _)| *it == folded).map(|(_, status)| *status))
@@ -254,5 +291,20 @@ mod tests {
         assert_eq!(words.nearest::<StepStatus>("pendng").as_deref(), Some("pending"));
         assert_eq!(words.nearest::<StepStatus>("xyzzy"), None);
         assert_eq!(nearest("auth", ["fence-repair", "feature-auth"]).as_deref(), Some("feature-auth"));
+    }
+
+    #[test]
+    fn near_names_are_found_by_words_beginnings_and_slips() {
+        let topics = ["authentication", "database choice", "auth tokens", "logging", "authentcation"];
+        for (typed, expected) in [
+            ("auth", vec!["auth tokens", "authentcation", "authentication"]),
+            ("authentication flow", vec!["authentication", "authentcation", "auth tokens"]),
+            ("autentication", vec!["authentication", "authentcation"]),
+            ("database", vec!["database choice"]),
+            ("loging", vec!["logging"]),
+            ("deploy", vec![]),
+        ] {
+            assert_eq!(near(typed, topics)[..], expected[..], "{typed}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::http::client::Server;
 use crate::support::Place;
 
 /// A client over standard input and output.
@@ -334,4 +335,29 @@ fn no_plans_directory_is_made_in_a_bare_repository() {
     place.run("-C bare.git/main new Auth Schema").ok();
     assert!(place.file("bare.git/main/plans/auth/plan.md").is_file());
     assert!(!place.file("bare.git/plans").exists());
+}
+
+#[test]
+fn a_daemon_serves_each_set_of_tools_at_a_path_of_its_own() {
+    let place = Place::new();
+    place.run("new Auth Schema").ok();
+    let server = Server::open(&place);
+    let list = |path: &str| {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": modern()});
+        let headers = "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/list\r\n";
+        let answer = server.json_with("POST", path, headers, &body);
+        if answer.status != 200 {
+            return vec![answer.status.to_string()];
+        }
+        let tools = answer.json()["result"]["tools"].as_array().cloned().unwrap_or_default();
+        tools.iter().map(|it| it["name"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    assert!(list("/mcp").contains(&"claim_next_step".to_owned()), "{:?}", list("/mcp"));
+    assert!(list("/mcp/compat").contains(&"save_plan".to_owned()));
+    let executor = list("/mcp/executor");
+    assert!(executor.contains(&"update_step".to_owned()) && !executor.contains(&"create_plan".to_owned()));
+    let reading = list("/mcp/read-only");
+    assert!(reading.contains(&"briefing".to_owned()) && !reading.contains(&"update_step".to_owned()));
+    assert_eq!(list("/mcp/nothing"), ["404"]);
+    server.stop(&place);
 }

@@ -165,7 +165,7 @@ fn the_hooks_brief_and_remind_and_are_silent_in_a_step() {
     let text = said["additionalContext"].as_str().unwrap();
     assert_eq!(said["hookEventName"], "SessionStart");
     assert!(
-        text.len() <= 1000 && text.contains("- ready: ") && text.ends_with("before you work on it.\n"),
+        text.len() <= 1000 && text.contains("- ready: ") && text.ends_with("`planwatch decide --topics`.\n"),
         "{text}"
     );
 
@@ -176,6 +176,9 @@ fn the_hooks_brief_and_remind_and_are_silent_in_a_step() {
     let id = claim.json()["step"]["id"].as_str().unwrap().to_owned();
     assert!(reminder.json()["systemMessage"].as_str().unwrap().contains(&id), "{reminder:?}");
     assert_eq!(reminder.json().as_object().unwrap().keys().collect::<Vec<_>>(), ["systemMessage"]);
+    for verb in ["planwatch decide ", "planwatch insight "] {
+        assert!(reminder.stdout.contains(verb) && text.contains("planwatch recall "), "{reminder:?}");
+    }
 
     for line in [start, stop] {
         let mut command = place.command();

@@ -93,7 +93,8 @@ impl Drop for Flying {
 pub(super) async fn once(State(app): State<App>, request: Request, next: Next) -> Response {
     let is_claiming = request.method() == Method::GET && request.uri().path().ends_with("/next-step");
     let is_writing = [Method::POST, Method::PATCH, Method::DELETE].contains(request.method());
-    let is_meant = (is_writing || is_claiming) && request.uri().path() != "/mcp";
+    let is_mcp = request.uri().path() == "/mcp" || request.uri().path().starts_with("/mcp/");
+    let is_meant = (is_writing || is_claiming) && !is_mcp;
     match request.headers().get(IDEMPOTENCY_KEY).cloned() {
         Some(key) if is_meant => {
             keyed(app, &key, request, next).await.unwrap_or_else(IntoResponse::into_response)

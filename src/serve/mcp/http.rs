@@ -14,22 +14,35 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 
 use crate::serve::contexts::Contexts;
 use crate::serve::feed::Feed;
-use crate::serve::mcp::{Options, Planwatch, message};
+use crate::serve::mcp::{Options, Planwatch, Toolset, message};
 
-/// The service that answers at `/mcp`.
+/// The service that answers at `/mcp`, and with other sets of tools at paths below it.
 ///
 /// It does not look at the names that requests ask for and come from: whoever nests it has done that, with a guard that
 /// knows the address.
 pub fn service(contexts: Contexts, feed: Feed) -> Router {
-    let server = Planwatch::new(contexts, Options::default()).with_feed(feed);
+    let sets = [
+        ("/", Toolset::All, false),
+        ("/executor", Toolset::Executor, false),
+        ("/compat", Toolset::Compat, false),
+        ("/read-only", Toolset::All, true),
+    ];
+    let all = sets.into_iter().fold(Router::new(), |router, (path, tools, is_read_only)| {
+        let options = Options { tools, is_read_only };
+        router
+            .route_service(path, one(Planwatch::new(Arc::clone(&contexts), options).with_feed(feed.clone())))
+    });
+    all.layer(from_fn(refuse))
+}
+
+fn one(server: Planwatch) -> StreamableHttpService<Planwatch, NeverSessionManager> {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .disable_allowed_hosts()
         .disable_allowed_origins();
     let sessions = Arc::new(NeverSessionManager::default());
-    let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
-    Router::new().fallback_service(service).layer(from_fn(refuse))
+    StreamableHttpService::new(move || Ok(server.clone()), sessions, config)
 }
 
 /// Answers a body that is no message with an error of JSON-RPC, where the library says only that it cannot be read.

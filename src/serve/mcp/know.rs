@@ -28,7 +28,7 @@ pub(super) fn reading() -> Vec<Tool> {
             ("get_decisions", "Read decisions"),
             Effect::Reads,
             "Reads what was decided, newest first. A decision holds until another supersedes it.",
-            "decisions:decision[] topics:list? nearest? next_cursor?",
+            "decisions:decision[] topics:list? nearest? near:strs? next_cursor?",
             get_decisions,
         ),
         Tool::new(
@@ -160,8 +160,9 @@ fn get_decisions(call: &Call, asked: GetDecisions) -> Result<Value, Refusal> {
         },
     )?;
     let mut object = counted("decisions", page);
-    if let Some(nearest) = report.nearest {
-        object["nearest"] = nearest.into();
+    if let Some(nearest) = report.near.first() {
+        object["nearest"] = nearest.as_str().into();
+        object["near"] = report.near.into();
     }
     Ok(object)
 }

@@ -2,6 +2,7 @@
 
 use crate::engine::error::Error;
 use crate::engine::list::{self, ListReport, ListRequest};
+use crate::engine::search::{self, SearchRequest};
 use crate::engine::show::{self, ShowReport, ShowRequest, ShownPlan};
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::tool::Call;
@@ -9,7 +10,10 @@ use crate::serve::mcp::tool::Call;
 /// The most titles that a refusal names.
 const MOST_NAMED: usize = 8;
 
-/// Does something with a plan; if there is none of that id, with the one that has this title, or has it in its title.
+/// The most hits among which a title is looked for.
+const MOST_SEARCHED: usize = 100;
+
+/// Does something with a plan; if there is none of that id, with the one that has this title, or its words in the title.
 pub(super) fn plan<T>(
     call: &Call,
     typed: &str,
@@ -58,5 +62,43 @@ fn by_title(call: &Call, typed: &str) -> Result<Vec<String>, Refusal> {
             .collect()
     };
     let same = of(&|it| it == wanted);
-    Ok(if same.is_empty() && wanted.len() > 2 { of(&|it| it.contains(&wanted)) } else { same })
+    let words: Vec<_> = wanted.split_whitespace().collect();
+    let has_words = |it: &str| words.iter().all(|word| it.contains(word));
+    Ok(if same.is_empty() && wanted.len() > 2 { of(&has_words) } else { same })
+}
+
+/// A step by its id, else the one that has these words in its title.
+pub(super) fn step(call: &Call, typed: &str) -> Result<ShowReport, Refusal> {
+    let show =
+        |id: &str| show::show(&call.context, &ShowRequest { id: id.to_owned(), ..ShowRequest::default() });
+    let missing = match show(typed) {
+        Err(error @ Error::NotFound { what: "plan", .. }) if typed.len() > 2 => error,
+        done => return Ok(done?),
+    };
+    let words: Vec<_> = typed.split_whitespace().map(str::to_lowercase).collect();
+    // Quotes make words of what would be signs of a query.
+    let query = words.iter().map(|it| format!("\"{}\"", it.replace('"', " "))).collect::<Vec<_>>().join(" ");
+    let request = SearchRequest {
+        query,
+        kind: Some("step".to_owned()),
+        limit: MOST_SEARCHED,
+        ..SearchRequest::default()
+    };
+    let hits = search::search(&call.context, &request)?.hits;
+    let is_meant = |it: &&search::Hit| {
+        let title = it.title.to_lowercase();
+        !it.is_archived && words.iter().all(|word| title.contains(word.as_str()))
+    };
+    match hits.iter().filter(is_meant).collect::<Vec<_>>().as_slice() {
+        [] => Err(missing.into()),
+        [only] => Ok(show(&only.id)?),
+        several => {
+            let named = several.iter().take(MOST_NAMED).map(|it| format!("{} ({})", it.id, it.title));
+            Err(Refusal::new(
+                "which-step",
+                format!("several steps have `{typed}` in their title"),
+                format!("name one by its id: {}", named.collect::<Vec<_>>().join(", ")),
+            ))
+        }
+    }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::engine::list::{self, ListReport, ListRequest};
 use crate::engine::next::{self, NextRequest};
 use crate::engine::shape::PlanShape;
-use crate::engine::show::{self, ShowReport, ShowRequest};
+use crate::engine::show::ShowReport;
 use crate::engine::status::{self, StatusRequest};
 use crate::serve::mcp::named;
 use crate::serve::mcp::result::{self, PAGE, Refusal, page, pick, put};
@@ -234,8 +234,7 @@ struct GetStep {
 
 fn get_step(call: &Call, asked: GetStep) -> Result<Value, Refusal> {
     let GetStep { step } = asked;
-    let request = ShowRequest { id: step.trim().to_owned(), ..ShowRequest::default() };
-    let ShowReport::Step(shown) = show::show(&call.context, &request)? else {
+    let ShowReport::Step(shown) = named::step(call, step.trim())? else {
         return Err(Refusal::usage(
             format!("`{step}` is no step"),
             "get_plan reads a plan and names its steps",

@@ -207,7 +207,7 @@ fn decisions(context: &Context, topic: &str) -> Result<String, Error> {
         limit: usize::MAX,
     };
     let report = decide::decisions(context, &request)?;
-    let nearest = report.nearest.clone();
+    let nearest = report.near.first().cloned();
     let all = report.to_json()["decisions"].as_array().cloned().unwrap_or_default();
     if all.is_empty() {
         return Err(Error::NotFound { what: "topic", name: topic.to_owned(), nearest });

@@ -467,6 +467,23 @@ fn a_confirmation_is_recorded_as_the_persons() {
 }
 
 #[test]
+fn names_of_other_plan_tools_are_understood_and_empty_texts_are_not_given() {
+    let machine = machine();
+    assert_eq!(answer(&machine, "get_plan", &json!({"plan_id": "auth"}))["id"], "auth");
+    assert_eq!(answer(&machine, "get_step", &json!({"step_id": "auth:1"}))["id"], "auth:1");
+    let done = json!({"step_id": "auth:1", "status": "completed", "result": "made", "etag": "", "claim": ""});
+    assert_eq!(answer(&machine, "update_step", &done)["status"], "completed");
+    let listed = answer(&machine, "list_plans", &json!({"status": "", "query": "", "cursor": ""}));
+    assert_eq!(listed["plans"].as_array().map(Vec::len), Some(2));
+    // The list of tools does not grow by them, and what is needed may not be empty.
+    assert!(!json!(told(Toolset::All, false)).to_string().contains("step_id"));
+    assert!(
+        refusal(&machine, "get_step", &json!({"step_id": "auth:1", "step": "auth:2", "plan_id": "x"}))
+            .contains("no argument")
+    );
+}
+
+#[test]
 fn each_set_has_instructions_that_fit_and_name_its_own_tools_alone() {
     let all = super::tool_names(None);
     for (tools, is_read_only) in [Toolset::All, Toolset::Executor, Toolset::Compat]

@@ -113,7 +113,7 @@ impl Tool {
         let input = schema::of_arguments::<A>();
         let known = Arc::clone(&input);
         let run = Box::new(move |call: &Call, given| {
-            let turn = schema::arguments(&known, given).and_then(|given| ask(call, given));
+            let turn = schema::arguments(&known, as_meant(&known, given)).and_then(|given| ask(call, given));
             match turn {
                 Ok(Turn::Done(mut done)) => {
                     call.context.kept.put_into(&mut done);
@@ -165,6 +165,25 @@ impl Tool {
             .with_annotations(hints)
             .with_raw_output_schema(schema::of_result(self.output))
     }
+}
+
+/// Arguments under the names of this tool: prompts written for other plan tools say `plan_id` and `step_id`. An empty text
+/// where none is needed is one that was not given, as clients send the fields of a form.
+fn as_meant(schema: &Object, given: Object) -> Object {
+    const OTHERS: [(&str, &str); 3] = [("plan_id", "plan"), ("step_id", "step"), ("program_id", "program")];
+    let is_known = |name: &str| schema.get("properties").is_some_and(|it| it.get(name).is_some());
+    let is_needed = |name: &str| {
+        let required = schema.get("required").and_then(Value::as_array);
+        required.into_iter().flatten().any(|it| it == name)
+    };
+    let own = |name: &str| {
+        let (_, own) =
+            OTHERS.iter().find(|(other, own)| *other == name && !is_known(other) && is_known(own))?;
+        (!given.contains_key(*own)).then_some(*own)
+    };
+    let renamed: Vec<_> = given.keys().map(|it| own(it).unwrap_or(it).to_owned()).collect();
+    let meant = renamed.into_iter().zip(given.values().cloned());
+    meant.filter(|(name, value)| *value != "" || is_needed(name)).collect()
 }
 
 /// The tools of a set, always in the same order; a set for reading has only those that read.

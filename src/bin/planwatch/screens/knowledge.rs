@@ -49,20 +49,15 @@ pub(crate) fn decisions(
     width: Option<usize>,
 ) -> String {
     if report.decisions.is_empty() {
-        let near = report
-            .nearest
-            .as_deref()
-            .map(|it| (format!("planwatch decide {}", typed(it)), "if that is meant"));
+        let near =
+            report.near.iter().map(|it| (format!("planwatch decide {}", typed(it)), "if that is meant"));
         let what = topic.map_or_else(|| "TOPIC".to_owned(), typed);
         let record = (format!("planwatch decide {what} TEXT"), "to record one");
         let said = match topic {
             Some(topic) => format!("No decision was found on {}.\n", escaped(topic)),
             None => "No decision was found.\n".to_owned(),
         };
-        return fitted(
-            &format!("{said}{}", to_type(&near.into_iter().chain([record]).collect::<Vec<_>>())),
-            width,
-        );
+        return fitted(&format!("{said}{}", to_type(&near.chain([record]).collect::<Vec<_>>())), width);
     }
     let shown = report.decisions.iter().map(|it| {
         let of = it.step.as_ref().or(it.plan.as_ref()).map(|it| format!("for {it}"));
