@@ -178,6 +178,26 @@ fn the_pages_are_true() {
     }
 }
 
+/// A time in an id, as `20261121T120000`: the next reader's commands make ids with another one.
+fn has_dated_id(command: &str) -> bool {
+    let is_time =
+        |it: &[u8]| it[8] == b'T' && it.iter().enumerate().all(|(nth, it)| nth == 8 || it.is_ascii_digit());
+    command.as_bytes().windows(15).any(is_time)
+}
+
+#[test]
+fn no_command_of_a_page_has_an_id_that_only_its_author_has() {
+    assert!(has_dated_id("planwatch decide a b --supersedes 20261121T120000.000Z"));
+    let pages = std::fs::read_dir(root().join("docs")).expect("it is there").flatten().map(|it| it.path());
+    let pages =
+        pages.filter(|it| it.extension().is_some_and(|it| it == "md")).chain([root().join("README.md")]);
+    for page in pages {
+        for it in blocks(&read(&page)).into_iter().flatten() {
+            assert!(!has_dated_id(&it.command), "{}:{}: {}", page.display(), it.line, it.command);
+        }
+    }
+}
+
 const SAMPLE: &str = "\
 A plan is made in a repository.
 
