@@ -9,8 +9,11 @@ use crate::engine::error::Error;
 use crate::engine::shape::{StepShape, envelope};
 use crate::engine::show::{GraphForm, ShowReport, ShowRequest, ShownPlan, show};
 use crate::plan::bring::EXPORTED_STEPS;
+use crate::plan::decision::Decision;
 use crate::plan::model::Order;
+use crate::plan::moves::Verb;
 use crate::plan::records::Attempt;
+use crate::plan::words::{Status, StepStatus};
 use crate::text::markdown;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,17 +215,31 @@ fn record(shown: &ShownPlan) -> String {
     text.push_str(if context.is_empty() { "\nNothing was written down.\n" } else { &context });
     text.push_str("\n## Decision\n");
     text.push_str(&list("We want:", &plan.goals));
+    text.push_str(&list("We decided:", &shown.decisions.iter().rev().map(decided).collect::<Vec<_>>()));
     text.push_str("\nThe work is done in these steps:\n\n");
     for step in &shown.steps {
         writeln!(text, "{}. {} ({})", step.number, step.title, step.status).ok();
     }
     text.push_str("\n## Consequences\n");
     text.push_str(&list("It is a success when:", &plan.success_criteria));
-    let outcomes = shown.steps.iter().filter_map(|it| Some((it, it.result.as_deref()?)));
-    let lines: String = outcomes
-        .map(|(it, result)| format!("- {}: {}\n", it.title, result.trim().replace('\n', "\n  ")))
-        .collect();
-    text.push_str(if lines.is_empty() { "\nNothing has been recorded yet.\n" } else { "\n" });
-    text.push_str(&lines);
+    let completed = shown.steps.iter().filter(|it| it.status == StepStatus::Completed.word());
+    let outcomes = completed.filter_map(|it| Some(format!("{}: {}", it.title, it.result.as_deref()?.trim())));
+    let outcomes = list("Done so far:", &outcomes.collect::<Vec<_>>());
+    text.push_str(if outcomes.is_empty() { "\nNo completed step has a result yet.\n" } else { &outcomes });
+    let failed = shown.steps.iter().flat_map(|step| step.attempts.iter().filter_map(|it| failed(step, it)));
+    text.push_str(&list("## Failed and blocked attempts", &failed.collect::<Vec<_>>()));
     text
+}
+
+fn decided(it: &Decision) -> String {
+    let because = it.reasoning.as_deref().map(|it| format!("\n\nBecause: {}", it.trim()));
+    format!("{}: {}{}", it.topic, it.decision.trim(), because.unwrap_or_default())
+}
+
+/// An attempt after which the work could not go on, with what was recorded of it.
+fn failed(step: &StepShape, attempt: &Attempt) -> Option<String> {
+    let outcome = attempt.outcome.as_deref()?;
+    let is_failed = [Verb::Fail, Verb::Block].iter().any(|it| it.outcome() == outcome);
+    let notes = attempt.notes.as_deref().map(|it| format!(": {}", it.trim())).unwrap_or_default();
+    is_failed.then(|| format!("{} ({outcome}){notes}", step.title))
 }
