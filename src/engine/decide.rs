@@ -16,6 +16,7 @@ use crate::plan::entry::{self, folded};
 use crate::plan::read::{Content, Source};
 use crate::plan::time::Time;
 use crate::plan::words::{near, nearest};
+use crate::text::header_edit::Change;
 
 #[derive(Debug, Clone, Default)]
 pub struct DecideRequest {
@@ -56,21 +57,33 @@ pub fn decide(context: &Context, request: &DecideRequest) -> Result<ChangeReport
         tags: request.tags.clone(),
         metadata: request.metadata.clone(),
     };
-    let make = |path: &str, at: Time| {
-        let bytes = write::edit(path, new.body().as_bytes(), &new.changes(at), decision::KEYS)?;
-        let content = Content { bytes: bytes.clone(), etag: String::new(), modified: at };
-        let read = decision::read(&Source { path: path.to_owned(), content: Ok(content) });
-        if !new.is_said_by(&read) {
-            let hint = "close its code, and give what stands below a heading `Reasoning` with --because";
-            return Err(Error::usage("the text would not be read again as it is", hint));
-        }
-        Ok((bytes, shape(&context.root_name(), &read, &[])))
-    };
+    let make = |path: &str, at: Time| written(context, &new, None, path, at);
     let (directory, instead) = (decision::DIRECTORY, decision::INSTEAD);
     let entry = Entry { verb: "decide", directory, title: &new.topic, instead, make: &make };
     let mut report = knowledge::create(context, &entry, request.mode)?;
     report.hints.push(format!("planwatch decide {}", quoted(&new.topic)));
     Ok(report)
+}
+
+/// The file of a decision, with `more` in its front matter, and its shape.
+///
+/// Refused where the text would not be read again as it is.
+pub(crate) fn written(
+    context: &Context,
+    new: &NewDecision,
+    more: Option<Change>,
+    path: &str,
+    at: Time,
+) -> Result<(Vec<u8>, Value), Error> {
+    let changes: Vec<_> = new.changes(at).into_iter().chain(more).collect();
+    let bytes = write::edit(path, new.body().as_bytes(), &changes, decision::KEYS)?;
+    let content = Content { bytes: bytes.clone(), etag: String::new(), modified: at };
+    let read = decision::read(&Source { path: path.to_owned(), content: Ok(content) });
+    if !new.is_said_by(&read) {
+        let hint = "close its code, and give what stands below a heading `Reasoning` with --because";
+        return Err(Error::usage("the text would not be read again as it is", hint));
+    }
+    Ok((bytes, shape(&context.root_name(), &read, &[])))
 }
 
 /// Finds the decision that somebody names.

@@ -1,5 +1,7 @@
 //! `import`: documents, other tools' stores and directories of plans become plans; the source stays as it is.
 
+mod decisions;
+
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
@@ -9,12 +11,13 @@ use crate::engine::context::Context;
 use crate::engine::create::{self, Files};
 use crate::engine::error::Error;
 use crate::engine::once;
+use crate::engine::shape;
 use crate::engine::write::{self, ChangeReport, Mode, Writing};
 use crate::plan::bring::{self, Brought, BroughtPlan, Draft, Form, Nothing, SourceFile, Unmapped};
 use crate::plan::change::{set_text, set_word};
 use crate::plan::file_name::{PLAN_FILE, step_file};
 use crate::plan::id::{self, PlanId};
-use crate::plan::problem::Severity;
+use crate::plan::problem::{Problem, Severity};
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
 use crate::text::header_edit::Change;
 use crate::text::line_index::{self, line_text};
@@ -49,23 +52,27 @@ pub struct ImportReport {
     /// The files that were made, plan by plan, with their bytes.
     pub plans: Vec<(PlanId, Files)>,
     pub unmapped: Vec<Unmapped>,
+    /// Files that could not be read, beside others that could.
+    pub unread: Vec<Problem>,
 }
 
 impl ImportReport {
     pub fn to_json(&self) -> Value {
         let mut object = self.change.to_json();
         if let Some(map) = object.as_object_mut() {
-            map.extend(imported(self.form, &self.unmapped));
+            map.extend(imported(self.form, &self.unmapped, &self.unread));
         }
         object
     }
 }
 
 /// What an import answers beside its change.
-fn imported(form: Form, unmapped: &[Unmapped]) -> Map<String, Value> {
+fn imported(form: Form, unmapped: &[Unmapped], unread: &[Problem]) -> Map<String, Value> {
     let one = |it: &Unmapped| json!({"path": it.path, "line": it.line, "why": it.why, "text": it.text});
     let unmapped = unmapped.iter().map(one).collect();
-    Map::from_iter([("form".to_owned(), form.word().into()), ("unmapped".to_owned(), unmapped)])
+    let problems = unread.iter().map(|it| shape::problem("", it)).collect();
+    let keys = [("form", form.word().into()), ("unmapped", unmapped), ("problems", problems)];
+    keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// Reads the source, maps it, and makes the plans, all or none; every word of the source is in them or told as unmapped.
@@ -90,20 +97,28 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
     let mut writing = Writing::begin(context, "import", request.mode)?;
     let mut change = ChangeReport::new("import", request.mode);
     let plans = made(context, request, &brought)?;
-    let unmapped = with_lost_words(brought.form, &sources, &plans, brought.unmapped);
-    once::tell(context, || plans.iter().map(|(id, files)| create::changed(context, id, files)).collect());
-    once::tell_import(context, || imported(brought.form, &unmapped));
+    let about = plans.first().map(|it| &it.0);
+    let recorded = decisions::recorded(context, about, &brought.decisions, &mut brought.unmapped);
+    let texts: Vec<_> = plans.iter().flat_map(|(_, files)| files).map(|it| it.1.as_slice()).collect();
+    let texts: Vec<_> = texts.into_iter().chain(recorded.files.iter().map(|it| it.1.as_slice())).collect();
+    let is_read = |it: &&SourceFile| brought.unread.iter().all(|problem| problem.path != it.path);
+    let readable: Vec<_> = sources.iter().filter(is_read).collect();
+    let unmapped = with_lost_words(brought.form, &readable, &texts, brought.unmapped);
+    change.changes.extend(plans.iter().map(|(id, files)| create::changed(context, id, files)));
+    change.changes.extend(recorded.changes.iter().cloned());
+    once::tell(context, || change.changes.clone());
+    once::tell_import(context, || imported(brought.form, &unmapped, &brought.unread));
     match plans.as_slice() {
-        [(id, files)] => writing.create_directory(id.as_str(), files)?,
+        [(id, files)] if recorded.files.is_empty() => writing.create_directory(id.as_str(), files)?,
         several => {
             let create = |(id, files): &(PlanId, Files)| create::operations(id, files);
-            writing.batch("import", several.iter().flat_map(create).collect())?;
+            let ops = several.iter().flat_map(create).chain(recorded.operations());
+            writing.batch("import", ops.collect())?;
         }
     }
-    change.changes.extend(plans.iter().map(|(id, files)| create::changed(context, id, files)));
     change.diff = writing.diff;
     change.hints = hints(context, &plans);
-    Ok(ImportReport { form: brought.form, change, plans, unmapped })
+    Ok(ImportReport { form: brought.form, change, plans, unmapped, unread: brought.unread })
 }
 
 /// What the request says of each plan, as edits of its front matter.
@@ -142,9 +157,9 @@ fn sources(context: &Context, request: &ImportRequest) -> Result<Vec<SourceFile>
         return Ok(vec![SourceFile { path: request.shown.clone(), bytes: text.clone().into_bytes() }]);
     }
     let is_wanted = |path: &str| {
-        path == ".beads/"
+        matches!(path, ".beads/" | ".backlog/")
             || [".md", ".markdown", ".jsonl"].iter().any(|it| path.ends_with(it))
-            || path.rsplit('/').next() == Some("config.yml")
+            || matches!(path.rsplit('/').next(), Some("config.yml" | "backlog.config.yml"))
     };
     let reach = context.plans.reach(&context.here.root);
     let files =
@@ -165,8 +180,12 @@ fn narrow(files: &mut Vec<SourceFile>) {
     let has = |files: &Vec<SourceFile>, part: &str| files.iter().any(|it| it.path.starts_with(part));
     if has(files, ".beads/") {
         files.retain(|it| it.path.starts_with(".beads/"));
-    } else if has(files, "backlog/tasks/") || has(files, "backlog/config.yml") {
-        files.retain(|it| it.path.starts_with("backlog/"));
+    } else if ["backlog/", ".backlog/"]
+        .iter()
+        .any(|it| has(files, &format!("{it}tasks/")) || has(files, &format!("{it}config.yml")))
+    {
+        let is_store = |path: &str| path.starts_with("backlog/") || path.starts_with(".backlog/");
+        files.retain(|it| is_store(&it.path) || it.path == "backlog.config.yml");
     } else if files.iter().any(|it| it.path.ends_with(".jsonl"))
         && files.iter().any(|it| it.path.ends_with(".md"))
     {
@@ -184,7 +203,7 @@ fn name_of(request: &ImportRequest) -> String {
     let mut path = request.source.as_path();
     // A store's own directory says nothing about what is in it.
     while let Some(name) = path.file_name().and_then(|it| it.to_str()) {
-        let is_plain = !matches!(name, ".beads" | "backlog" | "issues.jsonl" | "beads.jsonl");
+        let is_plain = !matches!(name, ".beads" | "backlog" | ".backlog" | "issues.jsonl" | "beads.jsonl");
         match path.parent() {
             Some(parent) if !is_plain && parent.file_name().is_some() => path = parent,
             _ => break,
@@ -290,14 +309,13 @@ fn hints(context: &Context, plans: &Made) -> Vec<String> {
 /// The law of every import, as something to look at: words that are neither in a plan nor told are told by their line.
 fn with_lost_words(
     form: Form,
-    sources: &[SourceFile],
-    plans: &Made,
+    sources: &[&SourceFile],
+    made: &[&[u8]],
     mut unmapped: Vec<Unmapped>,
 ) -> Vec<Unmapped> {
-    let files = plans.iter().flat_map(|(_, files)| files);
-    let result: Vec<_> = files.map(|(_, bytes)| said::said(bytes)).collect();
+    let result: Vec<_> = made.iter().map(|bytes| said::said(bytes)).collect();
     let told: Vec<_> = unmapped.iter().map(|it| it.text.clone()).collect();
-    let texts: Vec<(&SourceFile, String)> = sources.iter().map(|it| (it, source_text(form, it))).collect();
+    let texts: Vec<(&SourceFile, String)> = sources.iter().map(|it| (*it, source_text(form, it))).collect();
     let whole: String = texts.iter().map(|(_, text)| format!("{text}\n")).collect();
     let kept = result.iter().chain(&told).map(String::as_str);
     let mut lines: Vec<(usize, u32)> = Vec::new();

@@ -68,6 +68,7 @@ fn import() -> Object {
     change()
         .field("form", word(["markdown", "plans", "backlog.md", "beads"]))
         .field("unmapped", list(unmapped.closed()))
+        .field("problems", list(part("Problem")))
 }
 
 fn undo_list() -> Object {

@@ -1,8 +1,15 @@
 //! A store of Backlog.md: a file for each task becomes a step, its sections stay as they are.
 
+mod records;
+
+use std::collections::HashMap;
+
 use serde_json::{Map, Value, json};
 
-use super::{Brought, BroughtPlan, Draft, Form, left, set_depends, set_metadata, set_texts};
+use records::Milestone;
+
+use super::waits::{ITSELF, NO_STEP};
+use super::{Brought, BroughtPlan, Draft, Form, Unmapped, left, set_depends, set_metadata, set_texts};
 use crate::plan::change::{set_status, set_text, set_word};
 use crate::plan::records::Priority;
 use crate::plan::step_number::StepNumber;
@@ -20,8 +27,20 @@ pub(super) fn is_task(path: &str) -> bool {
     is_markdown && folder(path).is_some()
 }
 
+/// Whether a path is that of the store's configuration.
+pub(super) fn is_config(path: &str) -> bool {
+    matches!(path.rsplit('/').next(), Some("config.yml" | "backlog.config.yml"))
+}
+
+fn is_in(path: &str, directory: &str) -> bool {
+    path.rsplit_once('/').is_some_and(|it| it.0.split('/').any(|it| it == directory))
+}
+
 fn folder(path: &str) -> Option<&'static str> {
     let directories = path.rsplit_once('/').map_or("", |it| it.0);
+    if ["decisions", "docs", "milestones"].iter().any(|it| is_in(path, it)) {
+        return None;
+    }
     directories.split('/').find_map(|part| FOLDERS.iter().find(|it| **it == part).copied())
 }
 
@@ -29,42 +48,146 @@ struct Task<'a> {
     path: &'a str,
     id: String,
     keys: Map<String, Value>,
+    text: &'a str,
     body: &'a str,
 }
 
-pub(super) fn bring(name: &str, files: &[(&str, &str)], words: &Words) -> Brought {
-    let mut unmapped = Vec::new();
-    let mut tasks = Vec::new();
-    let mut title = None;
-    for (path, text) in files {
-        let keys = foreign::keys(text.as_bytes()).filter(|it| is_task(path) && it.contains_key("id"));
-        let id = keys.as_ref().and_then(|it| it.get("id")).map(plain);
-        if let (Some(keys), Some(id)) = (keys, id) {
-            let body = front_matter::split(text.as_bytes()).body_start();
-            tasks.push(Task { path, id, keys, body: &text[body..] });
-            continue;
-        }
-        if path.rsplit('/').next() == Some("config.yml") {
-            title = title.or_else(|| project_name(text));
-        }
-        // A front matter begins with its marks, which say nothing of the file.
-        let title = foreign::keys(text.as_bytes()).and_then(|it| it.get("title").map(plain));
-        let said = title.map_or_else(|| (*text).to_owned(), |it| format!("{it}\n{text}"));
-        unmapped.push(left(path, &said, "this file is no task"));
+impl Task<'_> {
+    /// What a key of the front matter says and what has no place; its line is that of the words.
+    fn unmapped(&self, key: &str, why: &'static str, words: &str) -> Unmapped {
+        let of_key = |it: &str| it.strip_prefix(key).is_some_and(|it| it.starts_with(':'));
+        let start = self.text.lines().position(of_key).unwrap_or(0);
+        let line = self.text.lines().skip(start).position(|it| it.contains(words));
+        let line = line.and_then(|it| u32::try_from(start + it + 1).ok());
+        Unmapped { path: self.path.to_owned(), line, why, text: words.to_owned() }
     }
-    let numbers = numbers(&tasks);
-    let steps = tasks
-        .iter()
-        .zip(&numbers)
-        .map(|(task, number)| (number.clone(), step(task, number, (&tasks, &numbers), words)));
-    let mut steps: Vec<_> = steps.collect();
+}
+
+/// All that a store holds, before the tasks become steps.
+#[derive(Default)]
+struct Store<'a> {
+    title: Option<String>,
+    tasks: Vec<Task<'a>>,
+    milestones: Vec<Milestone>,
+    decisions: Vec<super::BroughtDecision>,
+    unmapped: Vec<Unmapped>,
+}
+
+pub(super) fn bring(name: &str, files: &[(&str, &str)], words: &Words) -> Brought {
+    let mut store = Store::default();
+    for (path, text) in files {
+        store.read(path, text);
+    }
+    let numbers = numbers(&store.tasks);
+    let names = Names::of(&store.tasks);
+    let mut unmapped = std::mem::take(&mut store.unmapped);
+    let mut steps = Vec::new();
+    for (task, number) in store.tasks.iter().zip(&numbers) {
+        let of = Of { task, number, store: &store, numbers: &numbers, names: &names };
+        steps.push((number.clone(), step(&of, words, &mut unmapped)));
+    }
     steps.sort_by(|a, b| a.0.cmp(&b.0));
-    let title = title.unwrap_or_else(|| name.to_owned());
-    let text = format!("# {title}\n");
-    let plan = Draft { text, changes: vec![set_word("status", "active")], ..Draft::default() };
+    if let Some(task) = store.tasks.iter().find(|it| it.keys.contains_key("ordinal")) {
+        let why = "the order of the board is kept below metadata, but means nothing here";
+        unmapped.push(task.unmapped("ordinal", why, "ordinal"));
+    }
+    let title = store.title.unwrap_or_else(|| name.to_owned());
+    let mut text = format!("# {title}\n");
+    let mut changes = vec![set_word("status", "active")];
+    if !store.milestones.is_empty() {
+        text.push_str("\n## Milestones\n");
+        text.extend(store.milestones.iter().map(Milestone::section));
+        let keys: Vec<_> = store.milestones.iter().map(|it| Value::Object(it.keys.clone())).collect();
+        let more = json!({"milestones": keys});
+        changes.extend(more.as_object().and_then(|it| set_metadata("backlog", it)));
+    }
+    let plan = Draft { text, changes, ..Draft::default() };
     let plans =
         if steps.is_empty() { Vec::new() } else { vec![BroughtPlan { title, plan: Some(plan), steps }] };
-    Brought { form: Form::Backlog, plans, unmapped }
+    Brought { form: Form::Backlog, plans, decisions: store.decisions, unmapped, unread: Vec::new() }
+}
+
+impl<'a> Store<'a> {
+    fn read(&mut self, path: &'a str, text: &'a str) {
+        let keys = foreign::keys(text.as_bytes());
+        if let Some(keys) = &keys {
+            let id = keys.get("id").map(plain);
+            if let (true, Some(id)) = (is_task(path), id) {
+                let body = &text[front_matter::split(text.as_bytes()).body_start()..];
+                return self.tasks.push(Task { path, id, keys: keys.clone(), text, body });
+            }
+            if is_in(path, "milestones")
+                && let Some(milestone) = Milestone::read(keys, text)
+            {
+                return self.milestones.push(milestone);
+            }
+        }
+        let no_keys = Map::new();
+        if is_in(path, "decisions")
+            && let Some(decision) = records::decision(path, keys.as_ref().unwrap_or(&no_keys), text)
+        {
+            return self.decisions.push(decision);
+        }
+        if is_config(path) {
+            self.title = self.title.take().or_else(|| project_name(text));
+        }
+        let why = match path {
+            it if is_in(it, "docs") => "a document of the store has no place in a plan",
+            it if is_in(it, "decisions") => "this decision says nothing",
+            _ => "this file is no task",
+        };
+        // A front matter begins with its marks, which say nothing of the file.
+        let title = keys.and_then(|it| it.get("title").map(plain));
+        let said = title.map_or_else(|| text.to_owned(), |it| format!("{it}\n{text}"));
+        self.unmapped.push(left(path, &said, why));
+    }
+}
+
+/// Which task a name means.
+struct Names {
+    by_id: HashMap<String, usize>,
+    /// None: several tasks have it.
+    by_number: HashMap<String, Option<usize>>,
+}
+
+impl Names {
+    /// What is archived, and drafts, have only the names that no other task has.
+    fn of(tasks: &[Task<'_>]) -> Self {
+        let mut names = Self { by_id: HashMap::new(), by_number: HashMap::new() };
+        let is_late = |it: &Task<'_>| matches!(folder(it.path), Some("archive" | "drafts"));
+        for late in [false, true] {
+            let mut by_number: HashMap<String, Option<usize>> = HashMap::new();
+            for (nth, task) in tasks.iter().enumerate().filter(|it| is_late(it.1) == late) {
+                names.by_id.entry(task.id.to_lowercase()).or_insert(nth);
+                if folder(task.path) != Some("drafts") {
+                    by_number.entry(number_of(&task.id)).and_modify(|it| *it = None).or_insert(Some(nth));
+                }
+            }
+            by_number.into_iter().for_each(|(number, nth)| {
+                names.by_number.entry(number).or_insert(nth);
+            });
+        }
+        names
+    }
+
+    /// A task by its id or, as stores change their prefix and its padding, by its number.
+    fn find(&self, name: &str) -> Option<usize> {
+        let name = name.trim().trim_start_matches('[').trim_end_matches(']').to_lowercase();
+        let name = name.split(" - ").next().unwrap_or_default().trim_end_matches(".md");
+        let by_number = || {
+            let is_draft = name.starts_with("draft-");
+            self.by_number.get(&number_of(name)).copied().flatten().filter(|_| !is_draft)
+        };
+        self.by_id.get(name).copied().or_else(by_number)
+    }
+}
+
+/// The number in an id without zeros in front: `7.2` of `task-007.02`.
+fn number_of(id: &str) -> String {
+    let number = id.rsplit('-').next().unwrap_or_default();
+    let part =
+        |it: &str| Some(it.trim_start_matches('0')).filter(|it| !it.is_empty()).unwrap_or("0").to_owned();
+    number.split('.').map(part).collect::<Vec<_>>().join(".")
 }
 
 fn project_name(config: &str) -> Option<String> {
@@ -103,30 +226,78 @@ fn numbers(tasks: &[Task<'_>]) -> Vec<StepNumber> {
         .collect()
 }
 
-fn step(
-    task: &Task<'_>,
-    number: &StepNumber,
-    (tasks, numbers): (&[Task<'_>], &[StepNumber]),
-    words: &Words,
-) -> Draft {
+/// A task with all that it may refer to.
+struct Of<'a> {
+    task: &'a Task<'a>,
+    number: &'a StepNumber,
+    store: &'a Store<'a>,
+    numbers: &'a [StepNumber],
+    names: &'a Names,
+}
+
+impl Of<'_> {
+    /// The tasks that this one waits for; those that the store does not hold are listed.
+    fn waits(&self, unmapped: &mut Vec<Unmapped>) -> Vec<StepNumber> {
+        let named = match self.task.keys.get("dependencies") {
+            Some(Value::String(text)) => text.split(',').map(|it| it.trim().to_owned()).collect(),
+            other => texts(other),
+        };
+        let mut waits: Vec<StepNumber> = Vec::new();
+        for name in named.iter().filter(|it| !it.is_empty()) {
+            match self.names.find(name).map(|it| &self.numbers[it]) {
+                None => unmapped.push(self.task.unmapped("dependencies", NO_STEP, name)),
+                Some(own) if own == self.number => {
+                    unmapped.push(self.task.unmapped("dependencies", ITSELF, name))
+                }
+                Some(other) if waits.contains(other) => {}
+                Some(other) => waits.push(other.clone()),
+            }
+        }
+        waits.sort();
+        waits
+    }
+
+    /// The title of the task that this one is a part of.
+    fn parent(&self, unmapped: &mut Vec<Unmapped>) -> Option<String> {
+        let name = self.task.keys.get("parent_task_id").filter(|it| !is_empty(it)).map(plain)?;
+        let Some(parent) = self.names.find(&name).map(|it| &self.store.tasks[it]) else {
+            let why = "the task that this is a part of is not in the store";
+            unmapped.push(self.task.unmapped("parent_task_id", why, &name));
+            return None;
+        };
+        parent.keys.get("title").map(plain)
+    }
+
+    /// The title of its milestone.
+    fn milestone(&self) -> Option<String> {
+        let name = self.task.keys.get("milestone").filter(|it| !is_empty(it)).map(plain)?;
+        let known = self.store.milestones.iter().find(|it| it.is_called(&name));
+        Some(known.map_or_else(|| placeholders::one_line(&name), |it| it.title.clone()))
+    }
+}
+
+fn step(of: &Of<'_>, words: &Words, unmapped: &mut Vec<Unmapped>) -> Draft {
+    let task = of.task;
     let mut keys = task.keys.clone();
     let text =
         |keys: &Map<String, Value>, key: &str| keys.get(key).and_then(Value::as_str).map(str::to_owned);
     let title = text(&keys, "title").unwrap_or_else(|| task.id.clone());
     let said = keys.get("status").and_then(Value::as_str);
-    let status = said.and_then(|it| words.read::<StepStatus>(it)).unwrap_or(StepStatus::Pending);
-    let status = match (status, folder(task.path)) {
+    let read = said.and_then(|it| words.read::<StepStatus>(it));
+    if let (Some(said), None) = (said, read) {
+        unmapped.push(task.unmapped("status", "no status of a step is called so", said));
+    }
+    let status = match (read.unwrap_or(StepStatus::Pending), folder(task.path)) {
         (_, Some("completed")) => StepStatus::Completed,
         (StepStatus::Pending | StepStatus::InProgress, Some("archive")) => StepStatus::Skipped,
         (StepStatus::Pending, Some("drafts")) => StepStatus::Blocked,
         (status, _) => status,
     };
-    let find = |id: &str| tasks.iter().position(|it| it.id.eq_ignore_ascii_case(id)).map(|it| &numbers[it]);
-    let waits = keys.get("dependencies").and_then(Value::as_array).into_iter().flatten().map(plain);
-    let waits: Vec<_> = waits.filter_map(|it| find(&it).cloned()).filter(|it| it != number).collect();
-    let parent = text(&keys, "parent_task_id")
-        .and_then(|it| tasks.iter().find(|task| task.id.eq_ignore_ascii_case(&it)));
-    let phase = parent.and_then(|it| text(&it.keys, "title")).or_else(|| text(&keys, "milestone"));
+    let waits = of.waits(unmapped);
+    let (parent, milestone) = (of.parent(unmapped), of.milestone());
+    // A step has one phase, so the milestone of a part becomes a tag.
+    let tag = milestone.clone().filter(|_| parent.is_some());
+    let phase = parent.or(milestone);
     let mut changes = vec![set_status(status)];
     changes.extend(set_depends(&waits));
     changes.extend(phase.map(|it| set_text("phase", &placeholders::one_line(&it))));
@@ -136,7 +307,8 @@ fn step(
     changes.extend(
         text(&keys, "priority").and_then(|it| Priority::read(&it)).map(|it| set_word("priority", it.word())),
     );
-    changes.extend(set_texts("tags", &texts(keys.get("labels"))));
+    let tags: Vec<_> = texts(keys.get("labels")).into_iter().chain(tag).collect();
+    changes.extend(set_texts("tags", &tags));
     changes.extend(time(keys.get("created_date")).map(|it| set_word("created_at", &it.to_string())));
     // What a key of ours says in full need not be told twice.
     keys.retain(|key, value| !matches!(key.as_str(), "title" | "type" | "labels") && !is_empty(value));
@@ -171,3 +343,6 @@ fn time(value: Option<&Value>) -> Option<Time> {
     let full = text.replacen(' ', "T", 1);
     text.parse().or_else(|_| full.parse()).or_else(|_| format!("{full}:00Z").parse()).ok()
 }
+
+#[cfg(test)]
+mod tests;

@@ -58,7 +58,7 @@ pub(super) fn bring(name: &str, files: &[(&str, &str)]) -> Result<Brought, Nothi
     };
     let made = BroughtPlan { title: name.to_owned(), plan: Some(plan), steps };
     let plans = if issues.is_empty() { Vec::new() } else { vec![made] };
-    Ok(Brought { form: Form::Beads, plans, unmapped })
+    Ok(Brought { form: Form::Beads, plans, decisions: Vec::new(), unmapped, unread: Vec::new() })
 }
 
 fn number(nth: usize) -> StepNumber {

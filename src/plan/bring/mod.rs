@@ -17,7 +17,9 @@ pub use own::STEPS as EXPORTED_STEPS;
 use serde_json::{Map, Value};
 
 use crate::plan::id::StepId;
+use crate::plan::problem::{Code, Problem};
 use crate::plan::step_number::StepNumber;
+use crate::plan::time::Time;
 use crate::plan::words::Words;
 use crate::text::header_edit::{Change, NewValue};
 
@@ -55,7 +57,26 @@ impl Form {
 pub struct Brought {
     pub form: Form,
     pub plans: Vec<BroughtPlan>,
+    /// Those of a store; there is one plan beside them.
+    pub decisions: Vec<BroughtDecision>,
     pub unmapped: Vec<Unmapped>,
+    /// Files that could not be read, beside others that could.
+    pub unread: Vec<Problem>,
+}
+
+/// A decision to be recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BroughtDecision {
+    /// The file that it was read from.
+    pub path: String,
+    pub topic: String,
+    pub text: String,
+    pub reasoning: Option<String>,
+    pub by: Option<String>,
+    /// None: the source does not say when it was decided.
+    pub at: Option<Time>,
+    pub tags: Vec<String>,
+    pub metadata: Map<String, Value>,
 }
 
 /// A plan to be made.
@@ -102,19 +123,55 @@ pub enum Nothing {
 }
 
 /// Recognizes files by their names and maps them; `name` is what was named, without its ending.
+///
+/// A file that is not UTF-8 is one of [`Brought::unread`], unless there is no other.
 pub fn bring(name: &str, files: &[SourceFile], words: &Words) -> Result<Brought, Nothing> {
-    let texts: Vec<(&str, &str)> = files.iter().map(text_of).collect::<Result<_, _>>()?;
-    let brought = match form(files) {
+    let (mut texts, mut unread, mut readable) = (Vec::new(), Vec::new(), Vec::new());
+    for file in files {
+        match std::str::from_utf8(&file.bytes) {
+            Ok(text) => {
+                texts.push((file.path.as_str(), text));
+                readable.push(file);
+            }
+            Err(error) => unread.push(not_utf8(file, error.valid_up_to())),
+        }
+    }
+    let first = || files.first().map(|it| it.path.clone()).unwrap_or_default();
+    if texts.is_empty() && !unread.is_empty() {
+        return Err(Nothing::NotUtf8 { path: first() });
+    }
+    let brought = match form(&readable) {
         Form::Beads => beads::bring(name, &texts)?,
         Form::Backlog => backlog::bring(name, &texts, words),
-        Form::Plans => verbatim::bring(name, &texts),
-        Form::Markdown => {
-            let plans = texts.iter().map(|(path, text)| markdown::bring(path, text, words));
-            let (plans, unmapped): (Vec<_>, Vec<_>) = plans.unzip();
-            Brought { form: Form::Markdown, plans, unmapped: unmapped.concat() }
-        }
+        Form::Plans => verbatim::bring(name, &texts, words),
+        Form::Markdown => documents(&texts, words),
     };
-    if brought.plans.is_empty() { Err(Nothing::NoPlan) } else { Ok(brought) }
+    if brought.plans.is_empty() { Err(Nothing::NoPlan) } else { Ok(Brought { unread, ..brought }) }
+}
+
+/// Each document with steps becomes a plan; if none has any, each becomes one without steps.
+fn documents(texts: &[(&str, &str)], words: &Words) -> Brought {
+    let all: Vec<_> =
+        texts.iter().map(|(path, text)| (path, text, markdown::bring(path, text, words))).collect();
+    let has_steps = all.iter().any(|(_, _, (plan, _))| !plan.steps.is_empty());
+    let (mut plans, mut unmapped) = (Vec::new(), Vec::new());
+    for (path, text, (plan, more)) in all {
+        if has_steps && plan.steps.is_empty() {
+            unmapped.push(left(path, text, NO_STEPS));
+            continue;
+        }
+        plans.push(plan);
+        unmapped.extend(more);
+    }
+    Brought { form: Form::Markdown, plans, decisions: Vec::new(), unmapped, unread: Vec::new() }
+}
+
+/// Why a document beside others is no plan; named alone it would be one.
+const NO_STEPS: &str = "no steps were found in this document, so it is no plan";
+
+fn not_utf8(file: &SourceFile, at: usize) -> Problem {
+    let hint = "save it as UTF-8, then import it";
+    Problem::at_byte(&file.path, &file.bytes, at, Code::NotUtf8, "the file is not UTF-8 from here on", hint)
 }
 
 /// Maps a document without sections, every item of which is a step; the second answer: what stands around the list.
@@ -122,16 +179,11 @@ pub(crate) fn list(text: &str, words: &Words) -> (Vec<(StepNumber, Draft)>, Stri
     markdown::list(text, words)
 }
 
-fn text_of(file: &SourceFile) -> Result<(&str, &str), Nothing> {
-    let text = std::str::from_utf8(&file.bytes).map_err(|_| Nothing::NotUtf8 { path: file.path.clone() })?;
-    Ok((&file.path, text))
-}
-
-fn form(files: &[SourceFile]) -> Form {
+fn form(files: &[&SourceFile]) -> Form {
     let any = |is: &dyn Fn(&str) -> bool| files.iter().any(|it| is(&it.path));
     if any(&|it| it.ends_with(".jsonl")) {
         Form::Beads
-    } else if any(&backlog::is_task) && any(&|it| it.rsplit('/').next() == Some("config.yml")) {
+    } else if any(&backlog::is_task) && any(&backlog::is_config) {
         Form::Backlog
     } else if files.len() > 1 && any(&verbatim::is_own) {
         Form::Plans
@@ -164,7 +216,7 @@ fn set(key: &str, value: NewValue) -> Change {
 }
 
 /// What has no key of its own is kept below `metadata`, with the name of where it came from.
-fn set_metadata(from: &str, more: &Map<String, Value>) -> Option<Change> {
+pub(crate) fn set_metadata(from: &str, more: &Map<String, Value>) -> Option<Change> {
     let inner = to_value(&Value::Object(more.clone()));
     (!more.is_empty()).then(|| set("metadata", NewValue::Map(vec![(from.to_owned(), inner)])))
 }
@@ -184,3 +236,6 @@ fn set_texts(key: &str, texts: &[String]) -> Option<Change> {
     let items = texts.iter().map(|it| NewValue::Text(it.clone())).collect();
     (!texts.is_empty()).then(|| set(key, NewValue::List(items)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,24 +1,50 @@
-//! Directories of `plan.md` and `step-N.md`: plans already, taken over byte for byte.
+//! Directories of `plan.md` and `step-N.md`: plans already, taken over byte for byte; documents beside them are mapped.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Brought, BroughtPlan, Draft, Form, left};
+use super::{Brought, BroughtPlan, Draft, Form, NO_STEPS, left, markdown};
 use crate::plan::file_name::{FileName, PLAN_FILE, classify};
+use crate::plan::words::Words;
 
 /// Whether a path is that of a file of a plan.
 pub(super) fn is_own(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    name == PLAN_FILE || matches!(classify(name), FileName::Step(_))
+    name == PLAN_FILE || is_step(name)
+}
+
+fn is_step(name: &str) -> bool {
+    matches!(classify(name), FileName::Step(_))
+}
+
+fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
 }
 
 /// Each directory that holds such files is a plan; the top one is called `name`.
-pub(super) fn bring(name: &str, files: &[(&str, &str)]) -> Brought {
+///
+/// A `plan.md` without steps beside it is a document if it has steps in itself, and so is every other file.
+pub(super) fn bring(name: &str, files: &[(&str, &str)], words: &Words) -> Brought {
+    let with_steps: BTreeSet<&str> =
+        files.iter().map(|it| split(it.0)).filter(|it| is_step(it.1)).map(|it| it.0).collect();
     let mut plans: BTreeMap<&str, BroughtPlan> = BTreeMap::new();
-    let mut unmapped = Vec::new();
+    let (mut documents, mut unmapped) = (Vec::new(), Vec::new());
     for (path, text) in files {
-        let (directory, file) = path.rsplit_once('/').unwrap_or(("", path));
+        let (directory, file) = split(path);
+        if !is_own(path) || !with_steps.contains(directory) {
+            let (plan, more) = markdown::bring(path, text, words);
+            if !plan.steps.is_empty() {
+                documents.push(plan);
+                unmapped.extend(more);
+                continue;
+            }
+        }
         if !is_own(path) {
-            unmapped.push(left(path, text, "this file is no part of a plan"));
+            let is_document = [".md", ".markdown"].iter().any(|it| path.ends_with(it));
+            unmapped.push(left(
+                path,
+                text,
+                if is_document { NO_STEPS } else { "this file is no part of a plan" },
+            ));
             continue;
         }
         let title = directory.rsplit('/').next().filter(|it| !it.is_empty()).unwrap_or(name);
@@ -39,5 +65,6 @@ pub(super) fn bring(name: &str, files: &[(&str, &str)]) -> Brought {
     for plan in plans.values_mut() {
         plan.steps.sort_by(|a, b| a.0.cmp(&b.0));
     }
-    Brought { form: Form::Plans, plans: plans.into_values().collect(), unmapped }
+    let plans = plans.into_values().chain(documents).collect();
+    Brought { form: Form::Plans, plans, decisions: Vec::new(), unmapped, unread: Vec::new() }
 }

@@ -10,6 +10,7 @@ use crate::context::Session;
 use crate::failure::Failure;
 use crate::fields;
 use crate::output::escaped;
+use crate::screens::problems::problem;
 use crate::screens::{DIM, change, count, heading, text};
 use crate::table::paint;
 
@@ -41,6 +42,9 @@ pub(crate) fn run(session: &Session, args: Import) -> Result<u8, Failure> {
         session.output.long(&tree(&report))?;
     }
     let code = change::print(session, &report.change)?;
+    for it in &report.unread {
+        session.output.told(&problem(it, &it.path, None, session.output.width))?;
+    }
     let told = unmapped(&report.unmapped);
     session.output.told(&text::hanging(&told, session.output.width, 4))?;
     Ok(code)

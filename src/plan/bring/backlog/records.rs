@@ -1,0 +1,92 @@
+//! What a store of Backlog.md holds beside its tasks: milestones and decisions.
+
+use serde_json::{Map, Value, json};
+
+use super::{plain, time};
+use crate::plan::bring::BroughtDecision;
+use crate::text::front_matter;
+use crate::text::markdown;
+use crate::text::placeholders::one_line;
+
+/// A milestone, whose tasks have its title as their phase.
+pub(super) struct Milestone {
+    pub(super) id: String,
+    pub(super) title: String,
+    pub(super) keys: Map<String, Value>,
+    text: String,
+}
+
+impl Milestone {
+    pub(super) fn read(keys: &Map<String, Value>, text: &str) -> Option<Self> {
+        let id = keys.get("id").map(plain)?;
+        let title = keys.get("title").map(plain).unwrap_or_else(|| id.clone());
+        let body = &text[front_matter::split(text.as_bytes()).body_start()..];
+        Some(Self { id, title: one_line(&title), keys: keys.clone(), text: body.trim().to_owned() })
+    }
+
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        [&self.id, &self.title].iter().any(|it| it.eq_ignore_ascii_case(name.trim()))
+    }
+
+    /// Its section in the plan's text, with its own headings below that.
+    pub(super) fn section(&self) -> String {
+        let mut text = String::new();
+        let mut from = 0;
+        for heading in markdown::outline(&self.text).headings {
+            let is_marked = self.text[heading.span.start..].starts_with('#');
+            text.push_str(&self.text[from..heading.span.start]);
+            text.push_str(if is_marked { &"##"[..usize::from(6 - heading.level).min(2)] } else { "" });
+            from = heading.span.start;
+        }
+        text.push_str(&self.text[from..]);
+        format!("\n### {}\n\n{}", self.title, text).trim_end().to_owned() + "\n"
+    }
+}
+
+/// Maps a decision: its section of that name is what was decided, all others are why.
+///
+/// None: the file says nothing that was decided.
+pub(super) fn decision(path: &str, keys: &Map<String, Value>, text: &str) -> Option<BroughtDecision> {
+    let body = text[front_matter::split(text.as_bytes()).body_start()..].trim();
+    let outline = markdown::outline(body);
+    let title = keys.get("title").map(plain).or_else(|| outline.title().map(str::to_owned))?;
+    let section = outline.section(|it| it.trim_end_matches(':').eq_ignore_ascii_case("decision"));
+    let heading =
+        section.as_ref().and_then(|it| outline.headings.iter().find(|own| own.span.end == it.start));
+    let (text, reasoning) = match (section, heading) {
+        (Some(section), Some(heading)) if !body[section.clone()].trim().is_empty() => {
+            let before = below(body, &outline, 0..heading.span.start);
+            let after = below(body, &outline, section.end..body.len());
+            (body[section].to_owned(), [before.trim(), after.trim()].join("\n\n").trim().to_owned())
+        }
+        _ => (body.to_owned(), String::new()),
+    };
+    if text.trim().is_empty() {
+        return None;
+    }
+    let status = keys.get("status").map(plain).filter(|it| !it.trim().is_empty());
+    let at = ["date", "decided_at", "created_date"].iter().find_map(|it| time(keys.get(*it)));
+    Some(BroughtDecision {
+        path: path.to_owned(),
+        topic: one_line(&title),
+        text: text.trim().to_owned(),
+        reasoning: Some(reasoning).filter(|it| !it.is_empty()),
+        by: keys.get("author").or_else(|| keys.get("deciders")).map(plain),
+        at,
+        tags: status.into_iter().collect(),
+        metadata: json!({"backlog": keys}).as_object().cloned().unwrap_or_default(),
+    })
+}
+
+/// A part of a body whose headings of level 2 are of level 3, as a section of ours ends at one of level 2.
+fn below(body: &str, outline: &markdown::Outline, range: std::ops::Range<usize>) -> String {
+    let mut text = String::new();
+    let mut from = range.start;
+    for heading in outline.headings.iter().filter(|it| range.contains(&it.span.start)) {
+        text.push_str(&body[from..heading.span.start]);
+        let is_raised = heading.level <= 2 && body[heading.span.start..].starts_with('#');
+        text.push_str(if is_raised { &"##"[..usize::from(3 - heading.level)] } else { "" });
+        from = heading.span.start;
+    }
+    text + &body[from..range.end]
+}
