@@ -193,5 +193,9 @@ mod tests {
         assert_eq!(below("in").unwrap(), plans.root());
         assert!(matches!(below("out"), Err(DiskError::OutsideRepository { .. })));
         assert!(matches!(below("none"), Err(DiskError::NotFound { .. })));
+        std::fs::File::create(root.join("plans/text")).unwrap();
+        let error = below("plans/text").unwrap_err();
+        assert_eq!(error.code(), "not-a-directory");
+        assert!(error.to_string().ends_with("/plans/text` is a file, not a directory"), "{error}");
     }
 }

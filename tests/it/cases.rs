@@ -456,7 +456,7 @@ fn completions_of_every_shell_name_every_verb() {
     }
 }
 
-/// What planwatch answers a shell's script for the last of these words, without descriptions.
+/// What planwatch answers a shell's script for the last of these words, without descriptions and options.
 fn offered(place: &Place, shell: &str, words: &[&str]) -> Vec<String> {
     let mut command = place.command();
     command.env("PLANWATCH_COMPLETE", shell).env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string());
@@ -470,7 +470,7 @@ fn offered(place: &Place, shell: &str, words: &[&str]) -> Vec<String> {
         let escaped = line.replace("\\:", "\u{1}");
         escaped.split(separator).next().unwrap_or_default().replace('\u{1}', ":")
     };
-    ran.stdout.lines().map(value).collect()
+    ran.stdout.lines().map(value).filter(|it| !it.starts_with('-')).collect()
 }
 
 #[test]

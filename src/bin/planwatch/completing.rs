@@ -27,8 +27,8 @@ use crate::typed::Typed;
 pub(crate) const VARIABLE: &str = "PLANWATCH_COMPLETE";
 
 /// Prints what could come next on this command line. A shell has no use for an error.
-pub(crate) fn answer(words: &[OsString]) -> u8 {
-    let options = Arc::new(options(words));
+pub(crate) fn answer(shell: &str, words: &[OsString]) -> u8 {
+    let options = Arc::new(options(shell, words));
     let asked = CompleteEnv::with_factory(|| command(&options)).var(VARIABLE).shells(Shells(&SHELLS));
     asked.try_complete(words.to_vec(), None).ok();
     0
@@ -238,14 +238,12 @@ fn surroundings(options: &[OsString]) -> Option<(Session, Context)> {
 }
 
 /// The options of the line that say where the plans are. Bash passes the line itself as one word.
-fn options(words: &[OsString]) -> Vec<OsString> {
-    let line = words.iter().skip_while(|it| *it != "--").skip(1);
-    let line: Vec<String> = line
-        .flat_map(|it| {
-            let it = it.to_string_lossy().into_owned();
-            if it.contains(' ') { words_of(&it).unwrap_or_default() } else { vec![it] }
-        })
-        .collect();
+fn options(shell: &str, words: &[OsString]) -> Vec<OsString> {
+    let typed = words.iter().skip_while(|it| *it != "--").skip(1);
+    let mut line: Vec<String> = typed.map(|it| it.to_string_lossy().into_owned()).collect();
+    if shell == "bash" {
+        line = line.first().and_then(|it| words_of(it)).unwrap_or_default();
+    }
     let mut options = vec![OsString::from("planwatch")];
     for (at, word) in line.iter().enumerate() {
         match word.as_str() {
@@ -324,16 +322,22 @@ mod tests {
 
     #[test]
     fn options_say_where_the_plans_are() {
-        let found = |words: &[&str]| {
+        let found = |shell: &str, words: &[&str]| {
             let words: Vec<_> = words.iter().map(OsString::from).collect();
-            options(&words)
+            options(shell, &words)
                 .into_iter()
                 .skip(1)
                 .map(|it| it.into_string().unwrap())
                 .collect::<Vec<_>>()
                 .join(" ")
         };
-        assert_eq!(found(&["planwatch", "--", "planwatch", "--plans", "a b", "show", ""]), "--plans a b");
-        assert_eq!(found(&["planwatch", "--", "planwatch -C dir --plans=x show a", "a"]), "-C dir --plans=x");
+        assert_eq!(
+            found("zsh", &["planwatch", "--", "planwatch", "--plans", "a b", "show", ""]),
+            "--plans a b"
+        );
+        assert_eq!(
+            found("bash", &["planwatch", "--", "planwatch -C dir --plans=x show a", "a"]),
+            "-C dir --plans=x"
+        );
     }
 }

@@ -346,9 +346,9 @@ pub(crate) fn state_home() -> Option<PathBuf> {
     etcetera::choose_base_strategy().ok().and_then(|it| it.state_dir())
 }
 
-/// Whether a shell asks what could be typed next.
-pub(crate) fn is_completing() -> bool {
-    text(completing::VARIABLE).is_some()
+/// The shell that asks what could be typed next, if one does.
+pub(crate) fn completing_shell() -> Option<String> {
+    text(completing::VARIABLE)
 }
 
 /// Whether this is the process of a step, which knows what it is to do.

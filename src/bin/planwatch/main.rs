@@ -16,8 +16,8 @@ mod typed;
 
 fn main() -> std::process::ExitCode {
     let typed: Vec<_> = std::env::args_os().collect();
-    if context::is_completing() {
-        return completing::answer(&typed).into();
+    if let Some(shell) = context::completing_shell() {
+        return completing::answer(&shell, &typed).into();
     }
     commands::run(&typed).into()
 }
