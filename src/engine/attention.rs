@@ -3,7 +3,7 @@
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::rules;
-use crate::plan::time::Time;
+use crate::plan::time::{Day, Time};
 use crate::plan::words::{PlanStatus, StepStatus};
 
 /// Since when a ready or in-progress step of an active plan has been left alone, if for longer than `days`.
@@ -14,6 +14,16 @@ pub(crate) fn stale(plans: &Plans, plan: &Plan, step: &Step, now: Time, days: u3
     }
     let since = since(plans, plan, step, now)?;
     (now.seconds_since(since) > i64::from(days) * 86_400).then_some(since)
+}
+
+/// The day that is over for an open step: its own, else its plan's, which counts for the first open step without one.
+pub(crate) fn overdue(plan: &Plan, step: &Step, now: Time) -> Option<Day> {
+    let is_open = |it: &Step| !it.is_closed();
+    let of_plan = || {
+        let first = plan.steps.iter().find(|it| is_open(it) && it.due.is_none())?;
+        plan.due.filter(|_| first.path == step.path)
+    };
+    step.due.or_else(of_plan).filter(|it| is_open(step) && it.is_over(now))
 }
 
 /// Since when a step is as it is: the one time that every list of `status` tells of it.
@@ -69,6 +79,31 @@ mod tests {
             None => it.reason.word().to_owned(),
         };
         assert_eq!(report.attention.iter().map(said).collect::<Vec<_>>(), expected, "{plan} {steps:?}");
+    }
+
+    #[test]
+    fn what_is_due_is_overdue_when_the_day_has_ended() {
+        let due = |rest: &str| format!("due: 2026-11-05\n{rest}");
+        let over = ["overdue since 2026-11-06T00:00:00Z"];
+        check("active", &due(MADE), "05T23:59:59Z", &[]);
+        check("active", &due(MADE), "06T00:00:00Z", &over);
+        check("active", &due("status: in_progress"), "07T12:00:00Z", &over);
+        check("active", &due("depends: [\"q:9\"]"), "07T12:00:00Z", &["faulty"]);
+        check("active", &due("status: completed"), "20T12:00:00Z", &[]);
+        check("draft", &due(MADE), "20T12:00:00Z", &[]);
+        check("active", &format!("due: soon\n{MADE}"), "06T12:00:00Z", &[]);
+    }
+
+    #[test]
+    fn an_overdue_plan_is_told_at_its_first_open_step_without_a_day_of_its_own() {
+        let steps = [
+            ("p/step-1", "status: completed"),
+            ("p/step-2", "due: 2026-12-01\ncreated_at: 2026-11-04T12:00:00Z"),
+            ("p/step-3", "created_at: 2026-11-04T12:00:00Z"),
+            ("p/step-4", "created_at: 2026-11-04T12:00:00Z"),
+        ];
+        check_files("due: 2026-11-05", &steps, "05T12:00:00Z", &[]);
+        check_files("due: 2026-11-05", &steps, "06T12:00:00Z", &["overdue since 2026-11-06T00:00:00Z"]);
     }
 
     const MADE: &str = "created_at: 2026-11-01T12:00:00Z";

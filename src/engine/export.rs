@@ -95,6 +95,7 @@ fn document(shown: &ShownPlan) -> String {
     write!(text, "Status: {}, {closed} of {} steps", plan.status, plan.steps_total).ok();
     text.push_str(". Priority: ");
     text.push_str(plan.priority.word());
+    text.extend(plan.due.map(|it| format!(". Due: {it}")));
     text.push_str(if plan.order == Order::Sequential { ". Order: sequential.\n" } else { ".\n" });
     text.push_str(&list("## Goals", &plan.goals));
     text.push_str(&list("## Success criteria", &plan.success_criteria));
@@ -123,6 +124,7 @@ fn one_step(step: &StepShape, body: &str) -> String {
         let short: Vec<_> = step.depends.iter().map(|it| it.strip_prefix(&own).unwrap_or(it)).collect();
         write!(text, ", after {}", short.join(", ")).ok();
     }
+    text.extend(step.due.map(|it| format!(", due {it}")));
     if let Some(assignee) = &step.assignee {
         write!(text, ", {assignee}").ok();
     }

@@ -70,6 +70,7 @@ fn briefing(report: &StatusReport) -> Option<String> {
         Reason::NotVerified,
         Reason::Lapsed,
         Reason::Faulty,
+        Reason::Overdue,
     ] {
         let of = report.attention.iter().filter(|it| it.reason == reason).map(|it| named(&it.step));
         let word = if reason == Reason::ToConfirm { "a person has to confirm" } else { reason.word() };

@@ -18,6 +18,7 @@ use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::read::{self, PLAN_KEYS, STEP_KEYS};
 use crate::plan::records::NoteType;
+use crate::plan::time::{Day, NotADay};
 use crate::plan::words::{PlanStatus, Status, StepStatus, nearest};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::{front_matter, yaml};
@@ -71,7 +72,7 @@ const LISTS: [&str; 8] =
 const CLOSED: [&str; 5] = ["priority", "category", "kind", "order", "confirm"];
 
 /// Keys whose value says who may do what with the step; their change needs ownership.
-const FREE: [&str; 4] = ["title", "priority", "tags", "metadata"];
+const FREE: [&str; 5] = ["title", "priority", "due", "tags", "metadata"];
 
 /// Sets, extends, shrinks or removes a key; what would make the file faulty is refused.
 pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Error> {
@@ -251,7 +252,9 @@ fn refuse_new_problems(before: &[Problem], after: &[Problem]) -> Result<(), Erro
     let is_new = |it: &&Problem| !before.iter().any(|old| old.code == it.code && old.message == it.message);
     let Some(problem) = after
         .iter()
-        .filter(|it| it.severity() == Severity::Error || it.code == Code::UnknownWord)
+        .filter(|it| {
+            it.severity() == Severity::Error || matches!(it.code, Code::UnknownWord | Code::InvalidDate)
+        })
         .find(is_new)
     else {
         return Ok(());
@@ -278,6 +281,12 @@ fn changes(request: &SetRequest, bytes: &[u8], plan: &PlanId) -> Result<Vec<Chan
     let change = match &request.op {
         SetOp::Text(text) if CLOSED.contains(&key.as_str()) => {
             Change::Set { key, value: NewValue::Text(text.trim().to_lowercase()) }
+        }
+        SetOp::Text(text) if key == "due" => {
+            let day: Day = text.parse().map_err(|it: NotADay| {
+                Error::usage(it.to_string(), "as in due 2026-11-21; `--unset` takes it out")
+            })?;
+            Change::Set { key, value: NewValue::Word(day.to_string()) }
         }
         SetOp::Text(text) => Change::Set { key, value: NewValue::Text(text.clone()) },
         SetOp::Yaml(text) => Change::Set { key, value: NewValue::Yaml(text.clone()) },

@@ -13,7 +13,7 @@ use crate::plan::plans::Plans;
 use crate::plan::problem::Problem;
 use crate::plan::records::{Attempt, Claim, Confirmation, Note, Priority, Verify};
 use crate::plan::rules::{self, Obstacle};
-use crate::plan::time::Time;
+use crate::plan::time::{Day, Time};
 
 /// The version of all shapes.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -29,6 +29,8 @@ pub struct PlanShape {
     pub category: Option<String>,
     pub order: Order,
     pub priority: Priority,
+    /// `2026-11-21`.
+    pub due: Option<Day>,
     pub program: Option<String>,
     pub tags: Vec<String>,
     pub files: Vec<String>,
@@ -78,6 +80,8 @@ pub struct StepShape {
     pub kind: Option<String>,
     pub assignee: Option<String>,
     pub priority: Priority,
+    /// Its own, not its plan's.
+    pub due: Option<Day>,
     pub tags: Vec<String>,
     pub created_at: Option<Time>,
     pub created_by: String,
@@ -128,6 +132,7 @@ impl Shaper<'_> {
             category: plan.category.clone(),
             order: plan.order,
             priority: plan.priority,
+            due: plan.due,
             program: plan.program.as_ref().map(ToString::to_string),
             tags: plan.tags.clone(),
             files: plan.files.clone(),
@@ -174,6 +179,7 @@ impl Shaper<'_> {
             kind: step.kind.clone(),
             assignee: step.assignee.clone(),
             priority: step.priority.unwrap_or(plan.priority),
+            due: step.due,
             tags: step.tags.clone(),
             created_at: step.created_at,
             created_by: step.created_by.clone(),

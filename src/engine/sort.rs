@@ -18,13 +18,14 @@ pub enum Key {
     /// The last activity.
     Updated,
     Created,
+    Due,
     /// The lowest first.
     Priority,
 }
 
 impl Key {
-    pub const ALL: [Self; 6] =
-        [Self::Id, Self::Title, Self::Status, Self::Updated, Self::Created, Self::Priority];
+    pub const ALL: [Self; 7] =
+        [Self::Id, Self::Title, Self::Status, Self::Updated, Self::Created, Self::Due, Self::Priority];
 
     pub fn word(self) -> &'static str {
         match self {
@@ -33,6 +34,7 @@ impl Key {
             Self::Status => "status",
             Self::Updated => "updated",
             Self::Created => "created",
+            Self::Due => "due",
             Self::Priority => "priority",
         }
     }
@@ -117,6 +119,7 @@ fn plan_by(key: Key, a: &PlanShape, b: &PlanShape) -> Compared {
         Key::Status => Compared::Values(rank::<PlanStatus>(&a.status).cmp(&rank::<PlanStatus>(&b.status))),
         Key::Updated => present(a.last_activity, b.last_activity),
         Key::Created => present(a.created_at, b.created_at),
+        Key::Due => present(a.due, b.due),
         Key::Priority => Compared::Values(a.priority.cmp(&b.priority)),
     }
 }
@@ -129,6 +132,7 @@ fn step_by(key: Key, a: &StepShape, b: &StepShape) -> Compared {
         Key::Status => Compared::Values(rank::<StepStatus>(&a.status).cmp(&rank::<StepStatus>(&b.status))),
         Key::Updated => present(a.last_activity, b.last_activity),
         Key::Created => present(a.created_at, b.created_at),
+        Key::Due => present(a.due, b.due),
         Key::Priority => Compared::Values(a.priority.cmp(&b.priority)),
     }
 }
@@ -154,7 +158,10 @@ mod tests {
 
     fn context() -> Context {
         let files = [
-            ("/plans/a/plan.md", "---\npriority: high\ncreated_at: 2026-11-02\n---\n# beta\n"),
+            (
+                "/plans/a/plan.md",
+                "---\npriority: high\ndue: 2026-12-01\ncreated_at: 2026-11-02\n---\n# beta\n",
+            ),
             ("/plans/b/plan.md", "---\nstatus: draft\n---\n# Alpha\n"),
             ("/plans/c/plan.md", "---\npriority: low\ncreated_at: 2026-11-01\n---\n# gamma\n"),
             ("/plans/c/step-2.md", "---\nstatus: completed\n---\n# X\n"),
@@ -181,6 +188,7 @@ mod tests {
         check(None, "title", "b a c");
         check(None, "-priority", "a b c");
         check(None, "created", "c a b");
+        check(None, "-due", "a b c");
         check(None, "-created", "a c b");
         check(None, "status, -id", "b c a");
         check(Some("c"), "id", "c:2 c:10");

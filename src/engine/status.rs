@@ -31,17 +31,20 @@ pub enum Reason {
     NotVerified,
     Lapsed,
     Faulty,
+    /// Its day is over, or its plan's where it has none.
+    Overdue,
     Stale,
 }
 
 impl Reason {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Failed,
         Self::Blocked,
         Self::ToConfirm,
         Self::NotVerified,
         Self::Lapsed,
         Self::Faulty,
+        Self::Overdue,
         Self::Stale,
     ];
 
@@ -53,6 +56,7 @@ impl Reason {
             Self::NotVerified => "not verified",
             Self::Lapsed => "lapsed",
             Self::Faulty => "faulty",
+            Self::Overdue => "overdue",
             Self::Stale => "stale",
         }
     }
@@ -222,6 +226,9 @@ fn reason(shaper: &Shaper<'_>, plan: &Plan, step: &Step, days: u32) -> Option<(R
         |it: &Obstacle| matches!(it, Obstacle::Confirmation | Obstacle::PhaseConfirmation { .. });
     if !obstacles.is_empty() && obstacles.iter().all(is_confirmation) {
         return Some((Reason::ToConfirm, None));
+    }
+    if let Some(day) = attention::overdue(plan, step, shaper.now) {
+        return Some((Reason::Overdue, Some(day.end())));
     }
     attention::stale(shaper.plans, plan, step, shaper.now, days).map(|since| (Reason::Stale, Some(since)))
 }

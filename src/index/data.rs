@@ -11,7 +11,7 @@ use crate::plan::model::{Order, Plan, PlanKind, Step};
 use crate::plan::problem::{Code, Problem};
 use crate::plan::records::{Attempt, Claim, Confirmation, Note, NoteType, Priority, Verify};
 use crate::plan::step_number::StepNumber;
-use crate::plan::time::Time;
+use crate::plan::time::{Day, Time};
 use crate::plan::words::{PlanStatus, Stated, StepStatus};
 use crate::text::line_index::Place;
 
@@ -98,12 +98,12 @@ macro_rules! stored {
 
 stored! {
     Plan {
-        id, is_archived, path, etag, modified, status, title, description, kind, program, program_at, category, priority, tags,
+        id, is_archived, path, etag, modified, status, title, description, kind, program, program_at, category, priority, due, tags,
         files, goals, success_criteria, order, confirm_phases, confirmations, draft, created_at, metadata, notes,
         custom, steps, problems, waits_inside; body
     }
     Step {
-        id, path, etag, modified, title, status, claim, depends, depends_at, phase, kind, assignee, priority, tags,
+        id, path, etag, modified, title, status, claim, depends, depends_at, phase, kind, assignee, priority, due, tags,
         created_at, created_by, needs_confirmation, confirmed, verify, touches, result, notes, attempts, metadata, custom,
         tasks_done, tasks_total, problems; body, run
     }
@@ -195,6 +195,16 @@ impl Stored for StepNumber {
 
     fn take(from: &mut Input<'_>) -> Option<Self> {
         take_text(from)?.parse().ok()
+    }
+}
+
+impl Stored for Day {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.to_string().put(out);
+    }
+
+    fn take(from: &mut Input<'_>) -> Option<Self> {
+        String::take(from)?.parse().ok()
     }
 }
 

@@ -174,6 +174,7 @@ impl<'a> PlanRows<'a> {
             Order::Sequential => "sequential",
         };
         let (created_at, modified) = (time(plan.created_at), time(plan.modified));
+        let due = plan.due.map(|it| it.to_string());
         let (metadata, custom) = (json(&plan.metadata), json(&plan.custom));
         self.plans.put(&[
             Integer(owner.archived),
@@ -186,6 +187,7 @@ impl<'a> PlanRows<'a> {
             plan.program.as_ref().map(|it| it.as_str()).into(),
             text(&plan.category),
             plan.priority.word().into(),
+            text(&due),
             order.into(),
             text(&created_at),
             text(&modified),
@@ -214,6 +216,7 @@ impl<'a> PlanRows<'a> {
         let confirmed = step.confirmed.as_ref();
         let confirmed_at = time(confirmed.and_then(|it| it.at));
         let (created_at, modified) = (time(step.created_at), time(step.modified));
+        let due = step.due.map(|it| it.to_string());
         let (metadata, custom) = (json(&step.metadata), json(&step.custom));
         self.steps.put(&[
             Integer(owner.archived),
@@ -230,6 +233,7 @@ impl<'a> PlanRows<'a> {
             text(&step.kind),
             text(&step.assignee),
             step.priority.map(Priority::word).into(),
+            text(&due),
             step.needs_confirmation.then_some("required").into(),
             confirmed.and_then(|it| it.by.as_deref()).into(),
             text(&confirmed_at),

@@ -21,6 +21,7 @@ CREATE TABLE plan_row (
     program TEXT,
     category TEXT,
     priority TEXT NOT NULL,
+    due TEXT,
     step_order TEXT NOT NULL,
     created_at TEXT,
     modified TEXT,
@@ -46,6 +47,7 @@ CREATE TABLE step_row (
     type TEXT,
     assignee TEXT,
     priority TEXT,
+    due TEXT,
     confirm TEXT,
     confirmed_by TEXT,
     confirmed_at TEXT,
@@ -163,7 +165,7 @@ CREATE TABLE script_row (
 ) STRICT, WITHOUT ROWID;
 
 CREATE VIEW plans AS
-SELECT plan AS id, archived, title, status, status_source, kind, category, priority, program, description, step_order,
+SELECT plan AS id, archived, title, status, status_source, kind, category, priority, due, program, description, step_order,
     (SELECT count(*) FROM step_row s WHERE s.archived = p.archived AND s.plan = p.plan) AS steps_total,
     (SELECT count(*) FROM step_row s WHERE s.archived = p.archived AND s.plan = p.plan
         AND s.status = 'completed') AS steps_completed,
@@ -175,7 +177,7 @@ SELECT plan AS id, archived, title, status, status_source, kind, category, prior
 FROM plan_row p;
 
 CREATE VIEW steps AS
-SELECT plan || ':' || number AS id, plan, archived, number, step_number, title, status, phase, type, assignee, priority,
+SELECT plan || ':' || number AS id, plan, archived, number, step_number, title, status, phase, type, assignee, priority, due,
     claim_id, claim_by, claim_at, confirm, confirmed_by, confirmed_at, result, tasks_done, tasks_total,
     path, etag, created_by, created_at, modified, metadata, custom
 FROM step_row;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::plan::problem::{Code, Problem};
 use crate::plan::records::{Attempt, Claim, Confirmation, Note, NoteType, Priority, Verify};
 use crate::plan::source::{Source, parse, unread};
-use crate::plan::time::Time;
+use crate::plan::time::{Day, Time};
 use crate::plan::words::nearest;
 use crate::text::line_index::{self, Place};
 use crate::text::yaml::{Budget, Kind, View};
@@ -133,6 +133,20 @@ impl<'a> Fields<'a> {
     pub(crate) fn time(&mut self, key: &str) -> Option<Time> {
         let value = self.get(key)?;
         self.time_of(value, key)
+    }
+
+    /// As for the priority: nothing depends on a date.
+    pub(crate) fn day(&mut self, key: &str) -> Option<Day> {
+        let value = self.get(key).filter(|it| !it.is_null())?;
+        let day = value.text().and_then(|it| it.parse().ok());
+        if day.is_none() {
+            let said = value
+                .text()
+                .map_or_else(|| format!("a {}", kind_name(value)), |it| format!("`{}`", shorten(it)));
+            let message = format!("`{key}` is not a date, but {said}");
+            self.report(value, Code::InvalidDate, message, "write it as 2026-11-21");
+        }
+        day
     }
 
     fn time_of(&mut self, value: View<'a>, key: &str) -> Option<Time> {

@@ -8,7 +8,7 @@ use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::records::{Attempt, Claim, Confirmation, Note, Priority, Verify};
 use crate::plan::step_number::StepNumber;
-use crate::plan::time::Time;
+use crate::plan::time::{Day, Time};
 use crate::plan::words::{PlanStatus, Stated, StepStatus, Words};
 use crate::text::line_index::Place;
 
@@ -34,6 +34,7 @@ pub struct Plan {
     pub program_at: Option<Place>,
     pub category: Option<String>,
     pub priority: Priority,
+    pub due: Option<Day>,
     pub tags: Vec<String>,
     pub files: Vec<String>,
     pub goals: Vec<String>,
@@ -100,6 +101,7 @@ pub struct Step {
     pub assignee: Option<String>,
     /// Its own; its plan's counts where it has none.
     pub priority: Option<Priority>,
+    pub due: Option<Day>,
     pub tags: Vec<String>,
     pub created_at: Option<Time>,
     pub created_by: String,

@@ -74,6 +74,7 @@ codes! {
     HardLinked "hard-linked" Warning Allowed,
     UnknownKey "unknown-key" Warning Allowed,
     UnknownWord "unknown-word" Warning Allowed,
+    InvalidDate "invalid-date" Warning Allowed,
     PromptInvalid "prompt-invalid" Warning Allowed,
 }
 

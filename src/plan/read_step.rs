@@ -116,6 +116,7 @@ fn step_of(
         kind,
         assignee: fields.text("assignee"),
         priority: fields.priority(),
+        due: fields.day("due"),
         tags: fields.texts("tags").unwrap_or_default(),
         created_at: fields.time("created_at"),
         created_by: fields.text("created_by").unwrap_or_else(|| "user".to_owned()),

@@ -13,6 +13,63 @@ use serde::{Deserialize, Serialize};
 #[serde(into = "String", try_from = "String")]
 pub struct Time(Timestamp);
 
+/// A day as people write it: `2026-11-21`. It is over when the day has ended in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Day(Date);
+
+/// Why a text is no day.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a date: write it as 2026-11-21")]
+pub struct NotADay(pub String);
+
+impl Day {
+    /// Whether the day has ended at this time.
+    pub fn is_over(self, now: Time) -> bool {
+        self.0 < now.0.to_zoned(TimeZone::UTC).date()
+    }
+
+    /// The first moment after the day.
+    pub fn end(self) -> Time {
+        let next = self.0.tomorrow().unwrap_or(self.0);
+        next.to_zoned(TimeZone::UTC).map_or(Time(Timestamp::MAX), |it| Time(it.timestamp()))
+    }
+}
+
+impl fmt::Display for Day {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl FromStr for Day {
+    type Err = NotADay;
+
+    /// Reads exactly `YYYY-MM-DD`.
+    fn from_str(text: &str) -> Result<Self, NotADay> {
+        let is_form =
+            |(at, it): (usize, u8)| if matches!(at, 4 | 7) { it == b'-' } else { it.is_ascii_digit() };
+        let text = text.trim();
+        let has_form = text.len() == 10 && text.bytes().enumerate().all(is_form);
+        let day = if has_form { text.parse().ok() } else { None };
+        day.map(Self).ok_or_else(|| NotADay(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Day {
+    type Error = NotADay;
+
+    fn try_from(text: String) -> Result<Self, NotADay> {
+        text.parse()
+    }
+}
+
+impl From<Day> for String {
+    fn from(day: Day) -> Self {
+        day.to_string()
+    }
+}
+
 /// Why a text is no point in time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a time: write it as 2026-11-21T09:14:03Z or 2026-11-21")]
@@ -162,6 +219,20 @@ mod tests {
     #[track_caller]
     fn check(text: &str, written: &str) {
         assert_eq!(text.parse::<Time>().expect("it is a time").to_string(), written);
+    }
+
+    #[test]
+    fn a_day_has_one_form_and_is_over_after_its_end() {
+        let day: Day = "2026-11-21".parse().unwrap();
+        assert_eq!(day.to_string(), "2026-11-21");
+        let at = |text: &str| text.parse::<Time>().unwrap();
+        assert!(!day.is_over(at("2026-11-21T23:59:59Z")) && day.is_over(at("2026-11-22T00:00:00Z")));
+        assert_eq!(day.end(), at("2026-11-22"));
+        for no in
+            ["2026-11-31", "2026-1-2", "21.11.2026", "2026-11-21T00:00:00Z", "tomorrow", "", "+026-11-21"]
+        {
+            assert!(no.parse::<Day>().is_err(), "{no}");
+        }
     }
 
     #[test]

@@ -18,11 +18,11 @@ fn steps(place: &Place, plan: &str) -> Vec<Value> {
             .collect();
         serde_json::json!({
             "number": step["number"], "title": step["title"], "status": step["status"], "depends": depends,
-            "phase": step["phase"], "assignee": step["assignee"],
+            "phase": step["phase"], "assignee": step["assignee"], "due": step["due"],
         })
     };
     let mut all: Vec<_> = json["steps"].as_array().into_iter().flatten().map(of).collect();
-    all.push(serde_json::json!([json["status"], json["priority"], json["order"]]));
+    all.push(serde_json::json!([json["status"], json["priority"], json["order"], json["due"]]));
     all
 }
 
@@ -48,7 +48,7 @@ fn what_looks_like_structure_comes_back_too() {
     let place = Place::new();
     place.write(
         "plans/p/plan.md",
-        "---\norder: sequential\npriority: high\n---\n# P\n\n## Context\n\n- [ ] a box\n\n### 1. No step\n\nText.\n",
+        "---\norder: sequential\npriority: high\ndue: 2026-12-31\n---\n# P\n\n## Context\n\n- [ ] a box\n\n### 1. No step\n\nText.\n",
     );
     place
         .write("plans/p/step-1.md", "---\nstatus: skipped\n---\n# 2026. A year\n\n# Another\n\n- [ ] open\n");
@@ -56,7 +56,7 @@ fn what_looks_like_structure_comes_back_too() {
         .write("plans/p/step-2.5.md", "---\nphase: 3. Tests\ndepends: [1, \"q:1\"]\n---\n# Use `x` (done)\n");
     place.write(
         "plans/p/step-10.md",
-        "---\nstatus: blocked\nassignee: ruth, tom\n---\n# Ship\n\n## Tasks\n\n- [x] all\n",
+        "---\nstatus: blocked\ndue: 2026-12-01\nassignee: ruth, tom\n---\n# Ship\n\n## Tasks\n\n- [x] all\n",
     );
     place.write("plans/q/step-1.md", "# Q\n");
     comes_back(&place, "p");

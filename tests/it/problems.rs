@@ -204,6 +204,10 @@ fn errors_in_doubt(seen: &Seen) {
         &[("a/plan.md", "---\ntags: [house]\npriority: 3\n---\n# A\n")],
         &["plans/a/plan.md:3:11: unknown-word"],
     );
+    seen.check(
+        &[PLAN, ("a/step-1.md", "---\nstatus: pending\ndue: next week\n---\n# One\n")],
+        &["plans/a/step-1.md:3:6: invalid-date"],
+    );
     // Two wrong keys are two problems.
     seen.check(
         &[PLAN, ("a/step-1.md", "---\ncreated_at: soon\npriority: urgent\n---\n")],

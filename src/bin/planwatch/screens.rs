@@ -10,7 +10,7 @@ pub(crate) mod text;
 
 use anstyle::{AnsiColor, Style};
 use planwatch::engine::shape::{PlanShape, StepShape};
-use planwatch::plan::time::{self, Time};
+use planwatch::plan::time::{self, Day, Time};
 pub(crate) use planwatch::text::typed::quoted as typed;
 
 use crate::output::escaped;
@@ -110,6 +110,18 @@ pub(crate) fn ago(now: Time, then: Option<Time>) -> String {
 pub(crate) fn dated(now: Time, then: Option<Time>) -> String {
     let day = |it: Time| it.to_string().chars().take(10).collect::<String>();
     then.map(|it| format!("{}, {}", day(it), time::ago(now, it))).unwrap_or_default()
+}
+
+/// `due 2026-11-21`, in red if the day is over and the work is not.
+pub(crate) fn due(day: Day, is_open: bool, now: Time) -> Cell {
+    let is_late = is_open && day.is_over(now);
+    styled(if is_late { BAD } else { PLAIN }, format!("due {day}{}", if is_late { " (overdue)" } else { "" }))
+}
+
+/// As [`due`], for a column of that name.
+pub(crate) fn due_cell(day: Option<Day>, is_open: bool, now: Time) -> Cell {
+    let style = |it: Day| if is_open && it.is_over(now) { BAD } else { PLAIN };
+    day.map_or_else(Cell::default, |it| styled(style(it), it.to_string()))
 }
 
 /// `1 step`, `2 steps`.

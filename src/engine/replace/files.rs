@@ -265,6 +265,7 @@ impl Making<'_> {
                 "phase" => text(&step.phase),
                 "type" => text(&step.kind),
                 "assignee" => text(&step.assignee),
+                "due" => step.due.map(|it| NewValue::Word(it.to_string())),
                 "priority" => {
                     let shown = step.priority.unwrap_or(self.wanted.plan.priority);
                     Some(NewValue::Text(shown.word().to_owned()))

@@ -27,6 +27,7 @@ pub fn plan() -> Object {
         .field("kind", word(["plan", "program"]))
         .field("order", word(["dependencies", "sequential"]))
         .field("priority", priority())
+        .field("due", due())
         .fields(["category", "program", "description", "etag"], &maybe_text())
         .fields(["tags", "files", "goals", "success_criteria", "confirm_phases"], &list(text()))
         .field("archived", flag())
@@ -60,6 +61,7 @@ pub fn step() -> Object {
         .fields(["depends", "waits_for", "tags", "problems"], &list(text()))
         .fields(["phase", "type", "assignee", "result", "etag"], &maybe_text())
         .field("priority", priority())
+        .field("due", due())
         .field("created_at", maybe_time())
         .field("claim", maybe(part("Claim")))
         .field("confirmed", maybe(part("Confirmation")))
@@ -75,6 +77,10 @@ pub fn step() -> Object {
 fn last_activity() -> Object {
     let source = json!({"type": ["string", "null"], "enum": ["attempt", "claim", "confirmation", "note", "mtime", null]});
     Object::new().field("last_activity", maybe_time()).field("last_activity_source", source)
+}
+
+fn due() -> Value {
+    json!({"type": ["string", "null"], "format": "date"})
 }
 
 fn priority() -> Value {

@@ -13,7 +13,7 @@ use super::{Brought, BroughtPlan, Draft, Form, Unmapped, left, set_depends, set_
 use crate::plan::change::{set_status, set_text, set_word};
 use crate::plan::records::Priority;
 use crate::plan::step_number::StepNumber;
-use crate::plan::time::Time;
+use crate::plan::time::{Day, Time};
 use crate::plan::words::{StepStatus, Words};
 use crate::text::{foreign, front_matter, placeholders};
 
@@ -307,6 +307,8 @@ fn step(of: &Of<'_>, words: &Words, unmapped: &mut Vec<Unmapped>) -> Draft {
     changes.extend(
         text(&keys, "priority").and_then(|it| Priority::read(&it)).map(|it| set_word("priority", it.word())),
     );
+    let due = ["due_date", "due"].iter().find_map(|it| text(&keys, it)?.parse::<Day>().ok());
+    changes.extend(due.map(|it| set_word("due", &it.to_string())));
     let tags: Vec<_> = texts(keys.get("labels")).into_iter().chain(tag).collect();
     changes.extend(set_texts("tags", &tags));
     changes.extend(time(keys.get("created_date")).map(|it| set_word("created_at", &it.to_string())));

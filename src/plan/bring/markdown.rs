@@ -16,6 +16,7 @@ use crate::plan::change::{set_status, set_text, set_word};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::step_number::StepNumber;
 use crate::plan::steps_list;
+use crate::plan::time::Day;
 use crate::plan::words::{StepStatus, Words};
 use crate::text::foreign;
 use crate::text::front_matter::{self, Header};
@@ -36,6 +37,7 @@ struct Found {
     default: StepStatus,
     phase: Option<String>,
     waits: Vec<Wait>,
+    due: Option<Day>,
     assignee: Option<String>,
     metadata: Map<String, Value>,
     body: String,
@@ -157,6 +159,7 @@ fn of_export(of: &Document<'_>, exported: &own::Exported) -> (BroughtPlan, Vec<U
             default: StepStatus::Pending,
             phase: piece.phase.clone(),
             waits: own.chain(others).collect(),
+            due: state.due,
             assignee: state.assignee.clone(),
             metadata: Map::new(),
             body: format!("# {title}\n\n{}\n", below.trim()).trim_end().to_owned() + "\n",
@@ -316,6 +319,7 @@ fn of_heading(of: &Document<'_>, piece: &Piece, nth: usize) -> Found {
         default: ticked.unwrap_or(StepStatus::Pending),
         phase: piece.phase.clone(),
         waits,
+        due: None,
         assignee: None,
         metadata: Map::new(),
         body: format!("# {}\n{}", heading.text, without_rule(&below)),
@@ -379,6 +383,7 @@ fn of_item(of: &Document<'_>, piece: &Piece, nth: usize) -> Found {
         default: StepStatus::Pending,
         phase: piece.phase.clone(),
         waits,
+        due: None,
         assignee: None,
         metadata: Map::new(),
         body: own,
@@ -398,6 +403,7 @@ fn numbered(found: Vec<Found>, lost: &mut dyn FnMut(&Wait, &'static str)) -> Vec
         let shown = it.body.lines().next().unwrap_or_default().trim_start_matches("# ");
         changes.extend((shown != it.title).then(|| set_text("title", &it.title)));
         changes.extend(set_all_depends(&own, &elsewhere));
+        changes.extend(it.due.map(|it| set_word("due", &it.to_string())));
         changes.extend(it.assignee.as_ref().map(|it| set_text("assignee", it)));
         changes.extend(it.phase.as_ref().map(|it| set_text("phase", it)));
         changes.extend(set_metadata("todo", &it.metadata));

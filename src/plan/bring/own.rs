@@ -9,6 +9,7 @@ use crate::plan::change::{set_status, set_word};
 use crate::plan::id::{StepId, read_number, read_step_id};
 use crate::plan::records::Priority;
 use crate::plan::step_number::StepNumber;
+use crate::plan::time::Day;
 use crate::plan::words::{PlanStatus, StepStatus, Words};
 use crate::text::header_edit::Change;
 use crate::text::line_index;
@@ -23,6 +24,7 @@ pub(super) struct State {
     /// Numbers of steps of the same plan, as they are written.
     pub(super) waits_for: Vec<String>,
     pub(super) elsewhere: Vec<StepId>,
+    pub(super) due: Option<Day>,
     pub(super) assignee: Option<String>,
     /// Where the step's text begins.
     pub(super) body: usize,
@@ -102,9 +104,11 @@ fn state(body: &str, outline: &Outline, nth: usize, words: &Words) -> Option<Sta
             one = parts.next_if(|it| read_number(it).is_some() || read_step_id(it).is_some());
         }
     }
+    let day = |it: &&str| it.strip_prefix("due ").is_some_and(|it| it.parse::<Day>().is_ok());
+    let due = parts.next_if(day).and_then(|it| it.trim_start_matches("due ").parse().ok());
     let assignee = parts.collect::<Vec<_>>().join(", ");
     let assignee = Some(assignee).filter(|it| !it.is_empty());
-    Some(State { status, waits_for, elsewhere, assignee, body: line.end })
+    Some(State { status, waits_for, elsewhere, due, assignee, body: line.end })
 }
 
 impl Exported {
@@ -124,6 +128,8 @@ impl Exported {
         let mut changes = vec![set_status(status.unwrap_or(PlanStatus::Active))];
         let priority = value("Priority: ").and_then(Priority::read).filter(|it| *it != Priority::Medium);
         changes.extend(priority.map(|it| set_word("priority", it.word())));
+        let due = value("Due: ").and_then(|it| it.parse::<Day>().ok());
+        changes.extend(due.map(|it| set_word("due", &it.to_string())));
         let is_sequential = value("Order: ") == Some("sequential");
         changes.extend(is_sequential.then(|| set_word("order", "sequential")));
         let mut said = format!("{sum}\n");

@@ -74,6 +74,12 @@ fn what_is_wrong_is_named_with_its_place() {
     check_problems("---\ndepends: [abc]\n---\n", &[("dependency-missing", 2, 11)]);
     check_problems("# A\n\n## Dependencies\nthe schema\n", &[("dependencies-unclear", 4, 1)]);
     check_problems("---\npriority: urgent\n---\n", &[("unknown-word", 2, 11)]);
+    check_problems("---\ndue: next week\n---\n", &[("invalid-date", 2, 6)]);
+    check_problems("---\ndue: 2026-02-30\n---\n", &[("invalid-date", 2, 6)]);
+    check_problems("---\ndue: [2026-11-21]\n---\n", &[("invalid-date", 2, 6)]);
+    check_problems("---\ndue: 2026-11-21\n---\n", &[]);
+    check_problems("---\ndue: \"2026-11-21\"\n---\n", &[]);
+    check_problems("---\ndue:\n---\n", &[]);
     check_problems("---\npriority: [high]\n---\n", &[("wrong-type", 2, 11)]);
 }
 

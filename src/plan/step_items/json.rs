@@ -9,13 +9,14 @@ use crate::plan::model::Plan;
 use crate::plan::records::Priority;
 use crate::plan::references;
 use crate::plan::step_number::StepNumber;
+use crate::plan::time::Day;
 use crate::plan::words::nearest;
 use crate::plan::words::{StepStatus, Words};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::scalar;
 
 /// What an object can say.
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "title",
     "task",
     "number",
@@ -28,6 +29,7 @@ const KEYS: [&str; 18] = [
     "type",
     "assignee",
     "priority",
+    "due",
     "tags",
     "touches",
     "verify",
@@ -154,6 +156,10 @@ fn item(
             return Err(wrong(nth, format!("`{value}` is no `{key}`")));
         }
         keys.push(Change::Set { key: key.to_owned(), value: NewValue::Text(value) });
+    }
+    if let Some(value) = text(&["due"])? {
+        let day = value.parse::<Day>().map_err(|it| wrong(nth, it.to_string()))?;
+        keys.push(set_word("due", &day.to_string()));
     }
     keys.extend(lists(nth, object)?);
     let body = text(&["body", "description"])?.unwrap_or_default().replace("\r\n", "\n");

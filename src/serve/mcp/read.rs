@@ -107,7 +107,7 @@ fn list_plans(call: &Call, asked: ListPlans) -> Result<Value, Refusal> {
 }
 
 /// What is told of a plan, in the notation of results.
-const GOT_PLAN: &str = "id title status state kind priority? program? goals:strs? steps_total:int steps_completed:int \
+const GOT_PLAN: &str = "id title status state kind priority? due? program? goals:strs? steps_total:int steps_completed:int \
                         steps_ready:int? path etag? body? steps:line[] children:list? notes:list? decisions:list? \
                         next_cursor? more? category:any? tags:any? success_criteria:any? description:any? steps_failed:any? \
                         steps_blocked:any? steps_in_progress:any? confirm_phases:any? problem_list:any? archived:any?";
@@ -219,7 +219,7 @@ fn wanted(call: &Call, typed: Option<&str>) -> Result<Wanted, Refusal> {
 
 /// A step as `get_step` tells it.
 const GOT_STEP: &str = "id plan title status ready:bool? depends:strs? waits_for:strs? phase? claim:obj? verify:list? \
-                        touches:strs? result? attempts:list? notes:list? metadata:obj? path etag? body more? unverified:any? type:any? assignee:any? created_by:any? confirm:any? \
+                        touches:strs? result? attempts:list? notes:list? metadata:obj? path etag? body more? unverified:any? type:any? assignee:any? due:any? created_by:any? confirm:any? \
                         confirmed:any? tasks_done:any? tasks_total:any? problems:any? why_not_ready:any? dependants:any? lapsed:any? \
                         confirmation:any? decisions:any? problem_list:any?";
 

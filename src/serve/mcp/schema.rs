@@ -74,7 +74,7 @@ const SHAPES: [(&str, &str); 5] = [
 ];
 
 /// A plan in one line.
-pub(super) const PLAN: &str = "id title status state kind priority? program? steps_total:int steps_completed:int \
+pub(super) const PLAN: &str = "id title status state kind priority? due? program? steps_total:int steps_completed:int \
                                steps_ready:int? last_activity? path etag?";
 
 /// A step in one line.
@@ -85,7 +85,7 @@ const TASK: &str = "id plan title status path etag? body? attempts:list? verify:
 
 /// A step with what somebody who works on it has to know.
 pub(super) const STEP: &str = "id plan title status ready:bool? unverified:bool? depends:strs? waits_for:strs? phase? type? \
-                               assignee? created_by claim:obj? confirm:bool? confirmed:obj? verify:list? touches:strs? \
+                               assignee? due? created_by claim:obj? confirm:bool? confirmed:obj? verify:list? touches:strs? \
                                result? attempts:list? notes:list? metadata:obj? tasks_done:int? tasks_total:int? path \
                                etag? body? more? problems:strs?";
 

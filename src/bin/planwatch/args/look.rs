@@ -57,7 +57,7 @@ pub(crate) struct List {
     /// List every plan: open, closed and archived
     #[arg(long)]
     pub(crate) all: bool,
-    /// Sort by id, title, status, updated, created or priority; -KEY sorts the other way round
+    /// Sort by id, title, status, updated, created, due or priority; -KEY sorts the other way round
     #[arg(long, value_name = "KEY[,KEY]", allow_hyphen_values = true)]
     pub(crate) sort: Option<String>,
 }

@@ -13,7 +13,7 @@ use crate::context::Session;
 use crate::failure::Failure;
 use crate::output::{escaped, escaped_lines};
 use crate::screens::text::{hanging, indented, markdown, without_steps_list};
-use crate::screens::{BOLD, DIM, ago, bar_of, dated, heading, knowledge, plans, problems, state, steps};
+use crate::screens::{BOLD, DIM, ago, bar_of, dated, due, heading, knowledge, plans, problems, state, steps};
 use crate::table::paint;
 
 pub(crate) fn run(session: &Session, args: Show) -> Result<u8, Failure> {
@@ -41,6 +41,8 @@ fn plan(shown: &ShownPlan, now: Time, width: Option<usize>) -> String {
     let (stand, style) = plans::stand(plan);
     let mut facts = vec![bar_of(plan), paint(style, &stand)];
     facts.extend(priority(plan.priority));
+    let is_open = !matches!(plan.status.as_str(), "completed" | "abandoned");
+    facts.extend(plan.due.map(|it| due(it, is_open, now).painted()));
     facts.extend(plan.category.as_deref().map(|it| escaped(it).into_owned()));
     facts.extend(plan.program.as_deref().map(|it| format!("part of {}", escaped(it))));
     facts.extend(tags(&plan.tags));
@@ -84,6 +86,8 @@ fn step(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     facts.extend(step.phase.as_deref().map(|it| format!("phase {}", escaped(it))));
     facts.extend(step.kind.as_deref().map(|it| escaped(it).into_owned()));
     facts.extend(priority(step.priority));
+    let is_open = !matches!(step.status.as_str(), "completed" | "skipped");
+    facts.extend(step.due.map(|it| due(it, is_open, now).painted()));
     facts.extend(tags(&step.tags));
     facts.extend((step.tasks_total > 0).then(|| format!("tasks {}", steps::tasks(step))));
     let mut text = top(&heading(&step.id, &step.title), &facts, &step.path, width);

@@ -168,7 +168,7 @@ fn line(state: Cell, step: &StepShape, said: &str, at: Option<Time>, now: Time) 
 
 fn attention(it: &Attention, now: Time) -> Vec<Cell> {
     let style = match it.reason {
-        Reason::Failed | Reason::Faulty => BAD,
+        Reason::Failed | Reason::Faulty | Reason::Overdue => BAD,
         Reason::Blocked => STUCK,
         Reason::ToConfirm | Reason::NotVerified | Reason::Lapsed => BUSY,
         Reason::Stale => PLAIN,
@@ -178,7 +178,13 @@ fn attention(it: &Attention, now: Time) -> Vec<Cell> {
     let last = it.last.as_deref().unwrap_or_default();
     let last = last.strip_prefix(it.reason.word()).and_then(|it| it.strip_prefix(": ")).unwrap_or(last);
     let last = if it.reason == Reason::Faulty { it.step.problems.join(", ") } else { last.to_owned() };
+    let last = if it.reason == Reason::Overdue { due(&it.step) } else { last };
     line(state, &it.step, &last, it.since, now)
+}
+
+/// When an overdue step was due; one without a day of its own is told for its plan's.
+fn due(step: &StepShape) -> String {
+    step.due.map_or_else(|| "its plan is overdue".to_owned(), |it| format!("due {it}"))
 }
 
 fn by(it: &Finished) -> &str {

@@ -7,7 +7,7 @@ use planwatch::plan::records::Priority;
 use planwatch::plan::time::Time;
 
 use crate::output::escaped;
-use crate::screens::{BAD, BUSY, DIM, PLAIN, READY, STUCK, ago, bar_of, colour, mark, own_title};
+use crate::screens::{BAD, BUSY, DIM, PLAIN, READY, STUCK, ago, bar_of, colour, due_cell, mark, own_title};
 use crate::table::{Cell, Table, Yields, cell, column, styled};
 
 /// Draws one line a plan; the children of a program stand below it.
@@ -27,6 +27,7 @@ fn drawn(plans: &[PlanShape], lines: &[(&PlanShape, bool)], now: Time) -> Table 
         column("progress", Yields::Last),
         column("now", Yields::Last),
         column("priority", Yields::Whole),
+        column("due", Yields::Whole),
         column("last change", Yields::Whole),
         column("title", Yields::Text),
     ]);
@@ -40,6 +41,7 @@ fn drawn(plans: &[PlanShape], lines: &[(&PlanShape, bool)], now: Time) -> Table 
             cell(bar_of(plan)),
             styled(style, now_text).or_short(short_stand(plan)),
             styled(if plan.priority == Priority::Critical { BAD } else { PLAIN }, priority(plan.priority)),
+            due_cell(plan.due, !matches!(plan.status.as_str(), "completed" | "abandoned"), now),
             styled(DIM, ago(now, plan.last_activity)),
             if has_titles { title(plan) } else { cell("") },
         ]);

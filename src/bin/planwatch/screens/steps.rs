@@ -4,7 +4,7 @@ use planwatch::engine::shape::StepShape;
 use planwatch::plan::time::Time;
 
 use crate::output::escaped;
-use crate::screens::{BAD, DIM, ago, state};
+use crate::screens::{BAD, DIM, ago, due_cell, state};
 use crate::table::{Cell, Table, Yields, cell, column, numbers, styled};
 
 /// Draws one line a step.
@@ -17,6 +17,7 @@ pub(crate) fn table(steps: &[StepShape], now: Time) -> Table {
         column("waits for", Yields::Extra),
         column("by", Yields::Extra),
         numbers("tasks", Yields::Last),
+        column("due", Yields::Whole),
         column("last change", Yields::Whole),
         column("", Yields::Extra),
     ]);
@@ -29,6 +30,7 @@ pub(crate) fn table(steps: &[StepShape], now: Time) -> Table {
             cell(waits_for(step)),
             cell(escaped(worker(step))),
             cell(tasks(step)),
+            due_cell(step.due, !matches!(step.status.as_str(), "completed" | "skipped"), now),
             styled(DIM, ago(now, step.last_activity)),
             styled(BAD, step.problems.join(", ")),
         ]);

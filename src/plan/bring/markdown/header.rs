@@ -9,6 +9,7 @@ use super::{Found, Rank};
 use crate::plan::change::set_status;
 use crate::plan::read::CATEGORIES;
 use crate::plan::records::Priority;
+use crate::plan::time::Day;
 use crate::plan::words::{PlanStatus, StepStatus, Words};
 use crate::text::header_edit::Change;
 
@@ -62,6 +63,7 @@ fn is_wrong(key: &str, value: &Value, words: &Words) -> bool {
         "status" => text.and_then(|it| words.read::<PlanStatus>(it)).is_none(),
         "kind" => !matches!(text, Some("plan" | "program")),
         "category" => !text.is_some_and(|it| CATEGORIES.contains(&it)),
+        "due" => text.is_none_or(|it| it.parse::<Day>().is_err()),
         "priority" => text.and_then(Priority::read).is_none(),
         "tags" | "files" | "goals" | "success_criteria" | "confirm_phases" => !is_texts(),
         "order" => !matches!(text, Some("dependencies" | "sequential")),
@@ -106,6 +108,7 @@ fn todo(of: &Value, words: &Words) -> Option<Found> {
         default: StepStatus::Pending,
         phase: None,
         waits: waits.filter_map(Value::as_str).map(wait).collect(),
+        due: None,
         assignee: None,
         metadata,
         body,

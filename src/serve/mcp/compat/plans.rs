@@ -106,7 +106,7 @@ fn create_plan(call: &Call, asked: CreatePlan) -> Result<Value, Refusal> {
 }
 
 /// A plan with its steps in full, as planwatch's own `get_plan` has it.
-const GOT: &str = "plan_id id title status state kind priority? category? program? tags:strs? goals:strs? success_criteria:strs? \
+const GOT: &str = "plan_id id title status state kind priority? due? category? program? tags:strs? goals:strs? success_criteria:strs? \
                    description? steps_total:int steps_completed:int steps_failed:int? steps_blocked:int? \
                    steps_in_progress:int? steps_ready:int? confirm_phases:strs? notes:list? decisions:list? \
                    problem_list:list? archived:bool? path etag? body? steps:list children:list? next_cursor? more?";
