@@ -247,7 +247,7 @@ impl Of<'_> {
             match self.names.find(name).map(|it| &self.numbers[it]) {
                 None => unmapped.push(self.task.unmapped("dependencies", NO_STEP, name)),
                 Some(own) if own == self.number => {
-                    unmapped.push(self.task.unmapped("dependencies", ITSELF, name))
+                    unmapped.push(self.task.unmapped("dependencies", ITSELF, name));
                 }
                 Some(other) if waits.contains(other) => {}
                 Some(other) => waits.push(other.clone()),

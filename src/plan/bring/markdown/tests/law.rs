@@ -99,7 +99,7 @@ fn written(shape: Shape, all: &[Wanted]) -> (String, Vec<Claim>) {
         let of = title(nth);
         let is_phase = shape == Shape::Phases && !it.has_box;
         if shape == Shape::Phases && it.has_box && (nth == 0 || it.begins_phase || !all[nth - 1].has_box) {
-            text.push_str(&format!("\n## Phase {}: Part\n\n", 20 + nth));
+            text.extend([format!("\n## Phase {}: Part\n\n", 20 + nth)]);
         }
         let (head, indent) = match shape {
             Shape::Tasks => (format!("\n## Task {}: {of}", nth + 1), ""),
@@ -110,29 +110,29 @@ fn written(shape: Shape, all: &[Wanted]) -> (String, Vec<Claim>) {
         let line = n_lines(&text);
         let mut claim = |line: u32, says: Says| claims.push(Claim { of: of.clone(), line, says });
         for (_, number) in it.waits.iter().filter(|it| it.0 == Place::Title) {
-            text.push_str(&format!(" (depends: step-{number})"));
+            text.extend([format!(" (depends: step-{number})")]);
             claim(line, Says::Waits(target(*number)));
         }
         if let Some((Place::Title, status)) = it.status {
-            text.push_str(&format!(" ({status})"));
+            text.extend([format!(" ({status})")]);
             claim(line, Says::Status(status));
         }
         text.push_str("\n\n");
         for (place, number) in it.waits.iter().filter(|it| it.0 != Place::Title) {
             let key = if *place == Place::Bold { "- **Dependencies**:" } else { "Depends on:" };
-            text.push_str(&format!("{indent}{key} {word}{number}\n\n"));
+            text.extend([format!("{indent}{key} {word}{number}\n\n")]);
             claim(n_lines(&text) - 1, Says::Waits(target(*number)));
         }
         if let Some((place, status)) = it.status.filter(|it| it.0 != Place::Title) {
             let key = if place == Place::Bold { "**Status:**" } else { "Status:" };
-            text.push_str(&format!("{indent}{key} {status}\n\n"));
+            text.extend([format!("{indent}{key} {status}\n\n")]);
             claim(n_lines(&text) - 1, Says::Status(status));
         }
         if let Some((code, decoy)) = it.code {
             // Without a paragraph in front, code may belong to a list.
-            text.push_str(&format!("{indent}Text.\n\n"));
+            text.extend([format!("{indent}Text.\n\n")]);
             let code = CODE[code].replace("{}", decoy);
-            code.lines().for_each(|it| text.push_str(&format!("{indent}{it}\n")));
+            text.extend(code.lines().map(|it| format!("{indent}{it}\n")));
             text.push('\n');
         }
     }
