@@ -18,6 +18,7 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem};
 use crate::plan::read::{self, STEP_KEYS};
+use crate::plan::references;
 use crate::plan::words::StepStatus;
 use crate::text::header_edit::Change;
 use crate::text::{front_matter, yaml};
@@ -307,7 +308,8 @@ fn as_it_is<'a>(
     let content = read::Content { bytes: bytes.to_vec(), etag, modified: context.now };
     let mut now = read::read_step_of(plan, &step.id, &step.path, content, &context.config.words);
     write::check_writable(context, &now.problems)?;
-    if now.depends != step.depends {
+    // Of the other steps only those were loaded that it waited for.
+    if now.depends != step.depends || references::say_all(&step.id, bytes) {
         let around = load::around(context, &step.id, Some(Own { path: &step.path, bytes }))?;
         return Ok(Cow::Owned(around.with_claims(plans.claims().clone())));
     }

@@ -82,9 +82,11 @@ pub fn read_plan(
 ) -> Plan {
     let dir = if is_archived { format!("_archive/{id}") } else { id.to_string() };
     let (mut plan, listed) = read_plan_file(id, is_archived, &dir, sources.plan.as_ref(), words, bodies);
+    let numbers = all_numbers(sources.steps.iter().map(|(number, _)| number), &listed);
     let read = |(number, source): &(StepNumber, Source)| {
         let listed = listed.iter().find(|it| it.number == *number);
-        read_step(&StepId { plan: id.clone(), number: number.clone() }, source, listed, words, bodies)
+        let id = StepId { plan: id.clone(), number: number.clone() };
+        read_step(&id, source, (listed, &numbers), words, bodies)
     };
     plan.steps = sources.steps.iter().map(read).collect();
     let missing = listed.iter().filter(|it| sources.steps.iter().all(|(number, _)| *number != it.number));
@@ -92,6 +94,14 @@ pub fn read_plan(
     plan.steps.extend(missing);
     finish(&mut plan, sources);
     plan
+}
+
+/// The numbers of all steps, with a file or only in the Steps list, sorted.
+fn all_numbers<'a>(steps: impl Iterator<Item = &'a StepNumber>, listed: &'a [Listed]) -> Vec<StepNumber> {
+    let mut numbers: Vec<_> = steps.chain(listed.iter().map(|it| &it.number)).cloned().collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
 }
 
 fn finish(plan: &mut Plan, sources: &PlanSources) {
@@ -115,6 +125,7 @@ pub fn read_around(
     let dir = if is_archived { format!("_archive/{id}") } else { id.to_string() };
     let (mut plan, listed) =
         read_plan_file(id, is_archived, &dir, sources.plan.as_ref(), words, Bodies::Keep);
+    let numbers = all_numbers(steps.iter(), &listed);
     let mut work = vec![wanted.clone()];
     if plan.order == Order::Sequential {
         let all = steps.iter().chain(listed.iter().map(|it| &it.number));
@@ -132,7 +143,8 @@ pub fn read_around(
             plan.steps.extend(missing);
         }
         let step_id = StepId { plan: id.clone(), number };
-        plan.steps.extend(sources.iter().map(|it| read_step(&step_id, it, line, words, Bodies::Keep)));
+        let read = |it: &Source| read_step(&step_id, it, (line, &numbers), words, Bodies::Keep);
+        plan.steps.extend(sources.iter().map(read));
         let same = plan.steps.iter().filter(|it| it.id == step_id);
         let named = same.flat_map(|it| &it.depends).filter(|it| it.plan == *id);
         work.extend(named.map(|it| it.number.clone()));
@@ -143,16 +155,18 @@ pub fn read_around(
 
 /// Reads a step's file again, in a plan that is known with its body.
 ///
-/// Lines of problems in the Steps list count from the beginning of that body.
+/// Lines of problems in the Steps list count from the beginning of that body. "All previous steps" are those that the plan
+/// as it is given has.
 pub fn read_step_of(plan: &Plan, id: &StepId, path: &str, content: Content, words: &Words) -> Step {
     let mut listed = steps_list::read(&plan.id, &markdown::outline(&plan.body));
+    let numbers = all_numbers(plan.steps.iter().map(|it| &it.id.number).chain([&id.number]), &listed);
     let listed = listed.iter_mut().find(|it| it.number == id.number);
     let listed = listed.map(|it| {
         it.locate(&plan.path, plan.body.as_bytes(), 0);
         &*it
     });
     let source = Source { path: path.to_owned(), content: Ok(content) };
-    read_step(id, &source, listed, words, Bodies::Keep)
+    read_step(id, &source, (listed, &numbers), words, Bodies::Keep)
 }
 
 /// Reads a step from its own file alone, without what the plan's Steps list says of it.

@@ -1,5 +1,7 @@
 //! Bytes of a step's file to a [`Step`].
 
+use std::collections::HashSet;
+
 use crate::plan::fields::{Fields, kind_name, shorten};
 use crate::plan::file_name;
 use crate::plan::id::{StepId, read_number, read_step_id};
@@ -8,6 +10,7 @@ use crate::plan::problem::{Code, Problem};
 use crate::plan::read::{Bodies, STEP_KEYS, status};
 use crate::plan::references::{self, Section};
 use crate::plan::source::{Source, parse, unread};
+use crate::plan::step_number::StepNumber;
 use crate::plan::steps_list::Listed;
 use crate::plan::words::{Stated, StepStatus, Words};
 use crate::text::line_index::Place;
@@ -31,10 +34,11 @@ fn no_fields(path: &str) -> Fields<'_> {
     Fields { path, file: &[], offset: 0, root: None, problems: Vec::new(), budget: None }
 }
 
+/// `numbers` are those of the plan's steps, sorted, the step's own among them.
 pub(crate) fn read_step(
     id: &StepId,
     source: &Source,
-    listed: Option<&Listed>,
+    (listed, numbers): (Option<&Listed>, &[StepNumber]),
     words: &Words,
     bodies: Bodies,
 ) -> Step {
@@ -47,7 +51,7 @@ pub(crate) fn read_step(
     let budget = parsed.tree.as_ref().map(|(tree, _)| Budget::of(tree));
     let mut fields = Fields { path: &source.path, file: bytes, offset, root, problems: Vec::new(), budget };
     let mut step = step_of(id, &mut fields, &outline, listed, words);
-    let from_body = body_dependencies(id, &mut fields, parsed.body, &outline, listed);
+    let from_body = body_dependencies(id, &mut fields, parsed.body, &outline, (listed, numbers));
     (step.depends, step.depends_at) =
         own_dependencies(id, &mut fields, &from_body).unwrap_or_else(|| (from_body.all, Vec::new()));
     report_id(id, &mut fields);
@@ -163,16 +167,17 @@ fn body_dependencies(
     fields: &mut Fields<'_>,
     body: &str,
     outline: &Outline,
-    listed: Option<&Listed>,
+    (listed, numbers): (Option<&Listed>, &[StepNumber]),
 ) -> BodyDependencies {
     let from_line = listed.and_then(|it| it.depends.clone());
     let range = references::section(outline);
-    let section = range.clone().map(|it| references::read_section(id, &body[it]));
+    let section = range.clone().map(|it| references::read_section(id, &body[it], numbers));
     let is_own_key = fields.get("depends").is_some();
     let body_at = fields.file.len() - body.len();
     let at = range.map_or(0, |it| body_at + it.start);
     if section == Some(Section::Unclear) && !is_own_key && from_line.is_none() {
-        let message = "the Dependencies section names no `step-N`";
+        let said = body[at - body_at..].lines().map(str::trim).find(|it| !it.is_empty()).unwrap_or_default();
+        let message = &format!("the Dependencies section names no step: `{}`", shorten(said));
         let hint = "name the steps as step-N, write None, or add `depends: []` to the front matter";
         fields.problems.push(Problem::at_byte(
             fields.path,
@@ -205,11 +210,12 @@ fn body_dependencies(
     let is_said = from_line.as_ref().is_some_and(|it| !it.is_empty())
         || from_section.as_ref().is_some_and(|it| !it.is_empty());
     let mut all = from_line.unwrap_or_default();
-    for step in from_section.unwrap_or_default() {
-        if !all.contains(&step) {
-            all.push(step);
-        }
+    let mut more = from_section.unwrap_or_default();
+    if !all.is_empty() {
+        let known: HashSet<&StepId> = all.iter().collect();
+        more.retain(|it| !known.contains(it));
     }
+    all.extend(more);
     BodyDependencies { all, is_said }
 }
 
@@ -251,7 +257,7 @@ fn own_dependencies(
 }
 
 fn same(a: &[StepId], b: &[StepId]) -> bool {
-    a.len() == b.len() && a.iter().all(|it| b.contains(it))
+    a.len() == b.len() && (a == b || a.iter().collect::<HashSet<_>>() == b.iter().collect())
 }
 
 fn report_id(id: &StepId, fields: &mut Fields<'_>) {

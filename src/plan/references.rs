@@ -1,5 +1,7 @@
 //! Dependencies as prose says them: `(depends: …)` in a Steps list, `step-N` in a Dependencies section.
 
+mod mentions;
+
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -25,11 +27,12 @@ pub(crate) fn read_item(plan: &PlanId, text: &str) -> Option<StepId> {
     own.or_else(|| read_step_id(text))
 }
 
-/// Reads the `step-N` references of a Dependencies section.
+/// Reads the steps that a Dependencies section names, by themselves or as `all previous steps`; `numbers` are those of
+/// the plan's steps, sorted.
 ///
 /// Text in parentheses, the step itself and later steps of its plan do not count, nor do names in code, comments and
 /// addresses; a code span that is nothing but a name is one.
-pub(crate) fn read_section(step: &StepId, section: &str) -> Section {
+pub(crate) fn read_section(step: &StepId, section: &str, numbers: &[StepNumber]) -> Section {
     let said = markdown::prose(section, |it| read_target(it).map(|number| format!("step-{number}")));
     let text = without_parentheses(&said);
     let start =
@@ -37,18 +40,29 @@ pub(crate) fn read_section(step: &StepId, section: &str) -> Section {
     if says_none(start, &text) {
         return Section::None;
     }
-    let mut steps = references(&step.plan, &text);
-    let n_found = steps.len();
+    let found = mentions::find(step, &text, numbers);
+    if found.is_empty() {
+        return Section::Unclear;
+    }
+    let mut steps = found.steps;
     steps.retain(|it| it.plan != step.plan || it.number < step.number);
-    if n_found == 0 { Section::Unclear } else { Section::Steps(steps) }
+    Section::Steps(steps)
 }
 
-/// Returns whether a step's file names another step in its Dependencies section.
+/// Returns whether a step's file names another step in its Dependencies section, not only as one of all before.
 pub(crate) fn are_in_prose(step: &StepId, file: &[u8], named: &StepId) -> bool {
-    let start = front_matter::split(file).body_start();
-    let Ok(body) = std::str::from_utf8(&file[start..]) else { return false };
-    let section = section(&markdown::outline(body)).map(|it| read_section(step, &body[it]));
+    let section = section_of(file).map(|it| read_section(step, it, &[]));
     matches!(section, Some(Section::Steps(steps)) if steps.contains(named))
+}
+
+/// Returns whether the text of a step says that it waits for all steps before it, whatever their numbers.
+pub(crate) fn say_all(step: &StepId, file: &[u8]) -> bool {
+    section_of(file).is_some_and(|it| mentions::find(step, &without_parentheses(it), &[]).says_all)
+}
+
+fn section_of(file: &[u8]) -> Option<&str> {
+    let body = std::str::from_utf8(&file[front_matter::split(file).body_start()..]).ok()?;
+    section(&markdown::outline(body)).map(|it| &body[it])
 }
 
 /// The Dependencies section of a body.
@@ -67,22 +81,6 @@ fn says_none(start: &str, whole: &str) -> bool {
     let word_ends = |len: usize| folded[len..].chars().next().is_none_or(|c| !c.is_alphanumeric());
     let is_word = ["none", "n/a", "na"].iter().any(|it| folded.starts_with(it) && word_ends(it.len()));
     is_word || start.is_empty() || whole.trim_start().starts_with(['–', '—'])
-}
-
-/// Finds `step-N`, `plan:step-N` and `plan/step-N` in a text, in order, each once.
-pub(crate) fn references(plan: &PlanId, text: &str) -> Vec<StepId> {
-    let folded = text.to_ascii_lowercase();
-    let mut found = Vec::new();
-    for (at, word) in folded.match_indices("step-") {
-        let digits = number_at(&text[at + word.len()..]);
-        let Ok(number) = digits.parse::<StepNumber>() else { continue };
-        let Some(plan) = plan_before(plan, &text[..at]) else { continue };
-        let id = StepId { plan, number };
-        if !found.contains(&id) {
-            found.push(id);
-        }
-    }
-    found
 }
 
 /// Returns the longest number at the start of a text; a point that ends a sentence is not part of it.
@@ -273,7 +271,8 @@ mod tests {
 
     #[track_caller]
     fn check(section: &str, expected: &Section) {
-        assert_eq!(read_section(&step("5"), section), *expected, "{section}");
+        let numbers: Vec<StepNumber> = (1..9).map(StepNumber::whole).collect();
+        assert_eq!(read_section(&step("5"), section, &numbers), *expected, "{section}");
     }
 
     #[test]
@@ -291,6 +290,10 @@ mod tests {
         check("Nonetheless step-1", &Section::Steps(vec![step("1")]));
         check("misstep-1", &Section::Unclear);
         check("before step-9", &Section::Steps(Vec::new()));
+        let all = ["1", "2", "3", "4"].map(step).to_vec();
+        check("Requires all previous steps (step-9 would be nice)", &Section::Steps(all.clone()));
+        check("Steps 1-7", &Section::Steps(all));
+        check("None of the previous steps", &Section::None);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::collections::{BinaryHeap, HashSet};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Order, Plan, PlanKind, Step};
 use crate::plan::plans::{Finder, Plans};
+use crate::plan::problem::Code;
 use crate::plan::records::{Confirmation, Priority};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Stated, StepStatus};
@@ -326,12 +327,16 @@ pub fn why_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> String {
     let closed =
         step.depends.iter().map(|it| if it.plan == plan.id { it.number.to_string() } else { it.to_string() });
     let closed = closed.collect::<Vec<_>>();
-    match (closed.len(), plan.order) {
+    let why = match (closed.len(), plan.order) {
         (0, Order::Sequential) => "the steps before it are closed".to_owned(),
         (0, Order::Dependencies) => "it depends on nothing".to_owned(),
         (1, _) => format!("{}, which it depends on, is closed", list("step", &closed)),
         (_, _) => format!("{}, which it depends on, are closed", list("step", &closed)),
-    }
+    };
+    // Where `depends` is in the front matter, nothing else counts, and the text is not in doubt.
+    let unclear =
+        step.problems.iter().find(|it| it.code == Code::DependenciesUnclear && it.path == step.path);
+    unclear.map_or_else(|| why.clone(), |it| format!("{why}, but {}", it.message))
 }
 
 /// Names the steps that hold up the others: those that could go on but for a person.

@@ -1,0 +1,393 @@
+//! The steps that the prose of a Dependencies section names: single ones, lists, ranges, and all that come before.
+
+use std::collections::HashSet;
+
+use super::{number_at, plan_before};
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::step_number::StepNumber;
+
+/// What a text names.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Mentions {
+    /// In the order of the text, each once.
+    pub(super) steps: Vec<StepId>,
+    /// It says "all previous steps", so those that are added before the step later count too.
+    pub(super) says_all: bool,
+}
+
+impl Mentions {
+    pub(super) fn is_empty(&self) -> bool {
+        self.steps.is_empty() && !self.says_all
+    }
+}
+
+/// Finds what the text of a step names. `numbers` are those of its plan's steps, sorted; a range means those of them
+/// that are in it, and its ends.
+///
+/// The time is linear in the text and in what is found: a plan may name all of its steps in each of them.
+pub(super) fn find(step: &StepId, text: &str, numbers: &[StepNumber]) -> Mentions {
+    let folded = text.to_ascii_lowercase();
+    let mut finder = Finder { step, text, folded: &folded, numbers, seen: HashSet::new(), steps: Vec::new() };
+    let mut from = 0;
+    for (at, word) in folded.match_indices("step") {
+        if at >= from
+            && let Some(plan) = plan_before(&step.plan, &text[..at])
+        {
+            from = finder.list_behind(&plan, at, at + word.len()).unwrap_or(from);
+        }
+    }
+    finder.bare_lists();
+    let said = PREVIOUS.iter().flat_map(|word| folded.match_indices(word));
+    let said: Vec<Before> = said.filter_map(|(at, word)| before(&folded, at, at + word.len())).collect();
+    let says_all = said.contains(&Before::All) || finder.names_all_above();
+    if said.contains(&Before::One) {
+        let earlier = numbers.partition_point(|it| *it < step.number);
+        let last = earlier.checked_sub(1).map(|it| numbers[it].clone());
+        finder.add(&step.plan, &last.unwrap_or_else(|| step.number.clone()));
+    }
+    let mut steps = finder.steps;
+    if says_all {
+        let earlier = &numbers[..numbers.partition_point(|it| *it < step.number)];
+        let is_among = |it: &StepId| it.plan == step.plan && earlier.binary_search(&it.number).is_ok();
+        steps.retain(|it| !is_among(it));
+        let all = earlier.iter().map(|it| StepId { plan: step.plan.clone(), number: it.clone() });
+        steps.splice(0..0, all);
+    }
+    Mentions { steps, says_all }
+}
+
+/// Words for what comes before a step.
+const PREVIOUS: [&str; 4] = ["previous", "preceding", "prior", "earlier"];
+
+/// Words that a list may begin with, so that a line of numbers alone is one.
+const INTRODUCTIONS: [&str; 12] = [
+    "depends on",
+    "depends",
+    "requires",
+    "needs",
+    "waits for",
+    "waiting for",
+    "after",
+    "blocked by",
+    "dependencies",
+    "dependency",
+    "prerequisites",
+    "prerequisite",
+];
+
+/// What words such as "previous step" mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Before {
+    All,
+    One,
+}
+
+/// Reads what is around a word such as "previous": "all previous steps", "the previous step", not "no previous step".
+fn before(folded: &str, start: usize, end: usize) -> Option<Before> {
+    let is_word_before = folded[..start].chars().next_back().is_some_and(char::is_alphanumeric);
+    let noun = folded[end..].trim_start().strip_prefix("step").filter(|_| !is_word_before)?;
+    let rest = noun.strip_prefix('s');
+    let is_plural = rest.is_some();
+    let rest = rest.unwrap_or(noun);
+    // "the previous steps 1-3" means those.
+    let is_word_behind = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+    let is_numbered = rest.trim_start_matches([' ', '-', '#']).starts_with(|c: char| c.is_ascii_digit());
+    if is_word_behind || is_numbered || folded[end..].starts_with("step") || is_denied(&folded[..start]) {
+        return None;
+    }
+    let is_all =
+        clause(&folded[..start]).rev().find(|it| !matches!(*it, "the" | "of" | "other" | "its" | "these"));
+    let is_all = is_all.is_some_and(|it| matches!(it, "all" | "every" | "each" | "any" | "both"));
+    Some(if is_all || is_plural { Before::All } else { Before::One })
+}
+
+/// A text without the blanks that it begins with, up to an empty line.
+fn trimmed(text: &str) -> &str {
+    let blank = [' ', '\t', '\r', '\u{a0}'];
+    let rest = text.trim_start_matches(blank);
+    let next = rest.strip_prefix('\n').map(|it| it.trim_start_matches(blank));
+    next.filter(|it| !it.starts_with('\n')).unwrap_or(rest)
+}
+
+/// The words of the clause that a text ends in; no more of it than is needed, because a text may have many.
+fn clause(text: &str) -> impl DoubleEndedIterator<Item = &str> {
+    const MOST: usize = 200;
+    let from = (text.len().saturating_sub(MOST)..).find(|it| text.is_char_boundary(*it)).unwrap_or(0);
+    let text = &text[from..];
+    let start = text.rfind(['.', ',', ';', ':', '!', '?', '|']).map_or(0, |it| it + 1);
+    let start = text.rfind("\n\n").map_or(start, |it| start.max(it));
+    text[start..].split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|it| !it.is_empty())
+}
+
+/// Whether a clause says that what follows is not needed.
+fn is_denied(text: &str) -> bool {
+    let denies = |it: &str| {
+        matches!(
+            it,
+            "no" | "not" | "none" | "never" | "nor" | "neither" | "without" | "independent" | "independently"
+        ) || it.ends_with("n't")
+    };
+    clause(text).any(denies)
+}
+
+struct Finder<'a> {
+    step: &'a StepId,
+    text: &'a str,
+    /// The text in small letters, byte for byte.
+    folded: &'a str,
+    numbers: &'a [StepNumber],
+    seen: HashSet<StepId>,
+    steps: Vec<StepId>,
+}
+
+impl Finder<'_> {
+    fn add(&mut self, plan: &PlanId, number: &StepNumber) {
+        let id = StepId { plan: plan.clone(), number: number.clone() };
+        if !self.seen.contains(&id) {
+            self.seen.insert(id.clone());
+            self.steps.push(id);
+        }
+    }
+
+    /// Reads the numbers behind the word "step", which ends at `end`; returns where they end.
+    fn list_behind(&mut self, plan: &PlanId, start: usize, end: usize) -> Option<usize> {
+        let rest = &self.folded[end..];
+        let behind = rest.strip_prefix('s').map_or(rest, |it| it.strip_prefix(':').unwrap_or(it));
+        let number = match behind.strip_prefix('-') {
+            Some(number) => number,
+            None => trimmed(behind).trim_start_matches(['#', '*', '_']),
+        };
+        let at = self.folded.len() - number.len();
+        // `step-1` is a name, whatever follows its number; other words have to end with it.
+        let is_name = &self.folded[start..at] == "step-";
+        let gap = &behind[..behind.len() - number.len()];
+        // On the next line, `1.` is the mark of a list.
+        let is_mark = gap.contains('\n')
+            && number.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(['.', ')']);
+        if gap.is_empty() || is_mark { None } else { self.list(plan, at, is_name) }
+    }
+
+    /// Reads a list of numbers and ranges that begins at `at`; returns where it ends.
+    fn list(&mut self, plan: &PlanId, at: usize, is_name: bool) -> Option<usize> {
+        let (first, mut end) = self.number(at, is_name)?;
+        self.add(plan, &first);
+        // `2026-11-21` is no range.
+        let mut begin = Some(first);
+        loop {
+            let range = begin.take().and_then(|it| Some((it, self.behind(end, &RANGE)?)));
+            if let Some((first, (number, to))) = range {
+                self.range(plan, &first, &number);
+                end = to;
+            } else if let Some((number, to)) = self.behind(end, &AND) {
+                self.add(plan, &number);
+                (begin, end) = (Some(number), to);
+            } else {
+                return Some(end);
+            }
+        }
+    }
+
+    /// Adds the steps between two numbers, and both of them.
+    fn range(&mut self, plan: &PlanId, first: &StepNumber, last: &StepNumber) {
+        if *plan == self.step.plan && first < last {
+            let from = self.numbers.partition_point(|it| it <= first);
+            let to = self.numbers.partition_point(|it| it < last).max(from);
+            for number in &self.numbers[from..to] {
+                self.add(plan, number);
+            }
+        }
+        self.add(plan, last);
+    }
+
+    /// The number at a place, and where it ends.
+    fn number(&self, at: usize, is_name: bool) -> Option<(StepNumber, usize)> {
+        let digits = number_at(&self.text[at..]);
+        let end = at + digits.len();
+        let behind = &self.text[end..];
+        let goes_on = behind.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '%' | '_'))
+            || behind.strip_prefix('.').is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()));
+        digits.parse().ok().filter(|_| is_name || !goes_on).map(|it| (it, end))
+    }
+
+    /// The number behind one of these words, which may be called a step once more: `, 2`, `and step 2`, `–3`.
+    fn behind(&self, at: usize, words: &[&str]) -> Option<(StepNumber, usize)> {
+        let rest = self.folded[at..].trim_start_matches(['`', '*', '_']);
+        let beside = rest.trim_start_matches([' ', '\t', '\u{a0}']);
+        // A mark at the beginning of a line is that of a list.
+        let rest = if trimmed(rest).starts_with(char::is_alphabetic) { trimmed(rest) } else { beside };
+        let after = words.iter().find_map(|word| {
+            let after = rest.strip_prefix(word)?;
+            let is_whole = !word.ends_with(char::is_alphabetic) || after.starts_with(char::is_whitespace);
+            is_whole.then_some(after)
+        })?;
+        let after = trimmed(after).trim_start_matches(['`', '*', '_']);
+        let named = after.strip_prefix("steps").or_else(|| after.strip_prefix("step"));
+        let is_name = after.starts_with("step-");
+        let number =
+            named.unwrap_or(after).trim_start_matches([' ', '\u{a0}', '\n', '-', '#', '*', '_', '`']);
+        if named.is_none() && number.len() != after.len() {
+            return None;
+        }
+        self.number(self.folded.len() - number.len(), is_name)
+    }
+
+    /// Reads the lines that hold nothing but numbers, as `1, 2 and 4` or `Depends on: 1-3`.
+    fn bare_lists(&mut self) {
+        let text = self.folded;
+        for line in text.split('\n') {
+            let start = line.as_ptr() as usize - text.as_ptr() as usize;
+            let mut rest = line.trim_start_matches([' ', '\t', '-', '*', '+', '_', '>']);
+            let words = INTRODUCTIONS.iter().find_map(|it| rest.strip_prefix(it));
+            rest = words.unwrap_or(rest).trim_start_matches([' ', ':', '*', '_', '#']);
+            let at = start + line.len() - rest.len();
+            let n_known = self.steps.len();
+            let Some(end) = self.list(&self.step.plan.clone(), at, false) else { continue };
+            // What more the line says makes the numbers something else.
+            if self.folded[end..start + line.len()].contains(char::is_alphanumeric) {
+                for id in self.steps.drain(n_known..) {
+                    self.seen.remove(&id);
+                }
+            }
+        }
+    }
+
+    /// "all steps above", "every step before this one".
+    fn names_all_above(&self) -> bool {
+        let above = |(at, word): (usize, &str)| {
+            let rest = self.folded[at + word.len()..].trim_start_matches('s').trim_start();
+            let is_above = ["above", "before this", "before it", "prior to this", "preceding this"]
+                .iter()
+                .any(|it| rest.strip_prefix(it).is_some_and(|it| !it.starts_with(char::is_alphanumeric)));
+            let all = clause(&self.folded[..at]).rev().find(|it| !matches!(*it, "the" | "of"));
+            is_above && matches!(all, Some("all" | "every" | "each")) && !is_denied(&self.folded[..at])
+        };
+        self.folded.match_indices("step").any(above)
+    }
+}
+
+/// What makes a range of two numbers.
+const RANGE: [&str; 9] = ["-", "–", "—", "‒", "...", "..", "…", "through", "to"];
+
+/// What makes a list of two numbers.
+const AND: [&str; 9] = [", and", ", or", ",", ";", "&", "+", "and", "or", "as well as"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::id::read_step_id;
+
+    fn numbers() -> Vec<StepNumber> {
+        ["0", "1", "1.5", "2", "3", "4", "6", "7"].iter().map(|it| it.parse().expect("a number")).collect()
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let step = read_step_id("p:6").expect("it is a step");
+        let found = find(&step, text, &numbers()).steps;
+        let found: Vec<_> = found.iter().map(|it| it.to_string().replace("p:", "")).collect();
+        assert_eq!(found, expected, "{text}");
+    }
+
+    const ALL: [&str; 6] = ["0", "1", "1.5", "2", "3", "4"];
+
+    #[test]
+    fn all_that_comes_before_is_named_in_many_words() {
+        for text in [
+            "Requires all previous steps",
+            "Requires **all previous steps** to be completed.",
+            "every preceding step",
+            "All prior steps must be done.",
+            "Depends on each earlier step",
+            "All of the previous\nsteps",
+            "The previous steps.",
+            "needs all the other preceding steps",
+            "Previous steps",
+            "All steps above",
+            "every step before this one",
+            "step-1 and all previous steps",
+        ] {
+            check(text, &ALL);
+        }
+        check("all previous steps and other:step-9", &[&ALL[..], &["other:9"]].concat());
+        check("the previous step", &["4"]);
+        check("Requires previous step's tables", &["4"]);
+        check("the preceding step and step 1", &["1", "4"]);
+    }
+
+    #[test]
+    fn what_is_not_needed_and_what_is_no_step_is_not_named() {
+        for text in [
+            "no previous steps",
+            "does not need the previous step",
+            "independent of all prior steps",
+            "all previous phases",
+            "all previous work, stepping back",
+            "the prior steppe",
+            "a substep 1",
+            "in 3 steps",
+            "Python 3 and Node 18",
+            "takes 2 to 3 days",
+            "3 services",
+            "2026-11-21",
+            "step by step",
+            "step 2nd",
+            "all steps",
+            "1. the schema",
+        ] {
+            check(text, &[]);
+        }
+    }
+
+    #[test]
+    fn lists_and_ranges_are_read() {
+        for (text, expected) in [
+            ("Step 2", &["2"][..]),
+            ("step 2.", &["2"]),
+            ("step #2 (the schema)", &["2"]),
+            ("- Step 1: the schema\n- Step 2: the routes", &["1", "2"]),
+            ("step 2 and 3", &["2", "3"]),
+            ("steps 1, 2 and 4", &["1", "2", "4"]),
+            ("steps 1, 2, and 4.", &["1", "2", "4"]),
+            ("Steps: 1 & 2; step-3", &["1", "2", "3"]),
+            ("step 1 and\nstep 2", &["1", "2"]),
+            ("Steps 1–3", &["1", "1.5", "2", "3"]),
+            ("steps 1-3, 0", &["1", "1.5", "2", "3", "0"]),
+            ("steps 1 through 3", &["1", "1.5", "2", "3"]),
+            ("steps 1 to 3", &["1", "1.5", "2", "3"]),
+            ("step-1 to step-3", &["1", "1.5", "2", "3"]),
+            ("`step-1`–`step-3`", &["1", "1.5", "2", "3"]),
+            ("step-2..step-4", &["2", "3", "4"]),
+            ("steps 3-5", &["3", "4", "5"]),
+            ("steps 4-99", &["4", "6", "7", "99"]),
+            ("steps 3-1", &["3", "1"]),
+            ("1 through 3", &["1", "1.5", "2", "3"]),
+            ("1-3", &["1", "1.5", "2", "3"]),
+            ("- 1, 2 and 4", &["1", "2", "4"]),
+            ("Depends on: 1, 2", &["1", "2"]),
+            ("Requires 2.", &["2"]),
+            ("other:step-1 and p/step-2", &["other:1", "2"]),
+            ("step-1-create-tables", &["1"]),
+            ("step 2.5 and 2.5", &["2.5"]),
+        ] {
+            check(text, expected);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics_and_nothing_is_named_twice(
+            words in proptest::collection::vec(
+                proptest::sample::select(vec![
+                    "step", "steps", "Step-", "1", "2.5", "3", "-", "–", " ", "\n", ",", " and ", " to ", "all ", "previous ",
+                    "ß", "İ", "p:", "(", ")", "`", "**", ".", "999999999", "none",
+                ]),
+                0..24,
+            ),
+        ) {
+            let step = read_step_id("p:6").expect("it is a step");
+            let found = find(&step, &words.concat(), &numbers()).steps;
+            let unique: HashSet<_> = found.iter().collect();
+            proptest::prop_assert_eq!(unique.len(), found.len());
+        }
+    }
+}
