@@ -2,6 +2,7 @@
 
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
+use crate::plan::records::Attempt;
 use crate::plan::rules;
 use crate::plan::time::{Day, Time};
 use crate::plan::words::{PlanStatus, StepStatus};
@@ -43,7 +44,7 @@ pub(crate) fn since(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Optio
 /// A note says something of the step, and changes nothing about how long it has waited.
 fn waiting_since(plans: &Plans, plan: &Plan, step: &Step) -> Option<Time> {
     let dependencies = rules::dependencies(plans, plan, step).filter_map(Step::closed_at).max();
-    let attempts = step.attempts.iter().filter_map(|it| it.at).max();
+    let attempts = step.attempts.iter().filter_map(Attempt::newest).max();
     step.created_at.max(dependencies).max(attempts).or(step.modified)
 }
 
@@ -155,6 +156,20 @@ mod tests {
         let note = "notes:\n  - {at: 2026-11-04T12:00:00Z, type: info, text: Half of it}";
         check("active", &busy(note), "11T12:00:00Z", &[]);
         check("active", &busy(note), "11T12:00:01Z", &["stale since 2026-11-04T12:00:00Z"]);
+    }
+
+    #[test]
+    fn an_attempt_of_the_past_takes_nothing_from_what_was_recorded_since() {
+        let old = "attempts:\n  - {at: 2026-10-01T12:00:00Z, outcome: no answer";
+        let later = format!("status: in_progress\n{old}, recorded_at: 2026-11-04T12:00:00Z}}");
+        check("active", &later, "11T12:00:00Z", &[]);
+        check("active", &later, "11T12:00:01Z", &["stale since 2026-11-04T12:00:00Z"]);
+        let made = format!("status: in_progress\n{MADE}\n{old}}}");
+        check("active", &made, "08T12:00:00Z", &[]);
+        check("active", &made, "08T12:00:01Z", &["stale since 2026-11-01T12:00:00Z"]);
+        let claim = "claim: {id: \"h4f09a21\", by: ann, at: 2026-11-05T12:00:00Z}";
+        let claimed = format!("status: in_progress\n{claim}\n{old}}}");
+        check("active", &claimed, "05T12:00:01Z", &[]);
     }
 
     #[test]

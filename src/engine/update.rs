@@ -249,6 +249,9 @@ fn open_name(obstacle: &Obstacle) -> Option<String> {
     }
 }
 
+/// An attempt that is older than so many seconds says when it was written down, too.
+const LATE: i64 = 60;
+
 /// `attempt STEP OUTCOME`.
 #[derive(Debug, Clone, Default)]
 pub struct AttemptRequest {
@@ -319,20 +322,23 @@ pub(crate) fn decide_attempt(
     let ends_claim = status.is_some_and(|it| it != StepStatus::InProgress);
     let claim = owner::ended_claim(step, context.now).filter(|_| ends_claim);
     let by = who.by.clone();
-    let mut attempts = vec![NewAttempt {
-        at,
-        by: by.clone(),
-        outcome: request.outcome.clone(),
-        notes: request.notes.clone(),
-        claim,
-    }];
+    let (outcome, notes) = (request.outcome.clone(), request.notes.clone());
+    let attempt = NewAttempt { at, by: by.clone(), outcome, notes, claim };
+    // Without it the step would look as if nothing had happened since then.
+    let is_late = context.now.seconds_since(at) > LATE;
+    let (keys, mut attempts) = match is_late {
+        true => (vec![attempt.change_recorded_at(context.now)], Vec::new()),
+        false => (Vec::new(), vec![attempt]),
+    };
     if is_forced {
         let notes = status.map(|it| it.word().to_owned());
+        let at = context.now;
         attempts.push(NewAttempt { at, by, outcome: "forced".to_owned(), notes, claim: None });
     }
     let removes_claim = step.claim.is_some() && (ends_claim || step.has_void_claim());
     Ok(StepUpdate {
         status,
+        keys,
         attempts,
         removes_claim,
         renews: owner::is_owner(step, who),

@@ -1,7 +1,7 @@
 //! Changes to plan and step files as edits of their front matter, and the text of new files.
 
 use crate::plan::id::StepId;
-use crate::plan::records::{NoteType, Priority};
+use crate::plan::records::{Attempt, NoteType, Priority};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Status};
 use crate::text::header_edit::{Change, NewValue};
@@ -46,6 +46,15 @@ impl EndedClaim {
 impl NewAttempt {
     /// The edit that appends it.
     pub fn change(&self) -> Change {
+        self.change_with(None)
+    }
+
+    /// As [`Self::change`], of an attempt that is written down at another time than it was made.
+    pub fn change_recorded_at(&self, at: Time) -> Change {
+        self.change_with(Some((Attempt::RECORDED_AT.to_owned(), NewValue::Word(at.to_string()))))
+    }
+
+    fn change_with(&self, more: Option<(String, NewValue)>) -> Change {
         let mut item = vec![
             ("at".to_owned(), NewValue::Word(self.at.to_string())),
             ("by".to_owned(), NewValue::Text(self.by.clone())),
@@ -55,6 +64,7 @@ impl NewAttempt {
             item.push(("notes".to_owned(), NewValue::Text(notes.clone())));
         }
         item.extend(self.claim.iter().flat_map(EndedClaim::entries));
+        item.extend(more);
         Change::Append { key: "attempts".to_owned(), item: NewValue::Map(item) }
     }
 }

@@ -94,7 +94,8 @@ impl Plan {
 
 impl Step {
     fn lightened(&self, is_gated: bool) -> Self {
-        let attempted = self.attempts.iter().filter_map(|it| it.at).max();
+        let attempted = self.attempts.iter().filter_map(Attempt::newest).max();
+        let counts_made = self.last_activity().is_some_and(|(_, source)| source == "created");
         let noted = self.notes.iter().filter_map(|it| it.at).max();
         Self {
             id: self.id.clone(),
@@ -112,7 +113,7 @@ impl Step {
             priority: None,
             due: None,
             tags: Vec::new(),
-            created_at: None,
+            created_at: self.created_at.filter(|_| counts_made),
             created_by: String::new(),
             needs_confirmation: self.needs_confirmation,
             confirmed: self.confirmed.clone(),

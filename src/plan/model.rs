@@ -279,12 +279,17 @@ impl Step {
     }
 
     /// Returns the newest time that something was recorded, and what; else when the file was modified.
+    ///
+    /// Every surface shows this one, and what is in progress is stale by it. When the step was made counts only beside
+    /// another record: where there is none, the file's time tells more.
     pub fn last_activity(&self) -> Option<(Time, &'static str)> {
-        let attempts = self.attempts.iter().filter_map(|it| it.at).map(|at| (at, "attempt"));
+        let attempts = self.attempts.iter().filter_map(Attempt::newest).map(|at| (at, "attempt"));
         let claim = self.claim.iter().filter_map(|it| it.at).map(|at| (at, "claim"));
         let notes = self.notes.iter().filter_map(|it| it.at).map(|at| (at, "note"));
         let confirmed = self.confirmed.iter().filter_map(|it| it.at).map(|at| (at, "confirmation"));
         let recorded = attempts.chain(claim).chain(notes).chain(confirmed).max_by_key(|(at, _)| *at);
-        recorded.or_else(|| self.modified.map(|at| (at, "mtime")))
+        let made = self.created_at.map(|at| (at, "created"));
+        let newest = recorded.map(|it| made.filter(|made| made.0 > it.0).unwrap_or(it));
+        newest.or_else(|| self.modified.map(|at| (at, "mtime")))
     }
 }

@@ -18,6 +18,17 @@ pub struct Attempt {
     pub more: Map<String, Value>,
 }
 
+impl Attempt {
+    /// The key of an attempt that was written down later than it was made: when that was.
+    pub const RECORDED_AT: &str = "recorded_at";
+
+    /// When it was made or written down, whichever is newer.
+    pub fn newest(&self) -> Option<Time> {
+        let recorded = self.more.get(Self::RECORDED_AT).and_then(Value::as_str);
+        self.at.max(recorded.and_then(|it| it.parse().ok()))
+    }
+}
+
 /// What a note is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -75,7 +75,7 @@ pub fn step() -> Object {
 }
 
 fn last_activity() -> Object {
-    let source = json!({"type": ["string", "null"], "enum": ["attempt", "claim", "confirmation", "note", "mtime", null]});
+    let source = json!({"type": ["string", "null"], "enum": ["attempt", "claim", "confirmation", "created", "note", "mtime", null]});
     Object::new().field("last_activity", maybe_time()).field("last_activity_source", source)
 }
 
