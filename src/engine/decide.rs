@@ -226,7 +226,7 @@ fn superseded(all: &[Decision]) -> BTreeMap<String, Vec<String>> {
 /// A topic that something was decided on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topic {
-    /// As the newest decision spells it.
+    /// As the first decision spells it.
     pub topic: String,
     pub n_decisions: usize,
     pub last: Option<Time>,
@@ -247,10 +247,10 @@ pub fn topics_to_json(topics: &[Topic]) -> Value {
 pub fn topics(context: &Context) -> Vec<Topic> {
     let mut topics: BTreeMap<String, Topic> = BTreeMap::new();
     for decision in all(context) {
-        let n_before = topics.get(&folded(&decision.topic)).map_or(0, |it| it.n_decisions);
-        let key = folded(&decision.topic);
         let (topic, last) = (decision.topic, decision.decided_at);
-        topics.insert(key, Topic { topic, n_decisions: n_before + 1, last });
+        let entry = topics.entry(folded(&topic)).or_insert(Topic { topic, n_decisions: 0, last });
+        entry.n_decisions += 1;
+        entry.last = last;
     }
     topics.into_values().collect()
 }

@@ -30,6 +30,7 @@ pub struct Decision {
     pub id: String,
     /// Relative to the plans directory.
     pub path: String,
+    /// As it was first written: the heading's spelling where that is the same topic, as `topic` is in small letters.
     pub topic: String,
     /// What was decided: the section of that name, else the whole text.
     pub decision: String,
@@ -67,8 +68,12 @@ fn decision_of(path: &str, fields: &mut Fields<'_>, body: &str) -> Decision {
     {
         fields.wrong_type(value, "the topic is empty or too long".to_owned(), TOPIC_HINT);
     }
+    // A topic that a person wrote with capitals is spelled as they wrote it.
+    let is_folded = topic.as_ref().is_some_and(|it| *it == it.to_lowercase());
+    let heading = sections.title.as_deref().map(one_line);
+    let spelled = heading.filter(|it| is_folded && topic.as_deref().map(folded) == Some(folded(it)));
     Decision {
-        topic: topic.or(sections.title).unwrap_or_else(|| id.clone()),
+        topic: spelled.or(topic).or(sections.title).unwrap_or_else(|| id.clone()),
         decision: sections.decision,
         reasoning: sections.reasoning,
         by: fields.text("by"),
@@ -165,10 +170,10 @@ pub struct NewDecision {
 }
 
 impl NewDecision {
-    /// Says why the topic is none; in files it is on one line and in small letters.
+    /// Brings a topic on one line, or says why it is none. The heading keeps its letters, the key has small ones.
     pub fn check_topic(topic: &str) -> Result<String, &'static str> {
-        let topic = one_line(topic).to_lowercase();
-        if is_topic(&topic) { Ok(topic) } else { Err(TOPIC_HINT) }
+        let topic = one_line(topic);
+        if is_topic(&topic) && is_topic(&topic.to_lowercase()) { Ok(topic) } else { Err(TOPIC_HINT) }
     }
 
     pub fn body(&self) -> String {
@@ -189,7 +194,7 @@ impl NewDecision {
     /// The front matter, key by key in the order in which they are written.
     pub fn changes(&self, decided_at: Time) -> Vec<Change> {
         let text = |key: &str, value: &Option<String>| value.as_ref().map(|it| set_text(key, it));
-        let mut changes = vec![set_text("topic", &self.topic)];
+        let mut changes = vec![set_text("topic", &self.topic.to_lowercase())];
         changes.push(set_word("decided_at", &decided_at.with_milliseconds()));
         changes.push(set_text("by", &self.by));
         changes.extend(text("plan", &self.plan));

@@ -16,7 +16,8 @@ pub fn name(at: Time, title: &str, instead: &str) -> String {
 }
 
 fn words(title: &str, instead: &str) -> String {
-    let words = id::letters_and_digits(title);
+    // In small letters first, because they are a few letters more: K, the sign of Kelvin, is a k.
+    let words = id::letters_and_digits(&title.to_lowercase());
     let words = id::cut(&words, MAX_WORDS);
     if words.is_empty() { instead.to_owned() } else { words.to_owned() }
 }
@@ -81,6 +82,7 @@ mod tests {
         check("Authentication", "authentication");
         check("API: which style?", "api-which-style");
         check("計画", "decision");
+        check("OAuth vs. SAML f\u{fc}r \u{c4}mter \u{212a}", "oauth-vs-saml-fur-amter-k");
         check(&"ab ".repeat(40), &"ab-".repeat(20)[..59]);
     }
 

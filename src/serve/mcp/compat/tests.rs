@@ -543,7 +543,7 @@ fn the_set_has_the_names_that_prompts_use_and_each_can_be_called() {
     let decided =
         json!({"topic": "Authentication", "decision": "Use Guardian for JWT", "reasoning": "It is simple"});
     check(it, "decide", decided, json!({"written": true}));
-    let found = json!({"decisions": [{"topic": "authentication", "decision": "Use Guardian for JWT"}]});
+    let found = json!({"decisions": [{"topic": "Authentication", "decision": "Use Guardian for JWT"}]});
     check(it, "get_decisions", json!({"topic": "AUTHENTICATION", "limit": 2}), found);
     check(it, "get_decisions", json!({"list_topics": true}), json!({"topics": [{}]}));
     check(it, "insight", json!({"title": "Tokens", "text": "They are cached"}), json!({"written": true}));
