@@ -452,7 +452,7 @@ impl Kept {
         let of = |key: &str| plan.draft.get(key);
         Self {
             pass: of("pass").and_then(Value::as_u64).and_then(|it| u32::try_from(it).ok()).unwrap_or(0),
-            is_incomplete: of("incomplete").and_then(Value::as_bool).unwrap_or(false),
+            is_incomplete: plan.is_incomplete(),
             source: of("source").and_then(Value::as_str).unwrap_or_default().to_owned(),
         }
     }

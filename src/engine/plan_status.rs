@@ -129,6 +129,14 @@ fn check_move(plan: &Plan, verb: Verb) -> Result<(), Error> {
     Ok(())
 }
 
+/// Says that a plan was started whose draft is not finished.
+pub(crate) fn hint_for_incomplete(id: &PlanId) -> String {
+    let id_word = shell_word(id);
+    format!(
+        "the draft of `{id}` is incomplete; `planwatch set {id_word} status draft` and `planwatch draft {id_word} --continue` finish it"
+    )
+}
+
 /// Says how to hand out steps of a plan whose file says that it is over.
 pub(crate) fn hint_for_closed(plan: &Plan) -> Option<String> {
     let id = &plan.id;

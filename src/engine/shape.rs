@@ -38,6 +38,8 @@ pub struct PlanShape {
     pub success_criteria: Vec<String>,
     pub description: Option<String>,
     pub archived: bool,
+    /// Its draft ended before all passes were made, or its text was not finished.
+    pub incomplete: bool,
     pub path: String,
     pub etag: Option<String>,
     pub created_at: Option<Time>,
@@ -140,6 +142,7 @@ impl Shaper<'_> {
             success_criteria: plan.success_criteria.clone(),
             description: plan.description.clone(),
             archived: plan.is_archived,
+            incomplete: plan.is_incomplete(),
             path: self.path(&plan.path),
             etag: plan.etag.clone(),
             created_at: plan.created_at,

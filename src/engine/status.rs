@@ -14,7 +14,7 @@ use crate::plan::plans::Plans;
 use crate::plan::problem::{Problem, Severity};
 use crate::plan::rules::{self, Obstacle};
 use crate::plan::time::Time;
-use crate::plan::words::{PlanStatus, StepStatus};
+use crate::plan::words::{PlanStatus, Status, StepStatus};
 
 #[derive(Debug, Clone, Default)]
 pub struct StatusRequest {
@@ -110,6 +110,11 @@ pub struct StatusReport {
 }
 
 impl StatusReport {
+    /// How many of the plans are drafts, which nobody works on yet.
+    pub fn n_drafts(&self) -> usize {
+        self.plans.iter().filter(|it| is_draft(it)).count()
+    }
+
     pub fn to_json(&self) -> Value {
         let attention = self.attention.iter().map(|it| {
             json!({"reason": it.reason.word(), "since": it.since.map(Time::whole_seconds), "last": it.last, "step": value(&it.step)})
@@ -125,6 +130,8 @@ impl StatusReport {
             .map(|it| with(&it.step, json!({"finished_at": it.at.whole_seconds(), "finished_by": it.by})));
         let mut object = json!({
             "plans": value(&self.plans),
+            "open_plans": self.plans.len() - self.n_drafts(),
+            "drafts": self.n_drafts(),
             "attention": attention.collect::<Vec<_>>(),
             "in_progress": standing(&self.in_progress),
             "ready": standing(&self.ready),
@@ -138,6 +145,11 @@ impl StatusReport {
         }
         object
     }
+}
+
+/// Whether a plan is a draft.
+pub fn is_draft(plan: &PlanShape) -> bool {
+    plan.status == PlanStatus::Draft.word()
 }
 
 /// A step's fields and what is said of it here.

@@ -47,7 +47,12 @@ pub fn move_steps(context: &Context, request: &MoveRequest) -> Result<ChangeRepo
         each(context, request.verb.word(), &request.ids, request.mode, |writing, id| match resolve::target(
             context, id,
         )? {
-            Target::Plan(plan) => plan_status::move_plan(context, writing, &plan, request),
+            Target::Plan(plan) => {
+                let changed = plan_status::move_plan(context, writing, &plan, request)?;
+                let is_started = request.verb == Verb::Start && changed.now["incomplete"] == true;
+                hints.extend(is_started.then(|| plan_status::hint_for_incomplete(&plan)));
+                Ok(changed)
+            }
             Target::Step(step) => {
                 let (changed, hint) = move_step(context, writing, &step, request)?;
                 hints.extend(hint.filter(|_| request.verb == Verb::Reopen));

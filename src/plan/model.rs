@@ -164,6 +164,11 @@ impl Plan {
         self.problems.iter().any(|it| it.path == self.path && it.severity() == Severity::Error)
     }
 
+    /// Returns whether its draft says that passes are left to make.
+    pub fn is_incomplete(&self) -> bool {
+        self.draft.get("incomplete").and_then(Value::as_bool).unwrap_or_default()
+    }
+
     /// Returns the status that is shown, and whether it is the steps' (all closed) rather than the file's.
     pub fn shown_status(&self) -> (Stated<PlanStatus>, StatusSource) {
         let all_closed = !self.steps.is_empty() && self.steps.iter().all(Step::is_closed);

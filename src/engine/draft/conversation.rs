@@ -1,27 +1,18 @@
-//! A conversation as it is given to an agent: all of it, or its last turns if it is too long.
+//! A conversation as it is given to an agent: all of it, or its last turns if it is too long. A turn is what a person says
+//! and what is answered to it.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// So many turns are kept of a conversation that is too long.
 const TURNS: usize = 10;
 
-/// Who speaks in most records of conversations.
-const SPEAKERS: [&str; 14] = [
-    "user",
-    "human",
-    "you",
-    "me",
-    "assistant",
-    "ai",
-    "agent",
-    "model",
-    "bot",
-    "system",
-    "claude",
-    "codex",
-    "gemini",
-    "chatgpt",
-];
+/// Names of the person in most records of conversations, who begins each turn.
+const PERSONS: [&str; 4] = ["user", "human", "you", "me"];
+
+/// Names of those who answer.
+const OTHERS: [&str; 10] =
+    ["assistant", "ai", "agent", "model", "bot", "system", "claude", "codex", "gemini", "chatgpt"];
 
 /// What an agent is given of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,16 +51,25 @@ fn line_start(text: &str, at: usize) -> usize {
     behind.filter(|it| *it < text.len()).unwrap_or(at)
 }
 
-/// Each turn with the line that names its speaker; what stands before the first one is a turn too.
+/// Each turn from the line that names the person who speaks; what comes before the first one is a turn too.
+///
+/// Where no name is that of a person, whoever speaks first begins the turns; where nobody is named, each paragraph is one.
 fn turns(text: &str) -> Vec<Range<usize>> {
-    let known = |label: &str| SPEAKERS.contains(&label.to_lowercase().as_str());
-    let mut starts = starts(text, &|line, _| label(line).is_some_and(known));
-    if starts.len() < 2 {
-        let labels: Vec<_> = text.lines().filter_map(colon_label).collect();
-        let is_often = |label: &str| labels.iter().filter(|it| **it == label).count() > 1;
-        starts = self::starts(text, &|line, _| colon_label(line).is_some_and(is_often));
+    let is_in = |names: &[&str], line: &str| {
+        label(line).is_some_and(|it| names.contains(&it.to_lowercase().as_str()))
+    };
+    let messages = starts(text, &|line, _| is_in(&PERSONS, line) || is_in(&OTHERS, line));
+    let mut starts = self::starts(text, &|line, _| is_in(&PERSONS, line));
+    if messages.len() > 1 && starts.is_empty() {
+        starts = messages;
+    } else if messages.len() < 2 {
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        text.lines().filter_map(colon_label).for_each(|it| *counts.entry(it).or_default() += 1);
+        let is_often = |label: &str| counts.get(label).is_some_and(|it| *it > 1);
+        let first = text.lines().filter_map(colon_label).find(|it| is_often(it));
+        starts = self::starts(text, &|line, _| first.is_some() && colon_label(line) == first);
     }
-    if starts.len() < 2 {
+    if starts.is_empty() {
         starts = self::starts(text, &|line, before| !line.trim().is_empty() && before.trim().is_empty());
     }
     if starts.first() != Some(&0) {
@@ -121,11 +121,12 @@ mod tests {
 
     #[test]
     fn turns_are_told_by_their_speakers() {
-        check_turns("User: a\nb\n\nAssistant: c\n\nUser: d", 3);
-        check_turns("## User\na\n## Assistant\n\n### Why\nb", 2);
-        check_turns("**Human:** a\n**AI:** b", 2);
-        check_turns("A talk\n\nUser: a\nAssistant: b", 3);
-        check_turns("Anna: a\nBerg: b\nAnna: c\nBerg: d\nNote: e", 4);
+        check_turns("User: a\nb\n\nAssistant: c\n\nUser: d", 2);
+        check_turns("## User\na\n## Assistant\n\n### Why\nb", 1);
+        check_turns("**Human:** a\n**AI:** b\n**AI:** c\n**Human:** d", 2);
+        check_turns("A talk\n\nUser: a\nAssistant: b", 2);
+        check_turns("Anna: a\nBerg: b\nAnna: c\nBerg: d\nNote: e", 2);
+        check_turns("Assistant: a\nAssistant: b", 2);
         check_turns("one\n\ntwo\nmore\n\n\nthree", 3);
         check_turns("one line", 1);
     }
@@ -136,9 +137,9 @@ mod tests {
         let whole = fitted(&talk, 100_000);
         assert_eq!((whole.text.as_str(), whole.left_out), (talk.trim(), None));
         let cut = fitted(&talk, 400);
-        assert!(cut.text.starts_with("User: wish 26\n") && cut.text.ends_with("noted 30"), "{}", cut.text);
+        assert!(cut.text.starts_with("User: wish 21\n") && cut.text.ends_with("noted 30"), "{}", cut.text);
         let said = cut.left_out.unwrap();
-        assert_eq!(said, "the conversation is too long for the agent; the last 10 of its 60 turns are used");
+        assert_eq!(said, "the conversation is too long for the agent; the last 10 of its 30 turns are used");
     }
 
     #[test]

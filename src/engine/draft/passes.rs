@@ -33,12 +33,10 @@ pub fn focus(pass: u32) -> &'static str {
     FOCI.get(nth).copied().unwrap_or(TOGETHER)
 }
 
-/// How many passes there are at most: once each thing was looked at, one more looks at all together.
+/// How many passes there are at most: as many as were asked for, else one for each thing to look at, and one more that
+/// looks at all together.
 pub(super) fn at_most(asked_for: Option<u32>) -> u32 {
-    match asked_for.unwrap_or(PASSES) {
-        PASSES => PASSES + 1,
-        other => other,
-    }
+    asked_for.unwrap_or(PASSES + 1)
 }
 
 /// What the passes work on.

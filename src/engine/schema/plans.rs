@@ -31,6 +31,7 @@ pub fn plan() -> Object {
         .fields(["category", "program", "description", "etag"], &maybe_text())
         .fields(["tags", "files", "goals", "success_criteria", "confirm_phases"], &list(text()))
         .field("archived", flag())
+        .field("incomplete", flag())
         .field("created_at", maybe_time())
         .fields(
             [

@@ -128,11 +128,18 @@ fn screen(report: &StatusReport, closed: usize, now: Time, room: &Room, last: &s
     above + &parts + &below
 }
 
-/// All open plans in one line.
+/// All open plans in one line, and how many drafts there are beside them.
 fn sum(report: &StatusReport) -> String {
-    let total = report.plans.iter().map(|it| it.steps_total).sum();
-    let closed = report.plans.iter().map(|it| it.steps_completed + it.steps_skipped).sum();
-    format!("{}  {}\n", count(report.plans.len(), "open plan"), bar(closed, total))
+    let open = || report.plans.iter().filter(|it| !status::is_draft(it));
+    let total = open().map(|it| it.steps_total).sum();
+    let closed = open().map(|it| it.steps_completed + it.steps_skipped).sum();
+    let sum = format!("{}  {}", count(open().count(), "open plan"), bar(closed, total));
+    let incomplete = report.plans.iter().filter(|it| status::is_draft(it) && it.incomplete).count();
+    match (report.n_drafts(), incomplete) {
+        (0, _) => format!("{sum}\n"),
+        (n, 0) => format!("{sum}  {}\n", count(n, "draft")),
+        (n, incomplete) => format!("{sum}  {} ({incomplete} incomplete)\n", count(n, "draft")),
+    }
 }
 
 type Part = (&'static str, Vec<Vec<Cell>>);

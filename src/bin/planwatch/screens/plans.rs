@@ -80,10 +80,12 @@ pub(crate) fn stand(plan: &PlanShape) -> (String, Style) {
     if plan.archived {
         return ("archived".to_owned(), DIM);
     }
+    let incomplete = if plan.incomplete { ", incomplete" } else { "" };
     if plan.status != "active" {
-        return (escaped(&plan.status).into_owned(), colour(&plan.status));
+        return (format!("{}{incomplete}", escaped(&plan.status)), colour(&plan.status));
     }
-    let said: Vec<_> = counts(plan).iter().map(|(n, what, _)| format!("{n} {what}")).collect();
+    let mut said: Vec<_> = counts(plan).iter().map(|(n, what, _)| format!("{n} {what}")).collect();
+    said.extend(plan.incomplete.then(|| "draft incomplete".to_owned()));
     match (said.is_empty(), plan.steps_total) {
         (false, _) => (said.join(", "), worst(plan)),
         (true, 0) => ("empty".to_owned(), DIM),
