@@ -7,14 +7,15 @@ use crate::plan::rules;
 use crate::plan::time::{Day, Time};
 use crate::plan::words::{PlanStatus, StepStatus};
 
-/// Since when a ready or in-progress step of an active plan has been left alone, if for longer than `days`.
-pub(crate) fn stale(plans: &Plans, plan: &Plan, step: &Step, now: Time, days: u32) -> Option<Time> {
+/// Since when a ready or in-progress step of an active plan has been left alone, if for longer than so many
+/// seconds.
+pub(crate) fn stale(plans: &Plans, plan: &Plan, step: &Step, now: Time, seconds: i64) -> Option<Time> {
     let is_candidate = step.standing().is(StepStatus::InProgress) || rules::is_ready(plans, plan, step, now);
     if plan.is_archived || !plan.status.is(PlanStatus::Active) || !is_candidate {
         return None;
     }
     let since = since(plans, plan, step, now)?;
-    (now.seconds_since(since) > i64::from(days) * 86_400).then_some(since)
+    (now.seconds_since(since) > seconds).then_some(since)
 }
 
 /// The day that is over for an open step: its own, else its plan's, which counts for the first open step without one.
@@ -36,6 +37,19 @@ pub(crate) fn since(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Optio
         _ if rules::is_lapsed(plans, step, now) => step.claim.as_ref().and_then(|it| it.at),
         _ => last(),
     }
+}
+
+/// When a step came into the status that it has, as far as that is recorded: attempts do not change it, but a reopening does.
+pub(crate) fn begun(plans: &Plans, plan: &Plan, step: &Step) -> Option<Time> {
+    let reopened = step.attempts.iter().rfind(|it| it.outcome.as_deref() == Some("reopened"));
+    let reopened = reopened.and_then(|it| it.at);
+    if !step.standing().is(StepStatus::Pending) {
+        let since = |it: &&Attempt| it.at > reopened;
+        let first = || step.attempts.iter().filter(since).filter_map(|it| it.at).min();
+        return step.claim.as_ref().and_then(|it| it.at).or_else(first).or(step.modified);
+    }
+    let dependencies = rules::dependencies(plans, plan, step).filter_map(Step::closed_at).max();
+    step.created_at.max(dependencies).max(reopened).or(step.modified)
 }
 
 /// The newest of the creation, the last dependency's completion, and the last attempt (a reopening is one); the

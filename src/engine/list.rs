@@ -94,11 +94,13 @@ fn is_asked_for(context: &Context, plans: &Plans, plan: &Plan, request: &ListReq
     let is_child =
         request.program.as_ref().is_none_or(|it| plan.program.as_ref() == Some(&PlanId::new(it.clone())));
     let is_stale = || {
-        plan.steps
-            .iter()
-            .any(|it| attention::stale(plans, plan, it, context.now, context.config.stale_days()).is_some())
+        plan.steps.iter().any(|it| attention::stale(plans, plan, it, context.now, seconds(context)).is_some())
     };
     is_tagged && is_child && (!request.stale || is_stale())
+}
+
+fn seconds(context: &Context) -> i64 {
+    i64::from(context.config.stale_days()) * 86_400
 }
 
 fn is_shown(plan: &Plan, request: &ListRequest, statuses: &[PlanStatus]) -> bool {
@@ -123,14 +125,14 @@ fn steps(context: &Context, request: &ListRequest, (id, side): &(PlanId, Side)) 
     }
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
-    let days = context.config.stale_days();
+    let seconds = seconds(context);
     let wanted = plan
         .steps
         .iter()
         .filter(|it| statuses.is_empty() || it.status.known().is_some_and(|it| statuses.contains(&it)));
     let wanted = wanted.filter(|it| request.tag.as_ref().is_none_or(|tag| it.tags.contains(tag)));
-    let wanted =
-        wanted.filter(|it| !request.stale || attention::stale(&plans, plan, it, context.now, days).is_some());
+    let wanted = wanted
+        .filter(|it| !request.stale || attention::stale(&plans, plan, it, context.now, seconds).is_some());
     let mut steps: Vec<_> = wanted.map(|it| shaper.step(plan, it)).collect();
     request.sort.steps(&mut steps);
     Ok(ListReport::Steps { plan: Box::new(shaper.plan(plan)), steps })

@@ -49,6 +49,7 @@ pub mod show;
 pub mod skills;
 pub mod sort;
 pub mod squash;
+pub mod stale;
 pub mod status;
 pub mod template;
 pub mod texts;

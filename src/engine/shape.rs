@@ -243,6 +243,15 @@ pub fn last_activity(plan: &Plan) -> Option<(Time, &'static str)> {
     newest(recorded).or_else(|| newest(files.into_iter().chain(own).collect()))
 }
 
+/// A step's fields, and what else is said of it.
+pub(crate) fn with(step: &StepShape, more: Value) -> Value {
+    let mut object = value(step);
+    if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
+        object.extend(more);
+    }
+    object
+}
+
 /// A problem as every surface shows it.
 pub fn problem(root: &str, problem: &Problem) -> Value {
     json!({

@@ -8,7 +8,7 @@ use crate::engine::error::Error;
 use crate::engine::interrupted::{self, Interrupted};
 use crate::engine::knowledge;
 use crate::engine::load;
-use crate::engine::shape::{PlanShape, Shaper, StepShape, value};
+use crate::engine::shape::{PlanShape, Shaper, StepShape, value, with};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Problem, Severity};
@@ -152,15 +152,6 @@ pub fn is_draft(plan: &PlanShape) -> bool {
     plan.status == PlanStatus::Draft.word()
 }
 
-/// A step's fields and what is said of it here.
-fn with(step: &StepShape, more: Value) -> Value {
-    let mut object = value(step);
-    if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
-        object.extend(more);
-    }
-    object
-}
-
 pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport, Error> {
     let (plans, mut beside) = load::all_and_problems(context);
     beside.extend(knowledge::problems(context));
@@ -242,7 +233,8 @@ fn reason(shaper: &Shaper<'_>, plan: &Plan, step: &Step, days: u32) -> Option<(R
     if let Some(day) = attention::overdue(plan, step, shaper.now) {
         return Some((Reason::Overdue, Some(day.end())));
     }
-    attention::stale(shaper.plans, plan, step, shaper.now, days).map(|since| (Reason::Stale, Some(since)))
+    let seconds = i64::from(days) * 86_400;
+    attention::stale(shaper.plans, plan, step, shaper.now, seconds).map(|since| (Reason::Stale, Some(since)))
 }
 
 fn last_attempt(step: &Step) -> Option<String> {

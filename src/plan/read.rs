@@ -169,10 +169,11 @@ pub fn read_step_of(plan: &Plan, id: &StepId, path: &str, content: Content, word
     read_step(id, &source, (listed, &numbers), words, Bodies::Keep)
 }
 
-/// Reads a step from its own file alone, without what the plan's Steps list says of it.
+/// Reads a step from its own file alone, without its dependencies on what the plan lists.
 pub fn read_step_alone(id: &StepId, path: &str, content: Content, words: &Words) -> Step {
     let source = Source { path: path.to_owned(), content: Ok(content) };
-    read_step(id, &source, None, words, Bodies::Drop)
+    let own = std::slice::from_ref(&id.number);
+    read_step(id, &source, (None, own), words, Bodies::Drop)
 }
 
 /// The text below the front matter, as it stands in a plan's or step's `body`.

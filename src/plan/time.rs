@@ -196,20 +196,26 @@ pub fn read_seconds(text: &str) -> Option<i64> {
 
 /// How long ago something was, for people: `just now`, `5 minutes ago`, `3 days ago`.
 pub fn ago(now: Time, then: Time) -> String {
-    let seconds = now.seconds_since(then);
-    if seconds < 0 {
-        return "in the future".to_owned();
+    match now.seconds_since(then) {
+        ..0 => "in the future".to_owned(),
+        0..60 => "just now".to_owned(),
+        _ => format!("{} ago", span(now, then)),
     }
+}
+
+/// How long something has lasted, for people: `5 minutes`, `3 days`.
+pub fn span(now: Time, then: Time) -> String {
+    let seconds = now.seconds_since(then);
     let units = [(86_400 * 365, "year"), (86_400 * 30, "month"), (86_400 * 7, "week"), (86_400, "day")];
     let units = units.into_iter().chain([(3_600, "hour"), (60, "minute")]);
     for (length, name) in units {
         let n = seconds / length;
         // From 7 to 13 days are one week, which is too coarse where a week makes a step stale.
         if n > 1 || (n == 1 && name != "week") {
-            return format!("{n} {name}{} ago", if n == 1 { "" } else { "s" });
+            return format!("{n} {name}{}", if n == 1 { "" } else { "s" });
         }
     }
-    "just now".to_owned()
+    "less than a minute".to_owned()
 }
 
 #[cfg(test)]

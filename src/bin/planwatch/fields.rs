@@ -115,7 +115,7 @@ const ENVELOPE: [&str; 2] = ["schema_version", "kind"];
 fn list_key(kind: &str) -> Option<&'static str> {
     let key = match kind {
         "plan-list" => "plans",
-        "step-list" => "steps",
+        "step-list" | "stale-list" => "steps",
         "problem-list" => "problems",
         "undo-list" => "changes",
         "doctor" => "checks",

@@ -18,6 +18,7 @@ pub(super) fn answers() -> Answers {
         ("graph", graph()),
         ("next", next()),
         ("status", status()),
+        ("stale-list", stale_list()),
         ("search", search()),
         ("problem-list", problem_list()),
         ("table", table()),
@@ -86,6 +87,7 @@ fn status() -> Object {
     let interrupted = Object::new().fields(["verb", "at"], &text()).field("paths", list(text()));
     Object::new()
         .field("plans", list(part("Plan")))
+        .fields(["open_plans", "drafts"], &count())
         .field("attention", list(attention.closed()))
         .fields(["in_progress", "ready"], &list(standing.closed()))
         .field("finished", list(finished.closed()))
@@ -93,6 +95,11 @@ fn status() -> Object {
         .field("kept", list(text()))
         .optional("interrupted", interrupted.closed())
         .field("days", count())
+}
+
+fn stale_list() -> Object {
+    let stale = step().field("since", maybe_time()).field("why", text());
+    Object::new().field("seconds", count()).field("steps", list(stale.closed())).and(page())
 }
 
 fn search() -> Object {

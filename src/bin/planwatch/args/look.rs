@@ -73,10 +73,16 @@ pub(crate) struct Steps {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  planwatch stale")]
+#[command(after_help = "Examples:
+  planwatch stale
+  planwatch stale auth --days 3
+  planwatch stale --days 36h")]
 pub(crate) struct Stale {
-    /// Plan whose steps to list
+    /// Plan whose steps to list (default: all)
     pub(crate) plan: Option<String>,
+    /// List steps of which nothing was recorded for N days, or for a length of time such as 36h or 2w (default: 7)
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) days: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ use planwatch::engine::context::Context;
 use planwatch::engine::list::{self, ListReport, ListRequest};
 use planwatch::engine::shape::{PlanShape, StepShape};
 use planwatch::engine::sort::Sort;
+use planwatch::engine::stale::{self, StaleRequest};
 use planwatch::plan::model::PlanKind;
 
 use crate::args::look::{List, Stale, Steps};
@@ -15,7 +16,7 @@ use crate::failure::Failure;
 use crate::output::escaped;
 use crate::screens::text::fitted;
 use crate::screens::{DIM, bar_of, count, heading, plans, steps as step_table, to_type, typed};
-use crate::table::paint;
+use crate::table::{Table, Yields, cell, column, paint, styled};
 
 pub(crate) fn run(session: &Session, args: List) -> Result<u8, Failure> {
     let List { plan, status, program, tag, stale, archived, all, sort } = args;
@@ -29,7 +30,30 @@ pub(crate) fn steps(session: &Session, args: Steps) -> Result<u8, Failure> {
 }
 
 pub(crate) fn stale(session: &Session, args: Stale) -> Result<u8, Failure> {
-    print(session, &ListRequest { plan: args.plan, stale: true, ..ListRequest::default() })
+    let seconds = args.days.as_deref().map(stale::read_length).transpose()?;
+    let context = session.context()?;
+    let request = StaleRequest { plan: args.plan, seconds };
+    let report = session.patiently(|| stale::stale(&context, &request))?;
+    if session.output.is_json() {
+        session.output.json("stale-list", report.to_json())?;
+        return Ok(0);
+    }
+    let width = session.output.width;
+    if report.steps.is_empty() {
+        session.output.text("No step is stale.\n")?;
+        return Ok(0);
+    }
+    let mut table =
+        Table::new([column("step", Yields::Name), column("title", Yields::Text), column("", Yields::Whole)]);
+    for it in &report.steps {
+        table.row([
+            cell(escaped(&it.step.id)),
+            cell(escaped(&it.step.title)),
+            styled(DIM, escaped(&it.why).into_owned()),
+        ]);
+    }
+    session.output.text(&fitted(&table.draw(width), width))?;
+    Ok(0)
 }
 
 fn print(session: &Session, request: &ListRequest) -> Result<u8, Failure> {

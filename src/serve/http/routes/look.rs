@@ -15,6 +15,7 @@ use crate::engine::list::{self, ListRequest};
 use crate::engine::next::{self, NextRequest};
 use crate::engine::search::{self, SearchRequest};
 use crate::engine::show::{self, GraphForm, ShowRequest};
+use crate::engine::stale::{self, StaleRequest};
 use crate::engine::status::{self, StatusRequest};
 use crate::engine::write::Mode;
 use crate::plan::time::Time;
@@ -40,6 +41,16 @@ fn questions() -> Vec<Route> {
             .answers(200, named("status"))
             .links("id", "/ready/0/id", &["get_step", "show", "start_step", "claim_step"])
             .by(briefing),
+        get("/api/stale", "list_stale_steps", "stale")
+            .about("List the steps of which nothing was recorded for a while, longest first")
+            .takes([
+                query("plan", Kind::Text, "Only the steps of this plan", "auth"),
+                query("days", Kind::Count(0, 3650), "For so many days", 7),
+            ])
+            .takes(pages::parameters())
+            .answers(200, named("stale-list"))
+            .refuses(LOOKING)
+            .by(stale_steps),
         get("/api/list", "list_plans", "list")
             .about("List the plans, open ones if nothing else is asked for")
             .takes(filters("draft,active,completed,abandoned", "active"))
@@ -132,6 +143,12 @@ fn filters(words: &'static str, example: &'static str) -> [Parameter; 3] {
 fn briefing(context: &Context, call: &Call) -> Result<Reply, Problem> {
     let report = status::status(context, &StatusRequest { days: call.count("days") })?;
     Ok(Reply::of("status", report.to_json()))
+}
+
+fn stale_steps(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    let seconds = call.count("days").map(|it: u32| i64::from(it) * 86_400);
+    let report = stale::stale(context, &StaleRequest { plan: call.text("plan"), seconds })?;
+    paged(call, Reply::of("stale-list", report.to_json()), "steps")
 }
 
 fn request(call: &Call) -> ListRequest {
