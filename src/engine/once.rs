@@ -15,14 +15,18 @@ use crate::disk::{Answers, Keyed};
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::load;
+use crate::engine::repeat::REPEATED;
 use crate::engine::shape::{Shaper, shown_path, value};
-use crate::engine::write::{self, Changed};
+use crate::engine::write::{self, ChangeReport, Changed, Mode};
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::time::Time;
 
 /// How long a key is remembered, in seconds.
 pub const REMEMBERED: i64 = 24 * 60 * 60;
+
+/// How many bytes a key may have.
+const LONGEST: usize = 255;
 
 const HOUR: i64 = 60 * 60;
 
@@ -236,6 +240,34 @@ pub fn find(context: &Context, name: &str) -> Result<Option<Record>, Error> {
     Ok(Some(record).filter(|it| context.now.seconds_since(it.at) < REMEMBERED))
 }
 
+/// Begins a request of the command line, which is carried out once for its key; `request` is all that it asks for.
+pub fn begin(context: &Context, key: &str, request: &str) -> Result<RequestKey, Error> {
+    if key.is_empty() || key.len() > LONGEST {
+        return Err(Error::usage(format!("a key has 1 to {LONGEST} characters"), "give a shorter one"));
+    }
+    let (name, request) = (name_of(key), name_of(request));
+    let earlier = find(context, &name)?;
+    if earlier.as_ref().is_some_and(|it| it.request != request) {
+        return Err(Error::Conflict {
+            code: "idempotency-key-reused",
+            message: "this key belongs to another request".to_owned(),
+            hint: "take a new key".to_owned(),
+        });
+    }
+    forget_old(context, &answers(context)?);
+    Ok(RequestKey::new(&name, &request, context.now, earlier))
+}
+
+/// What an earlier request with the same key did, with the plans and steps as they are now; none if there was none.
+pub(crate) fn repeated(context: &Context, verb: &'static str) -> Option<ChangeReport> {
+    let key = context.key.as_ref()?;
+    let made = key.made().filter(|it| !it.is_claim())?;
+    key.replay();
+    let found = made.paths.iter().filter_map(|it| made.found(context, it));
+    let changes = found.map(|it| Changed { was_written: false, did: REPEATED.to_owned(), ..it }).collect();
+    Some(ChangeReport { changes, ..ChangeReport::new(verb, Mode::Write) })
+}
+
 /// Remembers an answer in the place of what was recorded with the change; what is older than a day is forgotten.
 pub fn keep(context: &Context, name: &str, request: &str, answer: Answer) -> Result<u64, Error> {
     let record = Record { request: request.to_owned(), at: context.now, made: None, answer: Some(answer) };
@@ -267,7 +299,7 @@ impl Made {
     /// that was not known before.
     pub fn to_json(&self, context: &Context) -> Value {
         let changes = match self.changes.as_slice() {
-            [] => self.paths.iter().filter_map(|it| self.found(context, it)).collect(),
+            [] => self.paths.iter().filter_map(|it| self.found(context, it)).map(|it| it.to_json()).collect(),
             told => told.to_vec(),
         };
         let Self { verb, diff, .. } = self;
@@ -301,7 +333,7 @@ impl Made {
         })
     }
 
-    fn found(&self, context: &Context, path: &str) -> Option<Value> {
+    fn found(&self, context: &Context, path: &str) -> Option<Changed> {
         let (id, step) = read_path(path)?;
         let plans = load::some(context, &id).ok()?;
         let root = context.root_name();
@@ -322,7 +354,7 @@ impl Made {
                 (id.clone(), id, String::new(), Value::Null)
             }
         };
-        let changed = Changed {
+        Some(Changed {
             id,
             title,
             path: shown_path(&root, path),
@@ -331,8 +363,7 @@ impl Made {
             status: Some(status).filter(|it| !it.is_empty()),
             did: self.verb.clone(),
             now,
-        };
-        Some(changed.to_json())
+        })
     }
 }
 

@@ -75,8 +75,11 @@ pub(crate) fn each(
     if ids.is_empty() {
         return Err(Error::usage("which step?", format!("name it, as in `planwatch {verb} 1`")));
     }
-    if ids.len() > 1 {
-        once::tell_many(context);
+    if ids.len() > 1 && context.key.is_some() {
+        return Err(Error::usage("a key belongs to one change", "name one step or plan for each key"));
+    }
+    if let Some(report) = once::repeated(context, verb) {
+        return Ok(report);
     }
     let root = context.root_name();
     let mut report = ChangeReport::new(verb, mode);

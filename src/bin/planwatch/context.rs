@@ -23,6 +23,7 @@ use planwatch::engine::config::{CONFIG_FILE, Config};
 use planwatch::engine::context::{Context, Freshness, Here, KeptSaves, Notice, Reading};
 use planwatch::engine::error::Error;
 use planwatch::engine::interrupted;
+use planwatch::engine::once;
 use planwatch::engine::workspace::{self, Workspace, WorkspaceRequest};
 use planwatch::plan::time::Time;
 use planwatch::serve::Homes;
@@ -35,6 +36,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::Everywhere;
 use crate::completing;
+use crate::args::work::Key;
 use crate::failure::{self, Failure};
 use crate::output::{Form, Loudness, Output, Pager};
 use crate::patience::Patience;
@@ -172,6 +174,14 @@ impl Session {
         let answer = read();
         drop(patience);
         Ok(answer?)
+    }
+
+    /// As [`Self::context`], for a request that is carried out once if it has a key.
+    pub(crate) fn context_once(&self, key: &Key, request: &impl std::fmt::Debug) -> Result<Context, Failure> {
+        let context = self.context()?;
+        let Some(key) = &key.key else { return Ok(context) };
+        let key = once::begin(&context, key, &format!("{request:?}"))?;
+        Ok(Context { key: Some(Arc::new(key)), ..context })
     }
 
     pub(crate) fn context_in(&self, workspace: &Workspace, plans: &Path) -> Result<Context, Failure> {

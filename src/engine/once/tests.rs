@@ -225,6 +225,25 @@ fn a_claim_waits_for_its_repetition() {
     }
 }
 
+/// As the command line does it: nothing but the record of the change says that there was one.
+#[test]
+fn a_key_without_an_answer_is_repeated_from_its_record() {
+    let machine = machine();
+    let note = |request: &str| {
+        let context = Context::on_model(&machine);
+        let key = Some(Arc::new(begin(&context, "k", request)?));
+        let request = NoteRequest { id: "p:1".to_owned(), text: "once".to_owned(), ..NoteRequest::default() };
+        note::note(&Context { key, ..context }, &request)
+    };
+    assert_eq!(note("one").unwrap().changes[0].did, "noted");
+    let tree = machine.tree();
+    let again = note("one").unwrap();
+    assert_eq!((again.changes[0].did.as_str(), again.changes[0].was_written), (REPEATED, false));
+    assert_eq!(again.changes[0].now["notes"].as_array().map(Vec::len), Some(1));
+    assert_eq!(note("two").unwrap_err().code(), "idempotency-key-reused");
+    assert_eq!(machine.tree(), tree);
+}
+
 #[test]
 fn keys_are_remembered_for_a_day_however_many_there_are() {
     let machine = machine();

@@ -17,6 +17,14 @@ impl DryRun {
     }
 }
 
+/// The key of a request that is sent again when its answer was lost.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Key {
+    /// Do it once for this key: the same command with the same key changes nothing for a day
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+}
+
 /// Who does it.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct By {
@@ -42,6 +50,8 @@ pub(crate) struct Move {
     /// Do it whatever stands against it; this is recorded
     #[arg(long)]
     pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) key: Key,
     #[command(flatten)]
     pub(crate) dry_run: DryRun,
 }
@@ -88,13 +98,15 @@ pub(crate) struct Claim {
     #[arg(long, value_name = "N")]
     pub(crate) pid: Option<u32>,
     /// Let a claim hold for its time from now on
-    #[arg(long, value_name = "CLAIM", conflicts_with_all = ["target", "pid", "force", "by"])]
+    #[arg(long, value_name = "CLAIM", conflicts_with_all = ["target", "pid", "force", "by", "key"])]
     pub(crate) renew: Option<String>,
     #[command(flatten)]
     pub(crate) by: By,
     /// Take the step whatever stands against it; this is recorded
     #[arg(long)]
     pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) key: Key,
     #[command(flatten)]
     pub(crate) dry_run: DryRun,
 }
@@ -109,7 +121,7 @@ pub(crate) struct Release {
     #[arg(value_name = "STEP", required_unless_present = "expired")]
     pub(crate) ids: Vec<String>,
     /// Give back only what has lapsed; without STEP all of it
-    #[arg(long, conflicts_with = "message")]
+    #[arg(long, conflicts_with_all = ["message", "key"])]
     pub(crate) expired: bool,
     /// Record how far it came, as an attempt
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
@@ -122,6 +134,8 @@ pub(crate) struct Release {
     /// Do it whatever stands against it; this is recorded
     #[arg(long)]
     pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) key: Key,
     #[command(flatten)]
     pub(crate) dry_run: DryRun,
 }
@@ -159,6 +173,8 @@ pub(crate) struct Attempt {
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
+    pub(crate) key: Key,
+    #[command(flatten)]
     pub(crate) dry_run: DryRun,
 }
 
@@ -176,6 +192,8 @@ pub(crate) struct Note {
     pub(crate) kind: Option<String>,
     #[command(flatten)]
     pub(crate) by: By,
+    #[command(flatten)]
+    pub(crate) key: Key,
     #[command(flatten)]
     pub(crate) dry_run: DryRun,
 }

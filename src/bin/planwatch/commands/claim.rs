@@ -19,14 +19,14 @@ use crate::table::paint;
 
 pub(crate) fn run(session: &Session, args: Claim) -> Result<u8, Failure> {
     session.output.check_fields(&fields::CLAIM)?;
-    let Claim { target, lease, pid, renew, by, force, dry_run } = args;
+    let Claim { target, lease, pid, renew, by, force, key, dry_run } = args;
     let lease = lease.map(|it| read_lease(&it)).transpose()?;
     let mode = dry_run.mode();
-    let context = session.context()?;
     let report = match renew {
-        Some(claim) => claim::renew(&context, &RenewRequest { claim, lease, mode })?,
+        Some(claim) => claim::renew(&session.context()?, &RenewRequest { claim, lease, mode })?,
         None => {
             let request = ClaimRequest { target, by: by.by, lease, pid, force, mode };
+            let context = session.context_once(&key, &request)?;
             session.patiently(|| claim::claim(&context, &request))?
         }
     };
@@ -86,10 +86,10 @@ fn granted(report: &ClaimReport, claim: &Granted, step: &Value) -> String {
 
 pub(crate) fn release(session: &Session, args: Release) -> Result<u8, Failure> {
     change::check_fields(session)?;
-    let Release { ids, expired, message, by, claim, force, dry_run } = args;
+    let Release { ids, expired, message, by, claim, force, key, dry_run } = args;
     let mode = dry_run.mode();
     let request = ReleaseRequest { ids, message, by: by.by, claim, expired, force, mode };
-    let report = release::release(&session.context()?, &request)?;
+    let report = release::release(&session.context_once(&key, &request)?, &request)?;
     let is_nothing = report.changes.is_empty() && report.refused.is_empty();
     if is_nothing && mode == Mode::Write && !session.output.is_json() {
         session.output.told("no claim has lapsed\n")?;

@@ -17,10 +17,10 @@ use crate::screens::{change, typed};
 
 pub(crate) fn run(session: &Session, verb: Verb, args: Move) -> Result<u8, Failure> {
     change::check_fields(session)?;
-    let Move { ids, message, by, claim, force, dry_run } = args;
+    let Move { ids, message, by, claim, force, key, dry_run } = args;
     let wants_reason = message.is_none() && matches!(verb, Verb::Fail | Verb::Block);
     let request = MoveRequest { verb, ids, message, by: by.by, claim, force, mode: dry_run.mode() };
-    let context = session.context()?;
+    let context = session.context_once(&key, &request)?;
     let report = update::move_steps(&context, &request)?;
     let code = change::print(session, &report)?;
     if let Some(changed) = report.changes.first().filter(|_| wants_reason && request.mode == Mode::Write) {
@@ -50,12 +50,12 @@ fn say_next(session: &Session, context: &Context, report: &ChangeReport) -> Resu
 
 pub(crate) fn attempt(session: &Session, args: Attempt) -> Result<u8, Failure> {
     change::check_fields(session)?;
-    let Attempt { id, outcome, notes, at, status, keep_status, by, claim, force, dry_run } = args;
+    let Attempt { id, outcome, notes, at, status, keep_status, by, claim, force, key, dry_run } = args;
     not_empty(&outcome, "how did it go?", "name an outcome, as in planwatch attempt auth:2 'partly done'")?;
     let mode = dry_run.mode();
     let request =
         AttemptRequest { id, outcome, notes, by: by.by, at, status, keep_status, claim, force, mode };
-    change::print(session, &update::attempt(&session.context()?, &request)?)
+    change::print(session, &update::attempt(&session.context_once(&key, &request)?, &request)?)
 }
 
 fn not_empty(text: &str, message: &str, hint: &str) -> Result<(), Failure> {
@@ -64,8 +64,8 @@ fn not_empty(text: &str, message: &str, hint: &str) -> Result<(), Failure> {
 
 pub(crate) fn note(session: &Session, args: Note) -> Result<u8, Failure> {
     change::check_fields(session)?;
-    let Note { id, text, kind, by, dry_run } = args;
+    let Note { id, text, kind, by, key, dry_run } = args;
     not_empty(&text, "the note is empty", "say something, as in planwatch note auth:2 'ask first'")?;
     let request = NoteRequest { id, text, kind, by: by.by, mode: dry_run.mode() };
-    change::print(session, &note::note(&session.context()?, &request)?)
+    change::print(session, &note::note(&session.context_once(&key, &request)?, &request)?)
 }
