@@ -131,7 +131,7 @@ pub(super) fn with_tools(hint: &str, all: &[&str], has: impl Fn(&str) -> bool) -
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     left(hint, |part| {
         // A word behind `action` is one of an argument's values.
-        let words = part.match_indices(|c| is_word(c)).map(|(at, _)| at);
+        let words = part.match_indices(is_word).map(|(at, _)| at);
         let starts = words.filter(|at| *at == 0 || !part[..*at].ends_with(is_word));
         let is_missing = |at: usize| {
             let word = part[at..].split(|c| !is_word(c)).next().unwrap_or_default();

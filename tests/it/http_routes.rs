@@ -197,8 +197,13 @@ fn refusals_are_as_the_document_says() {
     }
     let confirm =
         server.json_with("POST", "/api/steps/feature-auth:2/confirm", "", &json!({"note": "it's fine"}));
-    let hint = confirm.json()["hint"].as_str().unwrap_or_default().to_owned();
-    assert!(hint.contains("`planwatch confirm feature-auth:2 --note 'it'\\''s fine'`"), "{hint}");
+    // The command is for the person; the hint speaks to the client.
+    let told = confirm.json();
+    assert_eq!(
+        told["details"]["command"], "planwatch confirm feature-auth:2 --note 'it'\\''s fine'",
+        "{told}"
+    );
+    assert_eq!(told["hint"], "a person confirms it at a terminal", "{told}");
     assert_eq!(tree(&place.work()), before);
 }
 

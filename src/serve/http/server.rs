@@ -163,8 +163,7 @@ fn router(app: &App) -> Router {
         .map_request(|it: hyper::Request<_>| it.map(Body::new))
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(app.clone(), once));
-    let tools =
-        mcp::service(std::sync::Arc::clone(app.contexts()), app.feed().clone()).layer(from_fn(at_work));
+    let tools = mcp::service(app.contexts(), app.feed()).layer(from_fn(at_work));
     api().with_state(app.clone()).nest_service("/mcp", tools).layer(layers)
 }
 

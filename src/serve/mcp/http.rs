@@ -20,7 +20,7 @@ use crate::serve::mcp::{Options, Planwatch, Toolset, message};
 ///
 /// It does not look at the names that requests ask for and come from: whoever nests it has done that, with a guard that
 /// knows the address.
-pub fn service(contexts: Contexts, feed: Feed) -> Router {
+pub fn service(contexts: &Contexts, feed: &Feed) -> Router {
     let sets = [
         ("/", Toolset::All, false),
         ("/executor", Toolset::Executor, false),
@@ -30,7 +30,7 @@ pub fn service(contexts: Contexts, feed: Feed) -> Router {
     let all = sets.into_iter().fold(Router::new(), |router, (path, tools, is_read_only)| {
         let options = Options { tools, is_read_only };
         router
-            .route_service(path, one(Planwatch::new(Arc::clone(&contexts), options).with_feed(feed.clone())))
+            .route_service(path, one(Planwatch::new(Arc::clone(contexts), options).with_feed(feed.clone())))
     });
     all.layer(from_fn(refuse))
 }

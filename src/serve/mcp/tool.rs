@@ -113,7 +113,7 @@ impl Tool {
         let input = schema::of_arguments::<A>();
         let known = Arc::clone(&input);
         let run = Box::new(move |call: &Call, given| {
-            let turn = schema::arguments(&known, as_meant(&known, given)).and_then(|given| ask(call, given));
+            let turn = schema::arguments(&known, as_meant(&known, &given)).and_then(|given| ask(call, given));
             match turn {
                 Ok(Turn::Done(mut done)) => {
                     call.context.kept.put_into(&mut done);
@@ -169,7 +169,7 @@ impl Tool {
 
 /// Arguments under the names of this tool: prompts written for other plan tools say `plan_id` and `step_id`. An empty text
 /// where none is needed is one that was not given, as clients send the fields of a form.
-fn as_meant(schema: &Object, given: Object) -> Object {
+fn as_meant(schema: &Object, given: &Object) -> Object {
     const OTHERS: [(&str, &str); 3] = [("plan_id", "plan"), ("step_id", "step"), ("program_id", "program")];
     let is_known = |name: &str| schema.get("properties").is_some_and(|it| it.get(name).is_some());
     let is_needed = |name: &str| {
