@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{Event, Options, Parser, Tag};
+use super::{Event, Options, Parser, Tag};
 
 /// Raw HTML whose content is code or a comment, with what ends it.
 const RAW: [(&str, &str); 6] = [
