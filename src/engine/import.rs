@@ -1,5 +1,6 @@
 //! `import`: documents, other tools' stores and directories of plans become plans; the source stays as it is.
 
+mod again;
 mod decisions;
 
 use std::path::PathBuf;
@@ -42,6 +43,8 @@ pub struct ImportRequest {
     pub category: Option<String>,
     /// As `category`.
     pub priority: Option<String>,
+    /// Whether a plan is made of what was imported before.
+    pub again: bool,
     pub mode: Mode,
 }
 
@@ -54,31 +57,40 @@ pub struct ImportReport {
     pub unmapped: Vec<Unmapped>,
     /// Files that could not be read, beside others that could.
     pub unread: Vec<Problem>,
+    /// Documents of which plans were made before, with these plans; nothing was made of them.
+    pub already: Vec<(String, PlanId)>,
 }
 
 impl ImportReport {
     pub fn to_json(&self) -> Value {
         let mut object = self.change.to_json();
         if let Some(map) = object.as_object_mut() {
-            map.extend(imported(self.form, &self.unmapped, &self.unread));
+            map.extend(imported(self.form, &self.unmapped, &self.already, &self.unread));
         }
         object
     }
 }
 
 /// What an import answers beside its change.
-fn imported(form: Form, unmapped: &[Unmapped], unread: &[Problem]) -> Map<String, Value> {
+fn imported(
+    form: Form,
+    unmapped: &[Unmapped],
+    already: &[(String, PlanId)],
+    unread: &[Problem],
+) -> Map<String, Value> {
     let one = |it: &Unmapped| json!({"path": it.path, "line": it.line, "why": it.why, "text": it.text});
     let unmapped = unmapped.iter().map(one).collect();
     let problems = unread.iter().map(|it| shape::problem("", it)).collect();
-    let keys = [("form", form.word().into()), ("unmapped", unmapped), ("problems", problems)];
+    let already = already.iter().map(|(path, plan)| json!({"path": path, "plan": plan.as_str()})).collect();
+    let keys =
+        [("form", form.word().into()), ("unmapped", unmapped), ("already", already), ("problems", problems)];
     keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// Reads the source, maps it, and makes the plans, all or none; every word of the source is in them or told as unmapped.
 pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport, Error> {
     let heading = heading(request)?;
-    let sources = sources(context, request)?;
+    let mut sources = sources(context, request)?;
     let name = name_of(request);
     let mut brought =
         bring::bring(&name, &sources, &context.config.words).map_err(|it| nothing(request, &it))?;
@@ -96,7 +108,9 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
     }
     let mut writing = Writing::begin(context, "import", request.mode)?;
     let mut change = ChangeReport::new("import", request.mode);
-    let plans = made(context, request, &brought)?;
+    let news = news(context, request, &mut brought, &mut sources)?;
+    change.hints.extend(news.hints);
+    let plans = made(context, request, &brought, &news.sources)?;
     let about = plans.first().map(|it| &it.0);
     let recorded = decisions::recorded(context, about, &brought.decisions, &mut brought.unmapped);
     let texts: Vec<_> = plans.iter().flat_map(|(_, files)| files).map(|it| it.1.as_slice()).collect();
@@ -107,7 +121,7 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
     change.changes.extend(plans.iter().map(|(id, files)| create::changed(context, id, files)));
     change.changes.extend(recorded.changes.iter().cloned());
     once::tell(context, || change.changes.clone());
-    once::tell_import(context, || imported(brought.form, &unmapped, &brought.unread));
+    once::tell_import(context, || imported(brought.form, &unmapped, &news.already, &brought.unread));
     match plans.as_slice() {
         [(id, files)] if recorded.files.is_empty() => writing.create_directory(id.as_str(), files)?,
         several => {
@@ -117,8 +131,67 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
         }
     }
     change.diff = writing.diff;
-    change.hints = hints(context, &plans);
-    Ok(ImportReport { form: brought.form, change, plans, unmapped, unread: brought.unread })
+    change.hints.extend(hints(context, &plans));
+    Ok(ImportReport {
+        form: brought.form,
+        change,
+        plans,
+        unmapped,
+        unread: brought.unread,
+        already: news.already,
+    })
+}
+
+/// What of a source is new.
+struct News {
+    /// One for each plan that is to be made.
+    sources: Vec<Option<again::Source>>,
+    already: Vec<(String, PlanId)>,
+    hints: Vec<String>,
+}
+
+/// Takes out what was imported before, unless it is wanted again.
+///
+/// # Errors
+///
+/// Nothing is left.
+fn news(
+    context: &Context,
+    request: &ImportRequest,
+    brought: &mut Brought,
+    sources: &mut Vec<SourceFile>,
+) -> Result<News, Error> {
+    let of = |plan: &BroughtPlan| again::Source::of(context, request, plan, sources);
+    let origins: Vec<_> = brought.plans.iter().map(of).collect();
+    let known = again::known(context, &brought.plans, &origins)?;
+    let mut news = News { sources: Vec::new(), already: Vec::new(), hints: Vec::new() };
+    if request.again {
+        let hint = |it: &PlanId| format!("`{it}` was made of this source already");
+        news.hints = known.iter().flatten().map(hint).collect();
+        news.sources = origins;
+        return Ok(news);
+    }
+    if known.iter().all(Option::is_some) {
+        return Err(again::refused(request, &known.into_iter().flatten().collect::<Vec<_>>()));
+    }
+    let mut plans = Vec::new();
+    for ((plan, origin), known) in std::mem::take(&mut brought.plans).into_iter().zip(origins).zip(known) {
+        match known {
+            None => {
+                plans.push(plan);
+                news.sources.push(origin);
+            }
+            Some(id) => {
+                let own = plan.path.clone().unwrap_or_default();
+                let is_of = |path: &str| path == own || path.rsplit_once('/').map_or("", |it| it.0) == own;
+                sources.retain(|it| !is_of(&it.path));
+                brought.unmapped.retain(|it| !is_of(&it.path));
+                news.already.push((if own.is_empty() { plan.title } else { own }, id));
+            }
+        }
+    }
+    brought.plans = plans;
+    Ok(news)
 }
 
 /// What the request says of each plan, as edits of its front matter.
@@ -224,10 +297,15 @@ fn nothing(request: &ImportRequest, error: &Nothing) -> Error {
 
 type Made = Vec<(PlanId, Files)>;
 
-fn made(context: &Context, request: &ImportRequest, brought: &Brought) -> Result<Made, Error> {
+fn made(
+    context: &Context,
+    request: &ImportRequest,
+    brought: &Brought,
+    sources: &[Option<again::Source>],
+) -> Result<Made, Error> {
     let mut taken: Vec<String> = crate::engine::load::taken_names(context);
     let mut made = Vec::new();
-    for plan in &brought.plans {
+    for (plan, source) in brought.plans.iter().zip(sources) {
         let is_taken = |it: &str| taken.iter().any(|name| name.eq_ignore_ascii_case(it));
         let wanted = request.name.as_deref().unwrap_or(&plan.title);
         let id = match &request.name {
@@ -242,12 +320,17 @@ fn made(context: &Context, request: &ImportRequest, brought: &Brought) -> Result
             _ => PlanId::new(id::slug(wanted, &is_taken)),
         };
         taken.push(id.to_string());
-        made.push((id.clone(), files(context, &id, plan)?));
+        made.push((id.clone(), files(context, &id, plan, source.as_ref())?));
     }
     Ok(made)
 }
 
-fn files(context: &Context, id: &PlanId, plan: &BroughtPlan) -> Result<Files, Error> {
+fn files(
+    context: &Context,
+    id: &PlanId,
+    plan: &BroughtPlan,
+    source: Option<&again::Source>,
+) -> Result<Files, Error> {
     let mut files = Vec::new();
     if let Some(draft) = &plan.plan {
         let mut changes = draft.changes.clone();
@@ -255,6 +338,9 @@ fn files(context: &Context, id: &PlanId, plan: &BroughtPlan) -> Result<Files, Er
         changes.extend(
             (!draft.is_verbatim && !is_dated).then(|| set_word("created_at", &context.now.to_string())),
         );
+        if let Some(source) = source {
+            source.note(draft, &mut changes);
+        }
         files.push((PLAN_FILE.to_owned(), bytes(PLAN_FILE, draft, &changes, PLAN_KEYS)?));
     }
     for (number, draft) in &plan.steps {

@@ -35,8 +35,8 @@ use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::Everywhere;
-use crate::completing;
 use crate::args::work::Key;
+use crate::completing;
 use crate::failure::{self, Failure};
 use crate::output::{Form, Loudness, Output, Pager};
 use crate::patience::Patience;

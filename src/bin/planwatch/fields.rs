@@ -15,8 +15,8 @@ pub(crate) const CHANGE: [&str; 7] =
 pub(crate) const CLAIM: [&str; 7] = ["state", "step", "why", "claim", "dry_run", "diff", "kept"];
 
 /// The fields of what `import` answers.
-pub(crate) const IMPORT: [&str; 9] =
-    ["verb", "dry_run", "changes", "refused", "diff", "form", "unmapped", "problems", "kept"];
+pub(crate) const IMPORT: [&str; 10] =
+    ["verb", "dry_run", "changes", "refused", "diff", "form", "unmapped", "problems", "already", "kept"];
 
 /// The fields of what `init` answers.
 pub(crate) const INIT: [&str; 6] = ["undo", "dry_run", "plans", "files", "commands", "diff"];

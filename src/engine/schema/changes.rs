@@ -69,6 +69,7 @@ fn import() -> Object {
         .field("form", word(["markdown", "plans", "backlog.md", "beads"]))
         .field("unmapped", list(unmapped.closed()))
         .field("problems", list(part("Problem")))
+        .field("already", list(Object::new().fields(["path", "plan"], &text()).closed()))
 }
 
 fn undo_list() -> Object {

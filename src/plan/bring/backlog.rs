@@ -102,8 +102,11 @@ pub(super) fn bring(name: &str, files: &[(&str, &str)], words: &Words) -> Brough
         changes.extend(more.as_object().and_then(|it| set_metadata("backlog", it)));
     }
     let plan = Draft { text, changes, ..Draft::default() };
-    let plans =
-        if steps.is_empty() { Vec::new() } else { vec![BroughtPlan { title, plan: Some(plan), steps }] };
+    let plans = if steps.is_empty() {
+        Vec::new()
+    } else {
+        vec![BroughtPlan { path: None, title, plan: Some(plan), steps }]
+    };
     Brought { form: Form::Backlog, plans, decisions: store.decisions, unmapped, unread: Vec::new() }
 }
 

@@ -56,7 +56,7 @@ pub(super) fn bring(name: &str, files: &[(&str, &str)]) -> Result<Brought, Nothi
         changes: vec![set_word("status", "active")],
         ..Draft::default()
     };
-    let made = BroughtPlan { title: name.to_owned(), plan: Some(plan), steps };
+    let made = BroughtPlan { path: None, title: name.to_owned(), plan: Some(plan), steps };
     let plans = if issues.is_empty() { Vec::new() } else { vec![made] };
     Ok(Brought { form: Form::Beads, plans, decisions: Vec::new(), unmapped, unread: Vec::new() })
 }

@@ -126,7 +126,7 @@ pub(super) fn bring(path: &str, text: &str, words: &Words) -> (BroughtPlan, Vec<
     changes.extend(is_sequential.then(|| set_word("order", "sequential")));
     let plan = Draft { text: format!("{front}{rest}"), changes, ..Draft::default() };
     let steps = in_line_ends_of(text, steps);
-    (BroughtPlan { title, plan: Some(plan), steps }, unmapped)
+    (BroughtPlan { path: Some(path.to_owned()), title, plan: Some(plan), steps }, unmapped)
 }
 
 /// Maps a document that is one list of steps; the second answer: what stands around the list.
@@ -170,7 +170,7 @@ fn of_export(of: &Document<'_>, exported: &own::Exported) -> (BroughtPlan, Vec<U
     let steps = in_line_ends_of(of.text, numbered(found, &mut lost));
     let title = label::clean(of.outline.title().unwrap_or_default());
     let plan = Draft { text: rest, changes, ..Draft::default() };
-    (BroughtPlan { title, plan: Some(plan), steps }, unmapped)
+    (BroughtPlan { path: Some(of.path.to_owned()), title, plan: Some(plan), steps }, unmapped)
 }
 
 /// Cuts a document before its body; what looks like a front matter and is none belongs to the body.

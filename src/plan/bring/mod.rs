@@ -82,6 +82,8 @@ pub struct BroughtDecision {
 /// A plan to be made.
 #[derive(Debug, Clone)]
 pub struct BroughtPlan {
+    /// The document or the directory that it is made of; none: all files together.
+    pub path: Option<String>,
     /// Its id is made of this.
     pub title: String,
     pub plan: Option<Draft>,
@@ -198,7 +200,7 @@ fn left(path: &str, text: &str, why: &'static str) -> Unmapped {
 }
 
 /// JSON as a value to be written.
-fn to_value(json: &Value) -> NewValue {
+pub(crate) fn to_value(json: &Value) -> NewValue {
     match json {
         Value::Null => NewValue::Word("~".to_owned()),
         Value::Bool(it) => NewValue::Word(it.to_string()),

@@ -49,6 +49,7 @@ pub(super) fn bring(name: &str, files: &[(&str, &str)], words: &Words) -> Brough
         }
         let title = directory.rsplit('/').next().filter(|it| !it.is_empty()).unwrap_or(name);
         let plan = plans.entry(directory).or_insert_with(|| BroughtPlan {
+            path: Some(directory.to_owned()),
             title: title.to_owned(),
             plan: None,
             steps: Vec::new(),

@@ -29,8 +29,7 @@ pub fn service(contexts: &Contexts, feed: &Feed) -> Router {
     ];
     let all = sets.into_iter().fold(Router::new(), |router, (path, tools, is_read_only)| {
         let options = Options { tools, is_read_only };
-        router
-            .route_service(path, one(Planwatch::new(Arc::clone(contexts), options).with_feed(feed.clone())))
+        router.route_service(path, one(Planwatch::new(Arc::clone(contexts), options).with_feed(feed.clone())))
     });
     all.layer(from_fn(refuse))
 }

@@ -59,6 +59,9 @@ pub(crate) struct Import {
     /// Say how urgent it is: low, medium, high or critical
     #[arg(long)]
     pub(crate) priority: Option<String>,
+    /// Make another plan of what was imported before
+    #[arg(long)]
+    pub(crate) again: bool,
     #[command(flatten)]
     pub(crate) dry_run: DryRun,
 }

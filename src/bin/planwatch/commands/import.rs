@@ -22,9 +22,18 @@ pub(crate) fn run(session: &Session, args: Import) -> Result<u8, Failure> {
     let source = session.path(&args.path);
     let shown = args.path.display().to_string();
     let mode = args.dry_run.mode();
-    let Import { name, title, category, priority, .. } = args;
-    let request =
-        ImportRequest { source, shown, name, title, category, priority, mode, ..ImportRequest::default() };
+    let Import { name, title, category, priority, again, .. } = args;
+    let request = ImportRequest {
+        source,
+        shown,
+        name,
+        title,
+        category,
+        priority,
+        again,
+        mode,
+        ..ImportRequest::default()
+    };
     if session.workspace()?.plans_dir.is_none() {
         // No plans directory is made for what turns out to hold no plan.
         let trial = ImportRequest { mode: Mode::DryRun, ..request.clone() };
@@ -42,6 +51,9 @@ pub(crate) fn run(session: &Session, args: Import) -> Result<u8, Failure> {
         session.output.long(&tree(&report))?;
     }
     let code = change::print(session, &report.change)?;
+    for (path, plan) in &report.already {
+        session.output.told(&format!("{}  already imported as {plan}\n", escaped(path)))?;
+    }
     for it in &report.unread {
         session.output.told(&problem(it, &it.path, None, session.output.width))?;
     }

@@ -105,6 +105,7 @@ fn import_document(context: &Context, call: &Call) -> Result<Reply, Problem> {
         text: Some(text),
         shown: "plan.md".to_owned(),
         name,
+        again: true,
         mode: call.mode(),
         ..ImportRequest::default()
     };

@@ -332,8 +332,16 @@ fn import(call: &Call, asked: MemoryPlan) -> Result<Value, Refusal> {
     let shown = plan_file_path.unwrap_or_default();
     let source = PathBuf::from(&shown);
     let origin = Origin::Elsewhere;
-    let request =
-        ImportRequest { source, origin, shown, title, category, priority, ..ImportRequest::default() };
+    let request = ImportRequest {
+        source,
+        origin,
+        shown,
+        title,
+        category,
+        priority,
+        again: true,
+        ..ImportRequest::default()
+    };
     let report = import_document(call, &request)?;
     const MOST_TOLD: usize = 20;
     let unmapped: Vec<_> =

@@ -147,8 +147,17 @@ fn import_plan(call: &Call, id: String, asked: CreatePlan) -> Result<Value, Refu
     let (source, origin, shown) = (PathBuf::from(path), Origin::Elsewhere, path.clone());
     let (name, title) = (Some(id), Some(title));
     let Fields { category, priority, .. } = fields;
-    let request =
-        ImportRequest { source, origin, shown, name, title, category, priority, ..ImportRequest::default() };
+    let request = ImportRequest {
+        source,
+        origin,
+        shown,
+        name,
+        title,
+        category,
+        priority,
+        again: true,
+        ..ImportRequest::default()
+    };
     let report = import_document(call, &request)?;
     let unmapped = report.unmapped.len();
     let mut object = result::changed(report.change)?;
