@@ -110,7 +110,7 @@ pub struct StatusReport {
 }
 
 impl StatusReport {
-    /// How many of the plans are drafts, which nobody works on yet.
+    /// How many of the plans are drafts, which are not worked on yet.
     pub fn n_drafts(&self) -> usize {
         self.plans.iter().filter(|it| is_draft(it)).count()
     }

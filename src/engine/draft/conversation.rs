@@ -53,7 +53,7 @@ fn line_start(text: &str, at: usize) -> usize {
 
 /// Each turn from the line that names the person who speaks; what comes before the first one is a turn too.
 ///
-/// Where no name is that of a person, whoever speaks first begins the turns; where nobody is named, each paragraph is one.
+/// Where no name is that of a person, the first speaker begins the turns; where there are no names, each paragraph is one.
 fn turns(text: &str) -> Vec<Range<usize>> {
     let is_in = |names: &[&str], line: &str| {
         label(line).is_some_and(|it| names.contains(&it.to_lowercase().as_str()))
