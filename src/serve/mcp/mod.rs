@@ -479,3 +479,5 @@ pub(super) fn tool_names(set: Option<&str>) -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod vendors;

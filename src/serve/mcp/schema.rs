@@ -19,6 +19,8 @@ use crate::serve::mcp::result::Refusal;
 pub(super) type Object = Map<String, Value>;
 
 /// The schema of a type of arguments: no `$defs`, no formats of numbers, no lists of types.
+///
+/// Arguments are held to it. Clients get it as [`common`] makes it.
 pub(super) fn of_arguments<A: JsonSchema>() -> Arc<Object> {
     let settings = SchemaSettings::draft2020_12().with(|it| {
         it.inline_subschemas = true;
@@ -35,6 +37,30 @@ fn told(mut schema: Value) -> Arc<Object> {
     object.remove("description");
     object.entry("properties").or_insert_with(|| json!({}));
     Arc::new(object)
+}
+
+/// The schema of arguments in the words that the function calling of every vendor takes.
+///
+/// No vendor's strict mode has an object with any keys, and one vendor's library fails on `additionalProperties`. So such
+/// an object is declared as a text that holds JSON; [`arguments`] takes the object itself, too.
+pub(super) fn common(schema: &Object) -> Arc<Object> {
+    let mut schema = Value::Object(schema.clone());
+    closed(&mut schema);
+    Arc::new(schema.as_object().cloned().unwrap_or_default())
+}
+
+fn closed(schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else { return };
+    object.remove("additionalProperties");
+    if let Some(properties) = object.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.values_mut().for_each(closed);
+    } else if object.get("type").is_some_and(|it| it == "object") {
+        let what = object.get("description").and_then(Value::as_str).map(|it| format!("{it}; "));
+        let what = format!("{}JSON object as text", what.unwrap_or_default());
+        object.insert("type".to_owned(), "string".into());
+        object.insert("description".to_owned(), what.into());
+    }
+    object.get_mut("items").into_iter().for_each(closed);
 }
 
 /// Takes out of a schema what clients do not agree on.

@@ -160,7 +160,7 @@ impl Tool {
             Some(matches!(effect, Effect::Reads | Effect::Sets)),
             Some(false),
         );
-        Told::new(self.name, self.description, Arc::clone(&self.input))
+        Told::new(self.name, self.description, schema::common(&self.input))
             .with_title(self.title)
             .with_annotations(hints)
             .with_raw_output_schema(schema::of_result(self.output))
