@@ -27,6 +27,7 @@ struct ClaimNext {
     plan: Option<String>,
     /// Your name, if not the client's
     worker: Option<String>,
+    /// Else 1800 or planwatch.toml's; your update_step renews it
     lease_seconds: Option<u32>,
 }
 

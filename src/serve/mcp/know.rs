@@ -245,7 +245,7 @@ struct Decide {
     topic: String,
     decision: String,
     reasoning: Option<String>,
-    /// Id of the decision that this one replaces
+    /// Id of the decision it replaces
     supersedes: Option<String>,
     plan: Option<String>,
     step: Option<String>,

@@ -115,9 +115,10 @@ pub(super) const STEP: &str = "id plan title status ready:bool? unverified:bool?
                                result? attempts:list? notes:list? metadata:obj? tasks_done:int? tasks_total:int? path \
                                etag? body? more? problems:strs?";
 
-/// The schema of a result.
-pub(super) fn of_result(notation: &str) -> Arc<Object> {
-    Arc::new(object(notation).as_object().cloned().unwrap_or_default())
+/// The schema of a result. That of a tool which writes also names the saves of others that were kept.
+pub(super) fn of_result(notation: &str, writes: bool) -> Arc<Object> {
+    let notation = if writes { format!("{notation} kept?") } else { notation.to_owned() };
+    Arc::new(object(&notation).as_object().cloned().unwrap_or_default())
 }
 
 fn object(notation: &str) -> Value {
@@ -147,8 +148,14 @@ fn of_kind(kind: &str) -> Value {
         "bool" => "boolean",
         "obj" => "object",
         _ => match SHAPES.iter().find(|(name, _)| *name == kind) {
-            Some((_, notation)) => return object(notation),
-            None => "string",
+            Some((_, notation)) => {
+                // Of what is inside, the names are enough.
+                let properties: Map<_, _> =
+                    fields(notation).map(|(it, _)| (it.to_owned(), json!({}))).collect();
+                return json!({"type": "object", "properties": properties});
+            }
+            // A text has no type here: the list of tools has to stay small.
+            None => return json!({}),
         },
     };
     json!({"type": word})

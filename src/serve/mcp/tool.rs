@@ -163,7 +163,7 @@ impl Tool {
         Told::new(self.name, self.description, schema::common(&self.input))
             .with_title(self.title)
             .with_annotations(hints)
-            .with_raw_output_schema(schema::of_result(self.output))
+            .with_raw_output_schema(schema::of_result(self.output, effect != Effect::Reads))
     }
 }
 

@@ -32,7 +32,8 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("update_step", "Update a step"),
             Effect::Adds,
-            "Says how a step went: status with result. The result becomes an attempt, which stays. Metadata merges by key.",
+            "Says how a step went: status with result, which becomes an attempt. A failed or blocked step is handed out again once \
+             anyone sets pending. A plan whose steps are all closed is completed. Metadata merges by key.",
             CHANGED,
             update_step,
         ),
@@ -116,6 +117,7 @@ struct UpdateStep {
     status: Option<String>,
     /// What was done and how it was checked, or why not
     result: Option<String>,
+    /// Free text, as partial; changes no status
     attempt_outcome: Option<String>,
     attempt_notes: Option<String>,
     /// Added as a note
