@@ -8,6 +8,7 @@ use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::load;
 use crate::engine::once;
+use crate::engine::patch;
 use crate::engine::program;
 use crate::engine::shape::{Shaper, value};
 use crate::engine::step_file;
@@ -22,14 +23,43 @@ use crate::plan::plans::Plans;
 use crate::plan::problem::Code;
 use crate::plan::read::{self, Bodies, CATEGORIES, Content, PlanSources, Source};
 use crate::plan::records::Priority;
+use crate::plan::rules;
 use crate::plan::step_number::StepNumber;
 use crate::text::typed::shell_word;
+
+/// A step of a new plan.
+#[derive(Debug, Clone, Default)]
+pub struct StepRequest {
+    pub title: String,
+    /// The text below the heading, or with it.
+    pub text: Option<String>,
+    /// Steps of the new plan by their numbers, or those of other plans.
+    pub depends: Vec<String>,
+    pub touches: Vec<String>,
+    pub verify: Vec<String>,
+}
+
+impl StepRequest {
+    /// The file's text: the heading, and what is below it; none: the heading alone.
+    pub fn body(&self) -> Result<Option<String>, Error> {
+        let below = self.text.as_deref().map(|it| patch::below_heading(&self.title, it)).transpose()?;
+        let title = self.title.split_whitespace().collect::<Vec<_>>().join(" ");
+        Ok(below.filter(|it| !it.trim().is_empty()).map(|it| format!("# {title}\n\n{it}\n")))
+    }
+}
+
+impl From<String> for StepRequest {
+    /// A step that has only a title.
+    fn from(title: String) -> Self {
+        Self { title, ..Self::default() }
+    }
+}
 
 #[derive(Debug, Clone, Default)]
 pub struct NewRequest {
     pub title: String,
-    /// Titles of the steps, numbered from 1.
-    pub steps: Vec<String>,
+    /// Numbered from 1.
+    pub steps: Vec<StepRequest>,
     pub description: Option<String>,
     pub goals: Vec<String>,
     pub criteria: Vec<String>,
@@ -41,6 +71,8 @@ pub struct NewRequest {
     /// Plans that become the children of the new program.
     pub children: Vec<String>,
     pub is_draft: bool,
+    /// Each step waits for the one before.
+    pub is_sequential: bool,
     pub by: Option<String>,
     /// The template that the plan begins with; the steps above come behind its own.
     pub template: Option<String>,
@@ -64,12 +96,29 @@ pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Erro
     let mut report = ChangeReport::new("new", request.mode);
     report.changes.push(changed(context, &id, &files));
     report.diff = writing.diff;
-    report.hints.push(if files.len() == 1 {
-        format!("planwatch add {id_word} \"First step\"", id_word = shell_word(&id))
-    } else {
-        format!("planwatch next {id_word}", id_word = shell_word(&id))
+    let id_word = shell_word(&id);
+    report.hints.push(match files.len() {
+        1 => format!("planwatch add {id_word} \"First step\""),
+        _ if request.is_draft => format!("planwatch start {id_word}"),
+        _ => format!("planwatch next {id_word}"),
     });
+    report.hints.extend(hint_for_order(context, as_read(context, &id, &files)));
     Ok(report)
+}
+
+/// The order of the steps alone makes none of them wait, which whoever lists them may expect.
+fn hint_for_order(context: &Context, plan: Plan) -> Option<String> {
+    let plans = Plans::new(vec![plan]);
+    let plan = plans.iter().next()?;
+    // Whether a step of another plan is closed is not known here.
+    if plan.steps.iter().flat_map(|it| &it.depends).any(|it| it.plan != plan.id) {
+        return None;
+    }
+    let ready = plan.steps.iter().filter(|it| rules::is_ready(&plans, plan, it, context.now)).count();
+    (ready > 1).then(|| {
+        let id = shell_word(&plan.id);
+        format!("{ready} steps are ready at once; `planwatch set {id} order sequential` makes each wait for the one before")
+    })
 }
 
 /// The operations that make a plan's files.
@@ -98,16 +147,58 @@ pub(crate) fn files(context: &Context, request: &NewRequest) -> Result<(PlanId, 
     let last = template::last_number(&files);
     let first = last.map_or(Ok(StepNumber::whole(1)), |it| it.successor()).unwrap_or(StepNumber::whole(1));
     let numbers = std::iter::successors(Some(first), |it| it.successor().ok());
-    for (number, title) in numbers.zip(&request.steps) {
-        let step = NewStep {
-            title: title.clone(),
-            created_by: add::maker(context, request.by.as_deref()),
-            ..NewStep::default()
-        };
-        let name = step_file(&number);
-        files.push((name, step_file::new_file(&step, &StepId { plan: id.clone(), number }, context)?));
+    let own = files.len();
+    let steps: Vec<_> = numbers.zip(&request.steps).collect();
+    for (number, step) in &steps {
+        files.push(new_step(context, request, &id, (number, step), Vec::new())?);
+    }
+    if steps.iter().any(|(_, it)| !it.depends.is_empty()) {
+        // Which steps there are is known by now.
+        let plan = as_read(context, &id, &files);
+        for (nth, (number, step)) in steps.iter().enumerate() {
+            let depends = add::dependencies(context, &plan, &step.depends)?;
+            files[own + nth] = new_step(context, request, &id, (number, step), depends)?;
+        }
+    }
+    if request.steps.iter().any(|it| !it.depends.is_empty()) {
+        refuse_circle(&as_read(context, &id, &files))?;
     }
     Ok((id, files))
+}
+
+fn new_step(
+    context: &Context,
+    request: &NewRequest,
+    plan: &PlanId,
+    (number, step): (&StepNumber, &StepRequest),
+    depends: Vec<StepId>,
+) -> Result<(String, Vec<u8>), Error> {
+    let id = StepId { plan: plan.clone(), number: number.clone() };
+    let new = NewStep {
+        title: step.title.clone(),
+        depends,
+        touches: step.touches.clone(),
+        verify: step.verify.clone(),
+        created_by: add::maker(context, request.by.as_deref()),
+        body: step.body()?,
+        ..NewStep::default()
+    };
+    Ok((step_file(number), step_file::new_file(&new, &id, context)?))
+}
+
+/// Dependencies among the new steps may close a circle, which would keep them from being ready for good.
+fn refuse_circle(plan: &Plan) -> Result<(), Error> {
+    let plans = Plans::judged(vec![plan.clone()]);
+    let steps = plans.get(&plan.id).map(|it| it.steps.as_slice()).unwrap_or_default();
+    let mut problems = steps.iter().flat_map(|it| &it.problems);
+    match problems.find(|it| it.code == Code::DependencyCycle) {
+        Some(problem) => Err(Error::Failed {
+            code: problem.code.text(),
+            message: format!("refused: {}", problem.message),
+            hint: problem.hint.clone(),
+        }),
+        None => Ok(()),
+    }
 }
 
 /// The id that a plan of this title gets.
@@ -117,7 +208,7 @@ pub(crate) fn free_id(context: &Context, title: &str) -> PlanId {
 }
 
 fn new_plan(context: &Context, request: &NewRequest) -> Result<NewPlan, Error> {
-    if request.title.trim().is_empty() || request.steps.iter().any(|it| it.trim().is_empty()) {
+    if request.title.trim().is_empty() || request.steps.iter().any(|it| it.title.trim().is_empty()) {
         return Err(Error::usage("a title is empty", "give each plan and step a title"));
     }
     if request.template.is_some() && request.body.is_some() {
@@ -135,7 +226,7 @@ fn new_plan(context: &Context, request: &NewRequest) -> Result<NewPlan, Error> {
         title: request.title.clone(),
         is_draft: request.is_draft,
         is_program: request.is_program,
-        is_sequential: context.config.order == Some(Order::Sequential),
+        is_sequential: request.is_sequential || context.config.order == Some(Order::Sequential),
         description: request.description.clone(),
         program: request.program.clone(),
         category: category.transpose()?,

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::list;
-use crate::engine::owner::{self, Who};
+use crate::engine::owner::{self, Owner, Who};
 use crate::engine::repeat;
 use crate::engine::resolve;
 use crate::engine::step_file::{self, StepUpdate};
@@ -25,6 +25,8 @@ pub struct PatchRequest {
     pub status: Option<String>,
     /// Becomes the notes of an attempt.
     pub result: Option<String>,
+    /// Replaces what is below the heading.
+    pub text: Option<String>,
     /// Keys that are set; null takes a key out, and what is not named stays.
     pub metadata: Option<Map<String, Value>>,
     pub by: Option<String>,
@@ -45,6 +47,14 @@ pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, 
         let who = Who::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), false);
         step_file::update_by_bytes(context, writing, &named, &|plans, plan, step, bytes| {
             let mut update = status_or_result(context, (plans, plan, step), request, wanted, &who)?;
+            if let Some(text) = &request.text
+                && update.refusal.is_none()
+            {
+                if owner::check(plans, step, &who)? == Owner::Late {
+                    return Ok(owner::late_result(context, step, &who, "another text", None));
+                }
+                update.text = Some(below_heading(&step.title, text)?);
+            }
             if update.refusal.is_none()
                 && let Some(metadata) = &request.metadata
             {
@@ -56,6 +66,21 @@ pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, 
             Ok(update)
         })
     })
+}
+
+/// A text as it goes below the heading; one that begins with the heading says it once.
+///
+/// A front matter in it would be read as text there, so it is refused.
+pub(crate) fn below_heading(title: &str, text: &str) -> Result<String, Error> {
+    if front_matter::split(text.as_bytes()).yaml().is_some() {
+        let hint = "leave the lines between `---` out; the other fields of the update set them";
+        return Err(Error::usage("the text begins with a front matter", hint));
+    }
+    let text = text.replace("\r\n", "\n");
+    let start = text.trim_start_matches('\n');
+    let (first, rest) = start.split_once('\n').unwrap_or((start, ""));
+    let says_title = first.strip_prefix("# ").is_some_and(|it| it.trim() == title);
+    Ok(if says_title { rest } else { start }.trim_matches('\n').to_owned())
 }
 
 fn status_or_result(

@@ -31,6 +31,8 @@ pub(crate) struct StepUpdate {
     pub(crate) removes_claim: bool,
     /// Other keys, in the order in which they are to be written.
     pub(crate) keys: Vec<Change>,
+    /// What is to be below the heading.
+    pub(crate) text: Option<String>,
     pub(crate) notes: Vec<NewNote>,
     pub(crate) attempts: Vec<NewAttempt>,
     /// It is the claim's own update, so the lease holds on.
@@ -287,8 +289,12 @@ impl Outcome {
             }
             edited => edited?,
         };
-        let StepUpdate { did, why, status, renews, ends_record, is_claim, refusal, .. } = update;
+        let StepUpdate { did, why, status, renews, ends_record, is_claim, refusal, text, .. } = update;
         let before = step.clone();
+        let after = match text.filter(|_| refusal.is_none()) {
+            Some(text) => with_text(&after, &text),
+            None => after,
+        };
         Ok((after, Self { before, did, why, status, renews, ends_record, is_claim, refusal }))
     }
 }
@@ -344,4 +350,19 @@ pub(crate) fn new_file(new: &NewStep, id: &StepId, context: &Context) -> Result<
         changes.retain(|it| it.key() == "id" || !own.iter().any(|key| key == it.key()));
     }
     write::edit(&format!("{}/step-{}.md", id.plan, id.number), body.as_bytes(), &changes, STEP_KEYS)
+}
+
+/// The file with another text below its heading, in its own line ends.
+pub(crate) fn with_text(file: &[u8], text: &str) -> Vec<u8> {
+    let start = front_matter::split(file).body_start();
+    let body = String::from_utf8_lossy(&file[start..]);
+    let eol = if body.contains("\r\n") { "\r\n" } else { "\n" };
+    let first = body.lines().position(|it| it.starts_with("# "));
+    let kept: usize = first.map_or(0, |nth| body.split_inclusive('\n').take(nth + 1).map(str::len).sum());
+    if body[kept..].trim().replace("\r\n", "\n") == text {
+        return file.to_vec();
+    }
+    let heading = body[..kept].trim_end();
+    let between = if heading.is_empty() { String::new() } else { format!("{heading}{eol}{eol}") };
+    [&file[..start], between.as_bytes(), text.replace('\n', eol).as_bytes(), eol.as_bytes()].concat()
 }

@@ -77,7 +77,7 @@ fn add_step(context: &Context) -> Result<Value, Error> {
 fn new_plan(context: &Context) -> Result<Value, Error> {
     let request = NewRequest {
         title: "Other".to_owned(),
-        steps: vec!["One".to_owned(), "Two".to_owned()],
+        steps: ["One", "Two"].map(|it| it.to_owned().into()).into(),
         ..NewRequest::default()
     };
     Ok(create::new(context, &request)?.to_json())

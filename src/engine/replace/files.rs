@@ -10,7 +10,7 @@ use crate::engine::repoint::{self, Gone, Left};
 use crate::engine::steps_line::{self, LineEdit};
 use crate::engine::update::{self, MoveRequest};
 use crate::engine::write::{self, Mode};
-use crate::engine::{add, load, remove};
+use crate::engine::{add, load, remove, step_file};
 use crate::plan::change::{NewAttempt, NewNote, dependency_item, set_text, set_word};
 use crate::plan::file_name;
 use crate::plan::id::StepId;
@@ -198,7 +198,7 @@ impl Making<'_> {
         changes.extend(has_id.then(|| set_text("id", &id.to_string())));
         let mut file = write::edit(&step.path, before, &changes, STEP_KEYS)?;
         if !text.is_empty() {
-            file = with_text(&file, text);
+            file = step_file::with_text(&file, text);
         }
         let is_left = self.left.has(&step.id);
         if said.is_none() && !is_left {
@@ -346,19 +346,4 @@ fn set_depends(own: &StepId, depends: &[StepId]) -> Change {
 
 fn body_of(file: &[u8]) -> &[u8] {
     &file[front_matter::split(file).body_start()..]
-}
-
-/// The file with another text below its heading, in its own line ends.
-fn with_text(file: &[u8], text: &str) -> Vec<u8> {
-    let start = front_matter::split(file).body_start();
-    let body = String::from_utf8_lossy(&file[start..]);
-    let eol = if body.contains("\r\n") { "\r\n" } else { "\n" };
-    let first = body.lines().position(|it| it.starts_with("# "));
-    let kept: usize = first.map_or(0, |nth| body.split_inclusive('\n').take(nth + 1).map(str::len).sum());
-    if body[kept..].trim().replace("\r\n", "\n") == text {
-        return file.to_vec();
-    }
-    let heading = body[..kept].trim_end();
-    let between = if heading.is_empty() { String::new() } else { format!("{heading}{eol}{eol}") };
-    [&file[..start], between.as_bytes(), text.replace('\n', eol).as_bytes(), eol.as_bytes()].concat()
 }

@@ -57,7 +57,7 @@ const VERBS: &[(&str, Verb)] = &[
         refused(archive(it, &request))
     }),
     ("new", |it| {
-        let (title, steps) = ("New".to_owned(), vec!["One".to_owned(), "Two".to_owned()]);
+        let (title, steps) = ("New".to_owned(), vec!["One".to_owned().into(), "Two".to_owned().into()]);
         new(it, &NewRequest { title, steps, ..NewRequest::default() }).map(drop)
     }),
     ("new --children", |it| {

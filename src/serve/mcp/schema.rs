@@ -174,19 +174,26 @@ pub(super) fn fields(notation: &str) -> impl Iterator<Item = (&str, bool)> {
 /// Agents write numbers as texts and texts as numbers, which is understood where it can mean one thing only. No schema
 /// forbids unknown arguments: they are refused here with the nearest known one, which says more.
 pub(super) fn arguments<A: DeserializeOwned>(schema: &Object, given: Object) -> Result<A, Refusal> {
-    let held = held_to_all(schema, given)?;
+    let held = held_to_all(schema, "", given)?;
     let unread = |error| Refusal::usage(format!("the arguments cannot be read: {error}"), all(schema));
     serde_json::from_value(Value::Object(held)).map_err(unread)
 }
 
-fn held_to_all(schema: &Object, given: Object) -> Result<Object, Refusal> {
+/// `path` names the object; it is empty for the arguments themselves.
+fn held_to_all(schema: &Object, path: &str, given: Object) -> Result<Object, Refusal> {
     let property = |name: &str| schema.get("properties").and_then(|it| it.get(name));
+    let inside = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    let is_open = schema.get("additionalProperties").is_some_and(|it| *it == true);
     let mut read = Map::new();
     for (name, value) in given {
-        let Some(property) = property(&name) else { return Err(unknown(&name, schema)) };
-        if !value.is_null() {
-            let value = held_to(property, &name, value)?;
-            read.insert(name, value);
+        match property(&name) {
+            Some(_) if value.is_null() => {}
+            Some(property) => {
+                let value = held_to(property, &inside(&name), value)?;
+                read.insert(name, value);
+            }
+            None if is_open => drop(read.insert(name, value)),
+            None => return Err(unknown(&name, &inside(&name), schema)),
         }
     }
     let required = schema.get("required").and_then(Value::as_array);
@@ -194,19 +201,24 @@ fn held_to_all(schema: &Object, given: Object) -> Result<Object, Refusal> {
     if let Some(missing) = missing {
         let what = property(missing).and_then(|it| it["description"].as_str()).unwrap_or_default();
         let hint = if what.is_empty() { "give it".to_owned() } else { format!("`{missing}`: {what}") };
-        return Err(Refusal::usage(format!("the argument `{missing}` is missing"), hint));
+        return Err(Refusal::usage(format!("the argument `{}` is missing", inside(missing)), hint));
     }
     Ok(read)
 }
 
-fn unknown(name: &str, schema: &Object) -> Refusal {
+fn unknown(name: &str, path: &str, schema: &Object) -> Refusal {
+    let all = if name == path { all(schema) } else { format!("its fields are {}", listed(schema)) };
     let near = nearest(name, names(schema));
-    let hint = near.map_or_else(|| all(schema), |it| format!("did you mean `{it}`? {}", all(schema)));
-    Refusal::usage(format!("there is no argument `{name}`"), hint)
+    let hint = near.map_or_else(|| all.clone(), |it| format!("did you mean `{it}`? {all}"));
+    Refusal::usage(format!("there is no argument `{path}`"), hint)
 }
 
 fn all(schema: &Object) -> String {
-    format!("the arguments are {}", names(schema).collect::<Vec<_>>().join(", "))
+    format!("the arguments are {}", listed(schema))
+}
+
+fn listed(schema: &Object) -> String {
+    names(schema).collect::<Vec<_>>().join(", ")
 }
 
 fn names(schema: &Object) -> impl Iterator<Item = &str> {
@@ -217,16 +229,15 @@ fn names(schema: &Object) -> impl Iterator<Item = &str> {
 /// Brings a value into the type that the schema says, where there is no doubt about it.
 fn held_to(property: &Value, name: &str, value: Value) -> Result<Value, Refusal> {
     let kind = property["type"].as_str().unwrap_or_default();
+    let fields = property.as_object().filter(|it| it.contains_key("properties"));
     let value = match (kind, value) {
         ("string", Value::Number(number)) => Value::from(number.to_string()),
         ("integer" | "number" | "boolean", Value::String(text)) => {
             serde_json::from_str(text.trim()).unwrap_or(Value::String(text))
         }
         ("array", Value::Array(items)) => {
-            // An object among texts is taken as its text; what reads the list knows which it is.
-            let is_text = property["items"]["type"] == "string";
-            let text = |it: Value| if is_text && it.is_object() { it.to_string().into() } else { it };
-            let held = items.into_iter().map(|it| held_to(&property["items"], name, text(it)));
+            let items = items.into_iter().enumerate();
+            let held = items.map(|(nth, it)| held_to(&property["items"], &format!("{name}[{nth}]"), it));
             Value::Array(held.collect::<Result<_, _>>()?)
         }
         // One item where a list is wanted, and a list or an object that was written as text.
@@ -234,8 +245,13 @@ fn held_to(property: &Value, name: &str, value: Value) -> Result<Value, Refusal>
             Ok(parsed) if parsed.is_array() && kind == "array" || parsed.is_object() && kind == "object" => {
                 return held_to(property, name, parsed);
             }
-            _ if kind == "array" => Value::Array(vec![Value::String(text)]),
-            _ => Value::String(text),
+            _ if kind == "array" => return held_to(property, name, Value::Array(vec![text.into()])),
+            _ => alone(fields, name, text.into())?,
+        },
+        ("object", value @ Value::Number(_)) => alone(fields, name, value)?,
+        ("object", Value::Object(given)) => match fields {
+            Some(fields) => Value::Object(held_to_all(fields, name, given)?),
+            None => Value::Object(given),
         },
         (_, value) => value,
     };
@@ -249,15 +265,7 @@ fn held_to(property: &Value, name: &str, value: Value) -> Result<Value, Refusal>
         _ => true,
     };
     if !is_right {
-        let what = match kind {
-            "integer" => "a whole number",
-            "array" => "a list",
-            "object" => "an object",
-            "string" => "a text",
-            "boolean" => "true or false",
-            other => other,
-        };
-        return Err(Refusal::usage(format!("`{name}` has to be {what}"), format!("it was given as {value}")));
+        return Err(wrong_type(kind, fields, name, &value));
     }
     let words: Vec<_> = property["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if let Some(word) = value.as_str().filter(|it| !words.is_empty() && !words.contains(it)) {
@@ -266,4 +274,29 @@ fn held_to(property: &Value, name: &str, value: Value) -> Result<Value, Refusal>
         return Err(Refusal::usage(format!("`{name}` cannot be `{word}`"), hint));
     }
     Ok(value)
+}
+
+/// A text or number in the place of an object that needs one field: it is that field.
+fn alone(fields: Option<&Object>, name: &str, value: Value) -> Result<Value, Refusal> {
+    let required = fields.and_then(|it| it.get("required")).and_then(Value::as_array);
+    match (fields, required.map(Vec::as_slice)) {
+        (Some(fields), Some([Value::String(field)])) => {
+            let given = Map::from_iter([(field.clone(), value)]);
+            Ok(Value::Object(held_to_all(fields, name, given)?))
+        }
+        _ => Ok(value),
+    }
+}
+
+fn wrong_type(kind: &str, fields: Option<&Object>, name: &str, value: &Value) -> Refusal {
+    let what = match (kind, fields) {
+        ("integer", _) => "a whole number".to_owned(),
+        ("array", _) => "a list".to_owned(),
+        ("object", Some(fields)) => format!("an object with the fields {}", listed(fields)),
+        ("object", None) => "an object".to_owned(),
+        ("string", _) => "a text".to_owned(),
+        ("boolean", _) => "true or false".to_owned(),
+        (other, _) => other.to_owned(),
+    };
+    Refusal::usage(format!("`{name}` has to be {what}"), format!("it was given as {value}"))
 }

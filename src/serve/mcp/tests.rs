@@ -1,3 +1,5 @@
+mod steps;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};

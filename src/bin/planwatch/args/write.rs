@@ -52,6 +52,9 @@ pub(crate) struct New {
     /// Hand out nothing until `start` makes it active
     #[arg(long)]
     pub(crate) draft: bool,
+    /// Let each step wait for the one before (`order: sequential`)
+    #[arg(long)]
+    pub(crate) sequential: bool,
     #[command(flatten)]
     pub(crate) by: By,
     #[command(flatten)]

@@ -18,7 +18,7 @@ pub(crate) fn run(session: &Session, args: New) -> Result<u8, Failure> {
     let mode = args.dry_run.mode();
     let request = NewRequest {
         title: args.title,
-        steps: args.steps,
+        steps: args.steps.into_iter().map(Into::into).collect(),
         description: args.description,
         goals: args.goals,
         criteria: args.criteria,
@@ -29,6 +29,7 @@ pub(crate) fn run(session: &Session, args: New) -> Result<u8, Failure> {
         is_program: args.kind == Kind::Program,
         children: args.children,
         is_draft: args.draft,
+        is_sequential: args.sequential,
         by: args.by.by,
         template: args.template,
         body: None,

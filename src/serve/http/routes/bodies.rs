@@ -165,6 +165,9 @@ bodies! {
         /// Hand out nothing until `start` makes it active.
         #[serde(default)]
         pub(crate) draft: bool,
+        /// Let each step wait for the one before.
+        #[serde(default)]
+        pub(crate) sequential: bool,
         /// The template that it begins with.
         pub(crate) template: Option<String>,
     }

@@ -143,7 +143,7 @@ fn new_plan(context: &Context, call: &Call) -> Result<Reply, Problem> {
     let body: New = call.body()?;
     let request = NewRequest {
         title: body.title,
-        steps: body.steps,
+        steps: body.steps.into_iter().map(Into::into).collect(),
         description: body.description,
         goals: body.goals,
         criteria: body.success_criteria,
@@ -154,6 +154,7 @@ fn new_plan(context: &Context, call: &Call) -> Result<Reply, Problem> {
         is_program: body.is_program,
         children: body.children,
         is_draft: body.draft,
+        is_sequential: body.sequential,
         by: body.by,
         template: body.template,
         body: None,

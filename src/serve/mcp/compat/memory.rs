@@ -222,11 +222,12 @@ fn done(call: &Call, asked: MemoryPlan) -> Result<Value, Refusal> {
         Action::CreateFromTemplate | Action::CreateProgram => create_otherwise(call, asked),
         Action::Import => import(call, asked),
         Action::Update => {
-            own(call, "restructure_plan", json!({"plan": plan, "op": "replace", "steps": asked.steps}))
+            let steps = asked.steps.map(|it| it.into_iter().map(titled).collect::<Vec<_>>());
+            own(call, "restructure_plan", json!({"plan": plan, "op": "replace", "steps": steps}))
                 .map(with_plan_of)
         }
         Action::Consolidate => {
-            let arguments = json!({"plan": plan, "op": "consolidate", "steps": asked.step_indices, "task": asked.consolidated_task});
+            let arguments = json!({"plan": plan, "op": "consolidate", "numbers": asked.step_indices, "task": asked.consolidated_task});
             own(call, "restructure_plan", arguments).map(with_plan_of)
         }
         Action::Archive => {
@@ -268,6 +269,14 @@ fn finished(mut object: Value) -> Value {
         map.entry("written").or_insert_with(|| false.into());
     }
     object
+}
+
+/// A step whose title may be called its task.
+fn titled(mut step: Map<String, Value>) -> Map<String, Value> {
+    if let Some(task) = step.remove("task") {
+        step.entry("title").or_insert(task);
+    }
+    step
 }
 
 /// What `restructure_plan` did, with the plan's id under the name that the covers use.

@@ -186,7 +186,7 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
     }
     let claim = claim_of(call, &step_id)?;
     let request =
-        PatchRequest { id: step_id.clone(), status, result, metadata, by: None, claim, mode: Mode::Write };
+        PatchRequest { id: step_id.clone(), status, result, metadata, claim, ..PatchRequest::default() };
     let done = result::changed(patch::patch(&call.context, &request)?)?;
     changed(call, &step_id, &done)
 }

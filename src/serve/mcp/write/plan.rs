@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::disk::Origin;
 use crate::engine::add::{self, AddRequest};
 use crate::engine::archive::{self, ArchiveRequest};
 use crate::engine::context::Context;
-use crate::engine::create::{self, NewRequest};
+use crate::engine::create::{self, NewRequest, StepRequest};
 use crate::engine::import::ImportRequest;
 use crate::engine::list::{self, ListReport, ListRequest};
 use crate::engine::remove::{self, RemoveRequest};
@@ -21,6 +21,7 @@ use crate::engine::show::ShownPlan;
 use crate::engine::squash::{self, SquashRequest};
 use crate::engine::write::Mode;
 use crate::plan::id;
+use crate::plan::model::Order;
 use crate::serve::mcp::named;
 use crate::serve::mcp::result::{self, CHANGED, Refusal};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
@@ -46,8 +47,8 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("restructure_plan", "Restructure a plan"),
             Effect::TakesAway,
-            "replace: `steps` is the new list, titles or step objects; known ones keep their files. consolidate: makes one step of \
-             several. remove: takes steps out.",
+            "replace: `steps` is the new list; those with known titles keep their files. consolidate: makes one step of several. \
+             remove: takes steps out.",
             "did written:bool plan steps_before:int steps_after:int? changes:list? hint?",
             restructure_plan,
         ),
@@ -64,22 +65,67 @@ struct Fields {
     goals: Option<Vec<String>>,
     success_criteria: Option<Vec<String>>,
     tags: Option<Vec<String>>,
-    /// Id of the program that it belongs to
+    /// Id of its program
     program: Option<String>,
+}
+
+// A step of a list; a text alone is its title. Clients read no more of it than the names: add_step describes them.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+struct Listed {
+    title: String,
+    text: Option<String>,
+    depends: Option<Vec<String>>,
+    touches: Option<Vec<String>>,
+    verify: Option<Vec<String>>,
+    // Other fields, which the engine judges where a list replaces a plan's steps.
+    #[serde(flatten)]
+    more: Map<String, Value>,
+}
+
+impl Listed {
+    /// As a list of steps for the engine has it.
+    fn item(self) -> Value {
+        let Self { title, text, depends, touches, verify, more } = self;
+        let mut item = more;
+        let texts = |it: Option<Vec<String>>| it.map(|it| json!(it));
+        let fields =
+            [("body", text.map(Value::from)), ("depends", texts(depends)), ("touches", texts(touches))];
+        item.insert("title".to_owned(), title.into());
+        for (key, value) in fields.into_iter().chain([("verify", texts(verify))]) {
+            item.extend(value.map(|it| (key.to_owned(), it)));
+        }
+        Value::Object(item)
+    }
+
+    /// As a new plan has it, which takes no other fields.
+    fn new_step(self) -> Result<StepRequest, Refusal> {
+        if let Some(key) = self.more.keys().next() {
+            let hint =
+                "a step has title, text, depends, touches and verify; add_step and update_step set more";
+            return Err(Refusal::usage(format!("`{key}` is no field of a new step"), hint));
+        }
+        let Self { title, text, depends, touches, verify, .. } = self;
+        let (depends, touches) = (depends.unwrap_or_default(), touches.unwrap_or_default());
+        Ok(StepRequest { title, text, depends, touches, verify: verify.unwrap_or_default() })
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct CreatePlan {
     title: String,
-    /// Titles, in order
-    steps: Option<Vec<String>>,
+    /// As in add_step; without depends ready at once, whatever the order
+    steps: Option<Vec<Listed>>,
+    /// Each step waits for the one before
+    sequential: Option<bool>,
+    /// Hands out no step until update_plan sets active
+    draft: Option<bool>,
     #[serde(flatten)]
     fields: Fields,
     template: Option<String>,
     as_program: Option<bool>,
     /// The text of plan.md, in Markdown
     body: Option<String>,
-    /// A document in the repository to import; only title, category and priority go with it
+    /// A document of the repository to import
     from_file: Option<String>,
     if_exists: Option<IfExists>,
 }
@@ -115,9 +161,12 @@ fn create_plan(call: &Call, asked: CreatePlan) -> Result<Value, Refusal> {
         return import_plan(call, id, asked);
     }
     let CreatePlan { title, steps, fields, template, as_program, body, .. } = asked;
+    let steps = steps.into_iter().flatten().map(Listed::new_step).collect::<Result<_, _>>()?;
     let request = NewRequest {
         title,
-        steps: steps.unwrap_or_default(),
+        steps,
+        is_sequential: asked.sequential.unwrap_or_default(),
+        is_draft: asked.draft.unwrap_or_default(),
         description: fields.description,
         goals: fields.goals.unwrap_or_default(),
         criteria: fields.success_criteria.unwrap_or_default(),
@@ -131,7 +180,15 @@ fn create_plan(call: &Call, asked: CreatePlan) -> Result<Value, Refusal> {
         body,
         ..NewRequest::default()
     };
-    result::changed(create::new(context, &request)?)
+    let mut report = create::new(context, &request)?;
+    for hint in &mut report.hints {
+        if let Some((ready, _)) = hint.split_once("; `planwatch set ") {
+            *hint = format!("{ready}; update_step with `depends` makes a step wait for others");
+        }
+    }
+    // What is done next comes last.
+    report.hints.reverse();
+    result::changed(report)
 }
 
 /// Makes a plan of a document; the document stays as it is.
@@ -139,6 +196,7 @@ fn import_plan(call: &Call, id: String, asked: CreatePlan) -> Result<Value, Refu
     let CreatePlan { title, steps, fields, template, as_program, body, from_file, .. } = asked;
     let rest = Fields { category: None, priority: None, ..fields.clone() };
     let has_more = steps.is_some() || template.is_some() || as_program.is_some() || body.is_some();
+    let has_more = has_more || asked.sequential == Some(true) || asked.draft == Some(true);
     if has_more || rest != Fields::default() {
         let hint = "with from_file give title, category and priority alone; update_plan and add_step change the plan then";
         return Err(Refusal::usage("a document brings its own text, steps and goals", hint));
@@ -175,15 +233,21 @@ fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Ref
     let there = shown(call, id)?;
     let is_other = |it: &String| it.trim() != there.body.trim();
     let is_text = asked.from_file.is_some() || asked.body.as_ref().is_some_and(is_other);
-    if is_text || asked.template.is_some() || asked.as_program == Some(true) {
+    let is_other_order = asked.sequential == Some(true) && there.plan.order != Order::Sequential;
+    let is_no_draft = asked.draft == Some(true) && there.plan.status != "draft";
+    if is_text || asked.template.is_some() || asked.as_program == Some(true) || is_other_order || is_no_draft
+    {
         let hint = "leave it out; update_plan changes fields, and the text of plan.md is changed in the file";
-        return Err(Refusal::usage("a plan that is there gets no other text, template or kind", hint));
+        return Err(Refusal::usage("a plan that is there gets no other text, template, kind or order", hint));
     }
     let mut changes = changes_of(call, &None, id, asked.fields, []);
-    let is_new = |it: &String| there.steps.iter().all(|step| step.title != *it);
-    for title in asked.steps.into_iter().flatten().filter(is_new) {
+    let is_new = |it: &Listed| there.steps.iter().all(|step| step.title != it.title);
+    for step in asked.steps.into_iter().flatten().filter(is_new) {
+        let step = step.new_step()?;
+        let body = step.body()?;
+        let StepRequest { title, depends, touches, verify, .. } = step;
         let (plan, by) = (id.to_owned(), Some(MAKER.to_owned()));
-        let request = AddRequest { plan, title, by, ..AddRequest::default() };
+        let request = AddRequest { plan, title, body, depends, touches, verify, by, ..AddRequest::default() };
         changes.push(Box::new(move |mode| add::add(&call.context, &AddRequest { mode, ..request.clone() })));
     }
     let done = match changes.as_slice() {
@@ -281,8 +345,10 @@ struct Restructure {
     /// Id or title
     plan: String,
     op: Op,
-    /// replace: the new list, titles or step objects; else numbers
-    steps: Vec<String>,
+    /// replace: the new list
+    steps: Option<Vec<Listed>>,
+    /// consolidate, remove: of the steps
+    numbers: Option<Vec<String>>,
     /// Title of the one step that consolidate makes
     task: Option<String>,
     /// Show, write nothing
@@ -305,15 +371,18 @@ fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {
     let mode = if asked.dry_run == Some(true) { Mode::DryRun } else { Mode::Write };
     let shown = shown(call, &asked.plan)?;
     let id = shown.plan.id.clone();
-    if asked.steps.is_empty() {
+    let mut steps = asked.steps.unwrap_or_default();
+    // Numbers were once given as `steps`, too.
+    let numbers = asked.numbers.unwrap_or_else(|| steps.iter().map(|it| it.title.clone()).collect());
+    if if asked.op == Op::Replace { steps.is_empty() } else { numbers.is_empty() } {
         return Err(Refusal::usage(
             "no steps are named",
-            "replace takes the new list, the others take numbers",
+            "replace takes the new list as `steps`, the others take `numbers`",
         ));
     }
     let report = match asked.op {
         Op::Replace => {
-            let list = Value::Array(asked.steps.iter().map(|it| step_item(it)).collect()).to_string();
+            let list = Value::Array(steps.drain(..).map(Listed::item).collect()).to_string();
             let (plan, shown, by) = (id.clone(), "steps".to_owned(), Some(call.context.by.clone()));
             let created_by = Some(MAKER.to_owned());
             let request = ReplaceRequest { plan, list, shown, by, created_by, force: false, mode };
@@ -326,14 +395,14 @@ fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {
                     "it is the title of the step that they become",
                 ));
             };
-            let steps = asked.steps.iter().map(|it| number(&id, it)).collect::<Result<_, _>>()?;
+            let steps = numbers.iter().map(|it| number(&id, it)).collect::<Result<_, _>>()?;
             squash::squash(
                 context,
                 &SquashRequest { plan: id.clone(), steps, title, by: None, force: false, mode },
             )?
         }
         Op::Remove => {
-            let ids = asked.steps.iter().map(|it| Ok(format!("{id}:{}", number(&id, it)?)));
+            let ids = numbers.iter().map(|it| Ok(format!("{id}:{}", number(&id, it)?)));
             let ids = ids.collect::<Result<_, Refusal>>()?;
             remove::remove(context, &RemoveRequest { ids, mode, ..RemoveRequest::default() })?
         }
@@ -356,12 +425,6 @@ fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {
         object["hint"] = hint.into();
     }
     Ok(object)
-}
-
-/// An item of a list of steps as the engine reads it: a title, or an object that came as its text.
-fn step_item(given: &str) -> Value {
-    let object = given.trim_start().starts_with('{').then(|| serde_json::from_str(given).ok());
-    object.flatten().unwrap_or_else(|| given.into())
 }
 
 /// A step's number as somebody gave it: alone, or in the whole id.

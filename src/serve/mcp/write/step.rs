@@ -10,14 +10,16 @@ use crate::engine::list;
 use crate::engine::note::{self, NoteRequest};
 use crate::engine::patch::{self, PatchRequest};
 use crate::engine::release::{self, ReleaseRequest};
+use crate::engine::set::{self, SetOp, SetRequest};
 use crate::engine::show::{self, ShowReport, ShowRequest};
 use crate::engine::update::{self, AttemptRequest};
 use crate::engine::write::Mode;
+use crate::plan::id;
 use crate::plan::words::StepStatus;
 use crate::serve::mcp::named;
 use crate::serve::mcp::result::{self, CHANGED, Refusal};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
-use crate::serve::mcp::write::{Change, MAKER, all};
+use crate::serve::mcp::write::{Change, MAKER, all, set_request};
 use crate::text::scalar;
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -57,7 +59,7 @@ struct AddStep {
     after_step: Option<String>,
     /// As 2.5
     step_number: Option<String>,
-    /// Ids or numbers; none: the step before
+    /// Ids or numbers; none: no dependency, ready at once
     depends: Option<Vec<String>>,
     phase: Option<String>,
     r#type: Option<String>,
@@ -122,6 +124,11 @@ struct UpdateStep {
     attempt_notes: Option<String>,
     /// Added as a note
     notes: Option<String>,
+    title: Option<String>,
+    /// Replaces the step's text
+    text: Option<String>,
+    /// Replaces the list; [] for none
+    depends: Option<Vec<String>>,
     metadata: Option<Map<String, Value>>,
     /// claim.id of claim_next_step
     claim: Option<String>,
@@ -142,6 +149,13 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
     let first = call.on_condition(asked.etag)?;
     let on = On { context: &call.context, id, by: asked.worker, claim: asked.claim };
     let mut changes: Vec<Change<'_>> = Vec::new();
+    if let Some(title) = asked.title {
+        changes.push(on.at(&first, changes.len()).set("title", SetOp::Text(title)));
+    }
+    if let Some(depends) = asked.depends {
+        let op = SetOp::Yaml(scalar::json(&dependencies(&shown.step.plan, &depends)?));
+        changes.push(on.at(&first, changes.len()).set("depends", op));
+    }
     let message = match attempt_outcome {
         None => result.or(attempt_notes),
         // An attempt beside the end of the work stands before it.
@@ -161,13 +175,30 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
     } else {
         (status, message)
     };
-    if status.is_some() || message.is_some() || asked.metadata.is_some() {
-        changes.push(on.at(&first, changes.len()).patch(status, message, asked.metadata));
+    if status.is_some() || message.is_some() || asked.metadata.is_some() || asked.text.is_some() {
+        let (metadata, text) = (asked.metadata, asked.text);
+        let request = PatchRequest { status, result: message, metadata, text, ..PatchRequest::default() };
+        changes.push(on.at(&first, changes.len()).patch(request));
     }
     if let Some(text) = asked.notes {
         changes.push(on.at(&first, changes.len()).note(text));
     }
     all(&changes)
+}
+
+/// Dependencies as a step's file has them: a number alone within the plan.
+fn dependencies(plan: &str, given: &[String]) -> Result<Value, Refusal> {
+    let one = |it: &String| {
+        let text = it.trim();
+        let own = text.strip_prefix(plan).and_then(|it| it.strip_prefix(':')).unwrap_or(text);
+        if let Some(number) = id::read_number(own) {
+            return Ok(serde_json::from_str(&number.to_string()).unwrap_or_else(|_| text.into()));
+        }
+        let hint = "write a step's number, as 2, or its id, as auth:2";
+        let no_step = || Refusal::usage(format!("`{text}` is no step"), hint);
+        id::read_step_id(text).map(|it| it.to_string().into()).ok_or_else(no_step)
+    };
+    given.iter().map(one).collect::<Result<_, _>>().map(Value::Array)
 }
 
 /// The step that a call changes, and who does.
@@ -193,15 +224,16 @@ impl<'a> On<'a> {
         Box::new(move |mode| update::attempt(context, &AttemptRequest { mode, ..request.clone() }))
     }
 
-    /// One write, in which metadata is merged with what the file has then.
-    fn patch(
-        self,
-        status: Option<String>,
-        result: Option<String>,
-        metadata: Option<Map<String, Value>>,
-    ) -> Change<'a> {
+    fn set(self, key: &str, op: SetOp) -> Change<'a> {
         let Self { context, id, by, claim } = self;
-        let request = PatchRequest { id, status, result, metadata, by, claim, mode: Mode::Write };
+        let request = SetRequest { by, claim, ..set_request(&id, key, op) };
+        Box::new(move |mode| set::set(context, &SetRequest { mode, ..request.clone() }))
+    }
+
+    /// One write, in which metadata is merged with what the file has then.
+    fn patch(self, request: PatchRequest) -> Change<'a> {
+        let Self { context, id, by, claim } = self;
+        let request = PatchRequest { id, by, claim, ..request };
         Box::new(move |mode| patch::patch(context, &PatchRequest { mode, ..request.clone() }))
     }
 

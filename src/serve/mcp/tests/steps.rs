@@ -1,0 +1,138 @@
+//! Steps as clients give them: typed, in an order or not, changed afterwards.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{answer, machine, refusal, told};
+use crate::disk::model::Machine;
+use crate::serve::mcp::tool::Toolset;
+
+/// The bytes of a file of a plan.
+fn text(machine: &Arc<Machine>, path: &str) -> String {
+    machine.text(path).unwrap_or_else(|| panic!("there is no {path}"))
+}
+
+#[test]
+fn steps_are_given_as_texts_or_objects() {
+    let machine = machine();
+    let two = json!({"title": "Two", "text": "# Two\n\nDo it.", "depends": [1], "touches": ["src/**"], "verify": "make"});
+    let steps = json!(["One", two, r#"{"title": "Three", "depends": ["2"]}"#]);
+    answer(&machine, "create_plan", &json!({"title": "Typed", "steps": steps, "draft": true}));
+    let plan = answer(&machine, "get_plan", &json!({"plan": "typed"}));
+    let titles: Vec<_> =
+        plan["steps"].as_array().unwrap().iter().map(|it| it["title"].as_str().unwrap()).collect();
+    assert_eq!((titles, &plan["status"]), (vec!["One", "Two", "Three"], &json!("draft")));
+    let step = text(&machine, "/plans/typed/step-2.md");
+    assert!(step.ends_with("---\n# Two\n\nDo it.\n") && step.contains("depends:\n  - 1\n"), "{step}");
+    assert!(step.contains("verify:\n  - make\n") && step.contains("touches:\n  - src/**\n"), "{step}");
+    let more = json!({"title": "Typed", "steps": ["One", {"title": "Four", "text": "Last."}], "if_exists": "update"});
+    answer(&machine, "create_plan", &more);
+    assert!(text(&machine, "/plans/typed/step-4.md").ends_with("---\n# Four\n\nLast.\n"));
+    let list = json!(["One", {"title": "Five", "text": "New.", "phase": "late"}]);
+    answer(&machine, "restructure_plan", &json!({"plan": "typed", "op": "replace", "steps": list}));
+    let step = text(&machine, "/plans/typed/step-2.md");
+    assert!(step.contains("phase: late\n") && step.ends_with("# Five\n\nNew.\n"), "{step}");
+    // Numbers of steps may be given where older prompts gave them, too.
+    answer(&machine, "restructure_plan", &json!({"plan": "typed", "op": "remove", "numbers": [2]}));
+    answer(&machine, "restructure_plan", &json!({"plan": "typed", "op": "remove", "steps": ["1"]}));
+}
+
+#[test]
+fn steps_of_another_type_are_refused_in_a_sentence() {
+    const FIELDS: &str = "title, text, depends, touches, verify";
+    let machine = machine();
+    let fields = "a step has title, text, depends, touches and verify; add_step and update_step set more";
+    for (steps, refused) in [
+        (
+            json!([true]),
+            format!("`steps[0]` has to be an object with the fields {FIELDS}; it was given as true"),
+        ),
+        (json!([{"text": "x"}]), "the argument `steps[0].title` is missing; give it".to_owned()),
+        (
+            json!(["A", {"title": ["x"]}]),
+            "`steps[1].title` has to be a text; it was given as [\"x\"]".to_owned(),
+        ),
+        (
+            json!([{"title": "A", "depends": [{}]}]),
+            "`steps[0].depends[0]` has to be a text; it was given as {}".to_owned(),
+        ),
+        (json!([{"title": "A", "body": "x"}]), format!("`body` is no field of a new step; {fields}")),
+    ] {
+        let said = refusal(&machine, "create_plan", &json!({"title": "Bad", "steps": steps}));
+        assert_eq!(said, format!("usage: {refused}"));
+    }
+    let said = refusal(&machine, "create_plan", &json!({"title": "Bad", "goals": [{"a": 1}]}));
+    assert_eq!(said, "usage: `goals[0]` has to be a text; it was given as {\"a\":1}");
+    let circle = json!([{"title": "A", "depends": [2]}, {"title": "B", "depends": [1]}]);
+    let said = refusal(&machine, "create_plan", &json!({"title": "Bad", "steps": circle}));
+    assert!(said.starts_with("dependency-cycle: refused: "), "{said}");
+    assert!(machine.text("/plans/bad/plan.md").is_none());
+}
+
+#[test]
+fn a_step_gets_another_title_text_and_dependencies_and_keeps_the_rest() {
+    let machine = machine();
+    let change = json!({"step": "auth:3", "title": "Ship", "text": "Carefully.", "depends": ["auth:2", 1]});
+    answer(&machine, "update_step", &change);
+    let after = "---\nid: auth:3\nstatus: pending\ntitle: Ship\nphase: deploy\ndepends: [2,1]\n---\n# Deploy\n\nCarefully.\n";
+    assert_eq!(text(&machine, "/plans/auth/step-3.md"), after);
+    let step = answer(&machine, "get_step", &json!({"step": "auth:3"}));
+    assert_eq!((&step["title"], &step["depends"]), (&json!("Ship"), &json!(["auth:2", "auth:1"])));
+    answer(&machine, "update_step", &json!({"step": "auth:3", "depends": []}));
+    assert_eq!(answer(&machine, "get_step", &json!({"step": "auth:3"}))["depends"], Value::Null);
+    let said = refusal(&machine, "update_step", &json!({"step": "auth:3", "depends": ["first"]}));
+    assert_eq!(said, "usage: `first` is no step; write a step's number, as 2, or its id, as auth:2");
+    let said =
+        refusal(&machine, "update_step", &json!({"step": "auth:3", "text": "---\nstatus: completed\n---\n"}));
+    assert!(said.starts_with("usage: the text begins with a front matter; "), "{said}");
+    answer(&machine, "claim_next_step", &json!({"plan": "auth:1", "worker": "bob"}));
+    let said = refusal(&machine, "update_step", &json!({"step": "auth:1", "text": "Another."}));
+    assert!(said.starts_with("claimed: "), "{said}");
+}
+
+#[test]
+fn order_is_no_dependency_unless_the_plan_is_sequential() {
+    let machine = machine();
+    let made = |more: Value| {
+        let mut given = json!({"title": format!("Plan {more}"), "steps": ["A", "B", "C"]});
+        given.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+        let made = answer(&machine, "create_plan", &given);
+        let plan = answer(&machine, "get_plan", &json!({"plan": made["id"]}));
+        (plan["steps_ready"].clone(), made["hint"].as_str().unwrap().to_owned())
+    };
+    let (ready, hint) = made(json!({}));
+    let says = "3 steps are ready at once; update_step with `depends` makes a step wait for others; claim_next_step `plan`";
+    assert_eq!((ready, hint.as_str()), (json!(3), says));
+    let (ready, hint) = made(json!({"sequential": true}));
+    assert_eq!((ready, hint.contains("at once")), (json!(1), false));
+    assert!(made(json!({"draft": true})).1.starts_with("update_plan `"));
+}
+
+#[test]
+fn metadata_is_declared_as_text_and_taken_as_an_object_too() {
+    let machine = machine();
+    let schema =
+        &told(Toolset::All, false).into_iter().find(|it| it["name"] == "update_step").unwrap()["inputSchema"];
+    assert_eq!(
+        schema["properties"]["metadata"],
+        json!({"type": "string", "description": "JSON object as text"})
+    );
+    for metadata in [json!({"a": [1, {"b": "c"}]}), json!(r#"{"a": [1, {"b": "c"}]}"#)] {
+        answer(&machine, "update_step", &json!({"step": "auth:1", "metadata": {"a": null}}));
+        answer(&machine, "update_step", &json!({"step": "auth:1", "metadata": metadata}));
+        let step = answer(&machine, "get_step", &json!({"step": "auth:1"}));
+        assert_eq!(step["metadata"], json!({"a": [1, {"b": "c"}]}));
+    }
+    let said = refusal(&machine, "update_step", &json!({"step": "auth:1", "metadata": "soon"}));
+    assert_eq!(said, "usage: `metadata` has to be an object; it was given as \"soon\"");
+}
+
+#[test]
+fn the_lease_that_is_named_is_the_default_one() {
+    let tools = told(Toolset::All, false);
+    let claim = tools.iter().find(|it| it["name"] == "claim_next_step").unwrap();
+    let says = claim["inputSchema"]["properties"]["lease_seconds"]["description"].as_str().unwrap();
+    let default = crate::engine::config::Config::default().lease();
+    assert!(says.starts_with(&format!("Else {default} ")), "{says}");
+}
