@@ -151,6 +151,9 @@ impl<'de> Deserialize<'de> for Id {
 mod tests {
     use super::*;
 
+    /// Bytes, and the code and the id of the answer to them.
+    type Row<'a> = (&'a [u8], Option<(i64, Value)>);
+
     /// The code and the id of the answer; none: it is a message, or gets no answer.
     fn judged(bytes: &[u8]) -> Option<(i64, Value)> {
         let unread = read(bytes).err().filter(|it| !it.is_notification)?;
@@ -167,7 +170,7 @@ mod tests {
         };
         let (with_id, without) = (deep(r#","id":7"#), deep(r#","id":null"#));
         let notification = deep("");
-        let table: [(&[u8], Option<(i64, Value)>); 24] = [
+        let table: [Row<'_>; 24] = [
             (br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, None),
             (b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}", None),
             (br#"{"jsonrpc":"2.0","id":908,"method":"no/such"}"#, None),
