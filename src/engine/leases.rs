@@ -320,7 +320,8 @@ impl<'a> Leases<'a> {
         }
         let (claim, by) = (record.claim.clone(), record.by.clone());
         let log = record.run.as_ref().map(|it| it.log.clone());
-        claims.add(id, Held { claim, by, at: record.at, lapse, holding, log });
+        let until = self.ends_at(record.until, record.process.as_ref());
+        claims.add(id, Held { claim, by, at: record.at, lapse, holding, until, log });
     }
 
     fn add_closed(
@@ -348,7 +349,7 @@ impl<'a> Leases<'a> {
         if is_there {
             let holding = Holding::Closed { branch };
             let log::Closed { claim, by, at, .. } = closed;
-            claims.add(id, Held { claim, by, at, lapse: None, holding, log: None });
+            claims.add(id, Held { claim, by, at, lapse: None, holding, until: None, log: None });
         }
     }
 
@@ -360,7 +361,8 @@ impl<'a> Leases<'a> {
         let is_here = place.worktree == self.place.worktree;
         let holding = if is_here { Holding::Here } else { self.elsewhere(&place) };
         let lapse = self.lapse(until, process.as_ref());
-        claims.add(id, Held { claim, by, at, lapse, holding, log: None });
+        let until = self.ends_at(until, process.as_ref());
+        claims.add(id, Held { claim, by, at, lapse, holding, until, log: None });
     }
 
     fn elsewhere(&self, place: &Place) -> Holding {
@@ -393,6 +395,12 @@ impl<'a> Leases<'a> {
             Some(ProcessState::Gone) => Some(Lapse::Interrupted),
             Some(ProcessState::Unseen) | None => by_time,
         }
+    }
+
+    /// When the time of a claim ends it; none where its process does.
+    fn ends_at(&self, until: Time, process: Option<&Process>) -> Option<Time> {
+        let state = process.map(|it| it.state(self.context.plans.disk()));
+        (state != Some(ProcessState::Running)).then_some(until)
     }
 
     /// A power cut may turn a claim that was told into an unfinished one; a killed process cannot.

@@ -10,8 +10,9 @@ use crate::engine::resolve::{self, Side};
 use crate::engine::shape::{PlanShape, Shaper, StepShape, value};
 use crate::engine::sort::Sort;
 use crate::plan::id::PlanId;
-use crate::plan::model::{Plan, PlanKind};
+use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::plans::Plans;
+use crate::plan::rules;
 use crate::plan::words::{PlanStatus, Stated, Status, StepStatus, Words};
 
 /// Which plans, or which steps of one plan.
@@ -117,7 +118,8 @@ fn is_shown(plan: &Plan, request: &ListRequest, statuses: &[PlanStatus]) -> bool
 }
 
 fn steps(context: &Context, request: &ListRequest, (id, side): &(PlanId, Side)) -> Result<ListReport, Error> {
-    let statuses = read_words::<StepStatus>(&context.config.words, &request.status)?;
+    let (ready, words): (Vec<_>, Vec<_>) = request.status.iter().cloned().partition(|it| is_ready_word(it));
+    let statuses = read_words::<StepStatus>(&context.config.words, &words)?;
     let plans = load::some(context, id)?;
     let plan = resolve::plan_at(&plans, id, *side).ok_or_else(|| load::missing(context, id))?;
     if plan.kind == PlanKind::Program && plan.steps.is_empty() {
@@ -126,16 +128,23 @@ fn steps(context: &Context, request: &ListRequest, (id, side): &(PlanId, Side)) 
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
     let seconds = seconds(context);
-    let wanted = plan
-        .steps
-        .iter()
-        .filter(|it| statuses.is_empty() || it.status.known().is_some_and(|it| statuses.contains(&it)));
+    let is_wanted = |it: &&Step| {
+        request.status.is_empty()
+            || it.standing().known().is_some_and(|it| statuses.contains(&it))
+            || !ready.is_empty() && rules::is_ready(&plans, plan, it, context.now)
+    };
+    let wanted = plan.steps.iter().filter(is_wanted);
     let wanted = wanted.filter(|it| request.tag.as_ref().is_none_or(|tag| it.tags.contains(tag)));
     let wanted = wanted
         .filter(|it| !request.stale || attention::stale(&plans, plan, it, context.now, seconds).is_some());
     let mut steps: Vec<_> = wanted.map(|it| shaper.step(plan, it)).collect();
     request.sort.steps(&mut steps);
     Ok(ListReport::Steps { plan: Box::new(shaper.plan(plan)), steps })
+}
+
+/// Whether a word asks for the steps that are ready. In a file it means pending, which steps that wait are, too.
+fn is_ready_word(typed: &str) -> bool {
+    typed.trim().eq_ignore_ascii_case("ready")
 }
 
 /// A program's steps are its plans, closed ones too.

@@ -9,6 +9,7 @@ use crate::engine::insight::{self, InsightsReport};
 use crate::engine::resolve::{self, Target};
 use crate::engine::shape::{PlanShape, Shaper, StepShape, problem, value};
 use crate::engine::{graph, load};
+use crate::plan::claims::InForce;
 use crate::plan::decision::Decision;
 use crate::plan::model::{Plan, PlanKind};
 use crate::plan::records::Confirmation;
@@ -68,6 +69,8 @@ pub struct ShownStep {
     pub decisions: Vec<Decision>,
     /// The yes that lets it go on; a phase's has the phase.
     pub confirmation: Option<Confirmation>,
+    /// The claim that is in force, also where the step's file does not show it.
+    pub held: Option<InForce>,
     pub problems: Vec<Value>,
 }
 
@@ -93,6 +96,10 @@ impl ShowReport {
                 insert(&mut object, "confirmation", value(&shown.confirmation));
                 insert(&mut object, "decisions", decisions(&shown.decisions));
                 insert(&mut object, "problem_list", json!(shown.problems));
+                if let Some(InForce { claim, by, until, worktree }) = &shown.held {
+                    let held = json!({"claim": claim, "by": by, "until": until, "worktree": worktree});
+                    insert(&mut object, "held", held);
+                }
                 object
             }
             Self::Decision(shown) => shown.first_to_json(),
@@ -181,6 +188,7 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
                 is_gated,
                 decisions: decide::standing(context, plan.id.as_str(), Some(&step.id.to_string())),
                 confirmation: confirmation.cloned(),
+                held: plans.claims().in_force(step, context.now),
                 problems: step.problems.iter().map(|it| problem(&root, it)).collect(),
             };
             Ok(ShowReport::Step(Box::new(shown)))

@@ -51,8 +51,21 @@ pub struct Held {
     pub at: Option<Time>,
     pub lapse: Option<Lapse>,
     pub holding: Holding,
+    /// When its lease is over; none where it ends with its process instead.
+    pub until: Option<Time>,
     /// The log of the run that made it; none where no run did.
     pub log: Option<String>,
+}
+
+/// A claim that is in force on a step, whether the step's file shows it or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InForce {
+    pub claim: String,
+    pub by: Option<String>,
+    /// None: while its process runs.
+    pub until: Option<Time>,
+    /// The working tree where it was made; none: this one.
+    pub worktree: Option<String>,
 }
 
 /// All claims that are recorded on this machine, by the step that they are for.
@@ -146,6 +159,23 @@ impl Claims {
         let own = step.claim.as_ref().filter(|_| step.standing().is(StepStatus::InProgress));
         let is_own = |it: &Held| own.is_some_and(|own| own.id == it.claim);
         self.of(&step.id).iter().find(|it| it.lapse.is_none() && !is_own(it))
+    }
+
+    /// Returns the claim that is in force on a step, in its file or beside it, and until when it holds.
+    pub fn in_force(&self, step: &Step, now: Time) -> Option<InForce> {
+        let own = step.claim_in_force().filter(|_| self.overtaken_by(step).is_none());
+        if let Some(claim) = own.filter(|_| self.lapse(step, now).is_none()) {
+            let record = self.of(&step.id).iter().find(|it| is_live(it) && it.claim == claim.id);
+            let until = record.map_or_else(|| claim.lapses_at(), |it| it.until);
+            return Some(InForce { claim: claim.id.clone(), by: claim.by.clone(), until, worktree: None });
+        }
+        let held = self.holder(step)?;
+        let worktree = match &held.holding {
+            Holding::Here => None,
+            Holding::Elsewhere { worktree, .. } => Some(worktree.clone()),
+            Holding::Closed { .. } => return None,
+        };
+        Some(InForce { claim: held.claim.clone(), by: held.by.clone(), until: held.until, worktree })
     }
 
     /// Returns the claim that a working tree made which has been removed since; only its lease holds it.

@@ -93,6 +93,11 @@ impl Attempt {
 pub const CLAIM_LAPSE: i64 = 86_400;
 
 impl Claim {
+    /// Returns when the claim lapses by its own time stamp.
+    pub fn lapses_at(&self) -> Option<Time> {
+        self.at.map(|it| it.plus_seconds(CLAIM_LAPSE))
+    }
+
     /// Returns whether the claim has lapsed by its own time stamp; one without a readable stamp never does.
     pub fn is_lapsed(&self, now: Time) -> bool {
         self.at.is_some_and(|at| now.seconds_since(at) >= CLAIM_LAPSE)

@@ -13,6 +13,8 @@ use serde_json::Value;
 use crate::random::Random;
 use crate::support::{NOW, Place, Ran};
 
+mod elsewhere;
+
 const LATER: &str = "2026-11-21T13:00:00Z";
 
 fn place_with(steps: usize) -> Place {

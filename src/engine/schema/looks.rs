@@ -50,6 +50,13 @@ fn shown_step() -> Object {
         .field("confirmation", maybe(part("Confirmation")))
         .field("decisions", decisions())
         .field("problem_list", list(part("Problem")))
+        .optional("held", held())
+}
+
+/// The claim that is in force on a step.
+fn held() -> Value {
+    let one = Object::new().field("claim", text()).fields(["by", "worktree"], &maybe_text());
+    one.field("until", maybe_time()).closed()
 }
 
 /// What of decisions stands beside what they are on.

@@ -210,7 +210,15 @@ fn a_long_chain_and_a_long_cycle_are_judged_without_recursion() {
 }
 
 fn held(claim: &str, lapse: Option<Lapse>, holding: Holding) -> Held {
-    Held { claim: claim.to_owned(), by: Some("bob".to_owned()), at: None, lapse, holding, log: None }
+    Held {
+        claim: claim.to_owned(),
+        by: Some("bob".to_owned()),
+        at: None,
+        lapse,
+        holding,
+        until: None,
+        log: None,
+    }
 }
 
 /// One step, what is recorded of it, and what `next` says.

@@ -221,10 +221,10 @@ fn wanted(call: &Call, typed: Option<&str>) -> Result<Wanted, Refusal> {
 const GOT_STEP: &str = "id plan title status ready:bool? depends:strs? waits_for:strs? phase? claim:obj? verify:list? \
                         touches:strs? result? attempts:list? notes:list? metadata:obj? path etag? body more? unverified:any? type:any? assignee:any? due:any? created_by:any? confirm:any? \
                         confirmed:any? tasks_done:any? tasks_total:any? problems:any? why_not_ready:any? dependants:any? lapsed:any? \
-                        confirmation:any? decisions:any? problem_list:any?";
+                        confirmation:any? decisions:any? problem_list:any? held:any?";
 
 /// What is answered besides, where it says something.
-const MORE_OF_STEP: &str = "why_not_ready? dependants? lapsed? confirmation? decisions? problem_list?";
+const MORE_OF_STEP: &str = "why_not_ready? dependants? lapsed? confirmation? decisions? problem_list? held?";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct GetStep {

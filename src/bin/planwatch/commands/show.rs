@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use planwatch::engine::show::{self, ShowReport, ShowRequest, ShownPlan, ShownStep};
+use planwatch::plan::claims::InForce;
 use planwatch::plan::decision::Decision;
 use planwatch::plan::records::{Attempt, Confirmation, Note, Priority};
 use planwatch::plan::time::Time;
@@ -106,7 +107,14 @@ fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     let depends = if shown.waits_for.is_empty() { step.depends.join(", ") } else { String::new() };
     let claim = step.claim.as_ref().map(|it| {
         let by = it.by.as_deref().unwrap_or("somebody");
-        format!("{by}, {} (claim {})", dated(now, it.at), it.id)
+        let until = shown.held.as_ref().filter(|held| held.claim == it.id).map(|it| holds(it));
+        format!("{by}, {} (claim {}){}", dated(now, it.at), it.id, until.unwrap_or_default())
+    });
+    let held = shown.held.as_ref().filter(|it| step.claim.as_ref().is_none_or(|own| own.id != it.claim));
+    let held = held.map(|it| {
+        let by = it.by.as_deref().unwrap_or("unknown");
+        let place = it.worktree.as_ref().map(|it| format!(" in the working tree {it}"));
+        format!("{by}{} (claim {}){}", place.unwrap_or_default(), it.claim, holds(it))
     });
     let confirmed = match (shown.is_gated, &shown.confirmation) {
         (false, _) => String::new(),
@@ -120,6 +128,7 @@ fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
         ("depends on", depends),
         ("needed by", shown.dependants.join(", ")),
         ("claimed by", claim.unwrap_or_default()),
+        ("held by", held.unwrap_or_default()),
         ("assignee", step.assignee.clone().unwrap_or_default()),
         ("confirmed", confirmed),
         ("result", result.unwrap_or_default().trim().to_owned()),
@@ -131,6 +140,14 @@ fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
         hanging(&line, width, widest + 2)
     };
     body(&facts.iter().map(line).collect::<String>())
+}
+
+/// Until when a claim holds.
+fn holds(held: &InForce) -> String {
+    match held.until {
+        Some(until) => format!(", holds until {}", until.whole_seconds()),
+        None => ", holds while its process runs".to_owned(),
+    }
 }
 
 /// Who said yes, when, and what was said to it.

@@ -314,7 +314,7 @@ const GOT: &str = "step_id plan_id step_number:num description title status read
                    waits_for:strs? why_not_ready:strs? dependants:strs? phase? type? assignee? created_by claim:obj? \
                    lapsed:bool? confirm:bool? confirmation:obj? verify:list? touches:strs? result? attempts:list? \
                    notes:list? decisions:list? metadata:obj? tasks_done:int? tasks_total:int? path etag? more? \
-                   problem_list:list?";
+                   problem_list:list? held:obj?";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct GetStep {

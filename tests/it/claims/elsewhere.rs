@@ -1,0 +1,44 @@
+//! A claim in another working tree is shown as one in this working tree is.
+
+use serde_json::Value;
+
+use super::{HERE, OTHER, Repository};
+
+fn json(repository: &Repository, line: &str) -> Value {
+    serde_json::from_str(&repository.run(HERE, line).ok()).expect("it is JSON")
+}
+
+#[test]
+fn a_claim_is_shown_with_its_end_wherever_it_was_made() {
+    for tree in [HERE, OTHER] {
+        let repository = Repository::with(2);
+        let (_, claim) = super::told(&repository.run(tree, "claim p:1 --by bob --lease 10m --json").ok())
+            .expect("a claim");
+        let shown = json(&repository, "show p:1 --json");
+        let held = &shown["held"];
+        assert_eq!((&held["claim"], &held["by"]), (&Value::from(claim), &Value::from("bob")), "{tree}");
+        assert_eq!(held["until"], "2026-11-21T12:10:00Z", "{tree}");
+        assert_eq!(held["worktree"].is_null(), tree == HERE, "{tree}");
+        assert_eq!(shown["ready"], false, "{tree}");
+        let text = repository.run(HERE, "show p:1").ok();
+        assert!(text.contains("holds until 2026-11-21T12:10:00Z"), "{tree}: {text}");
+        let ready = json(&repository, "list p --status ready --json");
+        assert_eq!(ready["steps"].as_array().map(Vec::len), Some(1), "{tree}: {ready}");
+        assert_eq!(ready["steps"][0]["id"], "p:2", "{tree}");
+    }
+}
+
+#[test]
+fn ready_steps_are_those_that_wait_for_nothing() {
+    let repository = Repository::with(2);
+    repository.place.write("plans/p/step-3.md", "---\nstatus: pending\ndepends: [2]\n---\n# Step 3\n");
+    let ids = |status: &str| {
+        let listed = json(&repository, &format!("list p --status {status} --json"));
+        let steps = listed["steps"].as_array().cloned().unwrap_or_default();
+        steps.iter().map(|it| it["id"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids("ready"), ["p:1", "p:2"]);
+    assert_eq!(ids("Ready"), ["p:1", "p:2"]);
+    assert_eq!(ids("pending"), ["p:1", "p:2", "p:3"]);
+    assert_eq!(ids("ready --status completed"), ["p:1", "p:2"]);
+}
