@@ -1,11 +1,12 @@
 //! Whose a claimed step is, and what becomes of a result that comes too late.
 
+use crate::engine::claim;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::load;
 use crate::engine::step_file::StepUpdate;
 use crate::plan::change::{EndedClaim, NewNote};
-use crate::plan::claims::Holding;
+use crate::plan::claims::{Held, Holding};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::Step;
 use crate::plan::plans::Plans;
@@ -67,10 +68,21 @@ pub(crate) fn check(plans: &Plans, step: &Step, who: &Who) -> Result<Owner, Erro
     match (claim_of(step), &who.claim) {
         (Some(claim), Some(id)) if claim.id == *id => Ok(Owner::Free),
         (_, Some(id)) => late(plans, step, id),
-        (None, None) => Ok(Owner::Free),
+        (None, None) => check_elsewhere(plans, step, who),
         (Some(claim), None) if claim.by.as_deref() == Some(who.by.as_str()) => Ok(Owner::Free),
         (Some(_), None) if who.force => Ok(Owner::Forced),
         (Some(claim), None) => Err(claimed(step, claim.by.as_deref(), &claim.id)),
+    }
+}
+
+/// Checks the claim of another working tree, of which this tree's file shows nothing.
+fn check_elsewhere(plans: &Plans, step: &Step, who: &Who) -> Result<Owner, Error> {
+    let is_elsewhere = |it: &&Held| matches!(it.holding, Holding::Elsewhere { .. });
+    match plans.claims().holder(step).filter(is_elsewhere) {
+        Some(held) if held.by.as_deref() == Some(who.by.as_str()) => Ok(Owner::Free),
+        Some(_) if who.force => Ok(Owner::Forced),
+        Some(held) => Err(claim::held(plans, step, held.by.as_deref())),
+        None => Ok(Owner::Free),
     }
 }
 

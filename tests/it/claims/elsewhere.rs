@@ -1,11 +1,40 @@
-//! A claim in another working tree is shown as one in this working tree is.
+//! A claim in another working tree counts for every verb as one in this working tree does.
 
 use serde_json::Value;
 
 use super::{HERE, OTHER, Repository};
 
+/// What changes a step, for which only the owner of its claim may ask.
+const VERBS: [&str; 8] = [
+    "start p:1",
+    "done p:1",
+    "fail p:1 -m broken",
+    "block p:1 -m waits",
+    "skip p:1",
+    "attempt p:1 tried",
+    "remove p:1",
+    "claim p:1",
+];
+
 fn json(repository: &Repository, line: &str) -> Value {
     serde_json::from_str(&repository.run(HERE, line).ok()).expect("it is JSON")
+}
+
+#[test]
+fn every_verb_refuses_a_claim_of_others_wherever_it_was_made() {
+    for tree in [HERE, OTHER] {
+        let repository = Repository::with(2);
+        repository.run(tree, "claim p:1 --by bob").ok();
+        for verb in VERBS {
+            let refused = repository.run(HERE, verb);
+            assert_eq!(refused.code, 4, "{tree} {verb}: {}", refused.stdout);
+            assert!(refused.stderr.contains("claimed"), "{tree} {verb}: {}", refused.stderr);
+            let forced = repository.run(HERE, &format!("{verb} --force --dry-run"));
+            assert_eq!(forced.code, 0, "{tree} {verb}: {}", forced.stderr);
+        }
+        // Its owner is the same in each working tree.
+        assert_eq!(repository.run(HERE, "done p:1 --by bob --dry-run").code, 0, "{tree}");
+    }
 }
 
 #[test]
