@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::engine::attention;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::knowledge;
 use crate::engine::load;
 use crate::engine::resolve::{self, Side};
 use crate::engine::shape::{PlanShape, Shaper, StepShape, value};
@@ -13,6 +14,7 @@ use crate::plan::id::PlanId;
 use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::plans::Plans;
 use crate::plan::rules;
+use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Stated, Status, StepStatus, Words};
 
 /// Which plans, or which steps of one plan.
@@ -28,6 +30,10 @@ pub struct ListRequest {
     pub archived: bool,
     pub all: bool,
     pub sort: Sort,
+    /// Only steps that this person is to do; plans that have one.
+    pub assignee: Option<String>,
+    /// Only what something has happened to since this time, or as long ago, as in `7d`.
+    pub updated_since: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -69,8 +75,13 @@ pub fn list(context: &Context, request: &ListRequest) -> Result<ListReport, Erro
 
 fn plans(context: &Context, request: &ListRequest) -> Result<ListReport, Error> {
     let statuses = read_words::<PlanStatus>(&context.config.words, &request.status)?;
-    // When a step was closed is in what the light form leaves out, and a stale step may have waited since then.
-    let plans = if request.stale { load::all(context)? } else { load::all_light(context)? };
+    let since = since(context, request)?;
+    // When a step was closed, and who is to do it, is in what the light form leaves out. A stale step may have waited since then.
+    let plans = if request.stale || request.assignee.is_some() {
+        load::all(context)?
+    } else {
+        load::all_light(context)?
+    };
     if let Some(program) = request.program.as_ref().map(|it| PlanId::new(it.clone()))
         && plans.get(&program).is_none()
     {
@@ -83,6 +94,7 @@ fn plans(context: &Context, request: &ListRequest) -> Result<ListReport, Error> 
         .filter(|it| is_asked_for(context, &plans, it, request))
         .partition(|it| is_shown(it, request, &statuses));
     let mut shown = load::map(&shown, |it| shaper.plan(it));
+    shown.retain(|it| is_since(it.last_activity, since));
     request.sort.plans(&mut shown);
     let hidden = if request.status.is_empty() { hidden.len() } else { 0 };
     load::let_go(plans);
@@ -97,7 +109,21 @@ fn is_asked_for(context: &Context, plans: &Plans, plan: &Plan, request: &ListReq
     let is_stale = || {
         plan.steps.iter().any(|it| attention::stale(plans, plan, it, context.now, seconds(context)).is_some())
     };
-    is_tagged && is_child && (!request.stale || is_stale())
+    is_tagged && is_child && has_assignee(plan, request) && (!request.stale || is_stale())
+}
+
+fn has_assignee(plan: &Plan, request: &ListRequest) -> bool {
+    let is_theirs = |who: &String| plan.steps.iter().any(|it| it.assignee.as_ref() == Some(who));
+    request.assignee.as_ref().is_none_or(is_theirs)
+}
+
+/// Since when something has to have happened.
+fn since(context: &Context, request: &ListRequest) -> Result<Option<Time>, Error> {
+    request.updated_since.as_deref().map(|it| knowledge::since(it, context.now)).transpose()
+}
+
+fn is_since(at: Option<Time>, since: Option<Time>) -> bool {
+    since.is_none_or(|since| at.is_some_and(|at| at >= since))
 }
 
 fn seconds(context: &Context) -> i64 {
@@ -120,10 +146,11 @@ fn is_shown(plan: &Plan, request: &ListRequest, statuses: &[PlanStatus]) -> bool
 fn steps(context: &Context, request: &ListRequest, (id, side): &(PlanId, Side)) -> Result<ListReport, Error> {
     let (ready, words): (Vec<_>, Vec<_>) = request.status.iter().cloned().partition(|it| is_ready_word(it));
     let statuses = read_words::<StepStatus>(&context.config.words, &words)?;
+    let since = since(context, request)?;
     let plans = load::some(context, id)?;
     let plan = resolve::plan_at(&plans, id, *side).ok_or_else(|| load::missing(context, id))?;
     if plan.kind == PlanKind::Program && plan.steps.is_empty() {
-        return children(context, request, &plans, plan);
+        return children(context, request, (&plans, plan), since);
     }
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
@@ -137,7 +164,9 @@ fn steps(context: &Context, request: &ListRequest, (id, side): &(PlanId, Side)) 
     let wanted = wanted.filter(|it| request.tag.as_ref().is_none_or(|tag| it.tags.contains(tag)));
     let wanted = wanted
         .filter(|it| !request.stale || attention::stale(&plans, plan, it, context.now, seconds).is_some());
+    let wanted = wanted.filter(|it| request.assignee.is_none() || it.assignee == request.assignee);
     let mut steps: Vec<_> = wanted.map(|it| shaper.step(plan, it)).collect();
+    steps.retain(|it| is_since(it.last_activity, since));
     request.sort.steps(&mut steps);
     Ok(ListReport::Steps { plan: Box::new(shaper.plan(plan)), steps })
 }
@@ -151,8 +180,8 @@ fn is_ready_word(typed: &str) -> bool {
 fn children(
     context: &Context,
     request: &ListRequest,
-    plans: &Plans,
-    program: &Plan,
+    (plans, program): (&Plans, &Plan),
+    since: Option<Time>,
 ) -> Result<ListReport, Error> {
     let statuses = read_words::<PlanStatus>(&context.config.words, &request.status)?;
     let root = context.root_name();
@@ -161,8 +190,10 @@ fn children(
         let status = it.shown_status().0.known();
         (statuses.is_empty() || status.is_some_and(|it| statuses.contains(&it)))
             && request.tag.as_ref().is_none_or(|tag| it.tags.contains(tag))
+            && has_assignee(it, request)
     };
     let mut shown: Vec<_> = plans.children(&program.id).filter(is_wanted).map(|it| shaper.plan(it)).collect();
+    shown.retain(|it| is_since(it.last_activity, since));
     request.sort.plans(&mut shown);
     Ok(ListReport::Plans { plans: shown, hidden: 0 })
 }
@@ -179,4 +210,55 @@ pub(crate) fn read_word<S: Status>(words: &Words, typed: &str) -> Result<S, Erro
             .map_or_else(|| format!("known words: {known}"), |it| format!("did you mean `{it}`?"));
         Error::usage(format!("the status `{typed}` is not known"), hint)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+
+    const FILES: [(&str, &str); 7] = [
+        ("/plans/a/plan.md", "---\nstatus: draft\n---\n# beta\n"),
+        ("/plans/b/plan.md", "---\nstatus: active\n---\n# Alpha\n"),
+        ("/plans/c/plan.md", "---\nstatus: completed\n---\n# gamma\n"),
+        (
+            "/plans/a/step-2.md",
+            "---\nassignee: ann\nattempts:\n  - at: 2026-11-20T09:00:00Z\n    outcome: ok\n---\n# Two\n",
+        ),
+        (
+            "/plans/a/step-10.md",
+            "---\nstatus: completed\nattempts:\n  - at: 2026-11-21T09:00:00Z\n    outcome: ok\n---\n# ten\n",
+        ),
+        ("/plans/a/step-2.5.md", "---\nstatus: odd\nassignee: bo\n---\n# between\n"),
+        ("/plans/b/step-1.md", "---\nassignee: bo\n---\n# One\n"),
+    ];
+
+    #[track_caller]
+    fn check(request: ListRequest, expected: &str) {
+        let context = Context::on_model(&Machine::with(&FILES));
+        let ids = match list(&context, &ListRequest { all: true, ..request }).unwrap() {
+            ListReport::Plans { plans, .. } => plans.into_iter().map(|it| it.id).collect::<Vec<_>>(),
+            ListReport::Steps { steps, .. } => steps.into_iter().map(|it| it.number).collect(),
+        };
+        assert_eq!(ids.join(" "), expected);
+    }
+
+    fn of(plan: Option<&str>) -> ListRequest {
+        ListRequest { plan: plan.map(str::to_owned), ..ListRequest::default() }
+    }
+
+    #[test]
+    fn an_assignee_and_a_time_leave_out_the_others() {
+        let assigned = |plan, who: &str| ListRequest { assignee: Some(who.to_owned()), ..of(plan) };
+        check(assigned(None, "bo"), "a b");
+        check(assigned(None, "ann"), "a");
+        check(assigned(None, "eve"), "");
+        check(assigned(Some("a"), "bo"), "2.5");
+        let since = |at: &str| ListRequest { updated_since: Some(at.to_owned()), ..of(Some("a")) };
+        // Nothing has happened to 2.5 yet.
+        check(since("2000-01-01"), "2 10");
+        check(since("2999-01-01"), "");
+        let wrong = list(&Context::on_model(&Machine::with(&FILES)), &since("2026-02-30"));
+        assert_eq!(wrong.unwrap_err().code(), "usage");
+    }
 }

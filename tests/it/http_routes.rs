@@ -439,6 +439,36 @@ fn lists_come_page_by_page() {
     assert_eq!(read, all);
 }
 
+/// Whether an operation says that it takes this header.
+fn takes_header(operation: &Value, name: &str) -> bool {
+    list(&operation["parameters"]).iter().any(|it| it["in"] == "header" && it["name"] == name)
+}
+
+#[test]
+fn a_condition_is_decided_on_or_refused() {
+    let place = Place::with_examples();
+    let server = Server::open(&place);
+    let document = document(&server);
+    let before = tree(&place.work());
+    let mut n_decided = 0;
+    for (method, path, operation) in operations(&document).iter().filter(|(method, ..)| method != "GET") {
+        let mut body = operation["requestBody"]["content"]["application/json"]["example"].clone();
+        if let Some(body) = body.as_object_mut() {
+            body.remove("dry_run");
+        }
+        let asked = example_path(path, operation).replace("dry_run=true", "dry_run=false");
+        let answer = server.json_with(method, &asked, "If-Match: \"0123\"\r\n", &body);
+        check(&document, (method, path, operation), &answer);
+        assert!(
+            takes_header(operation, "If-Match") || answer.status != 412,
+            "{method} {path} takes a condition"
+        );
+        n_decided += usize::from(answer.status == 412);
+    }
+    assert!(n_decided > 8, "{n_decided}");
+    assert_eq!(tree(&place.work()), before);
+}
+
 #[test]
 fn the_document_can_be_relied_on() {
     let place = Place::with_examples();
@@ -458,6 +488,16 @@ fn the_document_can_be_relied_on() {
             assert!(responses.contains_key(status), "{method} {path}: {status}");
         }
         assert!(responses.keys().any(|it| it.starts_with('2')), "{method} {path}");
+        assert_eq!(takes_header(operation, "If-Match"), responses.contains_key("412"), "{method} {path}");
+        assert_eq!(
+            takes_header(operation, "If-None-Match"),
+            responses.contains_key("304"),
+            "{method} {path}"
+        );
+        let is_keyed = method == "POST" || path.ends_with("/next-step");
+        assert_eq!(takes_header(operation, "Idempotency-Key"), is_keyed, "{method} {path}");
+        let made = responses.get("201").is_none_or(|it| it["headers"]["Location"].is_object());
+        assert!(made, "{method} {path}");
         assert!(
             responses.keys().all(|it| it.len() == 3 && !it.contains('X')),
             "{method} {path}: each status by itself"

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::looks::page;
-use super::plans::state;
+use super::plans::{maybe_status, state};
 use super::{Answers, Object, flag, list, maybe, maybe_text, maybe_time, part, text, word};
 
 pub(super) fn parts() -> Vec<(&'static str, Value)> {
@@ -37,7 +37,7 @@ fn changed() -> Object {
     Object::new()
         .fields(["id", "title", "path", "did"], &text())
         .field("written", flag())
-        .fields(["was", "status"], &maybe_text())
+        .fields(["was", "status"], &maybe_status())
         .field("now", json!({"anyOf": now}))
 }
 

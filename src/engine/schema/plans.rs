@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Object, count, flag, list, maybe, maybe_text, maybe_time, open_object, part, text, word};
 use crate::plan::records::Priority;
 use crate::plan::rules;
+use crate::plan::words::{PlanStatus, Status, StepStatus};
 
 pub(super) fn parts() -> Vec<(&'static str, Value)> {
     vec![
@@ -16,13 +17,16 @@ pub(super) fn parts() -> Vec<(&'static str, Value)> {
         ("Confirmation", confirmation().closed()),
         ("Verify", verify().closed()),
         ("Problem", problem().closed()),
+        ("PlanStatus", words::<PlanStatus>()),
+        ("StepStatus", words::<StepStatus>()),
     ]
 }
 
 /// [`crate::engine::shape::PlanShape`].
 pub fn plan() -> Object {
     Object::new()
-        .fields(["id", "title", "status", "path"], &text())
+        .fields(["id", "title", "path"], &text())
+        .field("status", status("PlanStatus"))
         .field("status_source", word(["file", "steps"]))
         .field("kind", word(["plan", "program"]))
         .field("order", word(["dependencies", "sequential"]))
@@ -56,7 +60,8 @@ pub fn plan() -> Object {
 /// [`crate::engine::shape::StepShape`].
 pub fn step() -> Object {
     Object::new()
-        .fields(["id", "plan", "number", "title", "status", "created_by", "path"], &text())
+        .fields(["id", "plan", "number", "title", "created_by", "path"], &text())
+        .field("status", status("StepStatus"))
         .field("step_number", json!({"type": "number", "minimum": 0}))
         .fields(["unverified", "ready", "lapsed", "confirm"], &flag())
         .fields(["depends", "waits_for", "tags", "problems"], &list(text()))
@@ -73,6 +78,20 @@ pub fn step() -> Object {
         .fields(["tasks_done", "tasks_total"], &count())
         .and(last_activity())
         .fields(["metadata", "custom"], &open_object())
+}
+
+fn words<S: Status>() -> Value {
+    json!({"type": "string", "enum": S::ALL.iter().map(|it| it.word()).collect::<Vec<_>>()})
+}
+
+/// A status; where the file has an unknown word, that word.
+fn status(part_name: &str) -> Value {
+    json!({"anyOf": [part(part_name), text()]})
+}
+
+/// As [`status`], of a plan or a step; null where what it is about has none.
+pub(super) fn maybe_status() -> Value {
+    json!({"anyOf": [part("PlanStatus"), part("StepStatus"), text(), {"type": "null"}]})
 }
 
 fn last_activity() -> Object {

@@ -1,12 +1,15 @@
-//! Etags of files: told with a plan or a step, and the condition on which it is changed.
+//! Etags: of files, on which a change may depend, and of answers, which are left out where the client has them.
 //!
-//! An etag is that of the file alone. What is answered beside it may change with other files, so no answer is left out
-//! because the asker names an etag.
+//! What is answered of a plan or a step may change with other files than its own. So the etag of such an answer to a `GET` has two
+//! parts, `"FILE-ANSWER"`: `If-None-Match` compares both, `If-Match` only the file. Other answers have a weak etag, which
+//! no `If-Match` accepts.
 
-use axum::extract::FromRequestParts;
-use axum::http::header::{ETAG, IF_MATCH};
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{FromRequestParts, Request};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::engine::expected::Expected;
@@ -19,6 +22,59 @@ pub(super) fn tagged(etag: Option<&str>, answer: impl IntoResponse) -> Response 
         answer.headers_mut().insert(ETAG, etag);
     }
     answer
+}
+
+/// The hexadecimal digits of an answer's part.
+const DIGITS: usize = 32;
+
+/// An answer of more bytes than this is hashed in a thread that may wait.
+const LONG: usize = 1 << 16;
+
+/// Gives each answer to a `GET` an etag of all that it says, and answers 304 without a body if the client has it.
+pub(super) async fn conditional(request: Request, next: Next) -> Response {
+    // Asking for the next step claims it, so each answer is another one.
+    if request.method() != Method::GET || request.uri().path().ends_with("/next-step") {
+        return next.run(request).await;
+    }
+    let known = known(request.headers());
+    let response = next.run(request).await;
+    let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|it| it == "application/json");
+    if response.status() != StatusCode::OK || !is_json {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let Ok(bytes) = to_bytes(body, usize::MAX).await else { return Problem::internal().into_response() };
+    let answer = hash(&bytes).await;
+    let file = parts.headers.get(ETAG).and_then(|it| it.to_str().ok()).map(|it| it.trim_matches('"'));
+    let etag = file.map_or_else(|| format!("W/\"{answer}\""), |file| format!("\"{file}-{answer}\""));
+    let is_known = known.iter().any(|it| it == "*" || it == etag.trim_start_matches("W/"));
+    if let Ok(etag) = HeaderValue::from_str(&etag) {
+        parts.headers.insert(ETAG, etag);
+    }
+    if !is_known {
+        return Response::from_parts(parts, Body::from(bytes));
+    }
+    parts.status = StatusCode::NOT_MODIFIED;
+    parts.headers.remove(CONTENT_TYPE);
+    parts.headers.remove(CONTENT_LENGTH);
+    Response::from_parts(parts, Body::empty())
+}
+
+/// The etags of `If-None-Match`, with their quotes and compared as weak ones; what is none is like no header.
+fn known(headers: &HeaderMap) -> Vec<String> {
+    let texts = headers.get_all(IF_NONE_MATCH).iter().filter_map(|it| it.to_str().ok());
+    let etags = texts.flat_map(|it| it.split(',')).map(|it| it.trim().trim_start_matches("W/").to_owned());
+    etags.filter(|it| !it.is_empty()).collect()
+}
+
+async fn hash(bytes: &Bytes) -> String {
+    let of = |bytes: &Bytes| blake3::hash(bytes).to_hex()[..DIGITS].to_owned();
+    if bytes.len() < LONG {
+        return of(bytes);
+    }
+    let (here, there) = (bytes.clone(), bytes.clone());
+    let hashed = tokio::task::spawn_blocking(move || of(&there)).await;
+    hashed.unwrap_or_else(|_| of(&here))
 }
 
 /// What `If-Match` asks for: the etags of which the file has to have one; none if anything will do.
@@ -54,13 +110,15 @@ fn unread() -> Problem {
         .hint("send what `ETag` said, with its quotes")
 }
 
-/// Reads a list of etags; weak ones are like no file.
+/// Reads a list of etags of files, with or without the part of an answer; weak ones are like no file.
 fn read(text: &str) -> Option<Vec<String>> {
     let mut etags = Vec::new();
     for part in text.split(',').map(str::trim).filter(|it| !it.is_empty()) {
         let (is_weak, quoted) = part.strip_prefix("W/").map_or((false, part), |it| (true, it));
         let etag = quoted.strip_prefix('"')?.strip_suffix('"').filter(|it| !it.contains('"'))?;
-        etags.extend((!is_weak).then(|| etag.to_owned()));
+        let file =
+            etag.rsplit_once('-').filter(|(_, answer)| answer.len() == DIGITS).map_or(etag, |(it, _)| it);
+        etags.extend((!is_weak).then(|| file.to_owned()));
     }
     Some(etags)
 }
@@ -75,6 +133,8 @@ mod tests {
         assert_eq!(of("\"a\""), Some("a".to_owned()));
         assert_eq!(of("\"a\", \"b\",, W/\"c\""), Some("a|b".to_owned()));
         assert_eq!(of("W/\"c\""), Some(String::new()));
+        assert_eq!(of(&format!("\"a-{}\"", "0".repeat(DIGITS))), Some("a".to_owned()));
+        assert_eq!(of("\"a-b\""), Some("a-b".to_owned()));
         assert_eq!(of("a"), None);
         assert_eq!(of("\"a"), None);
         assert_eq!(of("\"a\"b\""), None);

@@ -5,6 +5,7 @@
 //! where the request comes from and the token are looked at on every route, reading ones too: one of them claims.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -178,6 +179,19 @@ fn path(uri: &Uri) -> Result<(), Problem> {
     Ok(())
 }
 
+/// A name as a part of a URL's path; `:` stays, as in a step's id.
+pub(super) fn encoded(name: &str) -> String {
+    let mut text = String::new();
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            write!(text, "%{byte:02X}").ok();
+        }
+    }
+    text
+}
+
 /// Undoes the percent-encoding; none if it is none, or not of UTF-8.
 pub(super) fn decoded(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('%') {
@@ -308,6 +322,15 @@ mod tests {
             let Ok(uri) = bad.parse() else { continue };
             assert!(path(&uri).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_name_in_a_path_is_read_as_it_was() {
+        for name in ["auth", "auth:2.5", "Prüfung 1", "50%", "a+b?c#d", "名"] {
+            assert_eq!(decoded(&encoded(name)).as_deref(), Some(name));
+            assert!(path(&format!("/api/plans/{}", encoded(name)).parse().unwrap()).is_ok(), "{name}");
+        }
+        assert_eq!(encoded("é:2.5"), "%C3%A9:2.5");
     }
 
     #[test]

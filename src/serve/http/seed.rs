@@ -16,6 +16,7 @@ use crate::plan::time::Time;
 use crate::serve::http::app::App;
 use crate::serve::http::etag::tagged;
 use crate::serve::http::extract::Json;
+use crate::serve::http::guard::encoded;
 
 pub(super) use plans::NewPlan;
 pub(super) use steps::{NewStep, StepUpdate};
@@ -92,14 +93,13 @@ fn earlier(context: &Context) -> Option<String> {
 }
 
 /// Something new has an address from here on; what was there already has had one.
-fn made(is_new: bool, at: &str, answer: Response) -> Response {
+fn made(is_new: bool, (path, id): (&str, &str), answer: Response) -> Response {
     if !is_new {
         return answer;
     }
     let mut answer = answer;
     *answer.status_mut() = StatusCode::CREATED;
-    // A name that no header can hold has no address that one could tell.
-    if let Ok(at) = at.parse() {
+    if let Ok(at) = format!("{path}{}", encoded(id)).parse() {
         answer.headers_mut().insert(LOCATION, at);
     }
     answer.into_response()

@@ -26,6 +26,7 @@ use crate::serve::contexts::Contexts;
 use crate::serve::feed::Feed;
 use crate::serve::http::app::App;
 use crate::serve::http::connections::{CONNECTION, Connection, Connections, Doing};
+use crate::serve::http::etag::conditional;
 use crate::serve::http::finish::finish;
 use crate::serve::http::guard::BODY_LIMIT;
 use crate::serve::http::once::once;
@@ -164,7 +165,7 @@ fn router(app: &App) -> Router {
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(app.clone(), once));
     let tools = mcp::service(app.contexts(), app.feed()).layer(from_fn(at_work));
-    api().with_state(app.clone()).nest_service("/mcp", tools).layer(layers)
+    api().layer(from_fn(conditional)).with_state(app.clone()).nest_service("/mcp", tools).layer(layers)
 }
 
 /// What answers without the handlers of this module keeps its connection as they do.

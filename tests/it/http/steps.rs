@@ -170,7 +170,8 @@ fn a_change_on_a_condition_is_made_on_that_file_alone() {
     let server = Server::open(&place);
     let seen = server.ask("GET", "/api/steps/fence-repair:4", "", "");
     let etag = seen.header("etag").expect("there is one").to_owned();
-    assert_eq!(etag, format!("\"{}\"", seen.json()["etag"].as_str().expect("there is one")));
+    let file = seen.json()["etag"].as_str().expect("there is one").to_owned();
+    assert!(etag.starts_with(&format!("\"{file}-")), "{etag}");
     place.write(STEP, place.text(STEP) + "More.\n");
     let before = tree(&place.file("plans"));
     let on = |etag: &str| {
@@ -183,8 +184,10 @@ fn a_change_on_a_condition_is_made_on_that_file_alone() {
     assert_eq!((&details["id"], &details["now"]["status"]), (&json!("fence-repair:4"), &json!("pending")));
     assert_eq!(details["now"]["etag"], details["etag"]);
     assert_eq!(tree(&place.file("plans")), before);
+    let read = server.ask("GET", "/api/steps/fence-repair:4", "", "");
     let now = format!("\"x\", \"{}\"", details["etag"].as_str().expect("a text"));
-    assert_eq!(on(&now).status, 200);
+    assert_eq!(on(read.header("etag").expect("there is one")).status, 200);
+    assert_eq!(on(&now).status, 412, "it was changed just now");
     assert_eq!(on("*").status, 200);
     let plan = server.ask("GET", "/api/plans/fence-repair", "", "");
     let old = format!("If-Match: {}\r\n", plan.header("etag").expect("there is one"));
@@ -200,6 +203,108 @@ fn a_change_on_a_condition_is_made_on_that_file_alone() {
     assert_eq!(add(&old).status, 201);
     // The line in the Steps list made another file of it.
     assert_eq!(add(&old).status, if with_list { 412 } else { 201 });
+}
+
+#[test]
+fn an_answer_that_the_client_has_is_not_sent_again() {
+    let place = Place::with_examples();
+    let server = Server::open(&place);
+    for path in [
+        "/api/plans",
+        "/api/list?all=true",
+        "/api/steps/feature-auth:2",
+        "/api/plans/feature-auth",
+        "/api/show/feature-auth",
+    ] {
+        let get = |headers: &str| server.ask("GET", path, headers, "");
+        let first = get("");
+        let etag = first.header("etag").unwrap_or_else(|| panic!("{path} has none")).to_owned();
+        for same in [
+            etag.clone(),
+            "*".to_owned(),
+            format!("\"x\", {etag}"),
+            format!("W/{}", etag.trim_start_matches("W/")),
+        ] {
+            let again = get(&format!("If-None-Match: {same}\r\n"));
+            let said =
+                (again.status, again.body.as_str(), again.header("etag"), again.header("content-type"));
+            assert_eq!(said, (304, "", Some(etag.as_str()), None), "{path} {same}");
+        }
+        for other in ["\"x\"", "x", ""] {
+            let again = get(&format!("If-None-Match: {other}\r\n"));
+            assert_eq!((again.status, &again.body), (200, &first.body), "{path} {other}");
+        }
+    }
+    // Another file makes another answer of it, although its own file is the same.
+    place.write("plans/p/plan.md", "# P\n");
+    place.write("plans/p/step-1.md", "# One\n");
+    place.write("plans/p/step-2.md", "---\ndepends: [1]\n---\n# Two\n");
+    let before = server.ask("GET", "/api/steps/p:2", "", "");
+    server.json("PATCH", "/api/steps/p:1", &json!({"status": "completed"}));
+    let known = format!("If-None-Match: {}\r\n", before.header("etag").expect("there is one"));
+    let after = server.ask("GET", "/api/steps/p:2", &known, "");
+    assert_eq!((after.status, &after.json()["etag"]), (200, &before.json()["etag"]));
+    // Asking for the next step claims it.
+    let next = server.ask("GET", "/api/plans/fence-repair/next-step", "If-None-Match: *\r\n", "");
+    assert_eq!((next.status, next.header("etag")), (200, None));
+}
+
+#[test]
+fn what_was_made_has_an_address() {
+    let place = Place::with_examples();
+    place.write("plans/Prüfung 1/plan.md", "# Exam\n");
+    let server = Server::open(&place);
+    let new = json!({"title": "Sign in", "steps": ["One"]});
+    let document = json!({"text": "# Trip\n\n- [ ] Book\n"});
+    for (path, body, expected) in [
+        ("/api/new", new, "/api/plans/sign-in"),
+        ("/api/import", document, "/api/plans/trip"),
+        ("/api/plans/Pr%C3%BCfung%201/add", json!({"title": "Read"}), "/api/steps/Pr%C3%BCfung%201:1"),
+        (
+            "/api/plans/Pr%C3%BCfung%201/steps",
+            json!({"description": "# Write"}),
+            "/api/steps/Pr%C3%BCfung%201:2",
+        ),
+        ("/api/scripts", json!({"name": "build", "command": "make"}), "/api/scripts/build"),
+        ("/api/insights", json!({"title": "a", "text": "b"}), "/api/show/"),
+        ("/api/decisions", json!({"topic": "a", "decision": "b"}), "/api/show/"),
+    ] {
+        let made = server.json_with("POST", path, "", &body);
+        let at = made.header("location").unwrap_or_else(|| panic!("{path}: {made:?}")).to_owned();
+        assert!(made.status == 201 && at.starts_with(expected), "{path}: {at}");
+        assert_eq!(server.ask("GET", &at, "", "").status, 200, "{at}");
+    }
+    let tried = server.json_with("POST", "/api/new", "", &json!({"title": "Later", "dry_run": true}));
+    assert_eq!((tried.status, tried.header("location")), (200, None));
+}
+
+#[test]
+fn lists_are_sorted_and_narrowed() {
+    let place = Place::with_examples();
+    place.write("plans/p/plan.md", "# P\n");
+    place.write("plans/p/step-1.md", "---\nassignee: ann\n---\n# b\n");
+    place.write("plans/p/step-2.md", "---\nassignee: bo\n---\n# a\n");
+    let server = Server::open(&place);
+    let ids = |path: &str| {
+        let answer = server.ask("GET", path, "", "").json();
+        let items = answer["steps"].as_array().or(answer["plans"].as_array()).expect("a list").iter();
+        items.map(|it| it["id"].as_str().expect("an id").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids("/api/list/p?sort=title"), ["p:2", "p:1"]);
+    assert_eq!(ids("/api/list/p?assignee=bo"), ["p:2"]);
+    assert_eq!(ids("/api/list/p?updated_since=2999-01-01"), [""; 0]);
+    assert_eq!(ids("/api/list?assignee=ann&all=true"), ["p"]);
+    let mut all = ids("/api/list?all=true&sort=id");
+    assert!(all.len() > 4 && all.is_sorted());
+    all.reverse();
+    assert_eq!(ids("/api/list?all=true&sort=-id"), all);
+    let first = server.ask("GET", "/api/list?all=true&sort=-id&limit=2", "", "").json();
+    let cursor = first["next_cursor"].as_str().expect("there is more");
+    assert_eq!(ids(&format!("/api/list?all=true&sort=-id&limit=2&cursor={cursor}")), all[2..4]);
+    for wrong in ["sort=age", "updated_since=yesterday"] {
+        let refused = server.ask("GET", &format!("/api/list?{wrong}"), "", "");
+        assert!(refused.status == 400 || refused.status == 422, "{refused:?}");
+    }
 }
 
 #[test]

@@ -21,7 +21,9 @@ use crate::table::{Table, Yields, cell, column, paint, styled};
 pub(crate) fn run(session: &Session, args: List) -> Result<u8, Failure> {
     let List { plan, status, program, tag, stale, archived, all, sort } = args;
     let sort = sort.map(|it| Sort::read(&it)).transpose()?.unwrap_or_default();
-    print(session, &ListRequest { plan, status, program, tag, stale, archived, all, sort })
+    let request =
+        ListRequest { plan, status, program, tag, stale, archived, all, sort, ..ListRequest::default() };
+    print(session, &request)
 }
 
 pub(crate) fn steps(session: &Session, args: Steps) -> Result<u8, Failure> {

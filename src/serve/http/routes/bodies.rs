@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 
+use crate::engine::schema::PLACE;
+use crate::plan::records::Priority;
+
 /// A body with who asks, and whether only to look; `owned` has also what stands for owning a step, `bare` nobody who asks.
 macro_rules! bodies {
     () => {};
@@ -101,9 +104,10 @@ bodies! {
         /// More of it.
         pub(crate) notes: Option<String>,
         /// When it was, as 2026-11-21T09:14:03Z; now if it is left out.
-        #[schema(pattern = "^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$")]
+        #[schema(pattern = "^[0-9]{4}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-9])|(0[13-9]|1[0-2])-30|(0[13578]|1[02])-31)T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$")]
         pub(crate) at: Option<String>,
         /// Give the step this status in the same write, in place of what an attempt makes of it.
+        #[schema(schema_with = step_status)]
         pub(crate) status: Option<String>,
         /// Leave the step's status as it is; not together with `status`.
         #[serde(default)]
@@ -116,7 +120,7 @@ bodies! {
         pub(crate) text: String,
         /// `info`, `warning` or `instruction`; `info` if it is left out.
         #[serde(rename = "type")]
-        #[schema(pattern = "^(info|warning|instruction)$")]
+        #[schema(schema_with = note_type)]
         pub(crate) kind: Option<String>,
     }
 
@@ -152,7 +156,7 @@ bodies! {
         pub(crate) tags: Vec<String>,
         pub(crate) category: Option<String>,
         /// How urgent it is; `medium` if it is left out.
-        #[schema(pattern = "^(low|medium|high|critical)$")]
+        #[schema(schema_with = priority)]
         pub(crate) priority: Option<String>,
         /// The program that it belongs to.
         pub(crate) program: Option<String>,
@@ -208,7 +212,7 @@ bodies! {
         #[schema(schema_with = any_value)]
         pub(crate) value: Value,
         /// `set` it, `add` it to a list, or `take` it out of one; `set` if it is left out.
-        #[schema(pattern = "^(set|add|take)$")]
+        #[schema(schema_with = op)]
         pub(crate) op: Option<String>,
     }
 
@@ -333,6 +337,29 @@ fn titles() -> RefOr<Schema> {
 
 fn own_keys() -> RefOr<Schema> {
     schema(json!({"type": ["object", "null"], "additionalProperties": true}))
+}
+
+/// One of these words, or null as if it was left out.
+fn maybe_word(words: &[&str]) -> RefOr<Schema> {
+    let all: Vec<_> = words.iter().map(|it| json!(it)).chain([Value::Null]).collect();
+    schema(json!({"type": ["string", "null"], "enum": all}))
+}
+
+fn note_type() -> RefOr<Schema> {
+    maybe_word(&["info", "warning", "instruction"])
+}
+
+fn priority() -> RefOr<Schema> {
+    maybe_word(&Priority::ALL.map(Priority::word))
+}
+
+fn op() -> RefOr<Schema> {
+    maybe_word(&["set", "add", "take"])
+}
+
+/// A status of a step; the configuration may know more words for them.
+pub(crate) fn step_status() -> RefOr<Schema> {
+    schema(json!({"anyOf": [{"$ref": format!("{PLACE}StepStatus")}, {"type": "string"}, {"type": "null"}]}))
 }
 
 fn any_value() -> RefOr<Schema> {

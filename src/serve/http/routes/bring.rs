@@ -36,6 +36,7 @@ fn documents() -> Vec<Route> {
             .answers(200, named("import"))
             .refuses(MAKING)
             .links("id", "/changes/0/id", &["get_plan", "show", "list_steps", "claim_plan"])
+            .makes_at("/api/plans/")
             .by(import_document),
         get("/api/plans/{id}/export", "export_plan", "export")
             .about("Give a plan as one document")

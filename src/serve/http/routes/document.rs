@@ -36,7 +36,7 @@ pub(crate) fn document(needs_token: bool) -> Value {
         "components": {
             "schemas": schemas(),
             "responses": refusals(),
-            "headers": {"Link": {"description": "The next page, as `rel=\"next\"`", "schema": {"type": "string"}}},
+            "headers": headers(),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     });
@@ -44,6 +44,15 @@ pub(crate) fn document(needs_token: bool) -> Value {
         document["security"] = json!([{"token": []}]);
     }
     document
+}
+
+fn headers() -> Value {
+    let header = |about: &str| json!({"description": about, "schema": {"type": "string"}});
+    json!({
+        "Link": header("The next page, as `rel=\"next\"`"),
+        "ETag": header("Of this answer, for `If-None-Match`; of a plan or a step also of its file, for `If-Match`"),
+        "Location": header("The path of what was made"),
+    })
 }
 
 const ABOUT: &str = "Plans as Markdown files. Answers are the objects that `planwatch --json` prints; refusals are \
@@ -117,10 +126,10 @@ fn described(route: &Route) -> String {
     if route.handler.is_none() {
         said += " One of the routes that scripts know, in their shapes.";
     }
-    if route.errors.contains(&412) {
+    if route.takes_condition() {
         said += " With `If-Match` only if what is changed still has this `ETag`.";
     }
-    if route.verb != Verb::Get {
+    if route.takes_key() {
         said += " With `Idempotency-Key` once: the same request with the same key gets the same answer.";
     }
     said
@@ -132,8 +141,17 @@ fn responses(route: &Route, routes: &[Route]) -> Map<String, Value> {
         let mut response = json!({
             "description": route.about, "content": {route.media: {"schema": schema}},
         });
-        if route.parameters.iter().any(|it| it.name == "cursor") {
-            response["headers"] = json!({"Link": {"$ref": "#/components/headers/Link"}});
+        let named = [
+            ("Link", route.parameters.iter().any(|it| it.name == "cursor")),
+            ("ETag", route.is_conditional()),
+            ("Location", *status == 201 && route.location.is_some()),
+        ];
+        let named = named.into_iter().filter(|(_, is_there)| *is_there);
+        let named =
+            named.map(|(it, _)| (it.to_owned(), json!({"$ref": format!("#/components/headers/{it}")})));
+        let named: Map<_, _> = named.collect();
+        if !named.is_empty() {
+            response["headers"] = Value::Object(named);
         }
         let links = links(route, routes);
         // Of what was made, not of what would have been.
@@ -143,8 +161,13 @@ fn responses(route: &Route, routes: &[Route]) -> Map<String, Value> {
         }
         responses.insert(status.to_string(), response);
     }
+    if route.is_conditional() {
+        let about = "The client has this answer, as `If-None-Match` says";
+        let headers = json!({"ETag": {"$ref": "#/components/headers/ETag"}});
+        responses.insert("304".to_owned(), json!({"description": about, "headers": headers}));
+    }
     // The same key may be under way with another request.
-    let keyed: &[u16] = if route.verb == Verb::Post { &[409] } else { &[] };
+    let keyed: &[u16] = if route.takes_key() { &[409] } else { &[] };
     let mut refused: Vec<_> = EVERY.iter().chain(route.errors).chain(keyed).copied().collect();
     refused.sort_unstable();
     refused.dedup();
@@ -170,30 +193,65 @@ fn links(route: &Route, routes: &[Route]) -> Map<String, Value> {
     route.links.iter().flat_map(of).collect()
 }
 
-/// A plan's directory, as a URL holds it.
-const PLAN_NAME: &str = "^[a-z0-9][a-z0-9-]{0,40}$";
-const STEP_ID: &str = "^[a-z0-9][a-z0-9-]{0,40}:(0|[1-9][0-9]{0,2})(\\.[0-9]{1,3})?$";
+/// A name in a path: every name that a plan's directory can have, and no other one. What a URL cannot hold in a path, slashes,
+/// backslashes and control characters, `guard` refuses.
+const NAME: &str = "^[^/\\\\\\x00-\\x1f\\x7f-\\x9f._][^/\\\\\\x00-\\x1f\\x7f-\\x9f]*$";
+/// A plan's name and a step number, as [`StepNumber`](crate::plan::step_number::StepNumber) reads it.
+const STEP_ID: &str =
+    "^[^/\\\\\\x00-\\x1f\\x7f-\\x9f._][^/\\\\\\x00-\\x1f\\x7f-\\x9f]*:[0-9]{1,9}(\\.[0-9]{1,100})?$";
+/// Etags as answers have them, or `*`.
+const ETAGS: &str = "^(\\*|\"[0-9a-f-]+\"(, \"[0-9a-f-]+\")*)$";
+/// A key as `once` takes it.
+const KEY: &str = "^[!-~]([ -~]{0,253}[!-~])?$";
 
 fn parameters(route: &Route) -> Vec<Value> {
     let in_path = |name: &'static str| {
         let (about, pattern, example) = match (name, route.path) {
             ("claim", _) => ("The claim's id", "^[g-z][0-9a-f]{7}$", "h4f09a21"),
-            ("name", path) if path.contains("scripts") => ("The script", PLAN_NAME, "build"),
-            ("name", _) => ("The template or prompt", PLAN_NAME, "feature"),
+            ("name", path) if path.contains("scripts") => ("The script", NAME, "build"),
+            ("name", _) => ("The template or prompt", NAME, "feature"),
             (_, path) if path.contains("/steps/{") => {
                 ("The step, as `plan:number`", STEP_ID, "feature-auth:2")
             }
             (_, path) if path.contains("/show/") => {
-                ("The plan, step, decision or insight", "^[A-Za-z0-9][A-Za-z0-9.:-]{0,80}$", "feature-auth:2")
+                ("The plan, step, decision or insight", NAME, "feature-auth:2")
             }
-            _ => ("The plan", PLAN_NAME, "feature-auth"),
+            _ => ("The plan", NAME, "feature-auth"),
         };
         json!({
             "name": name, "in": "path", "required": true, "description": about,
             "schema": {"type": "string", "pattern": pattern}, "example": example,
         })
     };
-    route.path_names().map(in_path).chain(route.parameters.iter().map(in_query)).collect()
+    let query = route.parameters.iter().map(in_query);
+    route.path_names().map(in_path).chain(query).chain(in_header(route)).collect()
+}
+
+/// The headers that a request may have beside those of every request.
+fn in_header(route: &Route) -> Vec<Value> {
+    let header = |name: &str, about: &str, pattern: &str| {
+        json!({
+            "name": name, "in": "header", "required": false, "description": about,
+            "schema": {"type": "string", "pattern": pattern},
+        })
+    };
+    let mut headers = Vec::new();
+    if route.takes_condition() {
+        let about = "Change it only if its file still has this `ETag`, or one of several";
+        headers.push(header("If-Match", about, ETAGS));
+    }
+    if route.is_conditional() {
+        let about = "Answer 304 without a body if this is the `ETag` of the answer";
+        headers.push(json!({
+            "name": "If-None-Match", "in": "header", "required": false, "description": about,
+            "schema": {"type": "string"},
+        }));
+    }
+    if route.takes_key() {
+        let about = "Do it once: the same request with the same key gets the same answer for a day";
+        headers.push(header("Idempotency-Key", about, KEY));
+    }
+    headers
 }
 
 fn in_query(it: &Parameter) -> Value {

@@ -57,6 +57,7 @@ fn decisions() -> Vec<Route> {
             .answers(200, named("change"))
             .refuses(MAKING)
             .links("id", "/changes/0/id", &["show"])
+            .makes_at("/api/show/")
             .by(record_decision),
         get("/api/decisions/topics", "list_topics", "decide")
             .about("List the topics that something was decided on")
@@ -86,6 +87,7 @@ fn insights() -> Vec<Route> {
             .answers(200, named("change"))
             .refuses(MAKING)
             .links("id", "/changes/0/id", &["show"])
+            .makes_at("/api/show/")
             .by(record_insight),
     ]
 }
@@ -107,6 +109,7 @@ fn scripts() -> Vec<Route> {
             .answers(200, named("change"))
             .refuses(MAKING)
             .links("name", "/changes/0/id", &["get_script", "remove_script"])
+            .makes_at("/api/scripts/")
             .by(add_script),
         get("/api/scripts/{name}", "get_script", "script show")
             .about("Show a script, with the paths that it means here")

@@ -15,6 +15,7 @@ use crate::engine::list::{self, ListRequest};
 use crate::engine::next::{self, NextRequest};
 use crate::engine::search::{self, SearchRequest};
 use crate::engine::show::{self, GraphForm, ShowRequest};
+use crate::engine::sort::Sort;
 use crate::engine::stale::{self, StaleRequest};
 use crate::engine::status::{self, StatusRequest};
 use crate::engine::write::Mode;
@@ -25,9 +26,12 @@ const STATUS: &str = "Only what has this status; several are separated by commas
 
 /// A time, a date, or how long ago.
 pub(crate) const SINCE: Kind = Kind::Form(SINCE_FORM);
-const SINCE_FORM: &str = "^([0-9]{1,4}[hdw]|20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8]))$";
-pub(crate) const SINCE_ABOUT: &str =
-    "Only since then: a date as 2026-11-21, or how long ago, as 12h, 7d or 2w";
+/// A date has as many days as its month may have; that of a leap day is judged by the engine.
+const SINCE_FORM: &str = "^([0-9]{1,4}[hdw]|[0-9]{4}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-9])|(0[13-9]|1[0-2])-30|(0[13578]|1[02])-31)(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)?)$";
+/// Keys of `engine::sort`, each with its direction.
+const SORT: &str =
+    "^-?(id|title|status|updated|created|due|priority)(,-?(id|title|status|updated|created|due|priority))*$";
+pub(crate) const SINCE_ABOUT: &str = "Only since then: a date as 2026-11-21, a time as 2026-11-21T09:14:03Z, or how long ago, as 12h, 7d or 2w";
 
 pub(crate) fn routes() -> Vec<Route> {
     [questions(), faults()].concat()
@@ -132,11 +136,24 @@ fn faults() -> Vec<Route> {
     ]
 }
 
-fn filters(words: &'static str, example: &'static str) -> [Parameter; 3] {
+fn filters(words: &'static str, example: &'static str) -> [Parameter; 6] {
     [
         query("status", Kind::Texts(words), STATUS, example),
         query("tag", Kind::Text, "Only what has this tag", "security"),
         query("stale", Kind::Flag, "Only what nobody has touched for a while", false),
+        query("assignee", Kind::Text, "Only steps that this person is to do; plans that have one", "ann"),
+        query(
+            "updated_since",
+            SINCE,
+            "Only what something has happened to since then: as `since` of a search",
+            "26w",
+        ),
+        query(
+            "sort",
+            Kind::Form(SORT),
+            "Keys to sort by, the first of which decides; `-` turns one round",
+            "-updated,title",
+        ),
     ]
 }
 
@@ -151,8 +168,8 @@ fn stale_steps(context: &Context, call: &Call) -> Result<Reply, Problem> {
     paged(call, Reply::of("stale-list", report.to_json()), "steps")
 }
 
-fn request(call: &Call) -> ListRequest {
-    ListRequest {
+fn request(call: &Call) -> Result<ListRequest, Error> {
+    Ok(ListRequest {
         plan: None,
         status: call.texts("status"),
         program: call.text("program"),
@@ -160,18 +177,20 @@ fn request(call: &Call) -> ListRequest {
         stale: call.flag("stale"),
         archived: call.flag("archived"),
         all: call.flag("all"),
-        ..ListRequest::default()
-    }
+        assignee: call.text("assignee"),
+        updated_since: call.text("updated_since"),
+        sort: call.text("sort").map(|it| Sort::read(&it)).transpose()?.unwrap_or_default(),
+    })
 }
 
 fn plans(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let report = list::list(context, &request(call))?;
+    let report = list::list(context, &request(call)?)?;
     paged(call, Reply::of(report.kind(), report.to_json()), "plans")
 }
 
 /// Steps, or the plans of a program: a word of the others is the status of none.
 fn steps(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let request = ListRequest { plan: Some(call.plan()?), status: Vec::new(), ..request(call) };
+    let request = ListRequest { plan: Some(call.plan()?), status: Vec::new(), ..request(call)? };
     let report = list::list(context, &request)?;
     let key = if report.kind() == "plan-list" { "plans" } else { "steps" };
     let mut reply = Reply::of(report.kind(), report.to_json());

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Query, RawPathParams, Request, State};
-use axum::http::header::LINK;
+use axum::http::header::{LINK, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get, on};
@@ -34,11 +34,13 @@ use crate::engine::context::Context;
 use crate::serve::http::app::App;
 use crate::serve::http::etag::{IfMatch, tagged};
 use crate::serve::http::extract::Written;
+use crate::serve::http::guard::encoded;
 use crate::serve::http::problem::Problem;
 
 use call::{Call, Reply};
 use route::{Route, Verb};
 
+pub(super) use bodies::step_status;
 pub use document::markdown;
 
 use document::document;
@@ -103,6 +105,7 @@ async fn answered(app: &App, route: &Arc<Route>, request: Request) -> Result<Sen
     };
     let call = Call { path, query, body };
     let route = Arc::clone(route);
+    let location = route.location;
     let Some(handler) = route.handler else { return Err(Problem::internal()) };
     let answer = move |context: &Context| {
         let mut reply = match repeated(context, &route) {
@@ -111,7 +114,7 @@ async fn answered(app: &App, route: &Arc<Route>, request: Request) -> Result<Sen
         };
         let kind = reply.body["kind"].as_str().unwrap_or_default().to_owned();
         context.kept.put_into_answer(&kind, &mut reply.body);
-        Sent::of(reply)
+        Sent::of(reply, location)
     };
     app.ask_if_or(condition, answer).await
 }
@@ -140,14 +143,20 @@ struct Sent {
     body: Written,
     next_cursor: Option<String>,
     etag: Option<String>,
+    /// The path of what was made.
+    location: Option<String>,
 }
 
 impl Sent {
-    fn of(reply: Reply) -> Result<Self, Problem> {
+    /// `made_at` is the path below which the route makes something.
+    fn of(reply: Reply, made_at: Option<&str>) -> Result<Self, Problem> {
         let Reply { status, body, next_cursor, etag_at } = reply;
         let etag = etag_at.and_then(|it| body.pointer(it)?.as_str()).map(str::to_owned);
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
-        Ok(Self { status, body: Written::of(&body)?, next_cursor, etag })
+        let made = body.pointer("/changes/0/id").and_then(Value::as_str);
+        let location = made_at.filter(|_| status == StatusCode::CREATED).zip(made);
+        let location = location.map(|(path, id)| format!("{path}{}", encoded(id)));
+        Ok(Self { status, body: Written::of(&body)?, next_cursor, etag, location })
     }
 }
 
@@ -161,6 +170,9 @@ fn response(uri: &Uri, sent: Sent) -> Response {
     let next = sent.next_cursor.map(|cursor| next_page(uri, &cursor));
     if let Some(value) = next.and_then(|it| HeaderValue::from_str(&it).ok()) {
         headers.insert(LINK, value);
+    }
+    if let Some(value) = sent.location.and_then(|it| HeaderValue::from_str(&it).ok()) {
+        headers.insert(LOCATION, value);
     }
     tagged(sent.etag.as_deref(), (sent.status, headers, sent.body))
 }

@@ -1,7 +1,7 @@
 //! What a route is: its place, what it takes, what it answers, and the function behind it. The router and the OpenAPI
 //! document are made from the same table, so that neither knows what the other does not.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use utoipa::PartialSchema;
 
 use super::call::{Call, Reply};
@@ -94,6 +94,8 @@ pub(crate) struct Route {
     /// The statuses that it can answer beside those that every route can.
     pub(crate) errors: &'static [u16],
     pub(crate) links: Vec<Link>,
+    /// Where what it makes is found: the path before its id.
+    pub(crate) location: Option<&'static str>,
     /// None: the server answers it elsewhere, and it is only described here.
     pub(crate) handler: Option<Handler>,
 }
@@ -119,6 +121,7 @@ impl Route {
             media: "application/json",
             errors: &[],
             links: Vec::new(),
+            location: None,
             handler: None,
         }
     }
@@ -136,7 +139,9 @@ impl Route {
 
     /// The body that it takes, with an example of it.
     pub(crate) fn body<T: PartialSchema>(mut self, example: Value) -> Self {
-        let schema = serde_json::to_value(T::schema()).unwrap_or_default();
+        let mut schema = serde_json::to_value(T::schema()).unwrap_or_default();
+        let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+        properties.into_iter().flat_map(Map::values_mut).for_each(with_items);
         self.body = Some(Body { schema, example });
         self
     }
@@ -166,14 +171,47 @@ impl Route {
         self
     }
 
+    /// What it makes is found below this path, and answers of 201 say so.
+    pub(crate) fn makes_at(mut self, path: &'static str) -> Self {
+        self.location = Some(path);
+        self
+    }
+
     pub(crate) fn by(mut self, handler: Handler) -> Self {
         self.handler = Some(handler);
         self
     }
 
+    /// Whether it decides on `If-Match`.
+    pub(crate) fn takes_condition(&self) -> bool {
+        self.errors.contains(&412)
+    }
+
+    /// Whether its answer has an etag, with which a client can ask again.
+    pub(crate) fn is_conditional(&self) -> bool {
+        self.verb == Verb::Get && self.media == "application/json" && !self.takes_key()
+    }
+
+    /// Whether it is done once for each `Idempotency-Key`: what changes something without saying what it is to be.
+    pub(crate) fn takes_key(&self) -> bool {
+        self.verb != Verb::Get || self.path.ends_with("/next-step")
+    }
+
     /// The names in the path.
     pub(crate) fn path_names(&self) -> impl Iterator<Item = &'static str> {
         self.path.split('/').filter_map(|it| it.strip_prefix('{')?.strip_suffix('}'))
+    }
+}
+
+/// Says of an array of anything that its items may be anything: the derivation leaves that out, and generators need it.
+fn with_items(schema: &mut Value) {
+    let is_array =
+        |it: &Value| it == "array" || it.as_array().is_some_and(|of| of.iter().any(|it| it == "array"));
+    if let Some(object) = schema.as_object_mut()
+        && object.get("type").is_some_and(is_array)
+        && !object.contains_key("items")
+    {
+        object.insert("items".to_owned(), json!({}));
     }
 }
 

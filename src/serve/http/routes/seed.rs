@@ -21,6 +21,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .about("Make a plan of a text; the same text again changes nothing")
             .body::<NewPlan>(json!({"title": "Sign in", "body": "People have accounts.\n"}))
             .answers(201, part("SeedPlan"))
+            .makes_at("/api/plans/")
             .answers(200, part("SeedPlan"))
             .refuses(MAKING),
         get("/api/plans/{id}", "get_plan", "show")
@@ -42,6 +43,7 @@ pub(crate) fn routes() -> Vec<Route> {
                 json!({"description": "# Measure it\n\nHow long does it take?\n", "created_by": "agent"}),
             )
             .answers(201, part("SeedStep"))
+            .makes_at("/api/steps/")
             .answers(200, part("SeedStep"))
             .refuses(WRITING),
         get("/api/steps/{id}", "get_step", "show")
@@ -56,7 +58,8 @@ pub(crate) fn routes() -> Vec<Route> {
         get("/api/events", "follow_events", "watch")
             .about("Changes as server-sent events, without an end")
             .media("text/event-stream")
-            .answers(200, schema::text()),
+            // One event; what it holds OpenAPI 3.1 cannot say of a stream, and generated clients judge each by this.
+            .answers(200, json!({})),
     ]
 }
 

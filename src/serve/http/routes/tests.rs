@@ -43,6 +43,25 @@ fn bodies_are_closed_and_take_their_examples() {
 }
 
 #[test]
+fn every_array_of_the_document_says_what_is_in_it() {
+    fn check(at: &str, schema: &Value) {
+        match schema {
+            Value::Object(words) => {
+                let is_array = |it: &Value| {
+                    *it == "array" || it.as_array().is_some_and(|of| of.contains(&json!("array")))
+                };
+                let is_schema = words.get("type").is_some_and(is_array) && !words.contains_key("in");
+                assert!(!is_schema || words.contains_key("items"), "{at}");
+                words.iter().for_each(|(name, it)| check(&format!("{at}/{name}"), it));
+            }
+            Value::Array(items) => items.iter().for_each(|it| check(at, it)),
+            _ => {}
+        }
+    }
+    check("", &document(true));
+}
+
+#[test]
 fn links_lead_to_routes_with_that_parameter() {
     let table = table();
     for link in table.iter().flat_map(|it| &it.links) {

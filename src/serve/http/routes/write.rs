@@ -45,11 +45,13 @@ fn making() -> Vec<Route> {
             .answers(201, named("change"))
             .refuses(MAKING)
             .links("id", "/changes/0/id", PLAN)
+            .makes_at("/api/plans/")
             .by(new_plan),
         change(post("/api/plans/{id}/add", "add_step", "add"), "Add a step to a plan")
             .body::<Add>(add)
             .answers(201, named("change"))
             .links("id", "/changes/0/id", STEP)
+            .makes_at("/api/steps/")
             .by(add_step),
     ]
 }

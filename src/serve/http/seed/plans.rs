@@ -13,7 +13,7 @@ use crate::engine::list::{self, ListReport, ListRequest};
 use crate::engine::shape::PlanShape;
 use crate::engine::texts::{self, PlanText, Put};
 use crate::serve::http::app::App;
-use crate::serve::http::etag::tagged;
+use crate::serve::http::etag::{IfMatch, tagged};
 use crate::serve::http::extract::{Body, Json, Params, PlanName, Written};
 use crate::serve::http::guard::{is_of_any_page, is_prefetch};
 use crate::serve::http::problem::{Problem, not_allowed};
@@ -57,17 +57,18 @@ pub(in crate::serve::http) struct NewPlan {
 /// Makes a plan; the same text again changes nothing.
 pub(super) async fn create(
     State(app): State<App>,
+    if_match: IfMatch,
     Body(NewPlan { title, body }): Body<NewPlan>,
 ) -> Result<Response, Problem> {
-    let put = app.ask(move |context| match earlier(context) {
+    let put = app.ask_if(if_match, move |context| match earlier(context) {
         Some(id) => Ok(Put { is_new: true, now: texts::plan(context, &format!("{id}/"))?.0 }),
         None => texts::put_plan(context, &PlanText { title, body }),
     });
     let put = put.await?;
-    let at = format!("/api/plans/{}", put.now.id);
+    let id = put.now.id.clone();
     let etag = put.now.etag.clone();
     let answer = tagged(etag.as_deref(), Json(SeedPlan::of(put.now)));
-    Ok(made(put.is_new, &at, answer))
+    Ok(made(put.is_new, ("/api/plans/", &id), answer))
 }
 
 /// One plan with its text.
@@ -109,6 +110,7 @@ pub(super) async fn next_step(
     method: Method,
     headers: HeaderMap,
     plan: PlanName,
+    if_match: IfMatch,
 ) -> Result<Response, Problem> {
     if method != Method::GET {
         return Err(not_allowed("GET", "asking for the next step claims it, and HEAD must not"));
@@ -122,7 +124,7 @@ pub(super) async fn next_step(
         return Err(Problem::new(StatusCode::FORBIDDEN, "cross-site-refused", detail));
     }
     let target = Some(plan.reference());
-    let answer = app.ask_or(move |context| {
+    let answer = app.ask_if_or(if_match, move |context| {
         let report = claim::claim(context, &ClaimRequest { target, ..ClaimRequest::default() })?;
         match (&report.step, report.state) {
             (Some(step), _) => {

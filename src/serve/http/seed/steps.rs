@@ -13,6 +13,7 @@ use crate::serve::http::app::App;
 use crate::serve::http::etag::IfMatch;
 use crate::serve::http::extract::{Body, Json, Number, PlanName, StepName};
 use crate::serve::http::problem::Problem;
+use crate::serve::http::routes::step_status;
 
 /// The steps of a plan, in their order.
 pub(super) async fn list(State(app): State<App>, plan: PlanName) -> Result<Json<Vec<SeedStep>>, Problem> {
@@ -57,8 +58,8 @@ pub(super) async fn add(
         None => texts::put_step(context, &request),
     });
     let put = put.await?;
-    let at = format!("/api/steps/{}", put.now.0.id);
-    Ok(made(put.is_new, &at, SeedStep::answer(put.now)))
+    let id = put.now.0.id.clone();
+    Ok(made(put.is_new, ("/api/steps/", &id), SeedStep::answer(put.now)))
 }
 
 /// One step with its text.
@@ -71,6 +72,7 @@ pub(super) async fn show(State(app): State<App>, step: StepName) -> Result<Respo
 #[serde(deny_unknown_fields)]
 pub(in crate::serve::http) struct StepUpdate {
     /// A status; what it may follow is what the command line allows.
+    #[schema(schema_with = step_status)]
     status: Option<String>,
     /// Recorded as an attempt.
     result: Option<String>,
