@@ -31,7 +31,7 @@ pub(crate) fn routes() -> Vec<Route> {
         get("/api/plans/{id}/next-step", "claim_next_step", "claim")
             .about("Take the next step of a plan, which nobody else gets then")
             .answers(200, json!({"anyOf": [part("SeedNext"), part("SeedComplete")]}))
-            .refuses(MAKING)
+            .refuses(WRITING)
             .links("id", "/step_id", &["get_step", "update_step", "complete_step", "release_step"]),
         get("/api/plans/{id}/steps", "list_all_steps", "list")
             .about("All steps of a plan with their texts, as an array")

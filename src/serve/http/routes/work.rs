@@ -38,13 +38,13 @@ fn claims() -> Vec<Route> {
             post("/api/claim", "claim", "claim"),
             "Take the most urgent step of all plans, which nobody else gets then",
         )
-        .refuses(MAKING)
+        .refuses(WRITING)
         .by(claim_any),
         claim(
             post("/api/plans/{id}/claim", "claim_plan", "claim"),
             "Take the next step of a plan, which nobody else gets then",
         )
-        .refuses(MAKING)
+        .refuses(WRITING)
         .by(claim_plan),
         claim(
             post("/api/steps/{id}/claim", "claim_step", "claim"),
