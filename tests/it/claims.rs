@@ -179,7 +179,7 @@ fn a_living_process_is_not_judged_from_another_time_namespace() {
             );
         }
         None => {
-            eprintln!("time namespaces are not permitted here: a record of another one is judged instead")
+            eprintln!("time namespaces are not permitted here: a record of another one is judged instead");
         }
     }
     // The record as it would have been written in another namespace.

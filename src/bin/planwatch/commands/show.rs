@@ -107,7 +107,7 @@ fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     let depends = if shown.waits_for.is_empty() { step.depends.join(", ") } else { String::new() };
     let claim = step.claim.as_ref().map(|it| {
         let by = it.by.as_deref().unwrap_or("somebody");
-        let until = shown.held.as_ref().filter(|held| held.claim == it.id).map(|it| holds(it));
+        let until = shown.held.as_ref().filter(|held| held.claim == it.id).map(holds);
         format!("{by}, {} (claim {}){}", dated(now, it.at), it.id, until.unwrap_or_default())
     });
     let held = shown.held.as_ref().filter(|it| step.claim.as_ref().is_none_or(|own| own.id != it.claim));
