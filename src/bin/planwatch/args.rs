@@ -36,7 +36,7 @@ pub(crate) struct Everywhere {
     /// Run as if started in DIR
     #[arg(short = 'C', global = true, value_name = "DIR", value_hint = ValueHint::DirPath, hide_short_help = true)]
     pub(crate) directory: Option<PathBuf>,
-    /// Print one JSON object, or of it the FIELDS, separated by commas
+    /// Print one JSON object, or only the given FIELDS, separated by commas
     #[arg(
         long,
         global = true,
@@ -50,13 +50,13 @@ pub(crate) struct Everywhere {
     /// When to use colours
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_short_help = true)]
     pub(crate) color: Colour,
-    /// Say nothing beside the answer
+    /// Print only the result
     #[arg(short, long, global = true, conflicts_with = "verbose", hide_short_help = true)]
     pub(crate) quiet: bool,
-    /// Say more about what happens
+    /// Print more about what happens
     #[arg(short, long, global = true, hide_short_help = true)]
     pub(crate) verbose: bool,
-    /// Read the files themselves, not the index
+    /// Read the files instead of the index
     #[arg(long, global = true, hide = true)]
     pub(crate) no_index: bool,
     /// Print long answers at once, without a pager
@@ -86,7 +86,7 @@ impl Colour {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Say what needs attention, who does what, and what is ready
+    /// Show what needs attention, who works on what, and what is ready
     #[command(alias = "briefing")]
     Status(look::Status),
     /// List the plans, or the steps of one
@@ -95,46 +95,45 @@ pub(crate) enum Verb {
     /// List the steps of a plan
     #[command(hide = true)]
     Steps(look::Steps),
-    /// List the plans that nobody has touched for a while
-    #[command(hide = true)]
+    /// List the steps that have not changed for a while
     Stale(look::Stale),
     /// Show a plan or a step with its text
     Show(look::Show),
-    /// Name the step to do now, and why
+    /// Show the next ready step, and why it is next
     Next(look::Next),
     /// Search plans, steps, decisions and insights
     #[command(alias = "recall")]
     Search(look::Search),
-    /// Report what is wrong in the files, and where
+    /// Report problems in the files, with their places
     Check(look::Check),
-    /// Take a step that nobody else gets
+    /// Claim a step exclusively
     Claim(work::Claim),
     /// Give steps back unfinished
     Release(work::Release),
-    /// Begin steps, or activate a draft plan
+    /// Start steps, or activate a draft plan
     Start(work::Start),
     /// Complete steps, or a plan
     #[command(alias = "complete")]
     Done(work::Done),
-    /// Say that steps failed, and why
+    /// Mark steps as failed, with the reason
     Fail(work::Fail),
-    /// Say that steps cannot go on, and why
+    /// Mark steps as blocked, with the reason
     Block(work::Block),
-    /// Leave steps out, or abandon a plan
+    /// Skip steps, or abandon a plan
     Skip(work::Skip),
-    /// Open steps again, or a plan that was over
+    /// Reopen closed steps, or a closed plan
     Reopen(work::Reopen),
-    /// Record a try at a step and its outcome
+    /// Record an attempt at a step and its outcome
     Attempt(work::Attempt),
-    /// Add a remark to a plan or a step
+    /// Add a note to a plan or a step
     Note(work::Note),
-    /// Say yes or no to a step, or to a phase of a plan
+    /// Approve or reject a step, or a phase of a plan
     Confirm(work::Confirm),
-    /// Make a plan with its steps
+    /// Create a plan with its steps
     New(write::New),
     /// Add a step to a plan
     Add(write::Add),
-    /// Open a plan or a step in your editor, and check it afterwards
+    /// Edit a plan or a step in your editor, and check it afterwards
     Edit(write::Edit),
     /// Change a field of a plan or a step
     Set(write::Set),
@@ -143,60 +142,60 @@ pub(crate) enum Verb {
     Unset(write::Unset),
     /// Move a step to another place in its plan
     Move(write::Move),
-    /// Make one step of several
+    /// Merge several steps into one
     #[command(alias = "consolidate")]
     Squash(write::Squash),
-    /// Make the steps of a plan those of a list
+    /// Replace the steps of a plan with those of a list
     #[command(alias = "restructure")]
     Replace(write::Replace),
-    /// Remove steps or plans; `undo` takes it back
+    /// Remove steps or plans; `undo` brings them back
     #[command(alias = "delete", alias = "rm")]
     Remove(write::Remove),
-    /// Put plans away, or bring them back
+    /// Archive plans, or restore them
     Archive(write::Archive),
-    /// Bring archived plans back
+    /// Restore archived plans
     #[command(hide = true)]
     Restore(write::Restore),
-    /// Take back the last change, or an older one by its id
+    /// Undo the last change, or an older one by its id
     Undo(write::Undo),
-    /// Record what was decided and why, or read it again
+    /// Record a decision and its reason, or show decisions
     Decide(know::Decide),
-    /// Record what was learned, or read it again
+    /// Record an insight, or show insights
     Insight(know::Insight),
-    /// Keep commands under a name, and run them
+    /// Save commands under a name, and run them
     Script(know::Script),
-    /// Let an agent work on a plan's steps, one process a step
+    /// Run an agent on a plan's steps, one process for each step
     Run(run::Run),
-    /// Make a plan of a conversation, in several passes
+    /// Draft a plan from a conversation, in several passes
     Draft(draft::Draft),
-    /// Say which commands of this repository may run
+    /// Choose which commands of this repository may run
     Trust(know::Trust),
-    /// Make plans of Markdown documents and of other tools' stores
+    /// Create plans from Markdown documents and other tools' data
     Import(bring::Import),
     /// Print a plan as one document
     Export(bring::Export),
-    /// Name, show or try the plans to begin with, and the prompts
+    /// List, show or try the plan templates and prompts
     Template(bring::Template),
-    /// Print what changes, as it happens
+    /// Print changes as they happen
     Watch(setup::Watch),
     /// Print the token that requests over HTTP need
     Token(setup::Token),
-    /// Serve the tools of an agent (Model Context Protocol)
+    /// Serve tools for agents (Model Context Protocol)
     Mcp(setup::Mcp),
-    /// Make a project ready for plans, and for agents
+    /// Set up a project for plans, and for agents
     Init(agents::Init),
-    /// Tell an agent's session what it should know
+    /// Print what an agent's session should know
     #[command(hide = true)]
     Hook(agents::Hook),
-    /// Tell how planwatch stands here: index, locks, file system, watching
+    /// Diagnose this setup: index, locks, file system, watching
     Doctor(setup::Doctor),
-    /// Ask the index with a SQL query that only reads
+    /// Run a read-only SQL query on the index
     Sql(setup::Sql),
-    /// Print the completions of a shell
+    /// Print the completion script of a shell
     Completions(setup::Completions),
     /// Write the manual pages into a directory
     Man(setup::Man),
-    /// Tell agents how to use planwatch
+    /// Print instructions for agents
     Instructions(setup::Instructions),
     /// Explain a verb or a topic
     Help(setup::Help),
@@ -317,8 +316,8 @@ pub(crate) fn visible_command() -> clap::Command {
 }
 
 /// The hidden verbs, each with the verb to name in its place.
-const INSTEAD: [(&str, &str); 5] =
-    [("steps", "list"), ("stale", "list"), ("unset", "set"), ("restore", "archive"), ("hook", "status")];
+const INSTEAD: [(&str, &str); 4] =
+    [("steps", "list"), ("unset", "set"), ("restore", "archive"), ("hook", "status")];
 
 /// Words that people type for a verb, by what they mean. Letters alone would lead from `create` to `reopen` or to nothing.
 const SYNONYMS: [(&str, &[&str]); 33] = [

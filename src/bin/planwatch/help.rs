@@ -21,6 +21,7 @@ pub(crate) const GROUPS: [(&str, &[(&str, bool)]); 7] = [
             ("status", true),
             ("list", true),
             ("show", true),
+            ("stale", false),
             ("next", true),
             ("search", false),
             ("check", true),

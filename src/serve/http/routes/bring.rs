@@ -82,7 +82,7 @@ fn about() -> Vec<Route> {
             .answers(200, named("instructions"))
             .by(instruct),
         get("/api/doctor", "doctor", "doctor")
-            .about("Tell how planwatch stands here: index, locks, file system, watching")
+            .about("Diagnose this setup: index, locks, file system, watching")
             .answers(200, named("doctor"))
             .by(examine),
         get("/api/sql", "sql", "sql")
