@@ -410,7 +410,7 @@ impl Locked<'_> {
                 if base.bytes != *before {
                     return Err(changed());
                 }
-                return self.put_or_leave(version.name.id, &base, after);
+                return self.put_or_leave(version.name.id, path, &base, after);
             }
             FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => {
                 let to = root.join(to);
@@ -430,19 +430,27 @@ impl Locked<'_> {
     }
 
     /// Replaces a text; when somebody saved meanwhile, theirs stays.
-    fn put_or_leave(&mut self, id: u64, base: &Snapshot, new: &[u8]) -> Result<Version, DiskError> {
-        let changed = || DiskError::FileChanged { path: self.plans.root.join(&base.real) };
-        match self.put(id, base, new, None, Look::First)? {
-            Put::Clean(draft) => Ok(draft.version),
-            Put::Stale => Err(changed()),
-            Put::Raced(raced, _) => {
-                let error = changed();
-                let mut kept = Vec::new();
-                let withdrawn = self.withdraw(raced, false, &mut kept);
-                self.news.append(&mut kept);
-                Err(withdrawn.err().unwrap_or(error))
+    fn put_or_leave(
+        &mut self,
+        id: u64,
+        path: &Path,
+        base: &Snapshot,
+        new: &[u8],
+    ) -> Result<Version, DiskError> {
+        let error = DiskError::FileChanged { path: self.plans.root.join(path) };
+        let raced = match self.put(id, base, new, None, Look::First)? {
+            Put::Clean(draft) if self.still_leads_to(path, &base.real) => return Ok(draft.version),
+            Put::Clean(draft) => {
+                let (real, text) = (base.real.clone(), base.bytes.clone());
+                Raced { real, theirs: draft.version, text, ours: new.to_vec() }
             }
-        }
+            Put::Stale => return Err(error),
+            Put::Raced(raced, _) => raced,
+        };
+        let mut kept = Vec::new();
+        let withdrawn = self.withdraw(raced, false, &mut kept);
+        self.news.append(&mut kept);
+        Err(withdrawn.err().unwrap_or(error))
     }
 
     /// Removes the unused draft of an earlier try, which would have the wanted name.
@@ -521,7 +529,7 @@ impl Locked<'_> {
             let name = VersionName { id: version.name.id + 3, ..version.name.clone() };
             rename_new(disk, &version.path, &dir(self.plans).join(name.encode())).ok();
             let base = self.plans.read(real)?;
-            return self.put_or_leave(version.name.id + 2, &base, before).map(drop);
+            return self.put_or_leave(version.name.id + 2, real, &base, before).map(drop);
         };
         if evidence.path == second.path {
             disk.rename(&second.path, &path, Rename::Replace)

@@ -127,7 +127,15 @@ impl Locked<'_> {
             let look = if puts < LOOKS { Look::First } else { Look::After };
             puts += 1;
             match self.put(id, &base, &new, raced.as_ref(), look) {
-                Ok(Put::Clean(draft)) => return Ok(self.replaced(base, new, raced, draft)),
+                Ok(Put::Clean(draft)) if self.still_leads_to(relative, &base.real) => {
+                    return Ok(self.replaced(base, new, raced, draft));
+                }
+                Ok(Put::Clean(draft)) => {
+                    let theirs = raced.take().map_or(draft.version, |it| it.theirs);
+                    let (real, text) = (base.real, base.bytes);
+                    self.withdraw(Raced { real, theirs, text, ours: new }, false, kept)?;
+                    base = self.read_for_change(relative)?;
+                }
                 Ok(Put::Raced(next, theirs)) => {
                     known.has_put(&new);
                     self.overtake(raced.replace(next), kept);
@@ -145,6 +153,12 @@ impl Locked<'_> {
                 }
             }
         }
+    }
+
+    /// Whether a path still names the file that it named when it was read. An editor that saves by renaming replaces a
+    /// symbolic link, so the file behind the link is no longer the one that the path names.
+    pub(super) fn still_leads_to(&self, relative: &Path, real: &Path) -> bool {
+        relative == real || self.plans.resolve(relative).is_ok_and(|now| now == real)
     }
 
     /// The text that the file should hold; `None` if it is the one that it holds.
