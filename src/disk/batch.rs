@@ -484,7 +484,11 @@ impl Locked<'_> {
             FileOp::Create { path, bytes } => {
                 let path = root.join(path);
                 if self.holds(&path, bytes) {
-                    self.rename_into(&path, &version.path)?;
+                    // Programs may have opened it, so what they write into it has to be found, as with a replaced text.
+                    let name = VersionName { base: version.name.new, ..version.name };
+                    let taken = dir(self.plans).join(name.encode());
+                    // The name is there if the batch was taken back once before, and was killed.
+                    self.rename_into(&path, if there(&taken) { &version.path } else { &taken })?;
                 }
             }
             FileOp::Change { path, before, after } => self.take_change_back(path, before, after, version)?,

@@ -162,7 +162,7 @@ pub(super) fn verdict(
     all: &[VersionName],
 ) -> Verdict {
     // The draft of a new file is renamed into place, never exchanged.
-    if version.base == Content::NOTHING || stat.mode & DRAFT != 0 {
+    if version.base == Content::NOTHING || stat.mode & 0o7777 == DRAFT | 0o600 {
         return Verdict::Own;
     }
     let Ok(Some(bytes)) = read_own(disk, at, u64::MAX) else { return Verdict::Unknown };

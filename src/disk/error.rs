@@ -49,6 +49,9 @@ pub enum DiskError {
     /// It was written a moment ago and is empty, or lost more than half of its text; it was not touched.
     #[error("`{}` looks half saved: it was modified a moment ago and has lost more than half of its text", path.display())]
     HalfSaved { path: PathBuf },
+    /// A file that planwatch knows was removed a moment ago, perhaps to be written anew; it was not made.
+    #[error("`{}` is missing, and its directory changed a moment ago: a save may be under way", path.display())]
+    Vanished { path: PathBuf },
     /// The file can only be written in place, which is not safe while another program has it open.
     #[error("`{}` is open in another program and cannot be replaced, because it has several hard links or is a mount point", path.display())]
     InUse { path: PathBuf },
@@ -89,7 +92,10 @@ impl DiskError {
             Self::ReadOnly { .. } => "read-only",
             Self::NoSpace { .. } => "no-space",
             Self::Exists { .. } => "plan-exists",
-            Self::FileChanged { .. } | Self::HalfSaved { .. } | Self::InUse { .. } => "file-changed",
+            Self::FileChanged { .. }
+            | Self::HalfSaved { .. }
+            | Self::Vanished { .. }
+            | Self::InUse { .. } => "file-changed",
             Self::Locked { .. } | Self::BegunElsewhere { .. } => "locked",
             Self::Unfinished { .. } => "unfinished",
             Self::Uncertain { .. } | Self::Unsynced { .. } | Self::Io { .. } => "io-error",
@@ -114,6 +120,7 @@ impl DiskError {
             | Self::Exists { path }
             | Self::FileChanged { path }
             | Self::HalfSaved { path }
+            | Self::Vanished { path }
             | Self::InUse { path }
             | Self::Locked { path }
             | Self::BegunElsewhere { path, .. }
@@ -142,7 +149,7 @@ impl DiskError {
             }
             Self::TooLarge { .. } => "move what is not plan text into a file of its own",
             Self::FileChanged { .. } => "save the file in the editor, then try again",
-            Self::HalfSaved { .. } => {
+            Self::HalfSaved { .. } | Self::Vanished { .. } => {
                 "nothing was written; try again when the editor has finished, at the latest in two seconds"
             }
             Self::InUse { .. } => "close the file in the other program, then try again",

@@ -62,6 +62,22 @@ impl<'a> Locked<'a> {
         }
     }
 
+    /// Refuses to make a file that was removed a moment ago: git and some editors remove a file before they write it anew.
+    ///
+    /// A file that nothing is known of is none that was removed.
+    pub fn refuse_vanished(&self, relative: &Path) -> Result<(), DiskError> {
+        let path = self.plans.root.join(relative);
+        let is_young = |dir: &Path| self.plans.disk.lstat(dir).is_ok_and(|it| self.is_young(&it));
+        let is_known = || {
+            self.plans.last_written(relative).is_some()
+                || self.lengths.and_then(|it| it.length(relative)).is_some_and(|it| it > 0)
+        };
+        match path.parent().is_some_and(is_young) && is_known() {
+            true => Err(DiskError::Vanished { path }),
+            false => Ok(()),
+        }
+    }
+
     fn is_young(&self, stat: &Stat) -> bool {
         (-YOUNG_NS..YOUNG_NS).contains(&(self.plans.disk.now_ns() - stat.mtime_ns))
     }

@@ -10,8 +10,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use super::calls::{Disk, Rename};
+use super::calls::{Disk, DiskFile, Rename};
 use super::change::Edit;
 use super::error::{ChangeError, DiskError};
 use super::half_saved::Known;
@@ -75,7 +76,37 @@ impl PlansDir {
     }
 }
 
+/// A key that no other request works with as long as this lives.
+#[derive(Debug)]
+pub struct KeyLock {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    _file: Box<dyn DiskFile>,
+}
+
+impl Drop for KeyLock {
+    fn drop(&mut self) {
+        // The lock is still held, so the name is that of the locked file.
+        self.disk.remove(&self.path).ok();
+    }
+}
+
 impl Answers {
+    /// Takes the lock of a key, also against other processes; `None` after `patience`.
+    pub fn lock(&self, name: &str, patience: Duration) -> io::Result<Option<KeyLock>> {
+        let dir = self.dir.join("locks");
+        make_dirs(&*self.disk, &dir, 0o700)?;
+        let path = dir.join(name);
+        loop {
+            let Some(file) = self.disk.lock(&path, patience)? else { return Ok(None) };
+            // The request before this one removed its file, and a third one may have made a new file.
+            let ino = file.stat()?.ino;
+            if self.disk.lstat(&path).is_ok_and(|it| it.ino == ino) {
+                return Ok(Some(KeyLock { disk: Arc::clone(&self.disk), path, _file: file }));
+            }
+        }
+    }
+
     /// The hours of which there are records, newest first.
     fn hours(&self) -> Vec<i64> {
         let names = self.disk.names(&self.dir).unwrap_or_default();

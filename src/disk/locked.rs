@@ -201,7 +201,10 @@ impl<'a> Locked<'a> {
         draft: &Draft,
         (made, source): (&[PathBuf], std::io::Error),
     ) -> DiskError {
-        match rename_new(&*self.plans.disk, path, &draft.version.path) {
+        // Programs may have opened it, so what they write into it has to be found, as with a replaced text.
+        let name = VersionName { base: draft.version.name.new, ..draft.version.name.clone() };
+        let version = displaced::dir(self.plans).join(name.encode());
+        match rename_new(&*self.plans.disk, path, &version) {
             Ok(()) => {
                 self.unmake(made);
                 DiskError::writing(path, source)

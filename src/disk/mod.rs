@@ -57,7 +57,7 @@ pub use error::{ChangeError, DiskError};
 pub use facts::{Abilities, FileSystem, watch_limit};
 pub use git_dir::{Head, Worktree};
 pub use journal::FileOp;
-pub use keyed::{Answers, Keyed};
+pub use keyed::{Answers, KeyLock, Keyed};
 pub use locked::{Done, Lengths, Locked, Written};
 pub use look::{make_plans_dir, read_file};
 pub use mounts::Mounts;

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -112,6 +113,43 @@ fn a_change_goes_into_the_file_that_takes_the_place_of_a_symbolic_link() {
     .unwrap();
     assert_eq!((it.text("p/step-1.md"), it.text("shared/one.md")), ("theirs\nours\n".into(), "old\n".into()));
     assert_eq!((saves, it.plans.kept()), (2, vec![]));
+}
+
+#[test]
+fn a_file_that_went_a_moment_ago_is_not_made_anew() {
+    let it = place();
+    append(&mut lock(&it.plans), &mut || {}).unwrap();
+    fs::remove_file(it.path("p/step-1.md")).unwrap();
+    let refused = lock(&it.plans).refuse_vanished(step());
+    assert!(matches!(refused, Err(DiskError::Vanished { .. })), "{refused:?}");
+    // Nothing is known of this one.
+    lock(&it.plans).refuse_vanished(Path::new("p/step-7.md")).unwrap();
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(3);
+    fs::File::open(it.path("p")).unwrap().set_modified(long_ago).unwrap();
+    lock(&it.plans).refuse_vanished(step()).unwrap();
+}
+
+#[test]
+fn what_is_written_into_a_new_file_that_is_taken_back_is_kept_and_reported() {
+    let it = place();
+    let path = |it: &str| std::path::PathBuf::from(it);
+    let mut locked = lock(&it.plans);
+    // The second operation cannot be done, so the first is taken back.
+    let ops = vec![
+        FileOp::Create { path: path("p/step-4.md"), bytes: b"new\n".to_vec() },
+        FileOp::Create { path: path(&format!("p/{}.md", "x".repeat(300))), bytes: b"newer\n".to_vec() },
+    ];
+    assert!(locked.batch("add", "2026-11-21T12:00:00Z", ops).is_err());
+    drop(locked);
+    assert!(!it.path("p/step-4.md").exists());
+    let taken = fs::read_dir(it.path(".planwatch/displaced"))
+        .unwrap()
+        .flatten()
+        .find(|it| fs::read(it.path()).unwrap() == b"new\n");
+    fs::write(taken.unwrap().path(), "theirs\n").unwrap();
+    drop(lock(&it.plans));
+    let kept = it.plans.kept();
+    assert_eq!(kept.len(), 1, "{kept:?}");
 }
 
 #[test]

@@ -342,8 +342,9 @@ impl Locked<'_> {
         if self.trust != Trust::Own {
             return;
         }
-        let Ok(mut line) = serde_json::to_vec(record) else { return };
-        line.push(b'\n');
+        // A full disk may have torn the line before this one, so a record begins a line as well as it ends one.
+        let Ok(text) = serde_json::to_vec(record) else { return };
+        let line = [b"\n", text.as_slice(), b"\n"].concat();
         let path = self.plans.known_state_dir().join(DIR).join(LOG);
         self.plans.disk.open(&path, Open::Append).and_then(|file| file.write(&line)).ok();
     }

@@ -7,11 +7,12 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::disk::{Answers, Keyed};
+use crate::disk::{Answers, KeyLock, Keyed};
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::load;
@@ -29,6 +30,9 @@ pub const REMEMBERED: i64 = 24 * 60 * 60;
 const LONGEST: usize = 255;
 
 const HOUR: i64 = 60 * 60;
+
+/// How long a command waits for another one with the same key.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is remembered of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +93,8 @@ pub struct RequestKey {
     told: Mutex<Told>,
     is_replayed: AtomicBool,
     is_of_many: AtomicBool,
+    /// Keeps other requests with this key waiting.
+    _lock: Option<KeyLock>,
 }
 
 /// What is known of the change that comes next.
@@ -112,7 +118,14 @@ impl RequestKey {
             told: Mutex::default(),
             is_replayed: AtomicBool::new(false),
             is_of_many: AtomicBool::new(false),
+            _lock: None,
         }
+    }
+
+    /// Keeps the lock of the key until the request is over.
+    #[must_use]
+    pub fn locked(self, lock: KeyLock) -> Self {
+        Self { _lock: Some(lock), ..self }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -246,6 +259,12 @@ pub fn begin(context: &Context, key: &str, request: &str) -> Result<RequestKey, 
         return Err(Error::usage(format!("a key has 1 to {LONGEST} characters"), "give a shorter one"));
     }
     let (name, request) = (name_of(key), name_of(request));
+    // The same command may be running: what it did is known when it has ended.
+    let lock = lock(context, &name, PATIENCE)?.ok_or_else(|| Error::Conflict {
+        code: "request-in-flight",
+        message: "a request with this key is being carried out".to_owned(),
+        hint: "send it again later".to_owned(),
+    })?;
     let earlier = find(context, &name)?;
     if earlier.as_ref().is_some_and(|it| it.request != request) {
         return Err(Error::Conflict {
@@ -255,7 +274,12 @@ pub fn begin(context: &Context, key: &str, request: &str) -> Result<RequestKey, 
         });
     }
     forget_old(context, &answers(context)?);
-    Ok(RequestKey::new(&name, &request, context.now, earlier))
+    Ok(RequestKey::new(&name, &request, context.now, earlier).locked(lock))
+}
+
+/// Takes the lock of a key, by which one request with it at a time is carried out; `None` after `patience`.
+pub fn lock(context: &Context, name: &str, patience: Duration) -> Result<Option<KeyLock>, Error> {
+    answers(context)?.lock(name, patience).map_err(|it| io_error(&it))
 }
 
 /// What an earlier request with the same key did, with the plans and steps as they are now; none if there was none.

@@ -64,8 +64,11 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     left.allow(context, request.force)?;
     let merged =
         Merged { context, plan: &plan, steps: &steps, depends: &depends, request, gone: &gone, left: &left };
-    let Edits { bytes, ops, hints } = merged.ops(&plans, forced)?;
+    let Edits { bytes, ops, hints, archived } = merged.ops(&plans, forced)?;
     writing.batch("squash", ops)?;
+    for (step, place, read) in archived {
+        writing.report_save(&step, &place, &read);
+    }
     if request.mode == Mode::Write {
         steps.iter().for_each(|it| leases::forget(context, &it.id));
     }
@@ -173,6 +176,8 @@ struct Edits {
     ops: Vec<FileOp>,
     /// What is left to people.
     hints: Vec<String>,
+    /// The other steps' files, where they go, and the bytes that the new text was made of.
+    archived: Vec<(String, PathBuf, Vec<u8>)>,
 }
 
 /// Steps that become one.
@@ -205,8 +210,11 @@ impl Merged<'_> {
         } else {
             ops.push(FileOp::Create { path, bytes: after.clone() });
         }
+        let mut moved = Vec::new();
         for step in others.iter().filter(|it| it.has_file()) {
-            ops.push(FileOp::Rename { from: PathBuf::from(&step.path), to: archived(step) });
+            let to = archived(step);
+            moved.push((step.path.clone(), to.clone(), self.bytes_of(step)?));
+            ops.push(FileOp::Rename { from: PathBuf::from(&step.path), to });
         }
         ops.extend(line.op);
         if !removed.is_empty() {
@@ -217,7 +225,7 @@ impl Merged<'_> {
         let repointed =
             repoint::dependants(self.context, plans, &line.plan, self.gone, (rewritten, self.left))?;
         ops.extend(repointed.ops);
-        Ok(Edits { bytes: after, ops, hints: repointed.hints })
+        Ok(Edits { bytes: after, ops, hints: repointed.hints, archived: moved })
     }
 
     fn bytes_of(&self, step: &Step) -> Result<Vec<u8>, Error> {

@@ -182,7 +182,7 @@ fn write_by_bytes(
         let file = missing_file(step, context);
         let (bytes, outcome) = Outcome::of(step, decide(&plans, plan, step, &file)?, &file)?;
         tell_key(context, (&plans, step), &outcome, &bytes);
-        writing.create(&step.path, &bytes)?;
+        writing.create_listed(&step.path, &bytes)?;
         Applied { outcome, bytes, was_written: true }
     };
     let Applied { mut outcome, bytes: after, was_written } = made;

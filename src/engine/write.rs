@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::disk::{ChangeError, DiskError, FileOp, Locked, Outcome};
+use crate::disk::{ChangeError, DiskError, FileOp, KeptWhy, Locked, Outcome};
 use crate::engine::context::{Context, Notice};
 use crate::engine::error::Error;
 use crate::engine::expected;
@@ -152,7 +152,7 @@ const SAVE_WAIT: Duration = Duration::from_millis(100);
 
 /// Whether a file was left alone because a save of it seems to be under way.
 pub(crate) fn is_half_saved(error: &Error) -> bool {
-    matches!(error, Error::Disk(DiskError::HalfSaved { .. }))
+    matches!(error, Error::Disk(DiskError::HalfSaved { .. } | DiskError::Vanished { .. }))
 }
 
 /// Repeats a change that was refused because a save seems to be under way, for a caller that cannot be told to try
@@ -307,6 +307,24 @@ impl<'a> Writing<'a> {
         match &mut self.at_end {
             Some(all) => all.0.push(change),
             None => self.diff.push_str(&Shown(vec![change]).diff(self.context)),
+        }
+    }
+
+    /// Makes the file of a step that the plan lists and that has none, unless it was removed a moment ago.
+    pub(crate) fn create_listed(&mut self, path: &str, bytes: &[u8]) -> Result<(), Error> {
+        if let Some(locked) = &self.locked {
+            locked.refuse_vanished(Path::new(path))?;
+        }
+        self.create(path, bytes)
+    }
+
+    /// Reports a save into a file that was moved, which came after its text was read: it lies in the new place alone.
+    pub(crate) fn report_save(&self, path: &str, moved: &Path, read: &[u8]) {
+        let is_other = || self.context.plans.read(moved).is_ok_and(|it| it.bytes != read);
+        if !self.is_dry_run() && is_other() {
+            let kept = moved.to_string_lossy().into_owned();
+            let why = KeptWhy::Overtaken.word().to_owned();
+            self.context.notify(Notice::Kept { path: path.to_owned(), kept, why });
         }
     }
 

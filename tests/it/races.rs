@@ -90,6 +90,26 @@ fn steps_of_one_plan_added_by_eight_processes_have_eight_numbers() {
 }
 
 #[test]
+fn the_same_key_twice_at_once_is_carried_out_once() {
+    let place = Place::with_examples();
+    assert_eq!(place.run("new q a b c d e f g h i j k l m n o p").code, 0);
+    for n in 0..N {
+        let key = format!("key-{n}");
+        let line = || vec!["claim", "q", "--json", "--key", key.as_str()];
+        let claims = at_once(&place, [line(), line()]);
+        all_succeed(&claims);
+        assert_eq!(claims[0].json()["claim"]["id"], claims[1].json()["claim"]["id"], "{claims:#?}");
+        let note = || vec!["note", "q", key.as_str(), "--key", key.as_str()];
+        let refused = at_once(&place, [note(), note()]);
+        assert!(refused.iter().all(|it| it.stderr.contains("idempotency-key-reused")), "{refused:#?}");
+        let other = format!("other-{n}");
+        let note = || vec!["note", "q", other.as_str(), "--key", other.as_str()];
+        all_succeed(&at_once(&place, [note(), note()]));
+        assert_eq!(place.text("plans/q/plan.md").matches(&other).count(), 1);
+    }
+}
+
+#[test]
 fn an_editor_that_saves_all_the_time_loses_nothing() {
     let place = Place::with_examples();
     let step = place.file("plans/fence-repair/step-4.md");

@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
@@ -114,14 +115,14 @@ async fn keyed(app: App, key: &HeaderValue, request: Request, next: Next) -> Res
     let body = to_bytes(body, usize::try_from(BODY_LIMIT).unwrap_or(usize::MAX)).await;
     let body = body.map_err(|_| Problem::of_status(StatusCode::PAYLOAD_TOO_LARGE))?;
     let asked = fingerprint(&parts.method, &parts.uri.to_string(), &body);
-    let Some(flying) = app.in_flight().begin(&name) else {
-        let detail = "a request with this key is being answered";
-        let problem = Problem::new(StatusCode::CONFLICT, "request-in-flight", detail);
-        return Err(problem.retry_after(1));
-    };
+    let flying = app.in_flight().begin(&name).ok_or_else(is_in_flight)?;
     let (named, in_flight) = (name.clone(), app.in_flight().clone());
-    let (earlier, now) =
-        app.ask_or(move |context| Ok((look(context, &in_flight, &named)?, context.now))).await?;
+    let look = move |context: &Context| {
+        // A command, or another daemon, may be at work with the key.
+        let lock = once::lock(context, &named, Duration::ZERO)?.ok_or_else(is_in_flight)?;
+        Ok((look(context, &in_flight, &named)?, lock, context.now))
+    };
+    let (earlier, lock, now) = app.ask_or(look).await?;
     if let Some(record) = &earlier {
         if record.request != asked {
             return Err(other_request());
@@ -130,7 +131,7 @@ async fn keyed(app: App, key: &HeaderValue, request: Request, next: Next) -> Res
             return Ok(answered(answer.clone()));
         }
     }
-    let key = Arc::new(RequestKey::new(&name, &asked, now, earlier));
+    let key = Arc::new(RequestKey::new(&name, &asked, now, earlier).locked(lock));
     let request = Request::from_parts(parts, Body::from(body));
     // In a task of its own: what has begun is finished and kept, also when the client goes away.
     let work = KEY.scope(Arc::clone(&key), async move {
@@ -147,6 +148,11 @@ async fn keyed(app: App, key: &HeaderValue, request: Request, next: Next) -> Res
         Err(_) => tokio::spawn(work).await,
     };
     done.map_err(|_| Problem::internal())
+}
+
+fn is_in_flight() -> Problem {
+    let detail = "a request with this key is being answered";
+    Problem::new(StatusCode::CONFLICT, "request-in-flight", detail).retry_after(1)
 }
 
 /// Finds what is remembered of a key; a new one is refused where there is no room for it.
