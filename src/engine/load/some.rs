@@ -12,7 +12,7 @@ use crate::engine::error::Error;
 use crate::engine::leases::Leases;
 use crate::index::Key;
 use crate::plan::id::{PlanId, StepId};
-use crate::plan::model::{Plan, PlanKind};
+use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::plans::{self, Plans};
 use crate::plan::read::Bodies;
 
@@ -63,31 +63,40 @@ fn told(context: &Context, id: &PlanId) -> Option<Neighbours> {
 fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Plans {
     let mut around = Around { context, names, loaded: BTreeSet::new(), plans: Vec::new() };
     around.load_spellings(id);
-    let own = |plans: &[Plan]| plans.iter().filter(|it| it.id == *id).cloned().collect::<Vec<_>>();
-    let targets = own(&around.plans);
-    if targets.iter().any(|it| it.kind == PlanKind::Program) {
+    let own = || around.plans.iter().filter(|it| it.id == *id);
+    if own().any(|it| it.kind == PlanKind::Program) {
         return as_filed(context);
     }
-    for program in targets.iter().filter_map(|it| it.program.as_ref()) {
+    let mut seen = HashSet::new();
+    let mut open = unseen(&mut seen, own().flat_map(|it| &it.steps));
+    let programs: Vec<_> = own().filter_map(|it| it.program.clone()).collect();
+    for program in &programs {
         around.load(program);
     }
-    let mut open: Vec<StepId> =
-        targets.into_iter().flat_map(|it| it.steps).flat_map(|it| it.depends).collect();
-    let mut seen = HashSet::new();
     while let Some(id) = open.pop() {
         around.load(&id.plan);
         if around.loaded.len() > MANY {
             return as_filed(context);
         }
-        for plan in around.plans.iter().filter(|it| it.id == id.plan) {
-            open.extend(
-                plan.find(&id).iter().flat_map(|it| &it.depends).filter(|it| !seen.contains(*it)).cloned(),
-            );
-        }
-        seen.insert(id);
+        let plans = around.plans.iter().filter(|it| it.id == id.plan);
+        open.extend(unseen(&mut seen, plans.filter_map(|it| it.find(&id))));
     }
     around.load_all(beside.to_vec(), Bodies::Drop);
     Plans::judged(around.plans)
+}
+
+/// Adds the steps that these depend on to `seen`, and returns those that are new there.
+///
+/// Each is followed once: a plan may name all of its steps in each of them.
+fn unseen<'a>(seen: &mut HashSet<StepId>, steps: impl Iterator<Item = &'a Step>) -> Vec<StepId> {
+    let mut new = Vec::new();
+    for id in steps.flat_map(|it| &it.depends) {
+        if !seen.contains(id) {
+            seen.insert(id.clone());
+            new.push(id.clone());
+        }
+    }
+    new
 }
 
 /// Every directory that may be a plan, by name alone.
@@ -154,5 +163,30 @@ impl Around<'_> {
                 self.loaded.insert(key);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+    use crate::engine::load;
+
+    #[test]
+    fn a_step_that_many_steps_name_is_followed_once() {
+        let machine = Machine::with(&[
+            ("/plans/a/plan.md", "---\nstatus: active\n---\n# A\n"),
+            ("/plans/a/step-1.md", "# One\n"),
+            ("/plans/a/step-2.md", "---\ndepends: [1]\n---\n# Two\n"),
+            ("/plans/a/step-3.md", "---\ndepends: [1, 2]\n---\n# Three\n"),
+            ("/plans/a/step-4.md", "---\ndepends: [1, 2, 3]\n---\n# Four\n"),
+        ]);
+        let plans = load::all(&Context::on_model(&machine)).expect("the plans can be read");
+        let steps = || plans.iter().flat_map(|it| &it.steps);
+        let mut seen = HashSet::new();
+        let mut new: Vec<_> = unseen(&mut seen, steps()).iter().map(ToString::to_string).collect();
+        new.sort();
+        assert_eq!(new, ["a:1", "a:2", "a:3"]);
+        assert!(unseen(&mut seen, steps()).is_empty());
     }
 }
