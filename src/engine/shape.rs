@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::plan::claims::{Held, Holding};
 use crate::plan::model::{Order, Plan, PlanKind, StatusSource, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::Problem;
@@ -88,6 +89,9 @@ pub struct StepShape {
     pub created_at: Option<Time>,
     pub created_by: String,
     pub claim: Option<Claim>,
+    /// Who holds it by a claim that its file does not show, such as one of another working tree; only for screens.
+    #[serde(skip)]
+    pub held_by: Option<String>,
     pub lapsed: bool,
     pub confirm: bool,
     pub confirmed: Option<Confirmation>,
@@ -187,6 +191,7 @@ impl Shaper<'_> {
             created_at: step.created_at,
             created_by: step.created_by.clone(),
             claim: step.claim.as_deref().cloned(),
+            held_by: self.plans.claims().holder(step).map(held_by),
             lapsed: rules::is_lapsed(self.plans, step, self.now),
             confirm: step.needs_confirmation,
             confirmed: step.confirmed.as_deref().cloned(),
@@ -205,6 +210,16 @@ impl Shaper<'_> {
             problems: codes(&step.problems).into_iter().map(Cow::Borrowed).collect(),
             custom: step.custom.clone(),
         }
+    }
+}
+
+/// The name on a claim, else its id, and where it was made if not here.
+fn held_by(held: &Held) -> String {
+    let by = held.by.as_ref().unwrap_or(&held.claim);
+    match &held.holding {
+        Holding::Elsewhere { .. } => format!("{by} in another working tree"),
+        Holding::Closed { .. } => "closed on another branch".to_owned(),
+        Holding::Here => by.clone(),
     }
 }
 

@@ -51,6 +51,9 @@ fn a_claim_is_shown_with_its_end_wherever_it_was_made() {
         assert_eq!(shown["ready"], false, "{tree}");
         let text = repository.run(HERE, "show p:1").ok();
         assert!(text.contains("holds until 2026-11-21T12:10:00Z"), "{tree}: {text}");
+        let list = repository.run(HERE, "list p").ok();
+        let holder = if tree == HERE { "bob" } else { "bob in another working tree" };
+        assert!(list.contains(holder), "{tree}: {list}");
         let ready = json(&repository, "list p --status ready --json");
         assert_eq!(ready["steps"].as_array().map(Vec::len), Some(1), "{tree}: {ready}");
         assert_eq!(ready["steps"][0]["id"], "p:2", "{tree}");

@@ -45,7 +45,7 @@ fn title(step: &StepShape) -> Cell {
 /// Who works on a step, else who is to.
 pub(crate) fn worker(step: &StepShape) -> &str {
     let claimed = step.claim.as_ref().and_then(|it| it.by.as_deref());
-    claimed.or(step.assignee.as_deref()).unwrap_or_default()
+    claimed.or(step.held_by.as_deref()).or(step.assignee.as_deref()).unwrap_or_default()
 }
 
 pub(crate) fn tasks(step: &StepShape) -> String {
