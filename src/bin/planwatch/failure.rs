@@ -118,7 +118,8 @@ pub(crate) fn of_command_line(error: &clap::Error) -> Failure {
         }
         ErrorKind::UnknownArgument => unknown_argument(&named(ContextKind::InvalidArg), near, error),
         ErrorKind::MissingRequiredArgument => {
-            (format!("{} is missing", plain(&named(ContextKind::InvalidArg))), usage(error))
+            let missing = plain(&named(ContextKind::InvalidArg)).replace('|', " or ");
+            (format!("{missing} is missing"), usage(error))
         }
         ErrorKind::InvalidValue => {
             let (value, option) = (named(ContextKind::InvalidValue), named(ContextKind::InvalidArg));
@@ -239,6 +240,11 @@ mod tests {
         check("planwatch xyzzy", "there is no verb `xyzzy`", "`planwatch help --all` names the verbs");
         check("planwatch list --stat pending", "there is no option `--stat`", "did you mean `--status`?");
         check("planwatch new", "TITLE is missing", "usage: planwatch new TITLE [STEP]…");
+        check(
+            "planwatch move a:1",
+            "--after N or --before N is missing",
+            "usage: planwatch move --after N|--before N STEP",
+        );
         check("planwatch list --color pink", "`pink` is no value of --color", "one of auto, always, never");
         check(
             "planwatch list --xyzzy",

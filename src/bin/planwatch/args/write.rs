@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{ArgGroup, Args, ValueEnum, ValueHint};
 
 use crate::args::work::{By, DryRun};
 
@@ -182,12 +182,13 @@ pub(crate) struct Unset {
   planwatch move auth:5 --before 1
 
 Steps that wait for it keep waiting for it: their `depends` are changed with its number.")]
+#[command(group(ArgGroup::new("place").args(["after", "before"]).required(true)))]
 pub(crate) struct Move {
     /// Step to move
     #[arg(value_name = "STEP")]
     pub(crate) id: String,
     /// Put it right after step N
-    #[arg(long, value_name = "N", required_unless_present = "before", conflicts_with = "before")]
+    #[arg(long, value_name = "N")]
     pub(crate) after: Option<String>,
     /// Put it right before step N
     #[arg(long, value_name = "N")]
