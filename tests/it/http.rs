@@ -84,6 +84,7 @@ fn a_client_that_looks_for_an_oauth_server_learns_that_there_is_none() {
         "/.well-known/oauth-authorization-server",
         "/.well-known/openid-configuration",
         "/mcp/.well-known/oauth-authorization-server",
+        "/register",
     ] {
         for headers in ["", "Authorization: Bearer 0123\r\n"] {
             let answer = server.ask("GET", path, headers, "");

@@ -128,6 +128,10 @@ pub(super) fn is_of_any_page(headers: &HeaderMap) -> bool {
 /// There is none. A 401 would say that the description of one is behind the token, and such a client would give up.
 fn is_discovery(uri: &Uri) -> bool {
     let path = uri.path().strip_prefix("/mcp").unwrap_or(uri.path());
+    // Where such a client finds no description, it asks these at the root.
+    if ["/register", "/authorize", "/token"].contains(&path) {
+        return true;
+    }
     let name = path.strip_prefix("/.well-known/").unwrap_or_default();
     name.starts_with("oauth-") || name.starts_with("openid-configuration")
 }
@@ -274,6 +278,10 @@ mod tests {
             ("/.well-known/oauth-authorization-server?x=1", true),
             ("/.well-known/openid-configuration", true),
             ("/mcp/.well-known/oauth-authorization-server", true),
+            ("/register", true),
+            ("/authorize?client_id=x", true),
+            ("/token", true),
+            ("/api/token", false),
             ("/.well-known/", false),
             ("/.well-known/security.txt", false),
             ("/api/plans/.well-known/oauth-x", false),
