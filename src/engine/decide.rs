@@ -142,7 +142,12 @@ pub struct DecisionsReport {
 impl DecisionsReport {
     pub fn to_json(&self) -> Value {
         let shape = |it: &Decision| shape(&self.root, it, self.superseded_by(&it.id));
-        json!({"decisions": self.decisions.iter().map(shape).collect::<Vec<_>>(), "more": self.n_more})
+        let decisions: Vec<_> = self.decisions.iter().map(shape).collect();
+        let mut answer = json!({"decisions": decisions, "more": self.n_more});
+        if !self.near.is_empty() {
+            answer["near"] = self.near.clone().into();
+        }
+        answer
     }
 
     /// The first decision as an object of its own.
@@ -273,4 +278,22 @@ fn shape(root: &str, it: &Decision, superseded_by: &[String]) -> Value {
         "path": shown_path(root, &it.path),
         "problems": knowledge::codes(&it.problems),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_answer_names_near_topics_and_others_have_no_such_key() {
+        let report = |near: &[&str]| DecisionsReport {
+            decisions: Vec::new(),
+            n_more: 0,
+            near: near.iter().map(|&it| it.to_owned()).collect(),
+            superseded: BTreeMap::new(),
+            root: String::new(),
+        };
+        assert_eq!(report(&["authentication"]).to_json()["near"], json!(["authentication"]));
+        assert_eq!(report(&[]).to_json(), json!({"decisions": [], "more": 0}));
+    }
 }

@@ -14,7 +14,7 @@ pub(super) fn answers() -> Answers {
         |name: &str, of: &str| Object::new().field(name, list(part(of))).field("more", count()).and(page());
     vec![
         ("decision", decision()),
-        ("decision-list", listed("decisions", "Decision")),
+        ("decision-list", listed("decisions", "Decision").optional("near", list(text()))),
         ("topic-list", topics()),
         ("insight", insight()),
         ("insight-list", listed("insights", "Insight")),
