@@ -13,8 +13,13 @@ pub(super) enum Surface {
 }
 
 /// Phrases of hints, with what tools and routes say instead.
-const PHRASES: [(&str, &str, &str); 16] = [
-    // No tool forces anything.
+const PHRASES: [(&str, &str, &str); 17] = [
+    (
+        "finish or skip them, or use --force",
+        "finish or skip them, or give `force`",
+        "finish or skip them, or send `force` to the route of the verb",
+    ),
+    // No tool forces anything else.
     (
         ", or use --force, which is recorded",
         "",

@@ -106,7 +106,7 @@ fn hints_are_translated_or_left_out() {
         ),
         (
             "finish or skip them, or use --force",
-            Some("finish or skip them"),
+            Some("finish or skip them, or give `force`"),
             Some("finish or skip them, or send `force` to the route of the verb"),
         ),
         ("--after 2 puts it behind", Some("after_step 2 puts it behind"), Some("`after` 2 puts it behind")),

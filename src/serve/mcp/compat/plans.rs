@@ -192,6 +192,8 @@ struct UpdatePlanStatus {
     /// As auth
     plan_id: String,
     status: Closed,
+    /// Complete it with open steps
+    force: Option<bool>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -202,10 +204,11 @@ enum Closed {
 }
 
 fn update_plan_status(call: &Call, asked: UpdatePlanStatus) -> Result<Value, Refusal> {
-    let UpdatePlanStatus { plan_id, status } = asked;
+    let UpdatePlanStatus { plan_id, status, force } = asked;
     let status = match status {
         Closed::Complete => Closing::Complete,
         Closed::Abandoned => Closing::Abandoned,
     };
-    own(call, "update_plan", json!({"plan": plan_id, "status": status.word()})).map(with_plan_id)
+    own(call, "update_plan", json!({"plan": plan_id, "status": status.word(), "force": force}))
+        .map(with_plan_id)
 }

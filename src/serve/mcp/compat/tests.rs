@@ -235,7 +235,7 @@ fn attempts_are_logged_and_kept() {
     let complete = json!({"plan_id": "fence-repair", "status": "complete"});
     let refused = run(it, "update_plan_status", &complete);
     assert!(
-        matches!(refused, Came::Refused(why) if why.starts_with("steps-open: ") && why.ends_with("; finish or skip them"))
+        matches!(refused, Came::Refused(why) if why.starts_with("steps-open: ") && why.ends_with("; finish or skip them, or give `force`"))
     );
     for number in 1..=4 {
         // One that is completed already is refused, which changes nothing here.

@@ -136,3 +136,20 @@ fn the_lease_that_is_named_is_the_default_one() {
     let default = crate::engine::config::Config::default().lease();
     assert!(says.starts_with(&format!("Else {default} ")), "{says}");
 }
+
+#[test]
+fn a_plan_with_open_steps_is_completed_only_with_force_which_is_recorded() {
+    let machine = machine();
+    let complete = json!({"plan": "auth", "status": "completed"});
+    let said = refusal(&machine, "update_plan", &complete);
+    assert!(
+        said.starts_with("steps-open: ") && said.ends_with("; finish or skip them, or give `force`"),
+        "{said}"
+    );
+    let forced = json!({"title": "auth", "status": "completed", "force": true});
+    assert!(refusal(&machine, "update_plan", &forced).contains("`plan` is missing"));
+    let forced = json!({"plan": "auth", "status": "completed", "force": true});
+    assert_eq!(answer(&machine, "update_plan", &forced)["status"], "completed");
+    let plan = text(&machine, "/plans/auth/plan.md");
+    assert!(plan.contains("status: completed\n") && plan.contains("forced: completed"), "{plan}");
+}

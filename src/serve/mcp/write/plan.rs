@@ -240,7 +240,7 @@ fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Ref
         let hint = "leave it out; update_plan changes fields, and the text of plan.md is changed in the file";
         return Err(Refusal::usage("a plan that is there gets no other text, template, kind or order", hint));
     }
-    let mut changes = changes_of(call, &None, id, asked.fields, []);
+    let mut changes = changes_of(call, &None, (id, false), asked.fields, []);
     let is_new = |it: &Listed| there.steps.iter().all(|step| step.title != it.title);
     for step in asked.steps.into_iter().flatten().filter(is_new) {
         let step = step.new_step()?;
@@ -285,7 +285,7 @@ struct UpdatePlan {
 fn changes_of<'a>(
     call: &'a Call,
     first: &'a Option<Context>,
-    id: &str,
+    (id, force): (&str, bool),
     fields: Fields,
     more: impl IntoIterator<Item = (&'static str, Option<String>)>,
 ) -> Vec<Change<'a>> {
@@ -293,6 +293,8 @@ fn changes_of<'a>(
         ("description", fields.description),
         ("priority", fields.priority),
         ("category", fields.category),
+    /// Complete it with open steps
+    force: Option<bool>,
         ("program", fields.program),
     ];
     let lists =
@@ -301,7 +303,7 @@ fn changes_of<'a>(
     let lists = lists.into_iter().filter_map(|(key, it)| Some((key, SetOp::Yaml(scalar::json(&json!(it?))))));
     let change = |(nth, (key, op)): (usize, (&str, SetOp))| -> Change<'a> {
         let context = first.as_ref().filter(|_| nth == 0).unwrap_or(&call.context);
-        let request = set_request(id, key, op);
+        let request = SetRequest { force, ..set_request(id, key, op) };
         Box::new(move |mode| set::set(context, &SetRequest { mode, ..request.clone() }))
     };
     lists.chain(texts).enumerate().map(change).collect()
@@ -314,7 +316,7 @@ fn update_plan(call: &Call, asked: UpdatePlan) -> Result<Value, Refusal> {
     let kind = asked.convert_to_program.filter(|it| *it).map(|_| "program".to_owned());
     let more = [("title", asked.title), ("kind", kind), ("status", asked.status)];
     let first = call.on_condition(asked.etag)?;
-    let changes = changes_of(call, &first, &id, asked.fields, more);
+    let changes = changes_of(call, &first, (&id, asked.force == Some(true)), asked.fields, more);
     let restored = |restores: bool| {
         let request = ArchiveRequest { plans: vec![id.clone()], restores, mode: Mode::Write };
         let context = first.as_ref().filter(|_| changes.is_empty()).unwrap_or(context);
