@@ -153,3 +153,14 @@ fn a_plan_with_open_steps_is_completed_only_with_force_which_is_recorded() {
     let plan = text(&machine, "/plans/auth/plan.md");
     assert!(plan.contains("status: completed\n") && plan.contains("forced: completed"), "{plan}");
 }
+
+#[test]
+fn a_step_that_its_claim_gives_back_again_is_as_it_was() {
+    let machine = machine();
+    let claimed = answer(&machine, "claim_next_step", &json!({"plan": "auth:1", "worker": "bob"}));
+    let back = json!({"step": "auth:1", "status": "pending", "claim": claimed["claim"]["id"]});
+    answer(&machine, "update_step", &back);
+    let before = text(&machine, "/plans/auth/step-1.md");
+    assert_eq!(answer(&machine, "update_step", &back)["written"], false);
+    assert_eq!(text(&machine, "/plans/auth/step-1.md"), before);
+}

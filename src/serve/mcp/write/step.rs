@@ -168,7 +168,10 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
             None
         }
     };
-    let gives_back = read == Some(StepStatus::Pending) && shown.step.status == "in_progress";
+    // With the claim also when it was given back already: the first answer may have been lost.
+    let is_given_back = shown.step.status == "pending" && on.claim.is_some();
+    let gives_back =
+        read == Some(StepStatus::Pending) && (shown.step.status == "in_progress" || is_given_back);
     let (status, message) = if gives_back {
         changes.push(on.at(&first, changes.len()).release(message));
         (None, None)
