@@ -48,6 +48,10 @@ fn steps_of_another_type_are_refused_in_a_sentence() {
             json!([true]),
             format!("`steps[0]` has to be an object with the fields {FIELDS}; it was given as true"),
         ),
+        (
+            json!(["A", 3]),
+            format!("`steps[1]` has to be an object with the fields {FIELDS}; it was given as 3"),
+        ),
         (json!([{"text": "x"}]), "the argument `steps[0].title` is missing; give it".to_owned()),
         (
             json!(["A", {"title": ["x"]}]),

@@ -24,6 +24,7 @@ use crate::plan::id;
 use crate::plan::model::Order;
 use crate::serve::mcp::named;
 use crate::serve::mcp::result::{self, CHANGED, Refusal};
+use crate::serve::mcp::schema::Object;
 use crate::serve::mcp::tool::{Call, Effect, Tool};
 use crate::serve::mcp::write::{Change, MAKER, all, import_document, set_request};
 use crate::text::scalar;
@@ -36,7 +37,8 @@ pub(super) fn tools() -> Vec<Tool> {
             "Makes a plan with its steps; its id is the slug of the title. Each step small enough to be checked by itself.",
             CHANGED,
             create_plan,
-        ),
+        )
+        .covered(no_numbers, |refusal| refusal),
         Tool::new(
             ("update_plan", "Update a plan"),
             Effect::Sets,
@@ -261,6 +263,20 @@ fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Ref
     Ok(object)
 }
 
+/// A number is no step of a new plan: it would become a title. Steps that exist may be named by their numbers.
+fn no_numbers(given: &Object) -> Result<(), Refusal> {
+    let steps = given.get("steps").and_then(Value::as_array);
+    match steps.into_iter().flatten().enumerate().find(|(_, it)| it.is_number()) {
+        Some((nth, number)) => Err(Refusal::usage(
+            format!(
+                "`steps[{nth}]` has to be an object with the fields title, text, depends, touches, verify"
+            ),
+            format!("it was given as {number}"),
+        )),
+        None => Ok(()),
+    }
+}
+
 /// A plan by its id or title.
 fn shown(call: &Call, typed: &str) -> Result<ShownPlan, Refusal> {
     named::shown(call, typed, false, "update_step changes a step; list_plans names the plans")
@@ -277,6 +293,8 @@ struct UpdatePlan {
     fields: Fields,
     convert_to_program: Option<bool>,
     archived: Option<bool>,
+    /// Complete it with open steps
+    force: Option<bool>,
     /// Only if plan.md still is this
     etag: Option<String>,
 }
@@ -293,8 +311,6 @@ fn changes_of<'a>(
         ("description", fields.description),
         ("priority", fields.priority),
         ("category", fields.category),
-    /// Complete it with open steps
-    force: Option<bool>,
         ("program", fields.program),
     ];
     let lists =
