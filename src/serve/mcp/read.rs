@@ -108,7 +108,7 @@ fn list_plans(call: &Call, asked: ListPlans) -> Result<Value, Refusal> {
 
 /// What is told of a plan, in the notation of results.
 const GOT_PLAN: &str = "id title status state kind priority? due? program? goals:strs? steps_total:int steps_completed:int \
-                        steps_ready:int? path etag? body? steps:line[] children:list? notes:list? decisions:list? \
+                        steps_ready:int? incomplete:bool? path etag? body? steps:line[] children:list? notes:list? decisions:list? \
                         next_cursor? more? category:any? tags:any? success_criteria:any? description:any? steps_failed:any? \
                         steps_blocked:any? steps_in_progress:any? confirm_phases:any? problem_list:any? archived:any?";
 

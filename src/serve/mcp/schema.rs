@@ -101,7 +101,7 @@ const SHAPES: [(&str, &str); 5] = [
 
 /// A plan in one line.
 pub(super) const PLAN: &str = "id title status state kind priority? due? program? steps_total:int steps_completed:int \
-                               steps_ready:int? last_activity? path etag?";
+                               steps_ready:int? incomplete:bool? last_activity? path etag?";
 
 /// A step in one line.
 pub(super) const LINE: &str = "id title status ready:bool? waits_for:strs? phase? claimed_by?";

@@ -168,3 +168,18 @@ fn a_step_that_its_claim_gives_back_again_is_as_it_was() {
     assert_eq!(answer(&machine, "update_step", &back)["written"], false);
     assert_eq!(text(&machine, "/plans/auth/step-1.md"), before);
 }
+
+#[test]
+fn a_list_of_plans_marks_a_draft_that_is_incomplete() {
+    let half = "---\nstatus: draft\ndraft:\n  incomplete: true\n---\n# Half\n";
+    let machine =
+        Arc::new(Machine::with(&[("/plans/half/plan.md", half), ("/plans/web/plan.md", "# Web\n")]));
+    let listed = answer(&machine, "list_plans", &json!({}));
+    let marks: Vec<_> =
+        listed["plans"].as_array().unwrap().iter().map(|it| (&it["id"], &it["incomplete"])).collect();
+    assert!(
+        marks.contains(&(&json!("half"), &json!(true))) && marks.contains(&(&json!("web"), &Value::Null)),
+        "{listed}"
+    );
+    assert_eq!(answer(&machine, "get_plan", &json!({"plan": "half"}))["incomplete"], true);
+}
