@@ -4,6 +4,7 @@ use crate::engine::error::Error;
 use crate::engine::list::{self, ListReport, ListRequest};
 use crate::engine::search::{self, SearchRequest};
 use crate::engine::show::{self, ShowReport, ShowRequest, ShownPlan};
+use crate::plan::id;
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::tool::Call;
 
@@ -64,7 +65,13 @@ fn by_title(call: &Call, typed: &str) -> Result<Vec<String>, Refusal> {
     let same = of(&|it| it == wanted);
     let words: Vec<_> = wanted.split_whitespace().collect();
     let has_words = |it: &str| words.iter().all(|word| it.contains(word));
-    Ok(if same.is_empty() && wanted.len() > 2 { of(&has_words) } else { same })
+    let found = if same.is_empty() && wanted.len() > 2 { of(&has_words) } else { same };
+    if !found.is_empty() || !typed.chars().any(char::is_alphanumeric) {
+        return Ok(found);
+    }
+    // The title that a plan was made with names its directory, also when the heading of its text is another one.
+    let made = id::slug(typed, &|_| false);
+    Ok(plans.iter().filter(|it| !it.archived && it.id == made).map(|it| it.id.clone()).collect())
 }
 
 /// A step by its id, else the one that has these words in its title.

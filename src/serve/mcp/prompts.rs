@@ -34,9 +34,11 @@ pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, E
         wrong(format!("there is no prompt `{}`{near}", super::short(name)))
     })?;
     let mut arguments = request.arguments.clone().unwrap_or_default();
-    // The name that other plan tools have for it.
-    if let Some(plan) = arguments.remove("plan_id").filter(|_| skill.argument.is_some()) {
-        arguments.entry("plan").or_insert(plan);
+    // The names that other plan tools have for it.
+    for other in ["plan_id", "plan_name", "plan-name"] {
+        if let Some(plan) = arguments.remove(other).filter(|_| skill.argument.is_some()) {
+            arguments.entry("plan").or_insert(plan);
+        }
     }
     if let Some(unknown) = arguments.keys().find(|it| *it != "plan" || skill.argument.is_none()) {
         return Err(wrong(format!("the prompt `{name}` has no argument `{}`", super::short(unknown))));

@@ -472,6 +472,16 @@ fn a_confirmation_is_recorded_as_the_persons() {
 fn names_of_other_plan_tools_are_understood_and_empty_texts_are_not_given() {
     let machine = machine();
     assert_eq!(answer(&machine, "get_plan", &json!({"plan_id": "auth"}))["id"], "auth");
+    assert_eq!(answer(&machine, "get_plan", &json!({"title": "Web pages"}))["id"], "web");
+    assert!(
+        refusal(&machine, "add_note", &json!({"title": "Web pages", "note": "x"})).contains("no argument")
+    );
+    for name in ["plan", "plan_id", "plan_name", "plan-name"] {
+        let arguments = serde_json::Map::from_iter([(name.to_owned(), json!("auth"))]);
+        let asked = rmcp::model::GetPromptRequestParams::new("ps-execute").with_arguments(arguments);
+        let prompt = super::prompts::get(&asked).unwrap();
+        assert!(json!(prompt).to_string().contains("Carry out the plan `auth`"), "{name}");
+    }
     assert_eq!(answer(&machine, "get_step", &json!({"step_id": "auth:1"}))["id"], "auth:1");
     let done = json!({"step_id": "auth:1", "status": "completed", "result": "made", "etag": "", "claim": ""});
     assert_eq!(answer(&machine, "update_step", &done)["status"], "completed");

@@ -170,7 +170,8 @@ impl Tool {
 /// Arguments under the names of this tool: prompts written for other plan tools say `plan_id` and `step_id`. An empty text
 /// where none is needed is one that was not given, as clients send the fields of a form.
 fn as_meant(schema: &Object, given: &Object) -> Object {
-    const OTHERS: [(&str, &str); 3] = [("plan_id", "plan"), ("step_id", "step"), ("program_id", "program")];
+    const OTHERS: [(&str, &str); 4] =
+        [("plan_id", "plan"), ("step_id", "step"), ("program_id", "program"), ("title", "plan")];
     let is_known = |name: &str| schema.get("properties").is_some_and(|it| it.get(name).is_some());
     let is_needed = |name: &str| {
         let required = schema.get("required").and_then(Value::as_array);
@@ -179,6 +180,8 @@ fn as_meant(schema: &Object, given: &Object) -> Object {
     let own = |name: &str| {
         let (_, own) =
             OTHERS.iter().find(|(other, own)| *other == name && !is_known(other) && is_known(own))?;
+        // A title is the plan's only where a plan has to be named.
+        (name != "title" || is_needed(own)).then_some(())?;
         (!given.contains_key(*own)).then_some(*own)
     };
     let renamed: Vec<_> = given.keys().map(|it| own(it).unwrap_or(it).to_owned()).collect();

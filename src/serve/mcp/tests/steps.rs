@@ -183,3 +183,13 @@ fn a_list_of_plans_marks_a_draft_that_is_incomplete() {
     );
     assert_eq!(answer(&machine, "get_plan", &json!({"plan": "half"}))["incomplete"], true);
 }
+
+#[test]
+fn a_plan_is_found_by_the_title_that_it_was_made_with() {
+    let machine = machine();
+    let made = json!({"title": "Sign in: v2", "body": "# People have accounts\n"});
+    let id = answer(&machine, "create_plan", &made)["id"].clone();
+    assert_eq!(answer(&machine, "get_plan", &json!({"plan": "sign in v2"}))["id"], id);
+    assert_eq!(answer(&machine, "get_plan", &json!({"title": "Sign in: v2"}))["id"], id);
+    assert!(refusal(&machine, "get_plan", &json!({"plan": "..."})).starts_with("not-found"));
+}
