@@ -86,7 +86,7 @@ impl Colour {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Show what needs attention, who works on what, and what is ready
+    /// Show what needs attention, is in progress, and is ready
     #[command(alias = "briefing")]
     Status(look::Status),
     /// List the plans, or the steps of one
