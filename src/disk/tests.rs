@@ -98,10 +98,10 @@ fn a_save_between_reading_and_replacing_becomes_the_new_base() {
 #[test]
 fn a_change_goes_into_the_file_that_takes_the_place_of_a_symbolic_link() {
     let it = place();
-    fs::create_dir(it.path("shared")).unwrap();
-    let (path, behind) = (it.path("p/step-1.md"), it.path("shared/one.md"));
+    fs::create_dir(it.path("behind")).unwrap();
+    let (path, behind) = (it.path("p/step-1.md"), it.path("behind/one.md"));
     fs::rename(&path, &behind).unwrap();
-    symlink("../shared/one.md", &path).unwrap();
+    symlink("../behind/one.md", &path).unwrap();
     let mut saves = 0;
     append(&mut lock(&it.plans), &mut || {
         saves += 1;
@@ -111,7 +111,7 @@ fn a_change_goes_into_the_file_that_takes_the_place_of_a_symbolic_link() {
         }
     })
     .unwrap();
-    assert_eq!((it.text("p/step-1.md"), it.text("shared/one.md")), ("theirs\nours\n".into(), "old\n".into()));
+    assert_eq!((it.text("p/step-1.md"), it.text("behind/one.md")), ("theirs\nours\n".into(), "old\n".into()));
     assert_eq!((saves, it.plans.kept()), (2, vec![]));
 }
 
