@@ -106,7 +106,7 @@ pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Erro
     Ok(report)
 }
 
-/// The order of the steps alone makes none of them wait, which whoever lists them may expect.
+/// Says how many steps are ready at once: a list of steps looks like an order, but is none.
 fn hint_for_order(context: &Context, plan: Plan) -> Option<String> {
     let plans = Plans::new(vec![plan]);
     let plan = plans.iter().next()?;

@@ -89,7 +89,7 @@ pub struct StepShape {
     pub created_at: Option<Time>,
     pub created_by: String,
     pub claim: Option<Claim>,
-    /// Who holds it by a claim that its file does not show, such as one of another working tree; only for screens.
+    /// The holder of a claim that the file does not show, such as one of another working tree. Only screens use it.
     #[serde(skip)]
     pub held_by: Option<String>,
     pub lapsed: bool,

@@ -55,7 +55,7 @@ const CLOSED: [&str; 17] = [
     "../other/secret.md",
     "docs/../../other/secret.md",
     "/etc/passwd",
-    "/proc/self/root/etc/passwd",
+    "/proc/self/exe",
     "/proc/self/environ",
     "docs",
     ".",

@@ -11,8 +11,8 @@ use crate::plan::id::read_step_id;
 
 /// Finds the claim that the request's key has made, and makes its record whole.
 ///
-/// None: there is none, or the step has another claim by now. Then nobody was told of the first one, and the request is
-/// carried out anew.
+/// None if there is no such claim, or the step has another claim by now. The first claim was never answered then, and the
+/// request is carried out again.
 pub(super) fn claimed(context: &Context) -> Result<Option<ClaimReport>, Error> {
     let Some((key, made)) = context.key.as_deref().and_then(|key| Some((key, key.made()?.claim.as_ref()?)))
     else {

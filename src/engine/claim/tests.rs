@@ -13,6 +13,23 @@ use crate::engine::release::ReleaseRequest;
 use crate::engine::update::{self, MoveRequest};
 use crate::plan::moves::Verb;
 
+/// The text of a step with these lines in the front matter. It is long beside what several claims, releases and attempts add
+/// to the front matter: a save that loses more than half of a file is refused as half saved.
+macro_rules! step_text {
+    ($keys:literal) => {
+        concat!(
+            "---\n",
+            $keys,
+            "---\n# One\n",
+            "The first paragraph says what the step is for, and which parts of the program it changes.\n\n",
+            "The second paragraph has the details: names of files, the order of the changes, and what to look out for.\n\n",
+            "The third paragraph says how to check the result, which tests to run, and which output to expect.\n\n",
+            "The last paragraph lists what the step leaves open, and which later steps take that up again.\n\n",
+            "None of these paragraphs means anything to planwatch. They only make the file as long as a usual step.\n",
+        )
+    };
+}
+
 mod again;
 mod keeping;
 mod together;

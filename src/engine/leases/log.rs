@@ -1,7 +1,7 @@
 //! The log of ended claims: a line for each, in files by the first digits of the step's key.
 //!
 //! A claim of one step reads one of these files, and of any file it parses only the lines that concern its steps: where a
-//! line begins with the key and the step, the rest is looked at only if these are wanted.
+//! line begins with the key and the step, and the rest is parsed only if these match.
 //!
 //! # When a line is dropped
 //! A line is needed while the claim may come back, or its late result may: a week after its lease. If the step was closed,
@@ -21,7 +21,7 @@ use crate::plan::id::read_step_id;
 use crate::plan::read;
 use crate::plan::time::Time;
 
-/// The one file in which earlier releases had the whole log; whoever writes the log next splits it.
+/// The one file in which earlier releases had the whole log; the next write to the log splits it.
 pub(crate) const UNSPLIT: &str = "closed";
 
 /// Each time a file of the log has grown by this much, what is no longer needed is left out.

@@ -1,7 +1,7 @@
-//! Live updates: who follows a resource is told when it has to be read again.
+//! Live updates: a client that follows a resource is notified when its text changes.
 //!
-//! What the feed tells is a hint to read what may have changed; a client is told only of what has another text than when
-//! it was last read here.
+//! An event of the feed is a hint to read what may have changed. A client is notified only of resources whose text differs
+//! from the one that was last read here.
 //!
 //! In a daemon its feed is there. Elsewhere nothing is watched until somebody follows something; from then on a thread
 //! follows the process that watches these plans, or watches them itself while there is none.

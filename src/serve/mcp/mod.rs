@@ -124,7 +124,7 @@ impl Planwatch {
         self.changed(|it| it.to_make = Some(to_make))
     }
 
-    /// With empty surroundings for whoever reads before there is a plans directory.
+    /// With an empty context for readers where there is no plans directory yet.
     #[must_use]
     pub fn with_viewer(self, to_look: Contexts) -> Self {
         self.changed(|it| it.to_look = Some(to_look))

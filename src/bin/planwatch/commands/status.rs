@@ -189,7 +189,7 @@ fn attention(it: &Attention, now: Time) -> Vec<Cell> {
     line(state, &it.step, &last, it.since, now)
 }
 
-/// When an overdue step was due; one without a day of its own is told for its plan's.
+/// When an overdue step was due. A step without a date of its own takes that of its plan.
 fn due(step: &StepShape) -> String {
     step.due.map_or_else(|| "its plan is overdue".to_owned(), |it| format!("due {it}"))
 }

@@ -28,10 +28,10 @@ pub(super) fn between() -> impl Strategy<Value = Between> {
     let path =
         prop::sample::select(vec!["p/step-1.md", "p/step-3.md", "q/step-1.md", "q/step-2.md", "q/step-3.md"]);
     let text = prop::sample::select(vec![
-        "---\nstatus: pending\n---\n# One\nThe text of a step is longer than what planwatch writes above it, so a save does not look cut short.\nIt is longer than that in the usual plan, too.\nSo it still is after several claims, releases and attempts, each of which adds some hundred bytes to the front matter of the step.\nA save is taken for one that is under way where more than half of the text is gone, and only a text that is long beside what was added cannot be one of these, whatever the script does before.\n",
-        "---\nstatus: pending\npriority: high\n---\n# One\nThe text of a step is longer than what planwatch writes above it, so a save does not look cut short.\nIt is longer than that in the usual plan, too.\nSo it still is after several claims, releases and attempts, each of which adds some hundred bytes to the front matter of the step.\nA save is taken for one that is under way where more than half of the text is gone, and only a text that is long beside what was added cannot be one of these, whatever the script does before.\n",
-        "---\nstatus: pending\ndepends_on: [\"q:3\"]\n---\n# One\nThe text of a step is longer than what planwatch writes above it, so a save does not look cut short.\nIt is longer than that in the usual plan, too.\nSo it still is after several claims, releases and attempts, each of which adds some hundred bytes to the front matter of the step.\nA save is taken for one that is under way where more than half of the text is gone, and only a text that is long beside what was added cannot be one of these, whatever the script does before.\n",
-        "---\nstatus: skipped\n---\n# One\nThe text of a step is longer than what planwatch writes above it, so a save does not look cut short.\nIt is longer than that in the usual plan, too.\nSo it still is after several claims, releases and attempts, each of which adds some hundred bytes to the front matter of the step.\nA save is taken for one that is under way where more than half of the text is gone, and only a text that is long beside what was added cannot be one of these, whatever the script does before.\n",
+        step_text!("status: pending\n"),
+        step_text!("status: pending\npriority: high\n"),
+        step_text!("status: pending\ndepends_on: [\"q:3\"]\n"),
+        step_text!("status: skipped\n"),
     ]);
     let plan = prop::sample::select(vec![
         "# Q\n",
@@ -113,7 +113,7 @@ proptest! {
         let mut files = vec![("/plans/p/plan.md".to_owned(), "# P\n".to_owned()), ("/plans/q/plan.md".to_owned(), "# Q\n".to_owned())];
         for (n, id) in STEPS.iter().enumerate() {
             let path = format!("/plans/{}.md", id.replace(':', "/step-"));
-            files.push((path, format!("---\nstatus: pending\npriority: {}\n---\n# One\nThe text of a step is longer than what planwatch writes above it, so a save does not look cut short.\nIt is longer than that in the usual plan, too.\nSo it still is after several claims, releases and attempts, each of which adds some hundred bytes to the front matter of the step.\nA save is taken for one that is under way where more than half of the text is gone, and only a text that is long beside what was added cannot be one of these, whatever the script does before.\n", step(n))));
+            files.push((path, format!(step_text!("status: pending\npriority: {}\n"), step(n))));
         }
         let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         let (mut machine, mut seconds) = (Machine::with(&files), 0);
@@ -131,12 +131,7 @@ proptest! {
 
 #[test]
 fn a_queue_is_kept_as_long_as_only_its_steps_are_claimed() {
-    let change = |path: &'static str| {
-        Between::Save(
-            path,
-            "---\nstatus: pending\ntags: [a]\n---\n# One\nThe text of a step is longer than what planwatch writes above it, so a save does not look cut short.\nIt is longer than that in the usual plan, too.\nSo it still is after several claims, releases and attempts, each of which adds some hundred bytes to the front matter of the step.\nA save is taken for one that is under way where more than half of the text is gone, and only a text that is long beside what was added cannot be one of these, whatever the script does before.\n",
-        )
-    };
+    let change = |path: &'static str| Between::Save(path, step_text!("status: pending\ntags: [a]\n"));
     for (between, is_kept) in [
         (Between::Nothing, true),
         (Between::Named("p:2"), true),

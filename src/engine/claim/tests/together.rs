@@ -9,12 +9,8 @@ use crate::engine::context::{Freshness, Witness};
 use crate::index::Generation;
 
 fn plans() -> Machine {
-    let text = |n: usize| {
-        format!(
-            "---\nstatus: pending\npriority: {}\n---\n# One\nThe text of a step is longer than what planwatch writes above it, so a save does not look cut short.\nIt is longer than that in the usual plan, too.\nSo it still is after several claims, releases and attempts, each of which adds some hundred bytes to the front matter of the step.\nA save is taken for one that is under way where more than half of the text is gone, and only a text that is long beside what was added cannot be one of these, whatever the script does before.\n",
-            ["high", "low", "medium"][n % 3]
-        )
-    };
+    let text =
+        |n: usize| format!(step_text!("status: pending\npriority: {}\n"), ["high", "low", "medium"][n % 3]);
     let mut files = vec![("/plans/p/plan.md".to_owned(), "# P\n".to_owned())];
     files.push(("/plans/q/plan.md".to_owned(), "# Q\n".to_owned()));
     for (n, id) in STEPS.iter().enumerate() {

@@ -34,7 +34,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("update_step", "Update a step"),
             Effect::Adds,
-            "Says how a step went: status with result, which becomes an attempt. A failed or blocked step is handed out again once \
+            "Says how a step went: status with result, which becomes an attempt. A failed or blocked step can be claimed again once \
              anyone sets pending. A plan whose steps are all closed is completed. Metadata merges by key.",
             CHANGED,
             update_step,
