@@ -20,13 +20,18 @@ struct Client {
 }
 
 impl Client {
-    fn start(place: &Place, arguments: &[&str]) -> Self {
+    /// A client that has said nothing yet.
+    fn silent(place: &Place, arguments: &[&str]) -> Self {
         let mut command = place.command();
         let command = command.arg("mcp").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the binary starts");
         let output = lines_of(child.stdout.take().expect("it is piped"));
         let input = child.stdin.take();
-        let mut client = Self { child, input, output, n_asked: 0, told: Vec::new() };
+        Self { child, input, output, n_asked: 0, told: Vec::new() }
+    }
+
+    fn start(place: &Place, arguments: &[&str]) -> Self {
+        let mut client = Self::silent(place, arguments);
         let who = json!({"name": "test", "version": "1"});
         let begin = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": who});
         client.ask("initialize", &begin);
@@ -126,6 +131,28 @@ fn who_follows_a_resource_is_told_of_every_edit_with_a_daemon_and_without() {
     assert_eq!(client.hears_of(PLAN), [PLAN]);
     assert_eq!(client.end(), 0);
     assert_eq!(other.end(), 0);
+}
+
+/// Nothing watches when the first subscription comes, so what is followed has to be read before it is acknowledged.
+#[test]
+fn an_edit_right_after_a_subscription_is_acknowledged_is_notified() {
+    let place = Place::with_examples();
+    let path = "plans/fence-repair/step-4.md";
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({"_meta": meta, "notifications": {"resourceSubscriptions": [STEP]}});
+    for _ in 0..5 {
+        let mut client = Client::silent(&place, &[]);
+        client.say(&json!({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params}));
+        let acknowledged = client.message();
+        assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged", "{acknowledged}");
+        place.write(path, place.text(path) + "\nMind the gate.\n");
+        assert_eq!(client.hears_of(STEP), [STEP]);
+        assert_eq!(client.end(), 0);
+    }
 }
 
 #[test]

@@ -1,16 +1,17 @@
 //! Live updates: a client that follows a resource is notified when its text changes.
 //!
 //! An event of the feed is a hint to read what may have changed. A client is notified only of resources whose text differs
-//! from the one that was last read here.
+//! from the one that was last read here. The first reading is finished before the client learns that it follows something:
+//! a change that it makes then is always another text.
 //!
 //! In a daemon its feed is there. Elsewhere nothing is watched until somebody follows something; from then on a thread
 //! follows the process that watches these plans, or watches them itself while there is none.
 
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rmcp::ErrorData;
 use rmcp::model::{ResourceUpdatedNotificationParam, SubscriptionFilter};
@@ -31,9 +32,8 @@ use crate::serve::wire::Status;
 /// A save is several events, and is settled soon after the first; one notification is enough for them.
 const GATHERING: Duration = Duration::from_millis(60);
 
-/// For how long after a client began to follow something a change of it counts as new without a comparison: it may have been
-/// made between the answer to the client and the first reading.
-const BEGINNING: Duration = Duration::from_secs(1);
+/// How many prepared subscriptions may wait for their request; more only where clients disconnect while they subscribe.
+const MOST_PREPARED: usize = 64;
 
 /// How long a thread waits before it looks for a process that watches, when the one before has just ended.
 const BETWEEN: Duration = Duration::from_secs(2);
@@ -222,28 +222,25 @@ async fn read(contexts: &Contexts, uris: Vec<String>) -> Seen {
     let contexts = Arc::clone(contexts);
     let reading = tokio::task::spawn_blocking(move || match contexts() {
         Ok(context) => resources::seen(&context, uris),
-        Err(_) => uris.into_iter().map(|it| (it, None)).collect(),
+        Err(_) => unread(uris),
     });
     reading.await.unwrap_or_default()
 }
 
+fn unread(uris: Vec<String>) -> Seen {
+    uris.into_iter().map(|it| (it, None)).collect()
+}
+
 /// Reads again what may have changed, and returns the URIs of what has.
-async fn changed(contexts: &Contexts, seen: &Mutex<Seen>, told: &[Told], is_beginning: bool) -> Vec<String> {
-    let touched = |told: &[Told]| resources::touched(lock(seen).keys(), told);
-    let may_be = touched(told);
+async fn changed(contexts: &Contexts, seen: &mut Seen, told: &[Told]) -> Vec<String> {
+    let may_be = resources::touched(seen.keys(), told);
     if may_be.is_empty() {
         return Vec::new();
     }
-    let named: Vec<_> =
-        told.iter().filter(|it| !matches!(it, Told::Changed { plan: None })).cloned().collect();
-    let surely = if is_beginning { touched(&named) } else { BTreeSet::new() };
     let now = read(contexts, may_be.into_iter().collect()).await;
-    let mut seen = lock(seen);
     let is_other = |(uri, hash): (String, Option<blake3::Hash>)| {
-        // What is followed no more meanwhile has no entry.
         let before = seen.get_mut(&uri)?;
-        let is_same = std::mem::replace(before, hash) == hash;
-        (!is_same || surely.contains(&uri)).then_some(uri)
+        (std::mem::replace(before, hash) != hash).then_some(uri)
     };
     now.into_iter().filter_map(is_other).collect()
 }
@@ -256,13 +253,14 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 /// What one client of the older protocol follows.
 #[derive(Default)]
 pub(super) struct Followed {
-    seen: Mutex<Seen>,
-    /// Whether a task tells the client.
+    /// Locked while something is read, so that no event is dropped between the first reading of a resource and its entry here.
+    seen: tokio::sync::Mutex<Seen>,
+    /// Whether a task notifies the client.
     is_told: Mutex<bool>,
 }
 
 impl Followed {
-    /// Follows one more; the first starts a task that tells the client.
+    /// Follows one more; the first starts a task that notifies the client.
     pub(super) async fn add(
         self: &Arc<Self>,
         source: &Source,
@@ -278,14 +276,15 @@ impl Followed {
             tokio::spawn(Arc::clone(self).tell(receiver, Arc::clone(contexts), peer));
         }
         // The client is answered after this, so whatever changes later is another text.
-        let seen = read(contexts, uris).await;
-        lock(&self.seen).extend(seen);
+        let mut seen = self.seen.lock().await;
+        seen.extend(read(contexts, uris).await);
         Ok(())
     }
 
     async fn tell(self: Arc<Self>, mut receiver: Receiver, contexts: Contexts, peer: Peer<RoleServer>) {
         while let Some(told) = gathered(&mut receiver).await {
-            for uri in changed(&contexts, &self.seen, &told, false).await {
+            let changed = changed(&contexts, &mut *self.seen.lock().await, &told).await;
+            for uri in changed {
                 let sent = match uri.as_str() {
                     LIST => peer.notify_resource_list_changed().await,
                     _ => peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await,
@@ -295,18 +294,18 @@ impl Followed {
                 }
             }
         }
-        // The next one who follows starts anew.
-        lock(&self.seen).clear();
+        // The next subscription starts anew.
+        self.seen.lock().await.clear();
         *lock(&self.is_told) = false;
     }
 
-    pub(super) fn remove(&self, uri: &str) {
-        lock(&self.seen).remove(uri);
+    pub(super) async fn remove(&self, uri: &str) {
+        self.seen.lock().await.remove(uri);
     }
 }
 
-/// What of a wish can be followed.
-pub(super) fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
+/// The part of a wish that can be followed.
+fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
     let mut accepted = SubscriptionFilter::new();
     accepted.resources_list_changed = requested.resources_list_changed;
     let uris = requested.resource_subscriptions.iter().flatten().filter(|it| resources::is_uri(it));
@@ -315,27 +314,83 @@ pub(super) fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
     accepted
 }
 
-/// Tells a client of the newer protocol until it has heard enough.
+/// A subscription of the newer protocol before the client has learned of it.
+struct Prepared {
+    receiver: Receiver,
+    seen: Seen,
+}
+
+/// Subscriptions that are prepared, by the task that serves the request.
+///
+/// The library acknowledges a subscription between two calls of the handler: the first says what is accepted, the second
+/// serves it. The client may change a file as soon as it has the acknowledgement, so everything is read in the first.
+#[derive(Default)]
+pub(super) struct Beginnings {
+    prepared: Mutex<VecDeque<(Option<tokio::task::Id>, Prepared)>>,
+    /// Whether the client's input has ended; then subscriptions end, too.
+    has_ended: tokio::sync::watch::Sender<bool>,
+}
+
+impl Beginnings {
+    /// Reads what is to be followed, in this thread, and returns the part of the wish that can be.
+    pub(super) fn accept(
+        &self,
+        source: &Source,
+        contexts: &Contexts,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        let accepted = accepted(requested);
+        let receiver = source.subscribe().ok()?;
+        let seen = contexts()
+            .map(|it| resources::seen(&it, uris(&accepted)))
+            .unwrap_or_else(|_| unread(uris(&accepted)));
+        let mut prepared = lock(&self.prepared);
+        prepared.push_back((tokio::task::try_id(), Prepared { receiver, seen }));
+        if prepared.len() > MOST_PREPARED {
+            prepared.pop_front();
+        }
+        Some(accepted)
+    }
+
+    /// Ends all subscriptions, now and later.
+    pub(super) fn end(&self) {
+        self.has_ended.send_replace(true);
+    }
+
+    /// The subscription that the task that calls this has prepared.
+    fn take(&self) -> Option<Prepared> {
+        let mut prepared = lock(&self.prepared);
+        let at = prepared.iter().position(|(id, _)| *id == tokio::task::try_id())?;
+        prepared.remove(at).map(|(_, it)| it)
+    }
+}
+
+/// What a filter follows.
+fn uris(filter: &SubscriptionFilter) -> Vec<String> {
+    let wants_list = filter.resources_list_changed == Some(true);
+    let uris = filter.resource_subscriptions.iter().flatten().cloned();
+    uris.chain(wants_list.then(|| LIST.to_owned())).collect()
+}
+
+/// Notifies a client of the newer protocol until it cancels the subscription.
 pub(super) async fn listen(
-    source: &Source,
+    beginnings: &Beginnings,
     contexts: &Contexts,
     subscription: SubscriptionContext,
 ) -> Result<(), ErrorData> {
-    let mut receiver = source.subscribe()?;
-    let accepted = subscription.accepted();
-    let wants_list = accepted.resources_list_changed == Some(true);
-    let uris = accepted.resource_subscriptions.iter().flatten().cloned();
-    let uris = uris.chain(wants_list.then(|| LIST.to_owned())).collect();
+    let Some(Prepared { mut receiver, mut seen }) = beginnings.take() else {
+        return Err(ErrorData::internal_error("too many clients subscribe at once", None));
+    };
     let sink = subscription.sink().clone();
-    let seen = Mutex::new(read(contexts, uris).await);
-    let begun = Instant::now();
+    let mut has_ended = beginnings.has_ended.subscribe();
     loop {
         let told = tokio::select! {
             told = gathered(&mut receiver) => told,
             () = subscription.cancelled() => return Ok(()),
+            _ = has_ended.wait_for(|it| *it) => return Ok(()),
         };
         let Some(told) = told else { return Ok(()) };
-        for uri in changed(contexts, &seen, &told, begun.elapsed() < BEGINNING).await {
+        for uri in changed(contexts, &mut seen, &told).await {
             let sent = match uri.as_str() {
                 LIST => sink.notify_resource_list_changed().await,
                 _ => sink.notify_resource_updated(uri).await,
@@ -344,5 +399,61 @@ pub(super) async fn listen(
                 return Ok(());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+    use crate::plan::id::PlanId;
+    use crate::serve::mcp::tests::call;
+
+    const STEP: &str = "planwatch:///plans/auth/steps/1";
+
+    /// A client may change a file as soon as its subscription is acknowledged, before its request is served any further.
+    #[test]
+    fn a_change_between_the_acknowledgement_and_the_first_event_is_notified() {
+        let machine = Arc::new(Machine::with(&[
+            ("/plans/auth/plan.md", "# Sign in\n"),
+            ("/plans/auth/step-1.md", "# Schema\n"),
+        ]));
+        let contexts: Contexts = {
+            let machine = Arc::clone(&machine);
+            Arc::new(move || Ok(call(&machine).context))
+        };
+        let feed = Feed::beginning(contexts().unwrap().now);
+        let source = Source::Feed(feed.clone());
+        let beginnings = Beginnings::default();
+        let mut wanted = SubscriptionFilter::new();
+        wanted.resource_subscriptions = Some(vec![STEP.to_owned(), "file:///etc/passwd".to_owned()]);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let served = tokio::spawn(async move {
+                let accepted = beginnings.accept(&source, &contexts, &wanted).unwrap();
+                assert_eq!(accepted.resource_subscriptions, Some(vec![STEP.to_owned()]));
+                machine.save("/plans/auth/step-1.md", "# Schema of users\n");
+                feed.publish(Told::Changed { plan: Some(PlanId::new("auth")) });
+                let Prepared { mut receiver, mut seen } = beginnings.take().unwrap();
+                assert!(beginnings.take().is_none(), "each subscription is served once");
+                let told = gathered(&mut receiver).await.unwrap();
+                assert_eq!(changed(&contexts, &mut seen, &told).await, [STEP]);
+                assert!(changed(&contexts, &mut seen, &told).await.is_empty(), "the same text is no change");
+            });
+            served.await.unwrap();
+        });
+    }
+
+    #[test]
+    fn subscriptions_that_nobody_serves_are_forgotten() {
+        let machine = Arc::new(Machine::with(&[("/plans/auth/plan.md", "# Sign in\n")]));
+        let contexts: Contexts = Arc::new(move || Ok(call(&machine).context));
+        let source = Source::Feed(Feed::beginning(contexts().unwrap().now));
+        let beginnings = Beginnings::default();
+        for _ in 0..=MOST_PREPARED {
+            beginnings.accept(&source, &contexts, &SubscriptionFilter::new()).unwrap();
+        }
+        assert_eq!(lock(&beginnings.prepared).len(), MOST_PREPARED);
+        assert!(beginnings.accept(&Source::None, &contexts, &SubscriptionFilter::new()).is_none());
     }
 }

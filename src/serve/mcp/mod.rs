@@ -42,7 +42,7 @@ use crate::engine::error::Error;
 use crate::plan::words::nearest;
 use crate::serve::contexts::Contexts;
 use crate::serve::feed::Feed;
-use crate::serve::mcp::following::{Followed, Source, Watching};
+use crate::serve::mcp::following::{Beginnings, Followed, Source, Watching};
 use crate::serve::mcp::person::{Asked, Said};
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::stdio::Line;
@@ -91,6 +91,7 @@ struct Inner {
     lane: Option<Lane>,
     /// Where live updates come from.
     source: Source,
+    beginnings: Beginnings,
     followed: Arc<Followed>,
 }
 
@@ -113,6 +114,7 @@ impl Planwatch {
             seal: OnceLock::new(),
             lane: None,
             source: Source::None,
+            beginnings: Beginnings::default(),
             followed: Arc::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -451,16 +453,16 @@ impl ServerHandler for Planwatch {
         request: UnsubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.inner.followed.remove(&request.uri);
+        self.inner.followed.remove(&request.uri).await;
         Ok(())
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        self.inner.source.is_there().then(|| following::accepted(requested))
+        self.inner.beginnings.accept(&self.inner.source, &self.inner.contexts, requested)
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
-        following::listen(&self.inner.source, &self.inner.contexts, subscription).await
+        following::listen(&self.inner.beginnings, &self.inner.contexts, subscription).await
     }
 }
 

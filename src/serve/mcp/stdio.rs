@@ -36,7 +36,11 @@ pub fn stdio(server: Planwatch) -> Result<(), Error> {
             let (server, line) = (server.clone(), Arc::clone(&line));
             move || server.is_at_work() && !line.is_stuck()
         };
-        let transport = Unanswered::new(Lines::new(input, output, MAX_LINE), is_at_work);
+        let at_end = {
+            let server = server.clone();
+            move || server.inner.beginnings.end()
+        };
+        let transport = Unanswered::new(Lines::new(input, output, MAX_LINE), is_at_work, at_end);
         let running = tokio::select! {
             running = server.clone().serve(transport) => running,
             () = line.broken.notified() => return Ok(()),

@@ -22,6 +22,8 @@ pub(super) struct Unanswered<T> {
     open: Arc<Open>,
     /// Whether there is something to wait for.
     is_at_work: Box<dyn Fn() -> bool + Send>,
+    /// Called when the input ends; ends what would go on for as long as the client is there.
+    at_end: Box<dyn Fn() + Send>,
     has_ended: bool,
 }
 
@@ -50,7 +52,7 @@ impl Open {
     fn came(&self, message: &RxJsonRpcMessage<RoleServer>) {
         let mut ids = self.ids();
         match message {
-            // Whoever listens does so until the end.
+            // A subscription is answered when it ends.
             JsonRpcMessage::Request(it)
                 if matches!(it.request, ClientRequest::SubscriptionsListenRequest(_)) => {}
             JsonRpcMessage::Request(it) => drop(ids.asked.insert(it.id.clone())),
@@ -70,8 +72,13 @@ impl Open {
 
 impl<T> Unanswered<T> {
     /// `is_at_work` says whether answers may still come, however long that takes.
-    pub(super) fn new(inner: T, is_at_work: impl Fn() -> bool + Send + 'static) -> Self {
-        Self { inner, open: Arc::default(), is_at_work: Box::new(is_at_work), has_ended: false }
+    pub(super) fn new(
+        inner: T,
+        is_at_work: impl Fn() -> bool + Send + 'static,
+        at_end: impl Fn() + Send + 'static,
+    ) -> Self {
+        let (is_at_work, at_end) = (Box::new(is_at_work), Box::new(at_end));
+        Self { inner, open: Arc::default(), is_at_work, at_end, has_ended: false }
     }
 
     /// After the end nobody answers questions any more.
@@ -118,6 +125,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Unanswered<T> {
                 return Some(message);
             }
             self.has_ended = true;
+            (self.at_end)();
         }
         loop {
             if let Some(unheard) = self.unheard() {
@@ -158,7 +166,7 @@ mod tests {
 
     /// A transport of which the whole input was read.
     async fn read() -> Scripted {
-        let mut transport = Unanswered::new(AsyncRwTransport::new(INPUT, tokio::io::sink()), || true);
+        let mut transport = Unanswered::new(AsyncRwTransport::new(INPUT, tokio::io::sink()), || true, || ());
         for _ in 0..4 {
             transport.receive().await.expect("there is more");
         }
