@@ -6,6 +6,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -57,6 +58,8 @@ pub struct Locked<'a> {
     pub(super) lengths: Option<&'a dyn Lengths>,
     /// The key that changes are recorded with.
     pub(super) keyed: Option<Keyed>,
+    /// A change was made that undo does not know.
+    pub(super) is_unrecorded: AtomicBool,
 }
 
 /// Knows how long files were when planwatch last read them.
@@ -130,6 +133,7 @@ impl<'a> Locked<'a> {
             by,
             lengths: None,
             keyed: None,
+            is_unrecorded: AtomicBool::default(),
         };
         locked.recover()?;
         locked.sweep(lock);
@@ -152,6 +156,7 @@ impl<'a> Locked<'a> {
             recovered: None,
             unit: None,
             keyed: None,
+            is_unrecorded: AtomicBool::default(),
             ..*self
         };
         other.begin(verb, at);

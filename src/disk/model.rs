@@ -35,6 +35,8 @@ struct Script {
     /// This call does nothing (a write: half) and answers this.
     fault: Option<(u64, Errno)>,
     editor: Option<Editor>,
+    /// By how many bytes files can still grow; a write beyond that does what fits.
+    room: Option<usize>,
     /// Calls that this file system does not have.
     lacks_exchange: bool,
     lacks_leases: bool,
@@ -377,8 +379,18 @@ impl DiskFile for ModelFile {
         if world.crashed {
             return turn;
         }
-        let bytes = if turn.is_ok() { bytes } else { &bytes[..bytes.len() / 2] };
         let old = world.state.inode(self.ino).live.clone();
+        let mut turn = turn;
+        let mut bytes = if turn.is_ok() { bytes } else { &bytes[..bytes.len() / 2] };
+        let end = if self.at_end { old.len() + bytes.len() } else { bytes.len() };
+        if let Some(room) = &mut world.script.room {
+            let too_much = end.saturating_sub(old.len()).saturating_sub(*room);
+            if too_much > 0 {
+                bytes = &bytes[..bytes.len() - too_much];
+                turn = Err(Errno::NOSPC.into());
+            }
+            *room = room.saturating_sub(end.saturating_sub(old.len()));
+        }
         let tail = old.get(bytes.len()..).unwrap_or_default();
         let live = if self.at_end { [&old, bytes].concat() } else { [bytes, tail].concat() };
         world.state.write(self.ino, live);

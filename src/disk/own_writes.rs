@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-use super::moves::read_own;
 use super::names::Content;
 use super::path_text::Text;
 use super::plans_dir::PlansDir;
-use super::undo::{DIR, LOG, Record, What, leaves, records};
+use super::undo::{Record, What, leaves, records};
 
 /// What planwatch left in a file, by its log.
 #[derive(Clone, Debug, Eq)]
@@ -56,9 +55,8 @@ impl OwnLog {
 
     /// Reads what was added, and returns whether anything is otherwise than it was.
     pub fn read(&mut self, plans: &PlansDir) -> bool {
-        let path = plans.state_dir().join(DIR).join(LOG);
-        let read = || read_own(&*plans.disk, &path, u64::MAX).ok().flatten();
-        let mut bytes = plans.runtime_dir().and_then(|_| read()).unwrap_or_default();
+        let mut bytes =
+            plans.runtime_dir().map(|_| plans.undo_log_bytes(&plans.state_dir())).unwrap_or_default();
         // A line without an end is still being written.
         bytes.truncate(bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1));
         let known = match bytes.strip_prefix(self.bytes.as_slice()) {
@@ -88,8 +86,7 @@ impl PlansDir {
     /// How long planwatch's own last write left a file, and the hash of what it wrote; of what `undo` put back only the hash
     /// is known.
     pub(super) fn last_written(&self, relative: &Path) -> Option<(Option<u64>, Content)> {
-        let path = self.known_state_dir().join(DIR).join(LOG);
-        let bytes = read_own(&*self.disk, &path, u64::MAX).ok().flatten()?;
+        let bytes = self.undo_log_bytes(&self.known_state_dir());
         // Only lines that hold the path are decoded, and those of `undo`, the newest first.
         let wanted = serde_json::to_string(&Text::of(relative)).ok()?;
         let text = String::from_utf8_lossy(&bytes);
@@ -123,6 +120,7 @@ mod tests {
 
     use super::*;
     use crate::disk::model::Machine;
+    use crate::disk::undo::{DIR, LOG};
 
     fn change(plans: &PlansDir, n: usize) {
         let mut locked = plans.lock(&mut || {}).unwrap();

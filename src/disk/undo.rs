@@ -5,9 +5,11 @@
 //! never acts on bytes that are not the ones it knows.
 
 mod choice;
+mod gap;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 
@@ -98,6 +100,8 @@ pub(super) enum What {
     },
     /// The unit was taken back.
     Undone,
+    /// A change was made here whose record could not be written.
+    Unrecorded,
 }
 
 /// What undo still needs.
@@ -170,7 +174,7 @@ impl Record {
                 vec![path.path()]
             }
             What::Renamed { from, to } => vec![from.path(), to.path()],
-            What::CreatedDir { .. } | What::Undone => Vec::new(),
+            What::CreatedDir { .. } | What::Undone | What::Unrecorded => Vec::new(),
         }
     }
 
@@ -196,7 +200,7 @@ impl Record {
             }
             What::Renamed { from, .. } => vec![write(from, None)],
             What::Discarded { path, .. } => vec![write(path, None)],
-            What::CreatedDir { .. } | What::Undone => Vec::new(),
+            What::CreatedDir { .. } | What::Undone | What::Unrecorded => Vec::new(),
         }
     }
 
@@ -213,7 +217,7 @@ impl Record {
                 What::Created { path: path.clone(), new: *base, len: None }
             }
             What::Renamed { from, to } => What::Renamed { from: to.clone(), to: from.clone() },
-            What::CreatedDir { .. } | What::Undone => return Vec::new(),
+            What::CreatedDir { .. } | What::Undone | What::Unrecorded => return Vec::new(),
         };
         Self { unit: self.unit, ..Self::new(back) }.leaves("undo", by)
     }
@@ -231,9 +235,7 @@ impl Record {
 
 impl PlansDir {
     pub(super) fn undo_log(&self) -> Vec<Record> {
-        let path = self.known_state_dir().join(DIR).join(LOG);
-        let bytes = read_own(&*self.disk, &path, u64::MAX).ok().flatten().unwrap_or_default();
-        records(&bytes).collect()
+        records(&self.undo_log_bytes(&self.known_state_dir())).collect()
     }
 
     /// Finds the text of a displaced version that still is what it should be.
@@ -317,7 +319,7 @@ impl Locked<'_> {
         self.unit = None;
     }
 
-    /// Notes a write for undo, which may fail: the write itself is done.
+    /// Notes a write for undo. This may fail, although the write itself is done; `undo` then says so.
     pub(super) fn record(&self, record: Record) {
         let alone = || Unit { id: self.fresh_id(), verb: String::new(), at: String::new() };
         let unit = self.unit.clone().unwrap_or_else(alone);
@@ -346,7 +348,9 @@ impl Locked<'_> {
         let Ok(text) = serde_json::to_vec(record) else { return };
         let line = [b"\n", text.as_slice(), b"\n"].concat();
         let path = self.plans.known_state_dir().join(DIR).join(LOG);
-        self.plans.disk.open(&path, Open::Append).and_then(|file| file.write(&line)).ok();
+        if self.plans.disk.open(&path, Open::Append).and_then(|file| file.write(&line)).is_err() {
+            self.mark_gap();
+        }
     }
 
     /// Looks up what undo still needs.
@@ -407,6 +411,10 @@ impl Locked<'_> {
         let fresh = dir.join("log.new");
         disk.remove(&fresh).ok();
         let written = write_new(disk, &fresh, 0o600, &bytes, Safe::No);
-        written.and_then(|()| disk.rename(&fresh, &dir.join(LOG), Rename::Replace)).ok();
+        if written.is_err() {
+            return;
+        }
+        self.close_gap();
+        disk.rename(&fresh, &dir.join(LOG), Rename::Replace).ok();
     }
 }

@@ -191,6 +191,8 @@ pub enum Notice {
     IndexInMemory { why: String },
     /// A save that raced with planwatch was kept beside the file.
     Kept { path: String, kept: String, why: String },
+    /// A change was made whose record for `undo` could not be written.
+    NotRecorded,
     /// Claims cannot be recorded where other working trees would see them; there are none yet.
     ClaimsNotShared { path: String, why: String },
     /// A change of several files was interrupted, and is as it was left.

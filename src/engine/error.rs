@@ -296,7 +296,10 @@ impl Error {
             Self::Failed { code, .. } if Code::from_text(code).is_some() => 6,
             Self::Failed { .. } | Self::Index(_) => 1,
             Self::Undo(error) => match error {
-                UndoError::Edited { .. } | UndoError::Taken { .. } | UndoError::Later { .. } => 4,
+                UndoError::Edited { .. }
+                | UndoError::Taken { .. }
+                | UndoError::Later { .. }
+                | UndoError::Unrecorded => 4,
                 UndoError::Unknown { .. } => 3,
                 UndoError::Disk(error) => disk_exit_code(error),
                 _ => 1,
@@ -328,7 +331,7 @@ pub(crate) fn few(names: &[String], most: usize) -> String {
 
 fn undo_hint(error: &UndoError) -> Option<String> {
     match error {
-        UndoError::Edited { .. } | UndoError::Taken { .. } | UndoError::Gone { .. } => Some(
+        UndoError::Unrecorded | UndoError::Edited { .. } | UndoError::Taken { .. } | UndoError::Gone { .. } => Some(
             "it was left as it is; `planwatch undo ID` takes an older change back, `planwatch undo --list` names them"
                 .to_owned(),
         ),

@@ -207,6 +207,9 @@ impl DerefMut for Held<'_> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         tell_kept(self.context, &std::mem::take(&mut self.locked.news));
+        if self.locked.take_unrecorded() {
+            self.context.notify(Notice::NotRecorded);
+        }
     }
 }
 

@@ -14,6 +14,30 @@ fn limited(place: &Place, blocks: u32, arguments: &[&str]) -> Ran {
     Ran::of(command.output().expect("a shell starts"))
 }
 
+#[test]
+fn a_change_that_cannot_be_recorded_is_reported_and_undo_takes_back_no_other_one() {
+    let place = place();
+    place.run("note p:1 first").ok();
+    let log = "plans/.planwatch/undo/log";
+    place.write(log, place.text(log) + &"\n".repeat(8192));
+    let ran = limited(&place, 8, &["done", "p:2"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stderr.contains("its record could not be written: `undo` cannot take it back"), "{ran:?}");
+    let before = tree(&place.work());
+    let refused = place.run("undo");
+    assert_eq!(refused.code, 4, "{refused:?}");
+    assert!(refused.stderr.contains("error[not-recorded]"), "{refused:?}");
+    assert_eq!(tree(&place.work()), before);
+    let changes = place.run("undo --list --json").json()["changes"].clone();
+    assert_eq!(
+        (&changes[0]["blocked"]["code"], &changes[1]["verb"]),
+        (&"not-recorded".into(), &"note".into())
+    );
+    place.run(&format!("undo {}", changes[1]["id"].as_str().expect("an id"))).ok();
+    assert_eq!(place.text("plans/p/step-1.md"), "# Number 1\n");
+    assert!(place.text("plans/p/step-2.md").contains("completed"));
+}
+
 fn place() -> Place {
     let place = Place::new();
     let list: String = (1..=4).map(|it| format!("- step-{it}: Number {it}\n")).collect();

@@ -289,6 +289,11 @@ fn sentence(notice: &Notice) -> (&'static str, Loudness, String) {
             Loudness::Normal,
             format!("a save of {path} that raced with planwatch is kept in {kept} ({why})"),
         ),
+        Notice::NotRecorded => (
+            "not-recorded",
+            Loudness::Normal,
+            "the change was made, but its record could not be written: `undo` cannot take it back".to_owned(),
+        ),
         Notice::ClaimsNotShared { path, why } => (
             "claims-not-shared",
             Loudness::Normal,

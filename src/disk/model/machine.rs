@@ -94,6 +94,17 @@ impl Machine {
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
+    /// The same machine, on which files can grow by so many bytes in all; what is freed is not available again.
+    pub(crate) fn with_room(&self, bytes: usize) -> Self {
+        let script = Script { room: Some(bytes), ..Script::default() };
+        Self(ModelDisk::new(self.0.world().state.clone(), script))
+    }
+
+    /// How much of that room is left.
+    pub(crate) fn room(&self) -> usize {
+        self.0.world().script.room.unwrap_or(0)
+    }
+
     /// Every file and directory below the plans directory but planwatch's own, with the text of a file.
     pub(crate) fn tree(&self) -> BTreeMap<String, Option<String>> {
         self.0.world().state.tree()

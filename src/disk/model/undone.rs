@@ -1,7 +1,7 @@
 //! An undo, or a batch, that is killed at any call and finished by the next command is known as what it was.
 
 use super::Machine;
-use crate::disk::{FileOp, PlansDir};
+use crate::disk::{FileOp, PlansDir, UndoError};
 
 fn path(text: &str) -> std::path::PathBuf {
     text.into()
@@ -165,4 +165,85 @@ fn a_plan_that_was_moved_or_filled_later_is_not_taken_back_before_that() {
         machine.tree(),
         Machine::with(&[("/plans/p/step-1.md", "old\n"), ("/plans/q/plan.md", "q\n")]).tree()
     );
+}
+
+fn created(plans: &PlansDir) -> bool {
+    let Ok(mut locked) = plans.lock(&mut || {}) else { return false };
+    locked.begin("replace", "2");
+    locked.create(&path("p/step-2.md"), b"two\n").is_ok()
+}
+
+fn changed(plans: &PlansDir) -> bool {
+    let Ok(mut locked) = plans.lock(&mut || {}) else { return false };
+    locked.begin("replace", "2");
+    locked.change::<()>(&path("p/step-1.md"), &mut |_| Ok(b"second\n".to_vec())).is_ok()
+}
+
+/// A verb on a disk with little room: it is refused, or `undo` takes just it back, or says that it cannot.
+#[track_caller]
+fn check_full(act: fn(&PlansDir) -> bool) {
+    let start = start();
+    let before = start.tree();
+    let (mut n_refused, mut n_unrecorded, mut n_taken_back) = (0, 0, 0);
+    for room in 0..4096 {
+        let machine = start.with_room(room);
+        let is_done = act(&machine.plans());
+        // There is room again by then, or not.
+        for next in [machine.after_kill(), machine.with_room(0)] {
+            let plans = next.plans();
+            let Ok(mut locked) = plans.lock(&mut || {}) else { continue };
+            match locked.undo() {
+                Ok(undone) => {
+                    assert_eq!(undone.verb, if is_done { "replace" } else { "set" }, "{room}");
+                    assert!(!is_done || next.tree() == before, "{room}");
+                    n_taken_back += u32::from(is_done);
+                }
+                Err(UndoError::Unrecorded) => {
+                    assert!(is_done, "{room}");
+                    n_unrecorded += 1;
+                    // An older change that it did not touch can still be taken back.
+                    let older = listed(&plans).into_iter().find(|it| it.0 == "set").unwrap();
+                    let is_blocked = older.2.is_some() || locked.undo_change(Some(&older.1)).is_err();
+                    assert_eq!(
+                        is_blocked,
+                        next.text("/plans/p/step-1.md").as_deref() != Some("old\n"),
+                        "{room}"
+                    );
+                }
+                Err(error) => assert!(matches!(error, UndoError::Disk(_)), "{room}: {error:?}"),
+            }
+        }
+        n_refused += u32::from(!is_done);
+        if is_done && n_taken_back > 0 && n_unrecorded > 0 && machine.room() > 0 {
+            assert!(n_refused > 0);
+            return;
+        }
+    }
+    panic!("refused {n_refused}, unrecorded {n_unrecorded}, taken back {n_taken_back}");
+}
+
+#[test]
+fn on_a_full_disk_undo_takes_back_the_last_change_or_says_that_it_cannot() {
+    check_full(changed);
+    check_full(created);
+    check_full(batch);
+}
+
+#[test]
+fn changes_after_one_that_was_not_recorded_are_taken_back_and_that_one_is_named() {
+    let start = start();
+    let machine = (0..4096).map(|room| start.with_room(room)).find(|it| created(&it.plans())).unwrap();
+    // A second change without room leaves what is known of the first.
+    let machine = (0..4096).map(|room| machine.with_room(room)).find(|it| batch(&it.plans())).unwrap();
+    let machine = machine.after_kill();
+    let plans = machine.plans();
+    change(&plans, "done", "p/step-1.md", "third\n");
+    let names = |plans: &PlansDir| listed(plans).into_iter().map(|it| (it.0, it.2)).collect::<Vec<_>>();
+    let unrecorded = (String::new(), Some("not-recorded"));
+    let set = |why| ("set".to_owned(), Some(why));
+    assert_eq!(names(&plans), [("done".to_owned(), None), unrecorded.clone(), set("later-change")]);
+    assert_eq!(undo(&plans).as_deref(), Some("done"));
+    assert_eq!(names(&plans), [unrecorded, set("file-changed")]);
+    let error = plans.lock(&mut || {}).unwrap().undo().unwrap_err();
+    assert_eq!(error.code(), "not-recorded");
 }

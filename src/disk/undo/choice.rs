@@ -57,6 +57,9 @@ pub enum UndoError {
     Taken { change: Box<UndoChange>, path: PathBuf },
     #[error("{change} cannot be taken back: the text that `{}` held before is no longer there", path.display())]
     Gone { change: Box<UndoChange>, path: PathBuf },
+    /// The undo log could not be written after the last change, so what that wrote is not known.
+    #[error("the last change cannot be taken back: it could not be recorded when it was made")]
+    Unrecorded,
     /// A later change that was not taken back wrote the same file.
     #[error("{change} cannot be taken back: {later} changed `{}` after it", path.display())]
     Later { change: Box<UndoChange>, later: Box<UndoChange>, path: PathBuf },
@@ -78,6 +81,7 @@ impl UndoError {
             Self::Unknown { .. } | Self::Gone { .. } => "not-found",
             Self::Edited { .. } | Self::Taken { .. } => "file-changed",
             Self::Later { .. } => "later-change",
+            Self::Unrecorded => "not-recorded",
             Self::Disk(error) => error.code(),
         }
     }
@@ -89,7 +93,7 @@ impl UndoError {
                 Some((change, path, None))
             }
             Self::Later { change, later, path } => Some((change, path, Some(later))),
-            Self::Nothing | Self::Unknown { .. } | Self::Disk(_) => None,
+            Self::Nothing | Self::Unknown { .. } | Self::Unrecorded | Self::Disk(_) => None,
         }
     }
 }
@@ -148,6 +152,9 @@ impl Choice {
     }
 
     fn operations(&self, plans: &PlansDir, nth: usize) -> Result<Vec<FileOp>, UndoError> {
+        if self.units[nth].iter().any(|it| it.what == What::Unrecorded) {
+            return Err(UndoError::Unrecorded);
+        }
         self.check_later(nth)?;
         plans.reverse(&self.units[nth], &self.change(nth))
     }
@@ -223,7 +230,7 @@ impl PlansDir {
                     let bytes = self.version_text(*version, *base).ok_or_else(|| gone(&path))?;
                     ops.push(FileOp::Create { path, bytes });
                 }
-                What::CreatedDir { .. } | What::Undone => {}
+                What::CreatedDir { .. } | What::Undone | What::Unrecorded => {}
             }
         }
         self.check_names(&ops, change)?;

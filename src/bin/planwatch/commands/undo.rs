@@ -73,6 +73,7 @@ fn why(blocked: &Blocked) -> String {
         (Some(by), _) => format!("{by} changed {path} after it"),
         (None, "file-changed") => format!("{path} was edited"),
         (None, "not-found") => format!("the text of {path} is gone"),
+        (None, "not-recorded") => "it could not be recorded".to_owned(),
         (None, code) => format!("{code}: {path}"),
     }
 }

@@ -1,0 +1,54 @@
+//! Changes that were made and could not be recorded, as on a full disk.
+//!
+//! A mark that takes room could not be written then either, so the log is renamed: `log.gap` ends where the
+//! missing record would be, and records that come later begin a new `log`.
+
+use super::*;
+
+/// The log up to the last change that could not be recorded.
+const GAP: &str = "log.gap";
+
+/// The line that readers see between the two files.
+const LINE: &[u8] = b"\n{\"what\":\"unrecorded\"}\n";
+
+impl PlansDir {
+    /// The bytes of the whole undo log, with a record where one is missing.
+    pub(in crate::disk) fn undo_log_bytes(&self, state: &Path) -> Vec<u8> {
+        let dir = state.join(DIR);
+        let read = |name| read_own(&*self.disk, &dir.join(name), u64::MAX).ok().flatten();
+        let (gap, log) = (read(GAP), read(LOG).unwrap_or_default());
+        match gap {
+            Some(before) => [before.as_slice(), LINE, &log].concat(),
+            None => log,
+        }
+    }
+}
+
+impl Locked<'_> {
+    /// Whether a change was made since the last call that could not be recorded.
+    pub fn take_unrecorded(&self) -> bool {
+        self.is_unrecorded.swap(false, Ordering::Relaxed)
+    }
+
+    /// Marks that a record is missing at the end of the log.
+    pub(super) fn mark_gap(&self) {
+        self.is_unrecorded.store(true, Ordering::Relaxed);
+        let (disk, dir) = (&*self.plans.disk, self.plans.known_state_dir().join(DIR));
+        let has_gap = disk.lstat(&dir.join(GAP)).is_ok();
+        let log = read_own(disk, &dir.join(LOG), u64::MAX).ok().flatten().unwrap_or_default();
+        if has_gap && records(&log).next().is_none() {
+            // Nothing was recorded since the last gap, so it is the same one.
+            return;
+        }
+        let marked = disk.rename(&dir.join(LOG), &dir.join(GAP), Rename::Replace);
+        if marked.is_err() {
+            // Without a log there is nothing to undo, so no other change is taken back.
+            disk.remove(&dir.join(LOG)).ok();
+        }
+    }
+
+    /// Removes the older part of a log that is about to be replaced whole.
+    pub(super) fn close_gap(&self) {
+        self.plans.disk.remove(&self.plans.known_state_dir().join(DIR).join(GAP)).ok();
+    }
+}
