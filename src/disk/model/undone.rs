@@ -1,6 +1,6 @@
 //! An undo, or a batch, that is killed at any call and finished by the next command is known as what it was.
 
-use super::Machine;
+use super::{Machine, Open};
 use crate::disk::{FileOp, PlansDir, UndoError};
 
 fn path(text: &str) -> std::path::PathBuf {
@@ -246,4 +246,17 @@ fn changes_after_one_that_was_not_recorded_are_taken_back_and_that_one_is_named(
     assert_eq!(names(&plans), [unrecorded, set("file-changed")]);
     let error = plans.lock(&mut || {}).unwrap().undo().unwrap_err();
     assert_eq!(error.code(), "not-recorded");
+}
+
+#[test]
+fn a_torn_line_of_the_log_takes_no_later_record_with_it() {
+    let machine = start();
+    let plans = machine.plans();
+    change(&plans, "note", "p/step-1.md", "second\n");
+    let log = plans.state_dir().join("undo/log");
+    let file = plans.disk.open(&log, Open::Append).unwrap();
+    file.set_len(file.stat().unwrap().len - 20).unwrap();
+    change(&plans, "done", "p/step-1.md", "third\n");
+    assert_eq!(undo(&plans).as_deref(), Some("done"));
+    assert_eq!(machine.text("/plans/p/step-1.md").as_deref(), Some("second\n"));
 }
