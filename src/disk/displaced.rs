@@ -104,24 +104,33 @@ pub(super) fn keep(disk: &dyn Disk, root: &Path, version: &Path, why: KeptWhy) -
     Kept { path, kept: dir.strip_prefix(root).unwrap_or(&dir).join(at), why }
 }
 
-/// Lists what is kept, without changing anything.
+/// Lists what is kept, without changing anything, also what other state homes and users have kept where it can be read.
 ///
 /// Reads every version: a long write that began before the exchange leaves no sign in the
 /// times when it ends after it.
 pub(super) fn kept(plans: &PlansDir) -> Vec<Kept> {
     let (disk, root) = (&*plans.disk, &plans.root);
-    let dir = plans.state_dir().join(DIR);
-    let listed = disk.list(&dir).unwrap_or_default();
-    let versions: Vec<_> = listed.iter().filter_map(|(name, _)| VersionName::parse(name)).collect();
+    let own = plans.state_dir();
+    let others = plans.state_dirs().unwrap_or_default().into_iter().filter(|it| *it != own);
+    // A link would lead to files that are not planwatch's.
+    let is_dir = |it: &PathBuf| disk.lstat(it).is_ok_and(|it| it.kind == FileKind::Dir);
+    let others = others.map(|it| it.join(DIR)).filter(is_dir);
+    let dirs: Vec<_> = [own.join(DIR)].into_iter().chain(others).collect();
+    let listed = dirs.iter().flat_map(|dir| {
+        let listed = disk.list(dir).unwrap_or_default();
+        listed.into_iter().filter_map(move |(name, stat)| Some((dir.join(&name), name, stat.ok()?)))
+    });
+    let listed: Vec<_> = listed.collect();
+    // What one made from a save another may have replaced since.
+    let versions: Vec<_> = listed.iter().filter_map(|(_, name, _)| VersionName::parse(name)).collect();
     let mut found = Vec::new();
-    for (name, stat) in listed {
-        let Ok(stat) = stat else { continue };
-        let at = dir.strip_prefix(root).unwrap_or(&dir).join(&name);
-        if let Some((why, path)) = parse_kept(&name) {
+    for (path, name, stat) in &listed {
+        let at = path.strip_prefix(root).unwrap_or(path).to_path_buf();
+        if let Some((why, path)) = parse_kept(name) {
             found.push(Kept { path, kept: at, why });
-        } else if let Some(version) = VersionName::parse(&name)
+        } else if let Some(version) = VersionName::parse(name)
             && stat.kind == FileKind::File
-            && let Verdict::Theirs(why) = verdict(disk, root, &dir.join(&name), &version, &stat, &versions)
+            && let Verdict::Theirs(why) = verdict(disk, root, path, &version, stat, &versions)
         {
             found.push(Kept { path: version.path.shown(), kept: at, why });
         }

@@ -4,7 +4,7 @@
 //! place. It covers the inodes of the directory and of the plans directory, and no path: the same plans under two paths
 //! (a bind mount, a renamed project) have the same state. A `.planwatch` without a stamp of this user came with a
 //! repository or a backup, or belongs to another user or another state home (a container). It stays where it is,
-//! nothing in it is read, and the own state lies in `.planwatch/by/<stamp>`. Where `.planwatch` cannot be written, as
+//! nothing in it is used (interrupted changes and kept texts are reported), and the own state lies in `.planwatch/by/<stamp>`. Where `.planwatch` cannot be written, as
 //! another user's, or is no directory, that is `.planwatch.by/<stamp>`.
 //!
 //! All of them have the mode 0700: titles and texts of private plans are in them. Users who share a plans directory

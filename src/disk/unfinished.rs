@@ -71,15 +71,9 @@ impl Unfinished {
 impl PlansDir {
     /// Finds what others began here and did not finish, as far as their journals can be read.
     pub fn unfinished(&self) -> Result<Vec<Unfinished>, DiskError> {
-        let main = self.root.join(RUNTIME);
         let own = self.found_home().filter(|it| it.trust == Trust::Own).map(|it| it.dir);
-        let mut dirs = vec![main.clone()];
-        for above in [main.join(BY), self.root.join(BESIDE)] {
-            let names = self.seen(&above, self.disk.names(&above))?.unwrap_or_default();
-            dirs.extend(names.into_iter().map(|it| above.join(it)));
-        }
         let mut found = Vec::new();
-        for dir in dirs.iter().filter(|it| own.as_ref() != Some(it)) {
+        for dir in self.state_dirs()?.iter().filter(|it| own.as_ref() != Some(it)) {
             let path = dir.join(JOURNAL);
             let bytes = self.seen(dir, read_own(&*self.disk, &path, u64::MAX))?.flatten();
             // One that was cut short has begun nothing.
@@ -95,6 +89,17 @@ impl PlansDir {
         }
         found.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(found)
+    }
+
+    /// Where all users and state homes that write here may have their state, as far as that can be seen.
+    pub(super) fn state_dirs(&self) -> Result<Vec<PathBuf>, DiskError> {
+        let main = self.root.join(RUNTIME);
+        let mut dirs = vec![main.clone()];
+        for above in [main.join(BY), self.root.join(BESIDE)] {
+            let names = self.seen(&above, self.disk.names(&above))?.unwrap_or_default();
+            dirs.extend(names.into_iter().map(|it| above.join(it)));
+        }
+        Ok(dirs)
     }
 
     /// `None` where nothing is, or where another user keeps it to himself.

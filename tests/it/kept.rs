@@ -7,12 +7,16 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 
 use crate::http::client::Server;
-use crate::support::Place;
+use crate::support::{Place, Ran};
 
 /// Writes into the version that planwatch replaced last, as an editor does that had the file open; no command has looked at
 /// these versions for a while.
 fn save_late(place: &Place, text: &str) {
-    let displaced = place.file("plans/.planwatch/displaced");
+    save_late_in(place, "plans/.planwatch/displaced", text);
+}
+
+fn save_late_in(place: &Place, displaced: &str, text: &str) {
+    let displaced = place.file(displaced);
     let versions = fs::read_dir(displaced).expect("it is there").flatten().map(|it| it.path());
     let is_kept = |it: &std::path::PathBuf| it.to_string_lossy().contains("kept-");
     let newest = versions.filter(|it| !is_kept(it)).max_by_key(|it| it.file_name().map(ToOwned::to_owned));
@@ -70,4 +74,37 @@ fn http_names_it_in_answers_and_problems() {
     let refused = server.ask("POST", "/api/steps/p:2/done", "Content-Type: application/json\r\n", "{}");
     assert_eq!(refused.status, 409);
     check(&refused.json()["details"]["kept"], &place, "again\n");
+}
+
+#[test]
+fn a_save_that_another_state_home_displaced_is_reported_until_it_is_removed() {
+    let place = place();
+    place.run("note p:1 first").ok();
+    let elsewhere = |line: &str| {
+        let mut command = place.command();
+        let state = place.file("../elsewhere");
+        let command = command.env("XDG_STATE_HOME", state).args(line.split_whitespace());
+        Ran::of(command.output().expect("the binary starts"))
+    };
+    assert_eq!(elsewhere("note p:1 second").code, 0);
+    let by = fs::read_dir(place.file("plans/.planwatch/by")).expect("it is there").flatten().next();
+    let name = by.expect("another state").file_name();
+    let dir = format!("plans/.planwatch/by/{}/displaced", name.to_str().expect("a name"));
+    assert!(!place.run("check").stderr.contains("kept beside"));
+    save_late_in(&place, &dir, "late\n");
+    // The one who displaced it may never come back.
+    let kept = place.run("status --json").json()["kept"].clone();
+    assert_eq!(kept.as_array().map(Vec::len), Some(1), "{kept}");
+    let kept = kept[0].as_str().expect("a path").to_owned();
+    assert_eq!(place.text(&format!("plans/{kept}")), "late\n");
+    assert!(place.run("check").stderr.contains("1 text is kept beside the files"));
+    assert!(place.run("doctor").stdout.contains(&kept), "{kept}");
+    // Its own home reports the same text, once.
+    assert_eq!(elsewhere("status --json").json()["kept"].as_array().map(Vec::len), Some(1));
+    assert_eq!(elsewhere("note p:1 third").code, 0);
+    let kept = place.run("status --json").json()["kept"].clone();
+    let kept = kept[0].as_str().expect("a path").to_owned();
+    assert_eq!(place.text(&format!("plans/{kept}")), "late\n");
+    fs::remove_file(place.file(&format!("plans/{kept}"))).expect("it can be removed");
+    assert_eq!(place.run("status --json").json()["kept"], json!([]));
 }
