@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::disk::FileOp;
+use crate::disk::{DiskError, FileOp};
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::expected;
@@ -62,8 +62,9 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     // The new step could lack a dependency that one of them does not name clearly.
     steps.iter().filter_map(|it| it.unclear_dependencies()).for_each(|it| left.add(&kept, it));
     left.allow(context, request.force)?;
-    let merged =
-        Merged { context, plan: &plan, steps: &steps, depends: &depends, request, gone: &gone, left: &left };
+    let texts = steps.iter().map(|it| text_of(context, it)).collect::<Result<Vec<_>, _>>()?;
+    let (steps, depends, gone) = (&steps, &depends, &gone);
+    let merged = Merged { context, plan: &plan, steps, texts: &texts, depends, request, gone, left: &left };
     let Edits { bytes, ops, hints, archived } = merged.ops(&plans, forced)?;
     writing.batch("squash", ops)?;
     for (step, place, read) in archived {
@@ -73,12 +74,23 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
         steps.iter().for_each(|it| leases::forget(context, &it.id));
     }
     let mut report = ChangeReport::new("squash", request.mode);
-    report.changes.push(changed(context, plans, &plan, &steps, bytes));
+    report.changes.push(changed(context, plans, &plan, steps, bytes));
     report.diff = std::mem::take(&mut writing.diff);
     report.hints = hints;
     report.hints.extend(left.hint());
     report.not_repointed = left.names();
     Ok(report)
+}
+
+/// The text of a step, which is the one that the plan was read from: all that the new step gets of it comes from one version.
+fn text_of(context: &Context, step: &Step) -> Result<Vec<u8>, Error> {
+    let Some(etag) = &step.etag else { return Ok(step_file::missing_file(step, context)) };
+    let bytes = context.plans.read(Path::new(&step.path))?.bytes;
+    if load::etag(&bytes) != *etag {
+        let path = context.plans.root().join(&step.path);
+        return Err(DiskError::FileChanged { path }.into());
+    }
+    Ok(bytes)
 }
 
 /// The steps in the plan's order.
@@ -185,6 +197,8 @@ struct Merged<'a> {
     context: &'a Context,
     plan: &'a Plan,
     steps: &'a [&'a Step],
+    /// Of each of them.
+    texts: &'a [Vec<u8>],
     depends: &'a [StepId],
     request: &'a SquashRequest,
     gone: &'a [Gone],
@@ -201,7 +215,7 @@ impl Merged<'_> {
         let archived =
             |step: &Step| remove::free_name(self.context, &directory, &file_name::step_file(&step.id.number));
         let mut ops = Vec::new();
-        let before = self.bytes_of(kept)?;
+        let before = self.texts[0].clone();
         let after = self.text(&line.plan, &before, forced)?;
         let path = PathBuf::from(&kept.path);
         if kept.has_file() {
@@ -211,9 +225,9 @@ impl Merged<'_> {
             ops.push(FileOp::Create { path, bytes: after.clone() });
         }
         let mut moved = Vec::new();
-        for step in others.iter().filter(|it| it.has_file()) {
+        for (step, text) in others.iter().zip(&self.texts[1..]).filter(|it| it.0.has_file()) {
             let to = archived(step);
-            moved.push((step.path.clone(), to.clone(), self.bytes_of(step)?));
+            moved.push((step.path.clone(), to.clone(), text.clone()));
             ops.push(FileOp::Rename { from: PathBuf::from(&step.path), to });
         }
         ops.extend(line.op);
@@ -228,13 +242,6 @@ impl Merged<'_> {
         Ok(Edits { bytes: after, ops, hints: repointed.hints, archived: moved })
     }
 
-    fn bytes_of(&self, step: &Step) -> Result<Vec<u8>, Error> {
-        match step.has_file() {
-            true => Ok(self.context.plans.read(Path::new(&step.path))?.bytes),
-            false => Ok(step_file::missing_file(step, self.context)),
-        }
-    }
-
     /// The first file with the front matter of all of them and their texts below the new title.
     fn text(&self, plan: &Plan, before: &[u8], forced: Option<NewAttempt>) -> Result<Vec<u8>, Error> {
         let kept = self.steps[0];
@@ -242,7 +249,7 @@ impl Merged<'_> {
         changes.extend(forced.map(|it| it.change()));
         let edited = write::edit(&kept.path, before, &changes, STEP_KEYS)?;
         let header = &edited[..front_matter::split(&edited).body_start()];
-        let body = self.body()?;
+        let body = self.body();
         let eol = if before.windows(2).any(|it| it == b"\r\n") { "\r\n" } else { "\n" };
         let body = body.replace("\r\n", "\n").replace('\n', eol);
         let body = if header.is_empty() { body.trim_start() } else { &body };
@@ -250,12 +257,11 @@ impl Merged<'_> {
         repoint::kept_waiting(self.context, plan, (&kept.id, &kept.path), file, self.depends)
     }
 
-    fn body(&self) -> Result<String, Error> {
+    fn body(&self) -> String {
         let title = self.request.title.split_whitespace().collect::<Vec<_>>().join(" ");
         let mut body = format!("\n# {title}\n");
-        for step in self.steps.iter().filter(|it| it.has_file()) {
-            let bytes = self.bytes_of(step)?;
-            let text = String::from_utf8_lossy(front_matter::split(&bytes).body()).into_owned();
+        for (step, bytes) in self.steps.iter().zip(self.texts).filter(|it| it.0.has_file()) {
+            let text = String::from_utf8_lossy(front_matter::split(bytes).body()).into_owned();
             let text = text.trim_matches(['\r', '\n']);
             // A title that the text does not say stands in the front matter alone, which only the first step keeps.
             if markdown::outline(text).title().is_none() {
@@ -265,7 +271,7 @@ impl Merged<'_> {
                 body.extend(["\n", text, "\n"]);
             }
         }
-        Ok(body)
+        body
     }
 
     /// The edits of the first front matter: what the others add, and what no longer holds.
@@ -307,9 +313,9 @@ impl Merged<'_> {
 
     /// Items of the steps' `depends` that name no step: with them the new step is not ready.
     fn unread_items(&self) -> Vec<NewValue> {
-        let of = |step: &&Step| repoint::unread_items(&self.bytes_of(step).unwrap_or_default(), &step.id);
+        let of = |(step, text): (&&Step, &Vec<u8>)| repoint::unread_items(text, &step.id);
         let mut items: Vec<NewValue> = Vec::new();
-        for item in self.steps.iter().filter(|it| it.has_file()).flat_map(of) {
+        for item in self.steps.iter().zip(self.texts).filter(|it| it.0.has_file()).flat_map(of) {
             if !items.contains(&item) {
                 items.push(item);
             }
@@ -415,3 +421,6 @@ fn changed(context: &Context, plans: Plans, plan: &Plan, steps: &[&Step], bytes:
         now: value(&shaper.step(&own, &now)),
     }
 }
+
+#[cfg(test)]
+mod saves;

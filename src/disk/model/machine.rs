@@ -160,6 +160,11 @@ impl Machine {
         !self.0.world().saved.is_empty()
     }
 
+    /// The lines that the editor has saved.
+    pub(crate) fn saves(&self) -> Vec<String> {
+        self.0.world().saved.clone()
+    }
+
     pub(crate) fn has_died(&self) -> bool {
         self.0.world().crashed
     }

@@ -1,0 +1,78 @@
+//! Editors that save into a step while `squash` moves its file away: no save is lost without a report.
+
+use super::*;
+use crate::disk::model::Machine;
+
+const PLAN: &str = "# P\n\n## Steps\n";
+
+/// Step 1, which the editor saves, is the last of these steps or one between them, and never the first.
+fn machine(other: &str) -> Machine {
+    let step = |number: &str| format!("---\nstatus: pending\n---\n# Step {number}\n\nText of {number}.\n");
+    let other_path = format!("/plans/p/step-{other}.md");
+    let machine = Machine::with(&[
+        ("/plans/p/plan.md", PLAN),
+        ("/plans/p/step-0.md", &step("0")),
+        (other_path.as_str(), &step(other)),
+        ("/plans/p/step-1.md", "# Step 1\n"),
+    ]);
+    // planwatch's own log knows how long the file was, so a truncated one is not taken for a short one.
+    let plans = machine.plans();
+    let mut locked = plans.lock(&mut || {}).unwrap();
+    locked.change::<()>(Path::new("p/step-1.md"), &mut |_| Ok(step("1").into_bytes())).unwrap();
+    drop(locked);
+    machine
+}
+
+/// Squashes, lets the editor finish, and returns whether the steps became one, whether a save is in the new step, and
+/// whether one is reported.
+#[track_caller]
+fn check(other: &str, saving: &Machine, how: &str) -> (bool, bool, bool) {
+    let context = Context::on_model(saving);
+    let steps = ["0", other, "1"].map(str::to_owned).to_vec();
+    let (plan, title) = ("p".to_owned(), "All".to_owned());
+    let answer = squash(&context, &SquashRequest { plan, steps, title, ..SquashRequest::default() });
+    saving.finish_saves();
+    let reported = context.kept.to_json().unwrap_or_default();
+    let reported: Vec<_> = reported.as_array().into_iter().flatten().collect();
+    let text = |path: &str| saving.text(path).unwrap_or_default();
+    let is_reported = |save: &str| {
+        reported.iter().any(|it| text(&format!("/plans/{}", it["kept"].as_str().unwrap())).contains(save))
+    };
+    let is_within = |save: &str| text("/plans/p/step-0.md").contains(save);
+    for save in saving.saves() {
+        let is_in_place = text("/plans/p/step-1.md").contains(&save);
+        let place = format!("{other} {how}: {save} {answer:?} {:?}", saving.tree());
+        assert!(is_within(&save) || is_in_place || is_reported(&save), "{place}");
+    }
+    let saves = saving.saves();
+    let any = |is: &dyn Fn(&str) -> bool| saves.iter().any(|it| is(it));
+    (answer.is_ok(), any(&is_within), any(&is_reported))
+}
+
+#[test]
+fn a_save_into_a_step_that_is_moved_is_taken_over_left_or_reported() {
+    for other in ["0.5", "2"] {
+        let machine = machine(other);
+        let quiet = machine.after_kill();
+        assert_eq!(check(other, &quiet, "quiet"), (true, false, false));
+        let n = quiet.calls();
+        let (mut n_done, mut n_refused, mut n_within, mut n_reported) = (0, 0, 0, 0);
+        let mut tally = |(is_done, is_within, is_reported): (bool, bool, bool)| {
+            n_done += u32::from(is_done);
+            n_refused += u32::from(!is_done);
+            n_within += u32::from(is_within);
+            n_reported += u32::from(is_reported);
+        };
+        for call in 1..=n {
+            tally(check(other, &machine.saved_before(call), &format!("at {call}")));
+            for later in [1, 25] {
+                let slow = machine.saved_slowly(call, call + later);
+                tally(check(other, &slow, &format!("truncated at {call}, written {later} later")));
+                let twice = machine.saved_twice(call, call + later, call + later + 3);
+                tally(check(other, &twice, &format!("at {call}, and {later} later")));
+            }
+        }
+        let seen = [n_done, n_refused, n_within, n_reported];
+        assert!(seen.iter().all(|it| *it > 0), "{other}: {seen:?}");
+    }
+}
