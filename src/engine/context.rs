@@ -1,6 +1,7 @@
 //! What every verb is given: the plans directory, the time, who asks, and the configuration.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -49,14 +50,17 @@ pub struct KeptSave {
     pub why: String,
 }
 
-/// The saves that were kept during a request; copies are the same.
+/// The saves that were kept during a request, and whether it changed anything; copies are the same.
 #[derive(Debug, Clone, Default)]
-pub struct KeptSaves(Arc<Mutex<Vec<KeptSave>>>);
+pub struct KeptSaves {
+    saves: Arc<Mutex<Vec<KeptSave>>>,
+    has_changed: Arc<AtomicBool>,
+}
 
 impl KeptSaves {
     /// A list of `{path, kept, why}`; none if nothing was kept.
     pub fn to_json(&self) -> Option<Value> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.saves.lock().unwrap_or_else(PoisonError::into_inner);
         (!kept.is_empty()).then(|| serde_json::to_value(&*kept).unwrap_or_default())
     }
 
@@ -74,10 +78,20 @@ impl KeptSaves {
         }
     }
 
+    /// Remembers that a file was changed, whatever becomes of the answer.
+    pub fn note_change(&self) {
+        self.has_changed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether any file was changed so far.
+    pub fn has_changed(&self) -> bool {
+        self.has_changed.load(Ordering::Relaxed)
+    }
+
     /// Remembers the kept save of a notice.
     pub fn note(&self, notice: &Notice) {
         if let Notice::Kept { path, kept, why } = notice.clone() {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(KeptSave { path, kept, why });
+            self.saves.lock().unwrap_or_else(PoisonError::into_inner).push(KeptSave { path, kept, why });
         }
     }
 }

@@ -302,6 +302,9 @@ impl<'a> Writing<'a> {
         let last = made.unwrap_or(rounds.len().saturating_sub(1));
         let Round { base, ours, outcome } = rounds.swap_remove(last);
         let was_written = base != ours;
+        if was_written {
+            self.context.kept.note_change();
+        }
         self.show((path.to_owned(), Some(base), ours));
         Ok(Applied { outcome, bytes: written.bytes, was_written })
     }
@@ -339,6 +342,7 @@ impl<'a> Writing<'a> {
         });
         if let Some(locked) = &mut self.locked {
             locked.create(Path::new(path), bytes)?;
+            self.context.kept.note_change();
         }
         self.show((path.to_owned(), None, bytes.to_vec()));
         Ok(())
@@ -355,6 +359,7 @@ impl<'a> Writing<'a> {
         });
         if let Some(locked) = &mut self.locked {
             locked.create_dir_with(Path::new(path), files)?;
+            self.context.kept.note_change();
         }
         for (name, bytes) in files {
             self.diff.push_str(&self.diff_of(&format!("{path}/{name}"), None, Some(bytes)));
@@ -368,6 +373,7 @@ impl<'a> Writing<'a> {
         self.show_batch(verb, &ops);
         if let Some(locked) = &mut self.locked {
             locked.batch(verb, &self.context.now.to_string(), ops)?;
+            self.context.kept.note_change();
         }
         Ok(())
     }
@@ -401,6 +407,7 @@ impl<'a> Writing<'a> {
         if let Some(locked) = &mut self.locked {
             let emptied = vec![emptied.to_path_buf()];
             locked.batch_emptying(verb, &self.context.now.to_string(), ops, emptied)?;
+            self.context.kept.note_change();
         }
         Ok(())
     }
@@ -411,6 +418,7 @@ impl<'a> Writing<'a> {
         once::about_to(self.context, &self.verb, Vec::new(), String::new);
         if let Some(locked) = &mut self.locked {
             locked.undo_change(id)?;
+            self.context.kept.note_change();
         }
         Ok(())
     }

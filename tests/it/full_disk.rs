@@ -38,6 +38,53 @@ fn a_change_that_cannot_be_recorded_is_reported_and_undo_takes_back_no_other_one
     assert!(place.text("plans/p/step-2.md").contains("completed"));
 }
 
+/// Runs the binary with an output that has no room.
+fn unheard(place: &Place, arguments: &[&str]) -> Ran {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
+    Ran::of(place.command().args(arguments).stdout(full).output().expect("the binary starts"))
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_says_whether_the_change_was_made() {
+    let cases: [&[&str]; 16] = [
+        &["note", "p:1", "x"],
+        &["claim", "p:1"],
+        &["done", "p:1"],
+        &["undo"],
+        &["add", "p", "New"],
+        &["new", "Another"],
+        &["remove", "p:4"],
+        &["decide", "naming", "Words"],
+        &["init", "--agent", "claude"],
+        &["import", "documents"],
+        // These change nothing.
+        &["list"],
+        &["done", "p:2", "--dry-run"],
+        &["init", "--agent", "claude"],
+        &["set", "p:3", "depends+=2"],
+        &["undo", "--list"],
+        &["status"],
+    ];
+    let place = place();
+    let mut n_changed = 0;
+    for arguments in cases {
+        let before = tree(&place.work());
+        let ran = unheard(&place, arguments);
+        let has_changed = tree(&place.work()) != before;
+        n_changed += u32::from(has_changed);
+        assert_eq!(ran.code, 1, "{arguments:?}: {ran:?}");
+        let message = "the change was made, but the answer could not be written";
+        assert_eq!(ran.stderr.contains(message), has_changed, "{arguments:?}: {ran:?}");
+        assert_eq!(ran.stderr.contains("planwatch undo --list"), has_changed, "{arguments:?}: {ran:?}");
+    }
+    assert_eq!(n_changed, 10);
+    for (line, has_changed) in [("note p:2 x --json", true), ("list --json", false)] {
+        let ran = unheard(&place, &line.split(' ').collect::<Vec<_>>());
+        let error: serde_json::Value = serde_json::from_str(ran.stderr.trim()).expect("it is JSON");
+        assert_eq!(error["error"]["details"]["changed"], has_changed, "{ran:?}");
+    }
+}
+
 fn place() -> Place {
     let place = Place::new();
     let list: String = (1..=4).map(|it| format!("- step-{it}: Number {it}\n")).collect();

@@ -126,7 +126,7 @@ impl Output {
         // Not line by line, as the standard library would.
         let mut text_out = AutoStream::new(Vec::with_capacity(text.len()), self.stdout);
         let written = text_out.write_all(text.as_bytes());
-        delivered(written.and_then(|()| whole(&text_out.into_inner())))
+        self.delivered(written.and_then(|()| whole(&text_out.into_inner())))
     }
 
     /// As [`Self::text`], through the pager if the terminal is too small for it.
@@ -135,7 +135,7 @@ impl Output {
             return self.text(text);
         };
         let mut painted = AutoStream::new(Vec::with_capacity(text.len()), self.stdout);
-        delivered(painted.write_all(text.as_bytes()))?;
+        self.delivered(painted.write_all(text.as_bytes()))?;
         // The pager answers Ctrl-C; if this process ended before it, the shell and the pager would share the terminal.
         let is_interrupted = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(signal_hook::consts::SIGINT, is_interrupted).ok();
@@ -173,7 +173,24 @@ impl Output {
 
     /// Prints bytes as they are.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<Reader, Failure> {
-        delivered(whole(bytes))
+        self.delivered(whole(bytes))
+    }
+
+    fn delivered(&self, written: io::Result<()>) -> Result<Reader, Failure> {
+        let error = match written {
+            Ok(()) => return Ok(Reader::There),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(Reader::Gone),
+            Err(error) => failure::system(&error),
+        };
+        let has_changed = self.kept.has_changed();
+        let failure = if has_changed {
+            let message = format!("the change was made, but the answer could not be written: {error}");
+            let hint = "`planwatch undo --list` names the last changes and their files";
+            Failure::failed("output", message).with_hint(hint)
+        } else {
+            Failure::failed("output", format!("the answer could not be written: {error}"))
+        };
+        Err(Failure { details: Box::new(json!({"changed": has_changed})), ..failure })
     }
 
     /// Tells why a verb failed. Nobody can be told if this fails too.
@@ -257,17 +274,6 @@ fn whole(bytes: &[u8]) -> io::Result<()> {
     let mut stdout = io::BufWriter::with_capacity(bytes.len().clamp(1, 1 << 16), io::stdout().lock());
     stdout.write_all(bytes)?;
     stdout.flush()
-}
-
-fn delivered(written: io::Result<()>) -> Result<Reader, Failure> {
-    match written {
-        Ok(()) => Ok(Reader::There),
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Gone),
-        Err(error) => Err(Failure::failed(
-            "output",
-            format!("the answer could not be written: {}", failure::system(&error)),
-        )),
-    }
 }
 
 /// The word, the loudness that it needs, and the sentence of a notice.

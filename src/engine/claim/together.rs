@@ -128,6 +128,7 @@ pub(super) fn by_another(context: &Context, request: &ClaimRequest) -> Result<Op
     }
     match witness.claim(&|| Errand::of(context, request).ok()) {
         Ran::Handed(mut handed) => {
+            context.kept.note_change();
             std::mem::take(&mut handed.notices).into_iter().for_each(|it| context.notify(it));
             Ok(Some(handed.into()))
         }

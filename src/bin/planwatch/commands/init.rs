@@ -27,6 +27,9 @@ pub(crate) fn run(session: &Session, args: &Init) -> Result<u8, Failure> {
     let request = InitRequest { agents, is_undo: args.undo, mode: args.dry_run.mode() };
     let report = init::init(&around, &request)?;
     let output = &session.output;
+    if !report.is_dry_run && report.plans.iter().chain(&report.files).any(|it| it.did != Did::Nothing) {
+        output.kept.note_change();
+    }
     if output.is_json() {
         output.json("init", report.to_json())?;
     } else if report.is_dry_run {
