@@ -1,17 +1,20 @@
 //! Telling a save that is under way from a text that became short.
 //!
 //! Many programs truncate a file and write it afterwards, some of them slowly. A write in between would work on an
-//! empty text, and put it in the place of everything that the file held. What tells the two apart is how long the file
+//! empty text, and put it in the place of everything that the file held. A decision that reads such a file would take it
+//! for one without a status, an order or dependencies. What tells the two apart is how long the file
 //! was before: by planwatch's log of its own writes, by what it read last, and by what has been read in the same command.
-//! A record can only refuse a write, never allow one; without any record nothing is refused.
+//! A record can only refuse a change, never allow one; without any record nothing is refused.
 
+use std::cell::OnceCell;
 use std::path::Path;
 
-use super::calls::{FileKind, Stat};
+use super::calls::FileKind;
 use super::error::DiskError;
 use super::locked::{Lengths, Locked};
 use super::names::Content;
-use super::plans_dir::Snapshot;
+use super::own_writes::LastWrites;
+use super::plans_dir::{PlansDir, Snapshot};
 
 /// How long after its last modification a file may still be in the middle of a save.
 const YOUNG_NS: i128 = 2_000_000_000;
@@ -42,9 +45,78 @@ impl<'a> Locked<'a> {
         self.lengths = Some(lengths);
     }
 
+    fn saves(&self) -> Saves<'_> {
+        Saves { plans: self.plans, lengths: self.lengths, log: OnceCell::new() }
+    }
+
     /// Whether a text looks cut short by a save under way.
     pub(super) fn is_cut_short(&self, found: &Snapshot, known: Known) -> bool {
-        if !self.is_young(&found.stat) {
+        self.saves().is_cut_short(found, known)
+    }
+
+    /// As [`Saves::refuse_vanished`].
+    pub fn refuse_vanished(&self, relative: &Path) -> Result<(), DiskError> {
+        self.saves().refuse_vanished(relative)
+    }
+
+    /// Refuses a file that looks cut short; what is no file, or not there, is for others to judge.
+    pub(super) fn refuse_cut_short(&self, relative: &Path) -> Result<(), DiskError> {
+        let Ok(stat) = self.plans.disk.lstat(&self.plans.root.join(relative)) else { return Ok(()) };
+        if stat.kind != FileKind::File || !self.plans.is_young(stat.mtime_ns) {
+            return Ok(());
+        }
+        self.plans.read(relative).map_or(Ok(()), |it| self.saves().refuse_cut_short(&it))
+    }
+}
+
+impl PlansDir {
+    /// Whether a file that was modified at this moment may still be in the middle of a save.
+    pub fn is_young(&self, mtime_ns: i128) -> bool {
+        (-YOUNG_NS..YOUNG_NS).contains(&(self.disk.now_ns() - mtime_ns))
+    }
+
+    /// What judges the files that one decision reads.
+    pub fn saves<'a>(&'a self, lengths: &'a dyn Lengths) -> Saves<'a> {
+        Saves { plans: self, lengths: Some(lengths), log: OnceCell::new() }
+    }
+}
+
+/// Tells files that are being saved from others.
+///
+/// The log of planwatch's own writes is read once, so each of these serves for a moment.
+#[derive(Debug)]
+pub struct Saves<'a> {
+    plans: &'a PlansDir,
+    lengths: Option<&'a dyn Lengths>,
+    log: OnceCell<LastWrites>,
+}
+
+impl Saves<'_> {
+    /// Refuses a text that looks cut short by a save under way.
+    pub fn refuse_cut_short(&self, found: &Snapshot) -> Result<(), DiskError> {
+        match self.is_cut_short(found, Known::default()) {
+            true => Err(DiskError::HalfSaved { path: self.plans.root.join(&found.real) }),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses to take a file that was removed a moment ago for one that does not exist: git and some editors remove a
+    /// file before they write it anew.
+    ///
+    /// A file that nothing is known of is none that was removed.
+    pub fn refuse_vanished(&self, relative: &Path) -> Result<(), DiskError> {
+        let path = self.plans.root.join(relative);
+        let is_young =
+            |dir: &Path| self.plans.disk.lstat(dir).is_ok_and(|it| self.plans.is_young(it.mtime_ns));
+        let is_known = || self.last(relative).is_some() || self.length(relative).is_some_and(|it| it > 0);
+        match path.parent().is_some_and(is_young) && is_known() {
+            true => Err(DiskError::Vanished { path }),
+            false => Ok(()),
+        }
+    }
+
+    fn is_cut_short(&self, found: &Snapshot, known: Known) -> bool {
+        if !self.plans.is_young(found.stat.mtime_ns) {
             return false;
         }
         let len = found.bytes.len() as u64;
@@ -54,44 +126,19 @@ impl<'a> Locked<'a> {
             Known { read, put: None } if is_cut(read) => return true,
             Known { .. } => {}
         }
-        match self.plans.last_written(&found.real) {
+        match self.last(&found.real) {
             Some((Some(written), _)) if is_cut(written) => true,
             // Nothing but planwatch has written since.
             Some((_, content)) if content == Content::of(&found.bytes) => false,
-            _ => self.lengths.and_then(|it| it.length(&found.real)).is_some_and(is_cut),
+            _ => self.length(&found.real).is_some_and(is_cut),
         }
     }
 
-    /// Refuses to make a file that was removed a moment ago: git and some editors remove a file before they write it anew.
-    ///
-    /// A file that nothing is known of is none that was removed.
-    pub fn refuse_vanished(&self, relative: &Path) -> Result<(), DiskError> {
-        let path = self.plans.root.join(relative);
-        let is_young = |dir: &Path| self.plans.disk.lstat(dir).is_ok_and(|it| self.is_young(&it));
-        let is_known = || {
-            self.plans.last_written(relative).is_some()
-                || self.lengths.and_then(|it| it.length(relative)).is_some_and(|it| it > 0)
-        };
-        match path.parent().is_some_and(is_young) && is_known() {
-            true => Err(DiskError::Vanished { path }),
-            false => Ok(()),
-        }
+    fn length(&self, relative: &Path) -> Option<u64> {
+        self.lengths.and_then(|it| it.length(relative))
     }
 
-    fn is_young(&self, stat: &Stat) -> bool {
-        (-YOUNG_NS..YOUNG_NS).contains(&(self.plans.disk.now_ns() - stat.mtime_ns))
-    }
-
-    /// Refuses a file that looks cut short; what is no file, or not there, is for others to judge.
-    pub(super) fn refuse_cut_short(&self, relative: &Path) -> Result<(), DiskError> {
-        let path = self.plans.root.join(relative);
-        let Ok(stat) = self.plans.disk.lstat(&path) else { return Ok(()) };
-        if stat.kind != FileKind::File || !self.is_young(&stat) {
-            return Ok(());
-        }
-        match self.plans.read(relative) {
-            Ok(found) if self.is_cut_short(&found, Known::default()) => Err(DiskError::HalfSaved { path }),
-            _ => Ok(()),
-        }
+    fn last(&self, relative: &Path) -> Option<(Option<u64>, Content)> {
+        self.log.get_or_init(|| self.plans.last_writes()).of(relative)
     }
 }

@@ -56,6 +56,7 @@ pub use displaced::{Kept, KeptWhy};
 pub use error::{ChangeError, DiskError};
 pub use facts::{Abilities, FileSystem, watch_limit};
 pub use git_dir::{Head, Worktree};
+pub use half_saved::Saves;
 pub use journal::FileOp;
 pub use keyed::{Answers, KeyLock, Keyed};
 pub use locked::{Done, Lengths, Locked, Written};

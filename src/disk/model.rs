@@ -37,6 +37,8 @@ struct Script {
     editor: Option<Editor>,
     /// By how many bytes files can still grow; a write beyond that does what fits.
     room: Option<usize>,
+    /// What it edits; none: [`EDITED`].
+    edited: Option<&'static str>,
     /// Calls that this file system does not have.
     lacks_exchange: bool,
     lacks_leases: bool,
@@ -93,7 +95,7 @@ struct World {
     locked: BTreeSet<u64>,
 }
 
-/// The file that the editor edits, and the lines that it adds.
+/// The file that the editor edits if nothing else is said, and the lines that it adds.
 const EDITED: &str = "/plans/p/step-1.md";
 const TOKEN: &[u8] = b"token\n";
 const FIRST: &[u8] = b"first\n";
@@ -146,6 +148,10 @@ impl ModelDisk {
 }
 
 impl World {
+    fn edited(&self) -> &'static str {
+        self.script.edited.unwrap_or(EDITED)
+    }
+
     fn turn(&mut self) -> io::Result<()> {
         if self.crashed {
             return Err(Errno::IO.into());
@@ -176,7 +182,7 @@ impl World {
 
     /// Moves to the next call what the editor would do now, if it cannot open the file because of a lease.
     fn hold_editor_back(&mut self) {
-        let is_held = self.leased.is_some() && self.state.find(Path::new(EDITED)).ok() == self.leased;
+        let is_held = self.leased.is_some() && self.state.find(Path::new(self.edited())).ok() == self.leased;
         let Some(editor) = self.script.editor.as_mut().filter(|_| is_held) else { return };
         let opens = editor.begins == self.calls || editor.again == self.calls;
         if !opens {
@@ -200,7 +206,7 @@ impl World {
         if self.in_hand.is_none() {
             return;
         }
-        let away = PathBuf::from(format!("{EDITED}~"));
+        let away = PathBuf::from(format!("{}~", self.edited()));
         match how {
             Save::Rename | Save::Append => {}
             Save::RenameTwice => self.editor_saves(how, FIRST),
@@ -209,25 +215,25 @@ impl World {
                 self.state.write(ino, Vec::new());
             }
             Save::Away => {
-                self.state.rename(Path::new(EDITED), &away, Rename::Replace).ok();
+                self.state.rename(Path::new(self.edited()), &away, Rename::Replace).ok();
             }
             Save::AwayAndCreate => {
-                self.state.rename(Path::new(EDITED), &away, Rename::Replace).ok();
-                let made = self.state.create(Path::new(EDITED), FileKind::File, 0o644);
+                self.state.rename(Path::new(self.edited()), &away, Rename::Replace).ok();
+                let made = self.state.create(Path::new(self.edited()), FileKind::File, 0o644);
                 self.in_hand = made.ok().zip(self.in_hand.take()).map(|(ino, (_, text))| (ino, text));
             }
         }
     }
 
     fn editor_reads(&mut self) {
-        let found = self.state.find(Path::new(EDITED)).ok();
+        let found = self.state.find(Path::new(self.edited())).ok();
         self.in_hand = found.map(|ino| (ino, self.state.inode(ino).live.clone()));
     }
 
     fn editor_saves(&mut self, how: Save, token: &[u8]) {
         let Some((ino, text)) = self.in_hand.take() else { return };
         let whole = [&text, token].concat();
-        self.overwrote |= self.state.text(EDITED).is_some_and(|it| it != text);
+        self.overwrote |= self.state.text(self.edited()).is_some_and(|it| it != text);
         let ino = match how {
             Save::Truncate | Save::AwayAndCreate => {
                 self.state.write(ino, whole);
@@ -239,10 +245,10 @@ impl World {
                 ino
             }
             Save::Rename | Save::Away | Save::RenameTwice => {
-                let fresh = PathBuf::from(format!("{EDITED}.tmp"));
+                let fresh = PathBuf::from(format!("{}.tmp", self.edited()));
                 let Ok(made) = self.state.create(&fresh, FileKind::File, 0o644) else { return };
                 self.state.write(made, whole);
-                self.state.rename(&fresh, Path::new(EDITED), Rename::Replace).ok();
+                self.state.rename(&fresh, Path::new(self.edited()), Rename::Replace).ok();
                 made
             }
         };

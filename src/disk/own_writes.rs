@@ -82,15 +82,24 @@ impl OwnLog {
     }
 }
 
+/// The log, as it was at one moment, for questions about single files.
+#[derive(Debug)]
+pub(super) struct LastWrites(String);
+
 impl PlansDir {
+    pub(super) fn last_writes(&self) -> LastWrites {
+        let bytes = self.undo_log_bytes(&self.known_state_dir());
+        LastWrites(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+impl LastWrites {
     /// How long planwatch's own last write left a file, and the hash of what it wrote; of what `undo` put back only the hash
     /// is known.
-    pub(super) fn last_written(&self, relative: &Path) -> Option<(Option<u64>, Content)> {
-        let bytes = self.undo_log_bytes(&self.known_state_dir());
+    pub(super) fn of(&self, relative: &Path) -> Option<(Option<u64>, Content)> {
         // Only lines that hold the path are decoded, and those of `undo`, the newest first.
         let wanted = serde_json::to_string(&Text::of(relative)).ok()?;
-        let text = String::from_utf8_lossy(&bytes);
-        let lines = text.rsplit('\n').filter(|line| line.contains(&wanted) || line.contains("\"undone\""));
+        let lines = self.0.rsplit('\n').filter(|line| line.contains(&wanted) || line.contains("\"undone\""));
         let mut undone = BTreeSet::new();
         for record in lines.filter_map(|line| serde_json::from_str::<Record>(line).ok()) {
             let is_undone = undone.contains(&record.unit);

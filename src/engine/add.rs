@@ -55,7 +55,8 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     }
     let plan_id = resolve::plan(context, &request.plan)?;
     let mut writing = Writing::begin(context, "add", request.mode)?;
-    let plans = load::plan_with_dependencies(context, &plan_id)?;
+    let load = || load::plan_with_dependencies(context, &plan_id);
+    let plans = load::settled(context, load::Rests::Plan(&plan_id), &load)?;
     let plan = plans.get(&plan_id).ok_or_else(|| load::missing(context, &plan_id))?;
     write::check_live(plan)?;
     write::check_writable(context, &plan.problems)?;

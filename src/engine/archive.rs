@@ -54,7 +54,7 @@ fn put_away(
     text: &str,
 ) -> Result<(Changed, LeftBehind), Error> {
     let id = plan_of(resolve::target(context, text)?)?;
-    let plan = load::one_plan(context, &id)?.ok_or_else(|| load::missing(context, &id))?;
+    let plan = load::settled_plan(context, &id)?;
     if plan.is_archived {
         return Ok((unchanged(context, &plan, "already archived"), LeftBehind::default()));
     }

@@ -267,7 +267,7 @@ fn claim_ready(
     question: Option<Question>,
 ) -> Result<Option<ClaimReport>, Error> {
     let context = ask.context;
-    let mut tried = HashSet::new();
+    let (mut tried, mut half_saved) = (HashSet::new(), None);
     let answering = match queue::source(context, question) {
         Source::Look(answering) => answering,
         Source::Queue(queue) => {
@@ -276,11 +276,19 @@ fn claim_ready(
             let is_taken = |it: &Ready| it.recorded != Recorded::Lapsed && locked.has_record(&it.step.id);
             let free = queue.into_iter().filter(|it| !is_taken(it));
             let free = free.take_while(|it| it.recorded != Recorded::Unfinished);
-            if let Some(grant) = take_first(ask, &mut writing, &locked, &mut tried, free)? {
-                drop(locked);
-                return granted(ask, plan.cloned(), grant, writing).map(Some);
+            match take_first(ask, &mut writing, &locked, &mut tried, free) {
+                Ok(Some(grant)) => {
+                    drop(locked);
+                    return granted(ask, plan.cloned(), grant, writing).map(Some);
+                }
+                Ok(None) => None,
+                // Behind the end of a queue there may be more, whose files are at rest.
+                Err(error) if is_half_saved(&error) => {
+                    half_saved = Some(error);
+                    None
+                }
+                Err(error) => return Err(error),
             }
-            None
         }
     };
     let mut queue = match answering {
@@ -288,7 +296,7 @@ fn claim_ready(
         None => queue::look(context, plan, &tried)?,
     };
     if queue.is_empty() {
-        return Ok(None);
+        return half_saved.map_or(Ok(None), Err);
     }
     let (mut writing, locked) = begin(context, "claim", request.mode, sharing(request))?;
     while !queue.is_empty() {
@@ -299,7 +307,7 @@ fn claim_ready(
         // What was done meanwhile may have made others ready.
         queue = queue::look(context, plan, &tried)?;
     }
-    Ok(None)
+    half_saved.map_or(Ok(None), Err)
 }
 
 fn take_first(
@@ -409,11 +417,8 @@ fn take(
             if !matches!(error, Error::Disk(_)) || is_half_saved(&error) {
                 locked.withdraw(id);
             }
-            return if (is_gone.get() || is_half_saved(&error)) && wish == Wish::Ready {
-                Ok(Taken::Gone)
-            } else {
-                Err(error)
-            };
+            let is_next = is_gone.get() && !is_half_saved(&error) && wish == Wish::Ready;
+            return if is_next { Ok(Taken::Gone) } else { Err(error) };
         }
     };
     if made.status() == Some(StepStatus::Failed) {

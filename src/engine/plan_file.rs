@@ -3,7 +3,7 @@
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::expected;
-use crate::engine::load;
+use crate::engine::load::{self, Rests};
 use crate::engine::once;
 use crate::engine::shape::{Shaper, shown_path, value};
 use crate::engine::write::{self, Applied, Changed, Writing};
@@ -55,7 +55,8 @@ pub(crate) fn update_by_bytes(
     id: &PlanId,
     decide: Decide<'_>,
 ) -> Result<Changed, Error> {
-    let plans = load::plan_with_dependencies(context, id)?;
+    let load = || load::plan_with_dependencies(context, id);
+    let plans = load::settled(context, Rests::PlanFile(id), &load)?;
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     write::check_live(plan)?;
     write::check_writable(context, &plan.problems)?;

@@ -79,8 +79,7 @@ fn remove_step(
     request: &RemoveRequest,
 ) -> Result<Removed, Error> {
     let id = &named.id;
-    let (plans, troubles) = load::all_and_troubles(context);
-    let own = load::one_plan(context, &id.plan)?.ok_or_else(|| load::missing(context, &id.plan))?;
+    let ((plans, troubles), own) = load::settled_all(context, &id.plan)?;
     write::check_live(&own)?;
     let step = resolve::one_step(context, &own, named)?;
     expected::check_step(context, &plans, &own, step)?;
@@ -180,7 +179,7 @@ fn remove_plan(
     id: &PlanId,
     request: &RemoveRequest,
 ) -> Result<Removed, Error> {
-    let plan = load::one_plan(context, id)?.ok_or_else(|| load::missing(context, id))?;
+    let plan = load::settled_plan(context, id)?;
     write::check_live(&plan)?;
     expected::check_plan(context, &Plans::new(vec![plan.clone()]), &plan)?;
     if !request.is_confirmed && request.mode == Mode::Write {

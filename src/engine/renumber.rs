@@ -39,8 +39,7 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     let named = resolve::step(context, &request.id)?;
     let id = named.id.clone();
     let mut writing = Writing::begin(context, "move", request.mode)?;
-    let (plans, troubles) = load::all_and_troubles(context);
-    let own = load::one_plan(context, &id.plan)?.ok_or_else(|| load::missing(context, &id.plan))?;
+    let ((plans, troubles), own) = load::settled_all(context, &id.plan)?;
     let step = resolve::one_step(context, &own, &named)?;
     let is_doubled = own.is_doubled(step);
     let moved = Some(&id.number).filter(|_| !is_doubled);

@@ -46,8 +46,7 @@ pub struct ReplaceRequest {
 pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeReport, Error> {
     let id = resolve::plan(context, &request.plan)?;
     let mut writing = Writing::begin(context, "replace", request.mode)?;
-    let (plans, troubles) = load::all_and_troubles(context);
-    let plan = load::one_plan(context, &id)?.ok_or_else(|| load::missing(context, &id))?;
+    let ((plans, troubles), plan) = load::settled_all(context, &id)?;
     write::check_live(&plan)?;
     write::check_writable(context, &plan.problems)?;
     expected::check_plan(context, &plans, &plan)?;

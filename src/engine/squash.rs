@@ -47,8 +47,7 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     }
     let id = resolve::plan(context, &request.plan)?;
     let mut writing = Writing::begin(context, "squash", request.mode)?;
-    let (plans, troubles) = load::all_and_troubles(context);
-    let plan = load::one_plan(context, &id)?.ok_or_else(|| load::missing(context, &id))?;
+    let ((plans, troubles), plan) = load::settled_all(context, &id)?;
     write::check_live(&plan)?;
     write::check_writable(context, &plan.problems)?;
     expected::check_plan(context, &plans, &plan)?;

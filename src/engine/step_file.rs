@@ -7,7 +7,7 @@ use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::expected;
 use crate::engine::leases::{self, Leases};
-use crate::engine::load::{self, Own};
+use crate::engine::load::{self, Own, Rests};
 use crate::engine::once;
 use crate::engine::resolve::{self, NamedStep};
 use crate::engine::shape::{Shaper, shown_path, value};
@@ -156,7 +156,8 @@ fn write_by_bytes(
     decide: Decide<'_>,
 ) -> Result<Made, Error> {
     let id = &named.id.plan;
-    let plans = tell(load::around(context, &named.id, None)?);
+    let rests = Rests::Step(&named.id);
+    let plans = tell(load::settled(context, rests, &|| load::around(context, &named.id, None))?);
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     write::check_live(plan)?;
     let step = resolve::one_step(context, plan, named)?;
@@ -316,7 +317,9 @@ fn as_it_is<'a>(
     write::check_writable(context, &now.problems)?;
     // Of the other steps only those were loaded that it waited for.
     if now.depends != step.depends || references::say_all(&step.id, bytes) {
-        let around = load::around(context, &step.id, Some(Own { path: &step.path, bytes }))?;
+        let own = Own { path: &step.path, bytes };
+        let load = || load::around(context, &step.id, Some(own));
+        let around = load::settled(context, Rests::Step(&step.id), &load)?;
         return Ok(Cow::Owned(around.with_claims(plans.claims().clone())));
     }
     // What only several files together show has not changed with this one.

@@ -517,6 +517,8 @@ pub(crate) fn check_writable(context: &Context, problems: &[Problem]) -> Result<
 }
 
 #[cfg(test)]
+mod resting;
+#[cfg(test)]
 mod saves;
 #[cfg(test)]
 mod tests;

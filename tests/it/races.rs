@@ -204,3 +204,47 @@ fn readers_never_see_half_a_change() {
         assert!(!it.stderr.contains("panicked") && !it.stdout.contains("front-matter"), "{it:?}");
     }
 }
+
+/// A file whose save an editor has begun a moment ago: it is empty, and stays young for longer than the test runs.
+fn begin_save(place: &Place, relative: &str) {
+    place.write(relative, "");
+    let soon = std::time::SystemTime::now() + std::time::Duration::from_millis(1900);
+    let file = std::fs::File::open(place.file(relative)).expect("it is there");
+    file.set_modified(soon).expect("it is the test's own");
+}
+
+#[test]
+fn no_step_is_claimed_while_the_plan_that_keeps_it_back_is_being_saved() {
+    let words = "These words make the file longer than what planwatch adds to it.\n";
+    for (header, step) in [
+        ("---\norder: sequential\n---\n# P\n", "p:3"),
+        ("---\nstatus: draft\n---\n# P\n", "p:1"),
+        ("---\nconfirm_phases: [cut]\n---\n# P\n", "p:1"),
+        ("# P\n\n## Steps\n\n- step-3: Three (depends: step-2)\n", "p:3"),
+    ] {
+        let place = Place::new();
+        let plan = format!("{header}\n{words}");
+        place.write("plans/p/plan.md", &plan);
+        for n in 1..=3 {
+            place.write(&format!("plans/p/step-{n}.md"), "---\nphase: cut\n---\n# A step\n");
+        }
+        let refused = place.run(&format!("claim {step}"));
+        assert_ne!(refused.code, 0, "{header}");
+        // The index knows how long the file was.
+        place.run("list").ok();
+        let before = place.text(&format!("plans/{}.md", step.replace(':', "/step-")));
+        for claim in [format!("claim {step}"), "claim p".to_owned(), "claim".to_owned()] {
+            begin_save(&place, "plans/p/plan.md");
+            let refused = place.run(&format!("{claim} --json"));
+            assert_eq!(
+                (refused.code, refused.stderr.contains("file-changed")),
+                (4, true),
+                "{header}: {refused:?}"
+            );
+        }
+        std::fs::remove_file(place.file("plans/p/plan.md")).expect("it is there");
+        assert_eq!(place.text(&format!("plans/{}.md", step.replace(':', "/step-"))), before);
+        place.write("plans/p/plan.md", &plan);
+        assert_eq!(place.run(&format!("claim {step}")).code, refused.code, "{header}");
+    }
+}

@@ -129,9 +129,23 @@ impl Machine {
 
     /// The same machine, on which an editor truncates step 1 of `p` before this call, and writes it before that one.
     pub(crate) fn saved_slowly(&self, truncated: u64, written: u64) -> Self {
-        let [begins, ends] = [truncated, written].map(|it| OPENING + it);
-        let editor = Editor { how: Save::Truncate, begins, again: 0, ends };
-        let script = Script { editor: Some(editor), ..Script::default() };
+        self.edited(Save::Truncate, EDITED, truncated, written)
+    }
+
+    /// As [`Self::saved_slowly`], of another file.
+    pub(crate) fn saved_slowly_at(&self, path: &'static str, truncated: u64, written: u64) -> Self {
+        self.edited(Save::Truncate, path, truncated, written)
+    }
+
+    /// As [`Self::saved_slowly_at`], by an editor that renames the file away first.
+    pub(crate) fn renamed_away_at(&self, path: &'static str, renamed: u64, written: u64) -> Self {
+        self.edited(Save::Away, path, renamed, written)
+    }
+
+    fn edited(&self, how: Save, path: &'static str, begins: u64, ends: u64) -> Self {
+        let [begins, ends] = [begins, ends].map(|it| OPENING + it);
+        let editor = Editor { how, begins, again: 0, ends };
+        let script = Script { editor: Some(editor), edited: Some(path), ..Script::default() };
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 

@@ -7,7 +7,7 @@ use crate::disk::Process;
 use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::leases::{Leases, Locked, NewRecord, RunRecord, Sharing};
-use crate::engine::load;
+use crate::engine::load::{self, Rests};
 use crate::engine::resolve::NamedStep;
 use crate::engine::step_file::{self, StepUpdate};
 use crate::engine::write::{Mode, Writing, is_half_saved, once_saved};
@@ -65,7 +65,12 @@ pub(crate) fn claim_for_run(context: &Context, ask: &RunAsk<'_>) -> Result<Asked
 }
 
 fn claim_now(context: &Context, ask: &RunAsk<'_>) -> Result<Asked, Error> {
-    let wanted = wanted(context, ask.plan)?;
+    let mut wanted = wanted(context, ask.plan)?;
+    if wanted.is_empty() {
+        // A run may end here, and a file that is being saved may be what hides a step.
+        let plans = load::settled(context, Rests::Plan(ask.plan), &|| load::some(context, ask.plan))?;
+        wanted = wanted_in(context, ask.plan, plans)?;
+    }
     if wanted.is_empty() {
         return Ok(Asked::Nothing);
     }
@@ -90,7 +95,11 @@ fn claim_now(context: &Context, ask: &RunAsk<'_>) -> Result<Asked, Error> {
 
 /// The steps that a run would begin, in the order in which it would.
 pub(crate) fn wanted(context: &Context, id: &PlanId) -> Result<Vec<NamedStep>, Error> {
-    let plans = Leases::of(context).tell_hopefully(load::some(context, id)?);
+    wanted_in(context, id, load::some(context, id)?)
+}
+
+fn wanted_in(context: &Context, id: &PlanId, plans: Plans) -> Result<Vec<NamedStep>, Error> {
+    let plans = Leases::of(context).tell_hopefully(plans);
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     let of = |plan: &Plan| {
         let steps = plan.steps.iter().filter(|it| task(context, &plans, plan, it).is_some());

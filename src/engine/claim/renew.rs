@@ -5,7 +5,7 @@ use crate::engine::context::Context;
 use crate::engine::error::Error;
 use crate::engine::leases::{Leases, NewRecord, Sharing};
 use crate::engine::shape::{Shaper, value};
-use crate::engine::write::Mode;
+use crate::engine::write::{Mode, is_half_saved};
 use crate::engine::{load, resolve};
 use crate::plan::id::{StepId, read_step_id};
 
@@ -28,7 +28,9 @@ pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, E
         None => claimed_step(context, &request.claim)?.ok_or_else(gone)?,
     };
     let (_writing, locked) = begin(context, "renew", request.mode, Sharing::Waived)?;
-    let plans = locked.tell(load::around(context, &step, None).map_err(|_| gone())?);
+    let around =
+        load::settled(context, load::Rests::Plan(&step.plan), &|| load::around(context, &step, None));
+    let plans = locked.tell(around.map_err(|it| if is_half_saved(&it) { it } else { gone() })?);
     let (plan, step) = resolve::find_step(&plans, &step).map_err(|_| gone())?;
     let claim = step.claim_in_force().filter(|it| it.id == request.claim);
     let claim = claim.ok_or_else(gone)?;

@@ -1,26 +1,37 @@
 //! How long files were when planwatch last read them, by the index.
 
+use std::collections::HashMap;
 use std::path::{Component, Path};
 
 use super::refresh::kept_index;
 use crate::disk::Lengths;
 use crate::engine::context::Context;
-use crate::index::{Index, Key};
+use crate::index::{FileRow, Index, Key};
+
+/// The files of a plan's directory by name, each with its length in bytes.
+pub(super) type LengthsOf = HashMap<String, u64>;
 
 impl Lengths for Context {
     fn length(&self, relative: &Path) -> Option<u64> {
         let (key, name) = place(relative)?;
-        // Asking makes no index.
-        self.plans.index_dir().filter(|it| Index::len_in(it).is_some())?;
-        let mut index = kept_index(self)?;
-        let heads = index.snapshot().ok()?.heads_named(&key.name).ok()?;
-        let files = heads.into_iter().find(|it| it.key == key)?.files().ok()?;
-        files.into_iter().find(|it| it.name == name).map(|it| it.stamp.len.max(it.len_before))
+        lengths_of(self, &key).remove(&name)
     }
 }
 
+/// What the index knows of a plan's files; asking makes no index.
+pub(super) fn lengths_of(context: &Context, key: &Key) -> LengthsOf {
+    let files = || {
+        context.plans.index_dir().filter(|it| Index::len_in(it).is_some())?;
+        let mut index = kept_index(context)?;
+        let heads = index.snapshot().ok()?.heads_named(&key.name).ok()?;
+        heads.into_iter().find(|it| it.key == *key)?.files().ok()
+    };
+    let length = |it: FileRow| (it.name, it.stamp.len.max(it.len_before));
+    files().unwrap_or_default().into_iter().map(length).collect()
+}
+
 /// The plan's directory of a path, and the rest of it.
-fn place(relative: &Path) -> Option<(Key, String)> {
+pub(super) fn place(relative: &Path) -> Option<(Key, String)> {
     let mut parts = relative.components().map(|it| match it {
         Component::Normal(name) => name.to_str(),
         _ => None,
