@@ -185,14 +185,17 @@ fn an_edit_that_their_save_makes_impossible_leaves_their_save() {
 
 #[test]
 fn a_late_write_into_the_replaced_inode_is_kept_and_reported() {
-    let it = place();
-    let mut editor = fs::OpenOptions::new().append(true).open(it.path("p/step-1.md")).unwrap();
-    append(&mut lock(&it.plans), &mut || {}).unwrap();
-    std::io::Write::write_all(&mut editor, b"late\n").unwrap();
-    let kept = it.plans.kept();
-    assert_eq!(kept.len(), 1);
-    assert_eq!((kept[0].path.as_path(), kept[0].why), (step(), KeptWhy::Late));
-    assert_eq!(fs::read_to_string(it.plans.root().join(&kept[0].kept)).unwrap(), "old\nlate\n");
+    for mode in [0o644, 0o1644] {
+        let it = place();
+        fs::set_permissions(it.path("p/step-1.md"), fs::Permissions::from_mode(mode)).unwrap();
+        let mut editor = fs::OpenOptions::new().append(true).open(it.path("p/step-1.md")).unwrap();
+        append(&mut lock(&it.plans), &mut || {}).unwrap();
+        std::io::Write::write_all(&mut editor, b"late\n").unwrap();
+        let kept = it.plans.kept();
+        assert_eq!(kept.len(), 1);
+        assert_eq!((kept[0].path.as_path(), kept[0].why), (step(), KeptWhy::Late));
+        assert_eq!(fs::read_to_string(it.plans.root().join(&kept[0].kept)).unwrap(), "old\nlate\n");
+    }
 }
 
 #[test]

@@ -91,6 +91,24 @@ fn a_version_that_was_written_late_is_kept_for_good() {
 }
 
 #[test]
+fn a_late_save_into_a_file_with_the_sticky_bit_is_not_removed() {
+    let mut state = State::new();
+    state.plant("/state/planwatch/key", &[7; 32]);
+    plant_step(&mut state);
+    let step = state.find(Path::new(EDITED)).unwrap();
+    state.set_mode(step, 0o1644);
+    let disk = ModelDisk::new(state, Script::default());
+    edit(&open(&disk).unwrap()).unwrap();
+    disk.world().state.write(step, b"late\n".to_vec());
+    assert_eq!(kept(&disk), [KeptWhy::Late]);
+    for _ in 0..2 {
+        pass(&disk, 2 * MINUTE);
+        assert_eq!(kept(&disk), [KeptWhy::Late]);
+        assert!(disk.world().state.texts_in(DISPLACED).contains("late\n"));
+    }
+}
+
+#[test]
 fn a_write_does_not_list_the_versions_of_the_last_moments() {
     let disk = after_a_change();
     pass(&disk, MINUTE / 10);
