@@ -112,11 +112,22 @@ impl Locked<'_> {
                 return other.map(|_| Put::Stale);
             }
         };
+        let uncertain = |source| {
+            let kept = copy.strip_prefix(&self.plans.root).unwrap_or(&copy).to_path_buf();
+            DiskError::Uncertain { path: path.clone(), kept, source }
+        };
         match overwrite(&*file, new) {
             Ok(()) if !is_at(disk, &path, &*file) => {
-                // Somebody renamed their save over the file: ours went into nobody's inode.
-                disk.remove(&copy).ok();
-                Ok(Put::Stale)
+                // Another program renamed its save over the file. The inode may have other names, which must not show a
+                // text that is refused.
+                let is_ours = file.read(FILE_LIMIT + 1, new.len() as u64).is_ok_and(|it| it == new);
+                match if is_ours { put_back(&*file, &base.bytes) } else { Ok(()) } {
+                    Ok(()) => {
+                        disk.remove(&copy).ok();
+                        Ok(Put::Stale)
+                    }
+                    Err(source) => Err(uncertain(source)),
+                }
             }
             Ok(()) => {
                 let old = displaced.join(name.encode());
@@ -125,14 +136,11 @@ impl Locked<'_> {
                 rename_new(disk, &copy, &old).ok();
                 Ok(Put::Clean(Draft { version: Version { path: old, name }, file }))
             }
-            Err(source) if !is_at(disk, &path, &*file) || overwrite(&*file, &base.bytes).is_ok() => {
+            Err(source) if put_back(&*file, &base.bytes).is_ok() => {
                 disk.remove(&copy).ok();
                 Err(failed(source))
             }
-            Err(source) => {
-                let kept = copy.strip_prefix(&self.plans.root).unwrap_or(&copy).to_path_buf();
-                Err(DiskError::Uncertain { path, kept, source })
-            }
+            Err(source) => Err(uncertain(source)),
         }
     }
 
@@ -158,6 +166,11 @@ impl Locked<'_> {
 fn is_at(disk: &dyn Disk, path: &Path, file: &dyn DiskFile) -> bool {
     let (Ok(there), Ok(open)) = (disk.lstat(path), file.stat()) else { return false };
     (there.ino, there.dev) == (open.ino, open.dev)
+}
+
+/// Writes the text from before into an inode, unless its last name is gone.
+fn put_back(file: &dyn DiskFile, bytes: &[u8]) -> io::Result<()> {
+    if file.stat().is_ok_and(|it| it.nlink == 0) { Ok(()) } else { overwrite(file, bytes) }
 }
 
 fn overwrite(file: &dyn DiskFile, bytes: &[u8]) -> io::Result<()> {

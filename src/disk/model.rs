@@ -7,6 +7,7 @@
 
 mod beside;
 mod exhaustive;
+mod linked;
 mod machine;
 mod meddled;
 mod quiet;
@@ -39,9 +40,20 @@ struct Script {
     room: Option<usize>,
     /// What it edits; none: [`EDITED`].
     edited: Option<&'static str>,
+    /// Files that programs save, whether they are there or not.
+    saves: [Option<BlindSave>; 2],
     /// Calls that this file system does not have.
     lacks_exchange: bool,
     lacks_leases: bool,
+}
+
+/// A save by rename of a text that was in hand before the run.
+#[derive(Clone, Copy, Debug)]
+struct BlindSave {
+    path: &'static str,
+    text: &'static str,
+    /// The call that it comes before.
+    call: u64,
 }
 
 /// An editor's save in two parts, each before a call.
@@ -158,6 +170,9 @@ impl World {
         }
         self.calls += 1;
         self.state.clock += 1_000_000;
+        for save in self.script.saves.iter().flatten().filter(|it| it.call == self.calls) {
+            self.state.save(save.path, save.text.as_bytes());
+        }
         self.hold_editor_back();
         if let Some(editor) = self.script.editor {
             if editor.begins == self.calls {

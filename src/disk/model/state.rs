@@ -80,6 +80,21 @@ impl State {
         self.settle();
     }
 
+    /// Puts a new file in the place of one, or where none is; its directory is made, as some editors do.
+    pub(super) fn save(&mut self, path: &str, bytes: &[u8]) {
+        let (path, fresh) = (Path::new(path), format!("{path}.tmp"));
+        let dir = path.parent().unwrap();
+        if self.find(dir).is_err() {
+            self.create(dir, FileKind::Dir, 0o755).unwrap();
+            self.sync_names(self.find(dir.parent().unwrap()).unwrap());
+        }
+        let ino = self.create(Path::new(&fresh), FileKind::File, 0o644).unwrap();
+        self.write(ino, bytes.to_vec());
+        self.rename(Path::new(&fresh), path, Rename::Replace).unwrap();
+        self.sync(ino);
+        self.sync_names(self.find(dir).unwrap());
+    }
+
     /// Makes everything durable.
     pub(super) fn settle(&mut self) {
         self.durable = self.names.clone();
