@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::calls::{Open, Rename};
+use super::calls::Open;
 use super::change::{Look, Put, Raced};
-use super::displaced::{Kept, KeptWhy, dir, keep};
+use super::displaced::dir;
 use super::error::DiskError;
 use super::journal::{BACK, Direction, FileOp, ID_STEP, Journal};
 use super::locked::{Locked, Version};
@@ -42,13 +42,21 @@ pub enum Outcome {
 
 /// How far an operation got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
+pub(super) enum Progress {
     Open,
     /// A file has its old name and its new one.
     Half,
     Done,
+    /// A file or directory has its new name, and another program has made one with the old name.
+    Doubled,
     /// It was not done, and what it was based on is no longer there.
     Impossible,
+}
+
+/// Why a batch was not carried out, and how many of its operations were done.
+struct Stopped {
+    n_done: usize,
+    error: DiskError,
 }
 
 /// Whether operations may have been done already.
@@ -96,7 +104,8 @@ impl Locked<'_> {
             (verb.to_string(), at.to_string(), self.by.clone(), self.missing_dirs(&ops));
         let (id, direction) = (self.fresh_id(), Direction::Forward);
         let (due, unit) = (self.due(), self.unit.as_ref().map(|it| it.id).filter(|_| self.is_keyed()));
-        let journal = Journal { id, verb, at, ops, made, emptied, by, undoes, unit, due, direction };
+        let sources = self.sources(&ops);
+        let journal = Journal { id, verb, at, ops, sources, made, emptied, by, undoes, unit, due, direction };
         self.write_journal(&journal)?;
         match self.forward(&journal, Pass::First) {
             Ok(records) => {
@@ -107,7 +116,7 @@ impl Locked<'_> {
                 self.record_key(&journal).and_then(|()| self.remove_journal()).ok();
                 Ok(())
             }
-            Err(error) => self.give_up(&journal, error),
+            Err(stopped) => self.give_up(&journal, stopped),
         }
     }
 
@@ -143,8 +152,9 @@ impl Locked<'_> {
     }
 
     /// Takes a batch back and answers why.
-    fn give_up<T>(&mut self, journal: &Journal, error: DiskError) -> Result<T, DiskError> {
-        if self.back(journal).and_then(|()| self.remove_journal()).is_ok() {
+    fn give_up<T>(&mut self, journal: &Journal, stopped: Stopped) -> Result<T, DiskError> {
+        let Stopped { n_done, error } = stopped;
+        if self.back(journal, Some(n_done)).and_then(|()| self.remove_journal()).is_ok() {
             return Err(error);
         }
         let path = self.journal_path();
@@ -182,7 +192,7 @@ impl Locked<'_> {
         };
         let outcome = if finished.is_some() { Outcome::Finished } else { Outcome::TakenBack };
         if finished.is_none() {
-            self.back(&journal)?;
+            self.back(&journal, None)?;
         }
         if let Some(records) = finished {
             self.note(&journal, records, Pass::Again);
@@ -281,27 +291,31 @@ impl Locked<'_> {
         Ok(())
     }
 
-    fn forward(&mut self, journal: &Journal, pass: Pass) -> Result<Vec<Record>, DiskError> {
+    fn forward(&mut self, journal: &Journal, pass: Pass) -> Result<Vec<Record>, Stopped> {
         let mut records = Vec::new();
-        for (n, op) in journal.ops.iter().enumerate() {
-            let version = self.version(journal.id, n, op);
-            let progress = if pass == Pass::First { Progress::Open } else { self.progress(op, &version) };
-            match progress {
-                Progress::Impossible => return Err(self.impossible(op)),
-                Progress::Done => records.push(Record::of(op, &version)),
-                Progress::Open | Progress::Half => {
-                    let version = self.carry_out(op, version)?;
-                    records.push(Record::of(op, &version));
-                }
-            }
+        for n in 0..journal.ops.len() {
+            let record = self.forward_op(journal, n, pass);
+            records.push(record.map_err(|error| Stopped { n_done: n, error })?);
         }
-        self.sync_all(&journal.ops)?;
+        let ended = self.check_old_names(&journal.ops).and_then(|()| self.sync_all(&journal.ops));
+        ended.map_err(|error| Stopped { n_done: journal.ops.len(), error })?;
         self.remove_empty(journal.emptied.iter());
         Ok(records)
     }
 
+    fn forward_op(&mut self, journal: &Journal, n: usize, pass: Pass) -> Result<Record, DiskError> {
+        let op = &journal.ops[n];
+        let version = self.version(journal.id, n, op);
+        let progress = if pass == Pass::First { Progress::Open } else { self.progress(journal, n, &version) };
+        match progress {
+            Progress::Impossible | Progress::Doubled => Err(self.impossible(op)),
+            Progress::Done => Ok(Record::of(op, &version)),
+            Progress::Open | Progress::Half => Ok(Record::of(op, &self.carry_out(op, version)?)),
+        }
+    }
+
     /// Removes directories that have nothing in them; others stay.
-    fn remove_empty<'a>(&self, dirs: impl Iterator<Item = &'a PathBuf>) {
+    pub(super) fn remove_empty<'a>(&self, dirs: impl Iterator<Item = &'a PathBuf>) {
         for dir in dirs {
             self.plans.disk.remove_dir(&self.plans.root.join(dir)).ok();
         }
@@ -316,7 +330,7 @@ impl Locked<'_> {
     }
 
     /// The version that an operation displaces.
-    fn version(&self, id: u64, n: usize, op: &FileOp) -> Version {
+    pub(super) fn version(&self, id: u64, n: usize, op: &FileOp) -> Version {
         let (path, base, new) = match op {
             FileOp::Create { path, bytes } => (path, Content::NOTHING, Content::of(bytes)),
             FileOp::Change { path, before, after } => (path, Content::of(before), Content::of(after)),
@@ -331,8 +345,8 @@ impl Locked<'_> {
         Version { path: dir(self.plans).join(name.encode()), name }
     }
 
-    fn progress(&self, op: &FileOp, version: &Version) -> Progress {
-        let disk = &*self.plans.disk;
+    pub(super) fn progress(&self, journal: &Journal, n: usize, version: &Version) -> Progress {
+        let (op, disk) = (&journal.ops[n], &*self.plans.disk);
         match op {
             FileOp::Change { path, before, .. } if self.holds(&self.plans.root.join(path), before) => {
                 Progress::Open
@@ -348,6 +362,11 @@ impl Locked<'_> {
                 Progress::Half
             }
             FileOp::Create { .. } if disk.lstat(&version.path).is_ok() => Progress::Open,
+            FileOp::Rename { from, to } | FileOp::Remove { path: from, to }
+                if self.is_doubled(from, to) && self.is_renamed(journal, n, from, to) =>
+            {
+                Progress::Doubled
+            }
             _ => self.progress_of(op),
         }
     }
@@ -383,7 +402,7 @@ impl Locked<'_> {
         }
     }
 
-    fn holds(&self, path: &Path, bytes: &[u8]) -> bool {
+    pub(super) fn holds(&self, path: &Path, bytes: &[u8]) -> bool {
         read_own(&*self.plans.disk, path, u64::MAX).is_ok_and(|found| found.as_deref() == Some(bytes))
     }
 
@@ -430,7 +449,7 @@ impl Locked<'_> {
     }
 
     /// Replaces a text; when somebody saved meanwhile, theirs stays.
-    fn put_or_leave(
+    pub(super) fn put_or_leave(
         &mut self,
         id: u64,
         path: &Path,
@@ -458,97 +477,12 @@ impl Locked<'_> {
         self.plans.disk.remove(&version.path).ok();
     }
 
-    fn rename_into(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
+    pub(super) fn rename_into(&self, from: &Path, to: &Path) -> Result<(), DiskError> {
         rename_new(&*self.plans.disk, from, to).map_err(|error| DiskError::writing(to, error))
     }
 
-    /// Takes back what was done, last operation first.
-    ///
-    /// Where somebody has changed a file since, their text stays and the one before is kept.
-    fn back(&mut self, journal: &Journal) -> Result<(), DiskError> {
-        for (n, op) in journal.ops.iter().enumerate().rev() {
-            let version = self.version(journal.id, n, op);
-            if matches!(self.progress(op, &version), Progress::Done | Progress::Half) {
-                self.take_op_back(op, version)?;
-            }
-        }
-        self.sync_all(&journal.ops)?;
-        self.remove_empty(journal.made.iter().rev());
-        Ok(())
-    }
-
-    fn take_op_back(&mut self, op: &FileOp, version: Version) -> Result<(), DiskError> {
-        let root = self.plans.root.clone();
-        let there = |path: &Path| self.plans.disk.lstat(path).is_ok();
-        match op {
-            FileOp::Create { path, bytes } => {
-                let path = root.join(path);
-                if self.holds(&path, bytes) {
-                    // Programs may have opened it, so what they write into it has to be found, as with a replaced text.
-                    let name = VersionName { base: version.name.new, ..version.name };
-                    let taken = dir(self.plans).join(name.encode());
-                    // The name is there if the batch was taken back once before, and was killed.
-                    self.rename_into(&path, if there(&taken) { &version.path } else { &taken })?;
-                }
-            }
-            FileOp::Change { path, before, after } => self.take_change_back(path, before, after, version)?,
-            FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => {
-                let from = root.join(from);
-                // The batch may have been finished, and its last look have found the directory empty.
-                self.make_way(from.parent().unwrap_or(&root))?;
-                self.rename_into(&root.join(to), &from)?;
-            }
-            FileOp::Discard { path, .. } => {
-                let path = root.join(path);
-                if there(&version.path) && !there(&path) {
-                    self.rename_into(&version.path, &path)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts the text from before a change back, if the change is still what the file holds.
-    ///
-    /// Each way makes the evidence of the change vanish no later than the change itself, or
-    /// else a crash in between would be taken for a change that stands.
-    fn take_change_back(
-        &mut self,
-        real: &Path,
-        before: &[u8],
-        after: &[u8],
-        version: Version,
-    ) -> Result<(), DiskError> {
-        let disk = &*self.plans.disk;
-        let path = self.plans.root.join(real);
-        let second = self.second_version(&version);
-        let evidence = [&version, &second].into_iter().find(|it| disk.lstat(&it.path).is_ok());
-        if !self.holds(&path, after) {
-            let left = evidence.map(|it| keep(disk, &self.plans.root, &it.path, KeptWhy::Overtaken));
-            self.news.extend(left);
-            return Ok(());
-        }
-        let linked = disk.lstat(&path).is_ok_and(|it| it.nlink > 1);
-        let Some(evidence) = evidence.filter(|_| !linked) else {
-            let name = VersionName { id: version.name.id + 3, ..version.name.clone() };
-            rename_new(disk, &version.path, &dir(self.plans).join(name.encode())).ok();
-            let base = self.plans.read(real)?;
-            return self.put_or_leave(version.name.id + 2, real, &base, before).map(drop);
-        };
-        if evidence.path == second.path {
-            disk.rename(&second.path, &path, Rename::Replace)
-                .map_err(|error| DiskError::writing(&path, error))?;
-            return self.sync_parent(&path);
-        }
-        let (real, text, ours) = (real.to_path_buf(), before.to_vec(), after.to_vec());
-        let mut kept: Vec<Kept> = Vec::new();
-        let done = self.exchange_back(&Raced { real, theirs: version, text, ours }, &mut kept);
-        self.news.append(&mut kept);
-        done
-    }
-
     /// Makes all names durable, each directory once.
-    fn sync_all(&self, ops: &[FileOp]) -> Result<(), DiskError> {
+    pub(super) fn sync_all(&self, ops: &[FileOp]) -> Result<(), DiskError> {
         let names = ops.iter().flat_map(|op| <[_; 2]>::from(op.names())).flatten();
         let dirs: BTreeSet<_> =
             names.filter_map(|name| self.plans.root.join(name).parent().map(Path::to_path_buf)).collect();

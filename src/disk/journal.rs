@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::keyed::Due;
+use super::names::Content;
 
 /// One operation of a batch, on paths relative to the plans directory.
 ///
@@ -34,6 +35,8 @@ pub(super) struct Journal {
     pub verb: String,
     pub at: String,
     pub ops: Vec<FileOp>,
+    /// What the operations that rename found before the first operation was done.
+    pub sources: Vec<Source>,
     /// Directories that are missing and that the operations make, those above first; taken back, they go if they are empty.
     pub made: Vec<PathBuf>,
     /// Directories that go at the end if they are empty, those below first.
@@ -47,6 +50,16 @@ pub(super) struct Journal {
     /// The record that is made of a request's key when all is done.
     pub due: Option<Due>,
     pub direction: Direction,
+}
+
+/// What had the old name of a [`FileOp::Rename`] or [`FileOp::Remove`], by which it is known under the new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Source {
+    /// The operation, counted from 0.
+    pub n: u64,
+    pub ino: u64,
+    /// The text of a file.
+    pub text: Option<Content>,
 }
 
 /// What the next command has to do with a journal that it finds.
@@ -69,6 +82,7 @@ const UNIT: u8 = b'p';
 const DUE: u8 = b'k';
 const MADE: u8 = b'n';
 const EMPTIED: u8 = b'e';
+const SOURCE: u8 = b's';
 
 const HEAD: &[u8] = b"planwatch journal 1\n";
 
@@ -99,6 +113,11 @@ impl Journal {
             out.push(kind);
             field(&mut out, raw(dir));
         }
+        for it in &self.sources {
+            out.push(SOURCE);
+            let numbers = [it.n, it.ino, u64::from(it.text.is_some()), it.text.map_or(0, |text| text.0)];
+            field(&mut out, &numbers.map(u64::to_le_bytes).concat());
+        }
         for op in &self.ops {
             let (kind, fields) = op.fields();
             out.push(kind);
@@ -121,6 +140,7 @@ impl Journal {
         let verb = String::from_utf8(take(&mut rest)?.to_vec()).ok()?;
         let at = String::from_utf8(take(&mut rest)?.to_vec()).ok()?;
         let (mut ops, mut made, mut emptied) = (Vec::new(), Vec::new(), Vec::new());
+        let mut sources = Vec::new();
         let (mut by, mut undoes, mut unit, mut due) = (String::new(), None, None, None);
         loop {
             let (&kind, tail) = rest.split_first()?;
@@ -132,6 +152,7 @@ impl Journal {
                 UNIT => unit = Some(u64::from_le_bytes(take(&mut rest)?.try_into().ok()?)),
                 DUE => due = Some(read_due(&mut rest)?),
                 MADE => made.push(path(take(&mut rest)?)),
+                SOURCE => sources.push(read_source(take(&mut rest)?)?),
                 EMPTIED => emptied.push(path(take(&mut rest)?)),
                 kind => ops.push(FileOp::read(kind, &mut rest)?),
             }
@@ -142,7 +163,7 @@ impl Journal {
             return None;
         }
         let direction = if mark.is_empty() { Direction::Forward } else { Direction::Back };
-        Some(Self { id, verb, at, ops, made, emptied, by, undoes, unit, due, direction })
+        Some(Self { id, verb, at, ops, sources, made, emptied, by, undoes, unit, due, direction })
     }
 }
 
@@ -185,6 +206,12 @@ fn read_due(rest: &mut &[u8]) -> Option<Due> {
     Some(Due { name, hour, note: take(rest)?.to_vec() })
 }
 
+fn read_source(bytes: &[u8]) -> Option<Source> {
+    let [n, ino, is_file, text] = *bytes.as_chunks().0 else { return None };
+    let text = (u64::from_le_bytes(is_file) == 1).then(|| Content(u64::from_le_bytes(text)));
+    Some(Source { n: u64::from_le_bytes(n), ino: u64::from_le_bytes(ino), text })
+}
+
 fn raw(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
@@ -221,6 +248,10 @@ mod tests {
                 FileOp::Rename { from: path(b"p/step-1.md"), to: path(b"p/step-2.md") },
                 FileOp::Remove { path: path(b"p/step-3.md"), to: path(b"_archive/p/removed-1/step-3.md") },
                 FileOp::Discard { path: path(b"p/step-4.md"), before: b"gone".to_vec() },
+            ],
+            sources: vec![
+                Source { n: 2, ino: 77, text: Some(Content(0)) },
+                Source { n: 3, ino: u64::MAX, text: None },
             ],
             made: vec![path(b"_archive"), path(b"_archive/p")],
             emptied: vec![path(b"q")],

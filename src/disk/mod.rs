@@ -5,6 +5,7 @@
 //! [`RealDisk`], and for tests a model that keeps what is durable apart from what is not,
 //! and can crash or fail at any call. Knows files, never what is written in them.
 
+mod back;
 mod batch;
 mod beyond;
 mod calls;

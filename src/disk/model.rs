@@ -10,6 +10,7 @@ mod exhaustive;
 mod linked;
 mod machine;
 mod meddled;
+mod old_names;
 mod quiet;
 mod state;
 mod undone;

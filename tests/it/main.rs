@@ -30,6 +30,7 @@ mod knowledge;
 mod mcp;
 mod mcp_live;
 mod no_index;
+mod old_names;
 mod plugin;
 mod problems;
 mod public_front_matters;

@@ -479,7 +479,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    fn takes(&mut self) -> bool {
+    pub(super) fn takes(&mut self) -> bool {
         self.at += 1;
         self.at.is_multiple_of(self.every)
     }

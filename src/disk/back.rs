@@ -1,0 +1,270 @@
+//! Taking a batch back.
+//!
+//! Knows what each operation left, and what other programs may have done with it since: their texts stay, and what
+//! planwatch takes away is displaced. A file whose old name is in use again cannot go back there, and must not stay
+//! under its new name either, or else one step would be there twice.
+
+use std::path::Path;
+
+use rustix::io::Errno;
+
+use super::batch::Progress;
+use super::calls::{FileKind, Rename};
+use super::change::Raced;
+use super::displaced::{Kept, KeptWhy, dir, keep, kept_name};
+use super::error::DiskError;
+use super::journal::{FileOp, Journal, Source};
+use super::locked::{Locked, Version};
+use super::moves::{is, is_one_file, make_dirs, read_own, rename_new};
+use super::names::{Content, NamedPath, Origin, VersionName};
+
+/// How many names are tried for a text that is displaced.
+const NAMES: u64 = 100;
+
+impl Locked<'_> {
+    /// What the operations that rename are about to rename.
+    pub(super) fn sources(&self, ops: &[FileOp]) -> Vec<Source> {
+        let source = |(n, op): (usize, &FileOp)| {
+            let (Some(from), Some(_)) = op.names() else { return None };
+            let path = self.plans.root.join(from);
+            let stat = self.plans.disk.lstat(&path).ok()?;
+            let text = if stat.kind == FileKind::File { self.content(&path) } else { None };
+            Some(Source { n: n as u64, ino: stat.ino, text })
+        };
+        ops.iter().enumerate().filter_map(source).collect()
+    }
+
+    fn content(&self, path: &Path) -> Option<Content> {
+        read_own(&*self.plans.disk, path, u64::MAX).ok().flatten().map(|it| Content::of(&it))
+    }
+
+    /// Refuses a batch after which an old name is there again: an editor saved under it, and would have the step twice.
+    pub(super) fn check_old_names(&self, ops: &[FileOp]) -> Result<(), DiskError> {
+        let renamed = ops.iter().filter_map(|it| it.names().0.zip(it.names().1));
+        match renamed.into_iter().find(|(from, to)| self.is_doubled(from, to)) {
+            Some((from, _)) => Err(DiskError::FileChanged { path: self.plans.root.join(from) }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether two names are there for different files or directories.
+    pub(super) fn is_doubled(&self, from: &Path, to: &Path) -> bool {
+        let (from, to) = (self.plans.root.join(from), self.plans.root.join(to));
+        let disk = &*self.plans.disk;
+        disk.lstat(&from).is_ok() && disk.lstat(&to).is_ok() && !is_one_file(disk, &from, &to)
+    }
+
+    /// Whether operation `n` has renamed a file, if both its names are there now.
+    pub(super) fn is_renamed(&self, journal: &Journal, n: usize, from: &Path, to: &Path) -> bool {
+        self.is_source(journal, n, to) || !self.is_source(journal, n, from)
+    }
+
+    /// Whether a path leads to what operation `n` renames.
+    fn is_source(&self, journal: &Journal, n: usize, path: &Path) -> bool {
+        let path = self.plans.root.join(path);
+        let source = journal.sources.iter().find(|it| it.n == n as u64);
+        let ino = self.plans.disk.lstat(&path).ok().map(|it| it.ino);
+        let text = Self::renamed_text(journal, n);
+        source.is_some_and(|it| Some(it.ino) == ino) || text.is_some() && self.content(&path) == text
+    }
+
+    /// The text of the file that operation `n` renames: what an earlier operation put into it, or what it held before.
+    fn renamed_text(journal: &Journal, n: usize) -> Option<Content> {
+        let source = || journal.sources.iter().find(|it| it.n == n as u64)?.text;
+        put_text(journal, n).or_else(source)
+    }
+
+    /// Takes back what was done, last operation first. `n_done` operations are known to be done, and none after the
+    /// next one; after a crash it is not known.
+    ///
+    /// Where another program has changed a file since, its text stays and the one before is kept.
+    pub(super) fn back(&mut self, journal: &Journal, n_done: Option<usize>) -> Result<(), DiskError> {
+        let n_begun = n_done.map_or(journal.ops.len(), |it| journal.ops.len().min(it + 1));
+        for (n, op) in journal.ops.iter().enumerate().take(n_begun).rev() {
+            let version = self.version(journal.id, n, op);
+            match self.progress(journal, n, &version) {
+                Progress::Done | Progress::Half => self.take_op_back(journal, n, version)?,
+                Progress::Doubled | Progress::Impossible => {
+                    let Some((from, to)) = op.names().0.zip(op.names().1) else { continue };
+                    let is_renamed = match n_done {
+                        Some(n_done) => n < n_done || self.is_source(journal, n, to),
+                        None => self.is_renamed(journal, n, from, to),
+                    };
+                    if is_renamed && self.is_doubled(from, to) {
+                        // After a crash the new file may be another one, made long after the old one went.
+                        let text = if n_done.is_some() {
+                            Self::renamed_text(journal, n)
+                        } else {
+                            put_text(journal, n)
+                        };
+                        self.unite(version.name.id, from, to, text)?;
+                    }
+                }
+                Progress::Open => {}
+            }
+        }
+        self.sync_all(&journal.ops)?;
+        self.remove_empty(journal.made.iter().rev());
+        Ok(())
+    }
+
+    /// Takes what was renamed to `to` away, because another program has made `from` anew. A file that holds `text` is not
+    /// missed.
+    fn unite(&mut self, id: u64, from: &Path, to: &Path, text: Option<Content>) -> Result<(), DiskError> {
+        let (disk, root) = (&*self.plans.disk, &self.plans.root);
+        let (old, new) = (root.join(from), root.join(to));
+        let kind =
+            |path: &Path| disk.lstat(path).map(|it| it.kind).map_err(|it| DiskError::writing(path, it));
+        match (kind(&old)?, kind(&new)?) {
+            (FileKind::Dir, FileKind::Dir) => self.merge(id, from, to),
+            (_, FileKind::Dir) => Err(DiskError::FileChanged { path: old }),
+            _ => self.put_aside(id, from, &new, text),
+        }
+    }
+
+    /// Moves everything in the directory `to` back into `from`, which another program has made anew.
+    fn merge(&mut self, id: u64, from: &Path, to: &Path) -> Result<(), DiskError> {
+        let (old, new) = (self.plans.root.join(from), self.plans.root.join(to));
+        // The other program may not have made sure that its directory survives a power cut.
+        self.sync_parent(&old)?;
+        let names = self.plans.disk.names(&new).map_err(|error| DiskError::reading(&new, error))?;
+        for name in names {
+            let moved = rename_new(&*self.plans.disk, &new.join(&name), &old.join(&name));
+            match moved.map_err(|error| DiskError::writing(&old.join(&name), error)) {
+                Err(DiskError::Exists { .. }) => self.unite(id, &from.join(&name), &to.join(&name), None)?,
+                other => other?,
+            }
+        }
+        let disk = &*self.plans.disk;
+        let synced = disk.sync_dir(&old).and_then(|()| disk.sync_dir(&new));
+        synced.and_then(|()| disk.remove_dir(&new)).map_err(|error| DiskError::writing(&new, error))
+    }
+
+    /// Displaces a file that has no name to go back to; it is reported unless it holds `text` or what its old name leads to.
+    fn put_aside(
+        &mut self,
+        id: u64,
+        from: &Path,
+        new: &Path,
+        text: Option<Content>,
+    ) -> Result<(), DiskError> {
+        let disk = &*self.plans.disk;
+        let failed = |error| DiskError::writing(new, error);
+        let displaced = dir(self.plans);
+        make_dirs(disk, &displaced, 0o700).map_err(failed)?;
+        let path = NamedPath::Whole(from.to_path_buf());
+        let holds = self.content(new);
+        let is_known =
+            holds.is_some() && (holds == text || holds == self.content(&self.plans.root.join(from)));
+        // A program may have it open and write into it later, which its name then shows.
+        let known = holds.filter(|_| is_known);
+        let name = |id| match known {
+            Some(base) => {
+                VersionName { origin: Origin::Clean, id, base, new: base, path: path.clone() }.encode()
+            }
+            None => kept_name(KeptWhy::Overtaken, id, &path),
+        };
+        let mut at = displaced.join(name(id));
+        let mut renamed = rename_new(disk, new, &at);
+        for id in id + 1..id + NAMES {
+            if !renamed.as_ref().is_err_and(|error| is(error, Errno::EXIST)) {
+                break;
+            }
+            at = displaced.join(name(id));
+            renamed = rename_new(disk, new, &at);
+        }
+        renamed.map_err(failed)?;
+        if known.is_none() {
+            let kept = at.strip_prefix(&self.plans.root).unwrap_or(&at).to_path_buf();
+            self.news.push(Kept { path: path.shown(), kept, why: KeptWhy::Overtaken });
+        } else if self.content(&at) != known {
+            self.news.push(keep(disk, &self.plans.root, &at, KeptWhy::Overtaken));
+        }
+        Ok(())
+    }
+
+    fn take_op_back(&mut self, journal: &Journal, n: usize, version: Version) -> Result<(), DiskError> {
+        let root = self.plans.root.clone();
+        let there = |path: &Path| self.plans.disk.lstat(path).is_ok();
+        match &journal.ops[n] {
+            FileOp::Create { path, bytes } => {
+                let path = root.join(path);
+                if self.holds(&path, bytes) {
+                    // Programs may have opened it, so what they write into it has to be found, as with a replaced text.
+                    let name = VersionName { base: version.name.new, ..version.name };
+                    let taken = dir(self.plans).join(name.encode());
+                    // The name is there if the batch was taken back once before, and was killed.
+                    self.rename_into(&path, if there(&taken) { &version.path } else { &taken })?;
+                }
+            }
+            FileOp::Change { path, before, after } => self.take_change_back(path, before, after, version)?,
+            FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => {
+                let old = root.join(from);
+                // The batch may have been finished, and its last look have found the directory empty.
+                self.make_way(old.parent().unwrap_or(&root))?;
+                match self.rename_into(&root.join(to), &old) {
+                    // Another program has just made it.
+                    Err(DiskError::Exists { .. }) => {
+                        self.unite(version.name.id, from, to, put_text(journal, n))?;
+                    }
+                    other => other?,
+                }
+            }
+            FileOp::Discard { path, .. } => {
+                let path = root.join(path);
+                if there(&version.path) && !there(&path) {
+                    self.rename_into(&version.path, &path)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the text from before a change back, if the change is still what the file holds.
+    ///
+    /// Each way makes the evidence of the change vanish no later than the change itself, or
+    /// else a crash in between would be taken for a change that stands.
+    fn take_change_back(
+        &mut self,
+        real: &Path,
+        before: &[u8],
+        after: &[u8],
+        version: Version,
+    ) -> Result<(), DiskError> {
+        let disk = &*self.plans.disk;
+        let path = self.plans.root.join(real);
+        let second = self.second_version(&version);
+        let evidence = [&version, &second].into_iter().find(|it| disk.lstat(&it.path).is_ok());
+        if !self.holds(&path, after) {
+            let left = evidence.map(|it| keep(disk, &self.plans.root, &it.path, KeptWhy::Overtaken));
+            self.news.extend(left);
+            return Ok(());
+        }
+        let linked = disk.lstat(&path).is_ok_and(|it| it.nlink > 1);
+        let Some(evidence) = evidence.filter(|_| !linked) else {
+            let name = VersionName { id: version.name.id + 3, ..version.name.clone() };
+            rename_new(disk, &version.path, &dir(self.plans).join(name.encode())).ok();
+            let base = self.plans.read(real)?;
+            return self.put_or_leave(version.name.id + 2, real, &base, before).map(drop);
+        };
+        if evidence.path == second.path {
+            disk.rename(&second.path, &path, Rename::Replace)
+                .map_err(|error| DiskError::writing(&path, error))?;
+            return self.sync_parent(&path);
+        }
+        let (real, text, ours) = (real.to_path_buf(), before.to_vec(), after.to_vec());
+        let mut kept: Vec<Kept> = Vec::new();
+        let done = self.exchange_back(&Raced { real, theirs: version, text, ours }, &mut kept);
+        self.news.append(&mut kept);
+        done
+    }
+}
+
+/// What an operation of the batch put into the file that operation `n` renames.
+fn put_text(journal: &Journal, n: usize) -> Option<Content> {
+    let from = journal.ops[n].names().0;
+    journal.ops[..n].iter().rev().find_map(|op| match op {
+        FileOp::Change { path, after, .. } if Some(path.as_path()) == from => Some(Content::of(after)),
+        _ => None,
+    })
+}
