@@ -17,6 +17,7 @@ use super::journal::{FileOp, Journal, Source};
 use super::locked::{Locked, Version};
 use super::moves::{is, is_one_file, make_dirs, read_own, rename_new};
 use super::names::{Content, NamedPath, Origin, VersionName};
+use super::near::is_elsewhere;
 
 /// How many names are tried for a text that is displaced.
 const NAMES: u64 = 100;
@@ -100,7 +101,11 @@ impl Locked<'_> {
                         self.unite(version.name.id, from, to, text)?;
                     }
                 }
-                Progress::Open => {}
+                Progress::Open => {
+                    if let FileOp::Create { path, bytes } = op {
+                        self.clear_near(&self.plans.root.join(path), version.name.id, bytes);
+                    }
+                }
             }
         }
         self.sync_all(&journal.ops)?;
@@ -173,6 +178,9 @@ impl Locked<'_> {
             at = displaced.join(name(id));
             renamed = rename_new(disk, new, &at);
         }
+        if renamed.as_ref().is_err_and(is_elsewhere) {
+            return self.keep_copy(id, &path, new);
+        }
         renamed.map_err(failed)?;
         if known.is_none() {
             let kept = at.strip_prefix(&self.plans.root).unwrap_or(&at).to_path_buf();
@@ -191,10 +199,16 @@ impl Locked<'_> {
                 let path = root.join(path);
                 if self.holds(&path, bytes) {
                     // Programs may have opened it, so what they write into it has to be found, as with a replaced text.
-                    let name = VersionName { base: version.name.new, ..version.name };
+                    let name = VersionName { base: version.name.new, ..version.name.clone() };
                     let taken = dir(self.plans).join(name.encode());
                     // The name is there if the batch was taken back once before, and was killed.
-                    self.rename_into(&path, if there(&taken) { &version.path } else { &taken })?;
+                    let taken = if there(&taken) { &version.path } else { &taken };
+                    match rename_new(&*self.plans.disk, &path, taken) {
+                        Err(error) if is_elsewhere(&error) => {
+                            self.remove_near(&path, version.name.id, bytes)?;
+                        }
+                        other => other.map_err(|error| DiskError::writing(&path, error))?,
+                    }
                 }
             }
             FileOp::Change { path, before, after } => self.take_change_back(path, before, after, version)?,
@@ -240,8 +254,10 @@ impl Locked<'_> {
             self.news.extend(left);
             return Ok(());
         }
+        // Then it was written in place, and the text from before is a copy.
         let linked = disk.lstat(&path).is_ok_and(|it| it.nlink > 1);
-        let Some(evidence) = evidence.filter(|_| !linked) else {
+        let mounted = disk.mount(&path).ok() != disk.mount(&dir(self.plans)).ok();
+        let Some(evidence) = evidence.filter(|_| !linked && !mounted) else {
             let name = VersionName { id: version.name.id + 3, ..version.name.clone() };
             rename_new(disk, &version.path, &dir(self.plans).join(name.encode())).ok();
             let base = self.plans.read(real)?;

@@ -276,6 +276,7 @@ impl Locked<'_> {
             {
                 return Err(self.impossible(op));
             }
+            self.refuse_mounted(op)?;
             if let Some(path) = needed {
                 self.refuse_cut_short(path)?;
             }
@@ -353,7 +354,15 @@ impl Locked<'_> {
             }
             // An exchange shows in what lies under the version's name, whatever the file holds
             // by now; without the call the old inode's second name tells the same.
-            FileOp::Change { before, after, .. } => match read_own(disk, &version.path, u64::MAX) {
+            FileOp::Change { path, before, after } => match read_own(disk, &version.path, u64::MAX) {
+                // What came out was another program's, and has been put back.
+                Ok(Some(found))
+                    if found != *before
+                        && !is_part_of(&found, after)
+                        && self.holds(&self.plans.root.join(path), &found) =>
+                {
+                    Progress::Impossible
+                }
                 Ok(Some(found)) if found == *before || !is_part_of(&found, after) => Progress::Done,
                 Ok(None) if disk.lstat(&self.second_version(version).path).is_ok() => Progress::Done,
                 _ => self.progress_of(op),
@@ -417,10 +426,11 @@ impl Locked<'_> {
                     return Ok(version);
                 }
                 self.clear_draft(&version);
+                self.clear_near(&path, version.name.id, bytes);
                 self.make_way(path.parent().unwrap_or(root))?;
                 let NamedPath::Whole(real) = &version.name.path else { return Ok(version) };
                 let draft = self.draft(version.name.id, real, Content::NOTHING, bytes, None)?;
-                self.rename_into(&draft.version.path, &path)?;
+                self.place(draft, &path, bytes)?;
             }
             FileOp::Change { path, before, after } => {
                 self.clear_draft(&version);

@@ -108,6 +108,10 @@ pub trait Disk: fmt::Debug + Send + Sync {
     fn canonical(&self, path: &Path) -> io::Result<PathBuf>;
     /// Looks at a name, not at what a symbolic link points to.
     fn lstat(&self, path: &Path) -> io::Result<Stat>;
+    /// A number of the mount that a name lies on; a rename from one mount to another fails, also on one file system.
+    fn mount(&self, path: &Path) -> io::Result<u64> {
+        Ok(self.lstat(path)?.dev)
+    }
     fn read_link(&self, path: &Path) -> io::Result<PathBuf>;
     /// Lists names with their stat, in no order; names that vanish meanwhile are left out.
     fn list(&self, dir: &Path) -> io::Result<Vec<(OsString, io::Result<Stat>)>>;

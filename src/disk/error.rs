@@ -55,6 +55,9 @@ pub enum DiskError {
     /// The file can only be written in place, which is not safe while another program has it open.
     #[error("`{}` is open in another program and cannot be replaced, because it has several hard links or is a mount point", path.display())]
     InUse { path: PathBuf },
+    /// Seen before anything was written.
+    #[error("`{}` cannot be moved to `{}`, because they lie on different mounts", path.display(), to.display())]
+    Mounted { path: PathBuf, to: PathBuf },
     #[error("`{}` is locked by another planwatch", path.display())]
     Locked { path: PathBuf },
     /// Another user, or a process with another state directory, began to change it and did not finish.
@@ -98,7 +101,9 @@ impl DiskError {
             | Self::InUse { .. } => "file-changed",
             Self::Locked { .. } | Self::BegunElsewhere { .. } => "locked",
             Self::Unfinished { .. } => "unfinished",
-            Self::Uncertain { .. } | Self::Unsynced { .. } | Self::Io { .. } => "io-error",
+            Self::Mounted { .. } | Self::Uncertain { .. } | Self::Unsynced { .. } | Self::Io { .. } => {
+                "io-error"
+            }
         }
     }
 
@@ -122,6 +127,7 @@ impl DiskError {
             | Self::HalfSaved { path }
             | Self::Vanished { path }
             | Self::InUse { path }
+            | Self::Mounted { path, .. }
             | Self::Locked { path }
             | Self::BegunElsewhere { path, .. }
             | Self::Uncertain { path, .. }
@@ -153,6 +159,9 @@ impl DiskError {
                 "nothing was written; try again when the editor has finished, at the latest in two seconds"
             }
             Self::InUse { .. } => "close the file in the other program, then try again",
+            Self::Mounted { .. } => {
+                "nothing was written; unmount it, or run the command on the original directory, then try again"
+            }
             Self::Locked { .. } => "try again when the other command has ended",
             Self::NoSpace { .. } => "make room and try again",
             Self::Unfinished { goes_back: true, .. } => {

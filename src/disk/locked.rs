@@ -18,6 +18,7 @@ use super::error::DiskError;
 use super::keyed::Keyed;
 use super::moves::{Safe, is, make_dirs, rename_new, write_new};
 use super::names::{Content, NamedPath, Origin, VersionName, checked};
+use super::near::is_elsewhere;
 use super::plans_dir::{PlansDir, Snapshot, read_at_rest};
 use super::runtime::Trust;
 use super::undo::{Record, Unit};
@@ -183,12 +184,7 @@ impl<'a> Locked<'a> {
         let made = self.make_way(parent).inspect_err(|_| {
             self.plans.disk.remove(&draft.version.path).ok();
         })?;
-        let placed = rename_new(&*self.plans.disk, &draft.version.path, &path);
-        if let Err(error) = placed {
-            self.plans.disk.remove(&draft.version.path).ok();
-            self.unmake(&made);
-            return Err(DiskError::writing(&path, error));
-        }
+        let draft = self.place(draft, &path, bytes).inspect_err(|_| self.unmake(&made))?;
         let done = self.plans.disk.sync_dir(parent).and_then(|()| draft.file.stat());
         match done {
             Ok(stat) => {
@@ -196,6 +192,22 @@ impl<'a> Locked<'a> {
                 Ok(Written { path: real, done: Done::Created, bytes: bytes.to_vec(), stat, kept: Vec::new() })
             }
             Err(source) => Err(self.uncreate(&path, &draft, (&made, source))),
+        }
+    }
+
+    /// Gives a draft the name of a file that does not exist.
+    pub(super) fn place(&self, draft: Draft, path: &Path, bytes: &[u8]) -> Result<Draft, DiskError> {
+        let disk = &*self.plans.disk;
+        let placed = rename_new(disk, &draft.version.path, path);
+        if placed.is_err() {
+            disk.remove(&draft.version.path).ok();
+        }
+        match placed {
+            Err(error) if is_elsewhere(&error) => {
+                let file = self.create_near(path, draft.version.name.id, bytes)?;
+                Ok(Draft { version: draft.version, file })
+            }
+            placed => placed.map(|()| draft).map_err(|error| DiskError::writing(path, error)),
         }
     }
 

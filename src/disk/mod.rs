@@ -28,6 +28,7 @@ mod look;
 mod mounts;
 mod moves;
 mod names;
+mod near;
 mod outside;
 mod own_writes;
 mod path_text;

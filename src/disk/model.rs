@@ -10,6 +10,7 @@ mod exhaustive;
 mod linked;
 mod machine;
 mod meddled;
+mod mounted;
 mod old_names;
 mod quiet;
 mod state;
@@ -46,6 +47,8 @@ struct Script {
     /// Calls that this file system does not have.
     lacks_exchange: bool,
     lacks_leases: bool,
+    /// This directory is a mount point.
+    mounted: Option<&'static str>,
 }
 
 /// A save by rename of a text that was in hand before the run.
@@ -209,6 +212,11 @@ impl World {
         }
     }
 
+    /// A number of the mount that a path lies on.
+    fn mount_of(&self, path: &Path) -> u64 {
+        u64::from(self.script.mounted.is_some_and(|it| path.starts_with(it)))
+    }
+
     /// Whether another program has an inode open.
     fn is_open(&self, ino: u64) -> bool {
         let keeps_open = |how| matches!(how, Save::Truncate | Save::Append | Save::AwayAndCreate);
@@ -287,6 +295,12 @@ impl Disk for ModelDisk {
         Ok(world.state.stat(world.state.find(path)?))
     }
 
+    fn mount(&self, path: &Path) -> io::Result<u64> {
+        let world = self.enter()?;
+        world.state.find(path)?;
+        Ok(world.mount_of(path))
+    }
+
     fn read_link(&self, _path: &Path) -> io::Result<PathBuf> {
         Err(Errno::INVAL.into())
     }
@@ -322,6 +336,9 @@ impl Disk for ModelDisk {
         let mut world = self.enter()?;
         if how == Rename::Exchange && world.script.lacks_exchange {
             return Err(Errno::INVAL.into());
+        }
+        if world.mount_of(from) != world.mount_of(to) {
+            return Err(Errno::XDEV.into());
         }
         world.state.rename(from, to, how)
     }

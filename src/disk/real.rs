@@ -48,6 +48,17 @@ impl Disk for RealDisk {
         Ok(stat_of(&statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
+    #[cfg(target_os = "linux")]
+    fn mount(&self, path: &Path) -> io::Result<u64> {
+        use rustix::fs::{StatxFlags, statx};
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        match statx(CWD, path, flags, StatxFlags::MNT_ID) {
+            Ok(it) if it.stx_mask & StatxFlags::MNT_ID.bits() != 0 => Ok(it.stx_mnt_id),
+            // Before Linux 5.8.
+            _ => Ok(self.lstat(path)?.dev),
+        }
+    }
+
     fn read_link(&self, path: &Path) -> io::Result<PathBuf> {
         let target = readlinkat(CWD, path, Vec::new())?;
         Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))

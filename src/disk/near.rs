@@ -1,0 +1,119 @@
+//! Making and taking away files of a plan directory that is a mount point, or lies below one.
+//!
+//! No file can be renamed from `displaced/` to there or back. A file is made under a name of planwatch's own in the same
+//! directory instead, and renamed from that. A file that goes has that name for a moment, and cannot be looked after
+//! later, so it goes only when no program has it open for writing.
+
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+
+use super::calls::{DiskFile, FileKind, Lease, Open};
+use super::displaced::{Kept, KeptWhy, dir, kept_name};
+use super::error::DiskError;
+use super::journal::FileOp;
+use super::locked::Locked;
+use super::moves::{Safe, is, read_own, rename_new, write_new};
+use super::names::{NamedPath, RUNTIME};
+
+/// The name, in the directory of `path`, of a file that is not there yet.
+fn draft_of(path: &Path, id: u64) -> PathBuf {
+    path.with_file_name(format!("{RUNTIME}-{id:016x}.new"))
+}
+
+/// The name, in the directory of `path`, of a file that is about to go.
+fn aside_of(path: &Path, id: u64) -> PathBuf {
+    path.with_file_name(format!("{RUNTIME}-{id:016x}.old"))
+}
+
+/// Whether a rename failed because its two names lie on different mounts.
+pub(super) fn is_elsewhere(error: &std::io::Error) -> bool {
+    is(error, Errno::XDEV)
+}
+
+impl Locked<'_> {
+    /// Makes a file that does not exist, whole and safe on disk but for its name.
+    pub(super) fn create_near(
+        &self,
+        path: &Path,
+        id: u64,
+        bytes: &[u8],
+    ) -> Result<Box<dyn DiskFile>, DiskError> {
+        let (disk, draft) = (&*self.plans.disk, draft_of(path, id));
+        let made = disk.open(&draft, Open::New(0o666)).and_then(|file| {
+            file.write(bytes)?;
+            file.sync()?;
+            rename_new(disk, &draft, path)?;
+            Ok(file)
+        });
+        made.map_err(|error| {
+            disk.remove(&draft).ok();
+            DiskError::writing(path, error)
+        })
+    }
+
+    /// Takes a file away if it holds exactly these bytes and no program has it open for writing; else it stays.
+    pub(super) fn remove_near(&self, path: &Path, id: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        let (disk, aside) = (&*self.plans.disk, aside_of(path, id));
+        let failed = |error| DiskError::writing(path, error);
+        rename_new(disk, path, &aside).map_err(failed)?;
+        // The lease lasts until the file is gone.
+        let held = self.without_writers(&aside);
+        let is_open = !matches!(held, Some((_, Lease::Taken | Lease::Unsupported)));
+        if !is_open && self.holds(&aside, bytes) {
+            return disk.remove(&aside).map_err(failed);
+        }
+        rename_new(disk, &aside, path).map_err(failed)?;
+        if is_open { Err(DiskError::InUse { path: path.to_path_buf() }) } else { Ok(()) }
+    }
+
+    /// Keeps a copy of a file's text and takes the file away.
+    pub(super) fn keep_copy(&mut self, id: u64, path: &NamedPath, at: &Path) -> Result<(), DiskError> {
+        let disk = &*self.plans.disk;
+        let failed = |error| DiskError::writing(at, error);
+        let text = read_own(disk, at, u64::MAX).map_err(failed)?;
+        let text = text.ok_or_else(|| DiskError::FileChanged { path: at.to_path_buf() })?;
+        let kept = dir(self.plans).join(kept_name(KeptWhy::Overtaken, id, path));
+        // It may be there from an earlier try.
+        if !self.holds(&kept, &text) {
+            write_new(disk, &kept, 0o600, &text, Safe::Yes).map_err(failed)?;
+        }
+        self.remove_near(at, id, &text)?;
+        if disk.lstat(at).is_ok() {
+            return Err(DiskError::FileChanged { path: at.to_path_buf() });
+        }
+        let kept = kept.strip_prefix(&self.plans.root).unwrap_or(&kept).to_path_buf();
+        self.news.push(Kept { path: path.shown(), kept, why: KeptWhy::Overtaken });
+        Ok(())
+    }
+
+    /// Clears what a process that was killed left of making or removing a file with these bytes.
+    pub(super) fn clear_near(&self, path: &Path, id: u64, bytes: &[u8]) {
+        let (disk, aside) = (&*self.plans.disk, aside_of(path, id));
+        disk.remove(&draft_of(path, id)).ok();
+        if self.holds(&aside, bytes) {
+            disk.remove(&aside).ok();
+        } else {
+            // A program has written into it, so that it stays.
+            rename_new(disk, &aside, path).ok();
+        }
+    }
+
+    /// Refuses an operation that would rename a file to another mount, or a mount point itself.
+    pub(super) fn refuse_mounted(&self, op: &FileOp) -> Result<(), DiskError> {
+        let (disk, root) = (&*self.plans.disk, &self.plans.root);
+        let (path, to) = match op {
+            FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => {
+                (root.join(from), root.join(to))
+            }
+            FileOp::Discard { path, .. } => (root.join(path), dir(self.plans)),
+            FileOp::Create { .. } | FileOp::Change { .. } => return Ok(()),
+        };
+        // It may be what an earlier operation makes.
+        let Ok(kind) = disk.lstat(&path).map(|it| it.kind) else { return Ok(()) };
+        let nearest = |path: &Path| path.ancestors().skip(1).find_map(|it| disk.mount(it).ok());
+        let mount = nearest(&path);
+        let is_mount_point = kind == FileKind::Dir && disk.mount(&path).ok() != mount;
+        if is_mount_point || nearest(&to) != mount { Err(DiskError::Mounted { path, to }) } else { Ok(()) }
+    }
+}
