@@ -249,6 +249,20 @@ impl Locked<'_> {
         let path = self.plans.root.join(real);
         let second = self.second_version(&version);
         let evidence = [&version, &second].into_iter().find(|it| disk.lstat(&it.path).is_ok());
+        if let Some(evidence) = evidence
+            && let Ok(base) = self.plans.read(real)
+            && let Some(text) = without(&base.bytes, before, after)
+        {
+            // An editor has read planwatch's version and saved over it.
+            let name = VersionName { id: version.name.id + 3, ..evidence.name.clone() };
+            let moved = dir(self.plans).join(name.encode());
+            rename_new(disk, &evidence.path, &moved).map_err(|error| DiskError::writing(&path, error))?;
+            if self.put_or_leave(version.name.id + 2, real, &base, &text).is_err() {
+                let left = keep(&*self.plans.disk, &self.plans.root, &moved, KeptWhy::Overtaken);
+                self.news.push(left);
+            }
+            return Ok(());
+        }
         if !self.holds(&path, after) {
             let left = evidence.map(|it| keep(disk, &self.plans.root, &it.path, KeptWhy::Overtaken));
             self.news.extend(left);
@@ -283,4 +297,45 @@ fn put_text(journal: &Journal, n: usize) -> Option<Content> {
         FileOp::Change { path, after, .. } if Some(path.as_path()) == from => Some(Content::of(after)),
         _ => None,
     })
+}
+
+/// The text without a change that it was made from; none if it does not hold the change, or not as it was made.
+fn without(text: &[u8], before: &[u8], after: &[u8]) -> Option<Vec<u8>> {
+    let n_before = before.iter().zip(after).take_while(|(old, new)| old == new).count();
+    let (old, new) = (&before[n_before..], &after[n_before..]);
+    let n_after = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
+    if text == after || new.len() == n_after {
+        return None;
+    }
+    let (head, tail) = (&after[..after.len() - n_after], new);
+    if let Some(rest) = text.strip_prefix(head) {
+        return Some([&before[..before.len() - n_after], rest].concat());
+    }
+    text.strip_suffix(tail).map(|rest| [rest, old].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without;
+
+    #[test]
+    fn a_change_is_taken_out_of_a_text_that_was_made_from_it() {
+        let of = |text: &str| {
+            let found = without(text.as_bytes(), b"id: 2\nB\n", b"id: 4\nB\n");
+            found.map(|it| String::from_utf8(it).unwrap())
+        };
+        for (text, expected) in [
+            ("id: 4\nB\nmore\n", Some("id: 2\nB\nmore\n")),
+            ("id: 4\nC\n", Some("id: 2\nC\n")),
+            ("# first\nid: 4\nB\n", Some("# first\nid: 2\nB\n")),
+            ("id: 2\nB\nmore\n", None),
+            ("# first\nid: 4\nB\nmore\n", None),
+            ("", None),
+            // That one is taken back as a whole.
+            ("id: 4\nB\n", None),
+        ] {
+            assert_eq!(of(text).as_deref(), expected, "{text:?}");
+        }
+        assert_eq!(without(b"a\nc\nmore\n", b"a\nb\nc\n", b"a\nc\n"), None, "nothing shows a removal");
+    }
 }
