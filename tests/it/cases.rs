@@ -456,6 +456,18 @@ fn completions_of_every_shell_name_every_verb() {
     }
 }
 
+#[test]
+fn scripts_of_completions_pass_words_without_their_quotes() {
+    let place = Place::new();
+    for (shell, passed) in [
+        ("zsh", "\"${(@Q)words[1,CURRENT-1]}\" \"${(Q)PREFIX}\""),
+        ("fish", "(commandline --current-token | string unescape)"),
+    ] {
+        let script = place.run_with(&["completions", shell]).ok();
+        assert!(script.contains(passed), "{shell}:\n{script}");
+    }
+}
+
 /// What planwatch answers a shell's script for the last of these words, without descriptions and options.
 fn offered(place: &Place, shell: &str, words: &[&str]) -> Vec<String> {
     let mut command = place.command();
@@ -493,11 +505,26 @@ fn shells_are_offered_plans_steps_statuses_and_agents() {
         assert_eq!(offered(&["list", "--status", "f"]), ["failed"], "{shell}");
         assert_eq!(offered(&["run", "auth", "--agent", "cl"]), ["claude"], "{shell}");
         assert_eq!(offered(&["--plans", "elsewhere", "show", ""]), [""; 0], "{shell}");
+        assert_eq!(offered(&["import", "plans/au"]), ["plans/auth/"], "{shell}");
+        assert_eq!(
+            offered(&["replace", "auth", "--file", "plans/auth/pl"]),
+            ["plans/auth/plan.md"],
+            "{shell}"
+        );
+        assert_eq!(offered(&["-C", "pl"]), ["plans/"], "{shell}");
     }
     // Bash replaces only what is behind the colon.
     let mut command = place.command();
     command.env("PLANWATCH_COMPLETE", "bash").args(["--", "planwatch done auth:2", "2"]);
     assert_eq!(Ran::of(command.output().expect("it runs")).ok(), "2.5\n");
+    // It passes the word without the quote that is open, in which a space needs no backslash.
+    place.write("plans/my plan/plan.md", "# Mine\n");
+    for (line, expected) in [("planwatch show 'my p", "my plan\n"), ("planwatch show my\\ p", "my\\ plan\n")]
+    {
+        let mut command = place.command();
+        command.env("PLANWATCH_COMPLETE", "bash").args(["--", line, "my p"]);
+        assert_eq!(Ran::of(command.output().expect("it runs")).ok(), expected, "{line}");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! The scripts of `planwatch completions` ask this program at every tab. It answers on stdout and says nothing else, also
 //! where there is no plans directory.
 
+use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
@@ -30,7 +31,9 @@ pub(crate) const VARIABLE: &str = "PLANWATCH_COMPLETE";
 pub(crate) fn answer(shell: &str, words: &[OsString]) -> u8 {
     let options = Arc::new(options(shell, words));
     let asked = CompleteEnv::with_factory(|| command(&options)).var(VARIABLE).shells(Shells(&SHELLS));
-    asked.try_complete(words.to_vec(), None).ok();
+    // Without a directory no relative path is completed.
+    let directory = env::current_dir().ok();
+    asked.try_complete(words.to_vec(), directory.as_deref()).ok();
     0
 }
 
@@ -47,6 +50,13 @@ pub(crate) fn script(shell: Shell) -> Result<Vec<u8>, Failure> {
     let mut script = Vec::new();
     of.write_registration(VARIABLE, "planwatch", "planwatch", "planwatch", &mut script)
         .map_err(|error| Failure::failed("io-error", failure::system(&error)))?;
+    for (of, old, new) in AMENDED {
+        if of == shell {
+            let text = String::from_utf8_lossy(&script);
+            debug_assert_eq!(text.matches(old).count(), 1, "{text}");
+            script = text.replacen(old, new, 1).into_bytes();
+        }
+    }
     if shell == Shell::Zsh {
         // A file on the fpath runs as the function `_planwatch` at the first tab, which has to answer, too.
         script
@@ -54,6 +64,15 @@ pub(crate) fn script(shell: Shell) -> Result<Vec<u8>, Failure> {
     }
     Ok(script)
 }
+
+/// What is put in the place of parts of the scripts that `clap_complete` writes. They pass the words as they are typed, with
+/// quotes and backslashes, so that nothing was offered for a word that holds a space. Zsh would quote the tilde of an
+/// offered `~/…`; its own completion of files does not.
+const AMENDED: [(Shell, &str, &str); 3] = [
+    (Shell::Zsh, r#""${words[@]}""#, r#""${(@Q)words[1,CURRENT-1]}" "${(Q)PREFIX}""#),
+    (Shell::Zsh, "planwatch() {\n", "planwatch() {\n    if [[ $PREFIX == '~'* ]]; then _files; return; fi\n"),
+    (Shell::Fish, "(commandline --current-token)", "(commandline --current-token | string unescape)"),
+];
 
 const SHELLS: [&dyn EnvCompleter; 5] = [&Bash, &Elvish, &Fish, &Powershell, &Zsh];
 
@@ -104,35 +123,38 @@ impl EnvCompleter for Bash {
     ) -> io::Result<()> {
         let arguments: Vec<_> = arguments.iter().map(|it| it.to_string_lossy()).collect();
         let [line, replaced] = arguments.as_slice() else { return Ok(()) };
-        let Some(words) = words_of(line) else { return Ok(()) };
+        let Some((words, quote)) = words_of(line) else { return Ok(()) };
         let last = words.len() - 1;
         // What Bash does not replace of the last word stays in front of what it puts in.
         let stays = words[last].strip_suffix(&**replaced).map_or(0, str::len);
         for it in engine::complete(command, words.iter().map(OsString::from).collect(), last, directory)? {
             let value = it.get_value().to_string_lossy();
-            writeln!(buf, "{}", quoted(value.get(stays..).unwrap_or(&value), replaced))?;
+            let rest = value.get(stays..).unwrap_or(&value);
+            let rest = if quote.is_empty() { quoted(rest, replaced) } else { rest.to_owned() };
+            writeln!(buf, "{rest}")?;
         }
         Ok(())
     }
 }
 
-/// The words of a line that is being typed; the last one is empty behind a space. Quotes need not end.
-fn words_of(line: &str) -> Option<Vec<String>> {
+/// The words of a line that is being typed, and the quote that is open at its end; the last word is empty behind a space.
+fn words_of(line: &str) -> Option<(Vec<String>, &'static str)> {
     const END: char = '\u{1}';
-    let mut words =
-        ["", "'", "\""].iter().find_map(|it| shell_words::split(&format!("{line}{END}{it}")).ok())?;
+    let split = |quote| Some((shell_words::split(&format!("{line}{END}{quote}")).ok()?, quote));
+    let (mut words, quote) = ["", "'", "\""].into_iter().find_map(split)?;
     let last = words.last_mut()?;
     last.pop().filter(|it| *it == END)?;
-    Some(words)
+    Some((words, quote))
 }
 
-/// A value as Bash wants it on the line: what a shell would read otherwise is escaped, unless quotes are open.
+/// A value as Bash wants it on the line outside of quotes: what a shell would read otherwise is escaped.
 fn quoted(value: &str, replaced: &str) -> String {
-    if replaced.starts_with(['"', '\'']) {
-        return value.to_owned();
-    }
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%".contains(c);
-    value.chars().flat_map(|c| (!is_plain(c)).then_some('\\').into_iter().chain([c])).collect()
+    // An escaped tilde would be a file of that name.
+    let home = if replaced.starts_with('~') && value.starts_with("~/") { "~/" } else { "" };
+    let escaped = value[home.len()..].chars();
+    let escaped = escaped.flat_map(|c| (!is_plain(c)).then_some('\\').into_iter().chain([c]));
+    home.chars().chain(escaped).collect()
 }
 
 /// The whole command line, with what its arguments take.
@@ -242,7 +264,7 @@ fn options(shell: &str, words: &[OsString]) -> Vec<OsString> {
     let typed = words.iter().skip_while(|it| *it != "--").skip(1);
     let mut line: Vec<String> = typed.map(|it| it.to_string_lossy().into_owned()).collect();
     if shell == "bash" {
-        line = line.first().and_then(|it| words_of(it)).unwrap_or_default();
+        line = line.first().and_then(|it| words_of(it)).unwrap_or_default().0;
     }
     let mut options = vec![OsString::from("planwatch")];
     for (at, word) in line.iter().enumerate() {
@@ -273,7 +295,7 @@ mod tests {
             ("planwatch show my\\ pl", &["planwatch", "show", "my pl"]),
         ] {
             assert_eq!(
-                words_of(line).as_deref(),
+                words_of(line).map(|it| it.0).as_deref(),
                 Some(&expected.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>()[..])
             );
         }
@@ -317,7 +339,8 @@ mod tests {
     #[test]
     fn special_characters_are_escaped_outside_of_quotes() {
         assert_eq!(quoted("my plan:1", "my"), "my\\ plan:1");
-        assert_eq!(quoted("my plan", "'my"), "my plan");
+        assert_eq!(quoted("~/my plans/", "~/my"), "~/my\\ plans/");
+        assert_eq!(quoted("~/x", "x"), "\\~/x");
     }
 
     #[test]
