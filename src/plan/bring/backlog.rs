@@ -9,12 +9,15 @@ use serde_json::{Map, Value, json};
 use records::Milestone;
 
 use super::waits::{ITSELF, NO_STEP};
-use super::{Brought, BroughtPlan, Draft, Form, Unmapped, left, set_depends, set_metadata, set_texts};
+use super::{
+    Brought, BroughtPlan, Draft, Form, NO_DAY, Unmapped, left, set_depends, set_metadata, set_texts,
+};
 use crate::plan::change::{set_status, set_text, set_word};
 use crate::plan::records::Priority;
 use crate::plan::step_number::StepNumber;
-use crate::plan::time::{Day, Time};
+use crate::plan::time::Time;
 use crate::plan::words::{StepStatus, Words};
+use crate::text::header_edit::Change;
 use crate::text::{foreign, front_matter, placeholders};
 
 /// The folders that hold tasks.
@@ -239,6 +242,21 @@ struct Of<'a> {
 }
 
 impl Of<'_> {
+    /// The day by which the task should be done; what is no date is listed.
+    fn due(&self, unmapped: &mut Vec<Unmapped>) -> Option<Change> {
+        let mut day = None;
+        for key in ["due_date", "due"] {
+            let value = self.task.keys.get(key).filter(|it| !is_empty(it));
+            let said = value.map(plain).filter(|it| !it.trim().is_empty());
+            let read = said.as_deref().and_then(super::day);
+            if let (Some(said), None) = (said, read) {
+                unmapped.push(self.task.unmapped(key, NO_DAY, &said));
+            }
+            day = day.or(read);
+        }
+        day.map(|it| set_word("due", &it.to_string()))
+    }
+
     /// The tasks that this one waits for; those that the store does not hold are listed.
     fn waits(&self, unmapped: &mut Vec<Unmapped>) -> Vec<StepNumber> {
         let named = match self.task.keys.get("dependencies") {
@@ -310,8 +328,7 @@ fn step(of: &Of<'_>, words: &Words, unmapped: &mut Vec<Unmapped>) -> Draft {
     changes.extend(
         text(&keys, "priority").and_then(|it| Priority::read(&it)).map(|it| set_word("priority", it.word())),
     );
-    let due = ["due_date", "due"].iter().find_map(|it| text(&keys, it)?.parse::<Day>().ok());
-    changes.extend(due.map(|it| set_word("due", &it.to_string())));
+    changes.extend(of.due(unmapped));
     let tags: Vec<_> = texts(keys.get("labels")).into_iter().chain(tag).collect();
     changes.extend(set_texts("tags", &tags));
     changes.extend(time(keys.get("created_date")).map(|it| set_word("created_at", &it.to_string())));

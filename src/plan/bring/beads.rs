@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Brought, BroughtPlan, Draft, Form, Nothing, Unmapped, left, set_depends, set_metadata, set_texts,
+    Brought, BroughtPlan, Draft, Form, NO_DAY, Nothing, Unmapped, left, set_depends, set_metadata, set_texts,
 };
 use crate::plan::change::{NewAttempt, NewNote, set_status, set_text, set_word};
 use crate::plan::records::{NoteType, Priority};
@@ -23,6 +23,8 @@ const SECTIONS: [(&str, &str); 4] = [
     ("notes", "Notes"),
 ];
 
+const NO_ISSUE: &str = "this dependency names no issue of the store";
+
 /// Kinds of dependencies that keep an issue waiting.
 const BLOCKING: [&str; 3] = ["blocks", "conditional-blocks", "waits-for"];
 
@@ -31,6 +33,13 @@ struct Issue {
     keys: Map<String, Value>,
     path: String,
     line: u32,
+}
+
+impl Issue {
+    /// What its line says and what has no place.
+    fn unmapped(&self, why: &'static str, words: &str) -> Unmapped {
+        Unmapped { path: self.path.clone(), line: Some(self.line), why, text: words.to_owned() }
+    }
 }
 
 pub(super) fn bring(name: &str, files: &[(&str, &str)]) -> Result<Brought, Nothing> {
@@ -49,7 +58,7 @@ pub(super) fn bring(name: &str, files: &[(&str, &str)]) -> Result<Brought, Nothi
     let steps: Vec<_> = issues
         .iter()
         .enumerate()
-        .map(|(nth, issue)| (number(nth), step(issue, nth, &links, &issues)))
+        .map(|(nth, issue)| (number(nth), step(issue, nth, &links, &issues, &mut unmapped)))
         .collect();
     let plan = Draft {
         text: format!("# {name}\n"),
@@ -113,7 +122,11 @@ impl Links {
         let mut parents = Vec::new();
         for (nth, issue) in issues.iter().enumerate() {
             for (kind, on) in dependencies(issue) {
-                let Some(on) = places.get(on).copied() else { continue };
+                let is_order = kind == "parent-child" || BLOCKING.contains(&kind);
+                let Some(on) = places.get(on).copied() else {
+                    unmapped.extend(is_order.then(|| issue.unmapped(NO_ISSUE, on)));
+                    continue;
+                };
                 if kind == "parent-child" {
                     parents.push((nth, on));
                 } else if BLOCKING.contains(&kind) && !links.wait(nth, on) {
@@ -156,12 +169,7 @@ impl Links {
 }
 
 fn circle(issue: &Issue, on: &Issue) -> Unmapped {
-    Unmapped {
-        path: issue.path.clone(),
-        line: Some(issue.line),
-        why: "this dependency would be a circle",
-        text: format!("{} {}", issue.id, on.id),
-    }
+    issue.unmapped("this dependency would be a circle", &format!("{} {}", issue.id, on.id))
 }
 
 fn dependencies(issue: &Issue) -> impl Iterator<Item = (&str, &str)> {
@@ -172,7 +180,7 @@ fn dependencies(issue: &Issue) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-fn step(issue: &Issue, nth: usize, links: &Links, issues: &[Issue]) -> Draft {
+fn step(issue: &Issue, nth: usize, links: &Links, issues: &[Issue], unmapped: &mut Vec<Unmapped>) -> Draft {
     let keys = &issue.keys;
     let title = placeholders::one_line(text(keys, "title").unwrap_or(&issue.id));
     let mut body = format!("# {title}\n");
@@ -181,7 +189,12 @@ fn step(issue: &Issue, nth: usize, links: &Links, issues: &[Issue]) -> Draft {
         let heading = if heading.is_empty() { String::new() } else { format!("## {heading}\n\n") };
         write!(body, "\n{heading}{}\n", text.trim_end()).ok();
     }
-    let status = status(text(keys, "status").unwrap_or_default());
+    let said = text(keys, "status").unwrap_or("open");
+    let read = status(said);
+    if read.is_none() {
+        unmapped.push(issue.unmapped("no status of a step is called so", said));
+    }
+    let status = read.unwrap_or(StepStatus::Pending);
     let waits: Vec<_> = links.waits.get(&nth).into_iter().flatten().map(|it| number(*it)).collect();
     let parent = links.parents.get(&nth).and_then(|it| text(&issues[*it].keys, "title"));
     let mut changes = vec![set_status(status)];
@@ -192,6 +205,12 @@ fn step(issue: &Issue, nth: usize, links: &Links, issues: &[Issue]) -> Draft {
     changes.extend(
         keys.get("priority").and_then(Value::as_u64).map(|it| set_word("priority", priority(it).word())),
     );
+    let due = ["due_at", "due"].into_iter().find_map(|it| text(keys, it));
+    let day = due.and_then(super::day);
+    if let (Some(due), None) = (due, day) {
+        unmapped.push(issue.unmapped(NO_DAY, due));
+    }
+    changes.extend(day.map(|it| set_word("due", &it.to_string())));
     let labels = keys.get("labels").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     changes.extend(set_texts("tags", &labels.map(str::to_owned).collect::<Vec<_>>()));
     let time = |key: &str| text(keys, key).and_then(|it| it.parse::<Time>().ok());
@@ -218,14 +237,16 @@ fn status_word(status: StepStatus) -> &'static str {
     crate::plan::words::Status::word(status)
 }
 
-fn status(word: &str) -> StepStatus {
-    match word {
+fn status(word: &str) -> Option<StepStatus> {
+    Some(match word {
+        // A pinned issue is one that stays open.
+        "open" | "pinned" => StepStatus::Pending,
         "in_progress" | "hooked" => StepStatus::InProgress,
         "blocked" | "deferred" => StepStatus::Blocked,
         "closed" => StepStatus::Completed,
         "tombstone" => StepStatus::Skipped,
-        _ => StepStatus::Pending,
-    }
+        _ => return None,
+    })
 }
 
 /// From 0, the most urgent, to 4.

@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use crate::plan::id::StepId;
 use crate::plan::problem::{Code, Problem};
 use crate::plan::step_number::StepNumber;
-use crate::plan::time::Time;
+use crate::plan::time::{Day, Time};
 use crate::plan::words::Words;
 use crate::text::header_edit::{Change, NewValue};
 
@@ -232,6 +232,17 @@ fn set_all_depends(numbers: &[StepNumber], elsewhere: &[StepId]) -> Option<Chang
     let own = numbers.iter().map(|it| NewValue::Word(it.to_string()));
     let items: Vec<_> = own.chain(elsewhere.iter().map(|it| NewValue::Text(it.to_string()))).collect();
     (!items.is_empty()).then(|| set("depends", NewValue::List(items)))
+}
+
+/// Why a date of a store is no `due`.
+const NO_DAY: &str = "this is not a date, as 2026-11-21";
+
+/// The day that a source names, alone or with a time behind it.
+fn day(text: &str) -> Option<Day> {
+    let text = text.trim();
+    let (day, time) = text.split_at_checked(10)?;
+    let has_time = time.starts_with(['T', 't', ' ']);
+    (time.is_empty() || has_time).then(|| day.parse().ok()).flatten()
 }
 
 fn set_texts(key: &str, texts: &[String]) -> Option<Change> {

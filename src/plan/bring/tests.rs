@@ -38,3 +38,66 @@ fn a_file_that_is_not_utf8_keeps_no_other_out() {
     let error = bring("b", &broken, &Words::default()).expect_err("there is nothing else");
     assert_eq!(error, Nothing::NotUtf8 { path: "b.md".to_owned() });
 }
+
+/// The value of a key of the first step, and what is listed as not mapped with its line.
+#[track_caller]
+fn check_store(path: &str, text: &str, key: &str, value: Option<&str>, listed: &[(&str, u32)]) {
+    let file = |path: &str, text: &str| SourceFile { path: path.to_owned(), bytes: text.as_bytes().to_vec() };
+    let config = path.ends_with(".md").then(|| file("backlog/config.yml", "project_name: Shop\n"));
+    let files: Vec<_> = [file(path, text)].into_iter().chain(config).collect();
+    let brought = bring("store", &files, &Words::default()).expect("there is a plan");
+    let (_, step) = &brought.plans[0].steps[0];
+    let found = step.changes.iter().find(|it| it.key() == key).map(|it| match it {
+        Change::Set { value: NewValue::Word(it), .. } => it.as_str(),
+        other => panic!("{other:?} sets no word"),
+    });
+    assert_eq!(found, value, "{text}");
+    let found: Vec<_> = brought.unmapped.iter().filter_map(|it| Some((it.text.as_str(), it.line?))).collect();
+    assert_eq!(found, listed, "{text}");
+}
+
+#[test]
+fn a_date_of_a_store_is_due_or_listed() {
+    for (date, due) in [
+        ("2026-11-20", Some("2026-11-20")),
+        ("2026-11-20 17:30", Some("2026-11-20")),
+        ("2026-11-20T00:30:00+02:00", Some("2026-11-20")),
+        ("2026-02-30", None),
+        ("20.11.2026", None),
+        ("2026-11-201", None),
+        ("next week", None),
+        ("nächste Woche", None),
+    ] {
+        let listed = if due.is_none() { vec![(date, 4)] } else { vec![] };
+        let task = format!("---\nid: task-1\ntitle: A\ndue_date: {date}\n---\n");
+        check_store("backlog/tasks/task-1 - A.md", &task, "due", due, &listed);
+        let listed = if due.is_none() { vec![(date, 1)] } else { vec![] };
+        let issue = format!(r#"{{"id":"a-1","title":"A","status":"open","due_at":"{date}"}}"#);
+        check_store(".beads/issues.jsonl", &issue, "due", due, &listed);
+    }
+}
+
+#[test]
+fn a_store_may_leave_its_date_empty() {
+    for none in ["", "''", "null"] {
+        let task = format!("---\nid: task-1\ntitle: A\ndue_date: {none}\n---\n");
+        check_store("backlog/tasks/task-1 - A.md", &task, "due", None, &[]);
+    }
+}
+
+#[test]
+fn no_status_and_no_dependency_of_an_issue_is_lost() {
+    let check = |more: &str, status: &str, listed: &[(&str, u32)]| {
+        let issue = format!(r#"{{"id":"a-1","title":"A",{more}}}"#);
+        check_store(".beads/issues.jsonl", &issue, "status", Some(status), listed);
+    };
+    check(r#""status":"open""#, "pending", &[]);
+    check(r#""priority":1"#, "pending", &[]);
+    check(r#""status":"closed""#, "completed", &[]);
+    check(r#""status":"in review""#, "pending", &[("in review", 1)]);
+    for (kind, listed) in [("blocks", true), ("waits-for", true), ("parent-child", true), ("related", false)]
+    {
+        let more = format!(r#""dependencies":[{{"depends_on_id":"a-9","type":"{kind}"}}]"#);
+        check(&more, "pending", if listed { &[("a-9", 1)] } else { &[] });
+    }
+}
