@@ -174,12 +174,7 @@ pub fn decisions(context: &Context, request: &DecisionsRequest) -> Result<Decisi
     let since = request.since.as_deref().map(|it| knowledge::since(it, context.now)).transpose()?;
     let mut found = all(context);
     let topic = request.topic.as_deref().map(folded);
-    let near = topic.as_deref().map_or_else(Vec::new, |topic| {
-        let topics: Vec<_> = found.iter().map(|it| folded(&it.topic)).collect();
-        let is_there = topics.iter().any(|it| it == topic);
-        if is_there { Vec::new() } else { near(topic, topics.iter().map(String::as_str)) }
-    });
-    let near = near.into_iter().take(MOST_NEAR).collect();
+    let near = topic.as_deref().map_or_else(Vec::new, |topic| near_topics(topic, &found));
     let superseded = superseded(&found);
     let (plan, step) = knowledge::wanted(context, request.plan.as_deref(), request.step.as_deref())?;
     found.retain(|it| {
@@ -193,6 +188,19 @@ pub fn decisions(context: &Context, request: &DecisionsRequest) -> Result<Decisi
     let n_more = found.len().saturating_sub(request.limit);
     found.truncate(request.limit);
     Ok(DecisionsReport { decisions: found, n_more, near, superseded, root: context.root_name() })
+}
+
+/// The topics near one that nothing was decided on, each as it was first written.
+fn near_topics(topic: &str, decisions: &[Decision]) -> Vec<String> {
+    let mut written: BTreeMap<String, &str> = BTreeMap::new();
+    for it in decisions {
+        written.entry(folded(&it.topic)).or_insert(&it.topic);
+    }
+    if written.contains_key(topic) {
+        return Vec::new();
+    }
+    let found = near(topic, written.keys().map(String::as_str)).into_iter();
+    found.filter_map(|it| written.get(&it).map(|it| (*it).to_owned())).take(MOST_NEAR).collect()
 }
 
 /// The decision with this id or path, and what it has to do with others.
