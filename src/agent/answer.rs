@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
+use crate::agent::worker::why_no_program;
 use crate::engine::draft::{Asked, Asker, End, Waited};
 
 /// How long a group may take to end after it was told to, before it is killed.
@@ -134,7 +135,7 @@ impl Asker for Agent {
             return Asked::without_output(End::Interrupted);
         }
         let asked = match start(&self.command) {
-            Err(error) => Asked::without_output(End::NotStarted(error.to_string())),
+            Err(error) => Asked::without_output(End::NotStarted(why_no_program(&self.command.words, &error))),
             Ok(child) => converse(child, prompt, self.command.timeout, &sender, &receiver),
         };
         self.stopper.listen(None);
@@ -372,6 +373,7 @@ mod tests {
         let mut none = agent;
         none.command.words = vec!["/no/such/program".to_owned()];
         none.stopper = Stopper::default();
-        assert!(matches!(none.ask("").end, End::NotStarted(_)));
+        let why = "the program `/no/such/program` was not found; is it installed and on the PATH?";
+        assert_eq!(none.ask("").end, End::NotStarted(why.to_owned()));
     }
 }

@@ -390,15 +390,20 @@ fn command(job: &Job<'_>) -> io::Result<Command> {
     Ok(command)
 }
 
-/// A missing program is named, because what the system says of it names nothing.
 fn why_not_started(command: &AgentCommand, error: &io::Error) -> String {
-    match (command, error.kind()) {
-        (AgentCommand::Words(words), io::ErrorKind::NotFound) => {
-            let program = words.first().map_or("", String::as_str);
-            format!("the program `{program}` was not found; is it installed and on the PATH?")
-        }
-        _ => said(error),
+    match command {
+        AgentCommand::Words(words) => why_no_program(words, error),
+        AgentCommand::Line(_) => said(error),
     }
+}
+
+/// A missing program is named, because what the system says of it names nothing.
+pub(super) fn why_no_program(words: &[String], error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::NotFound {
+        let program = words.first().map_or("", String::as_str);
+        return format!("the program `{program}` was not found; is it installed and on the PATH?");
+    }
+    said(error)
 }
 
 fn said(error: &io::Error) -> String {
