@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
+use crate::plan::rules::before;
 use crate::plan::words::{Stated, StepStatus};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +52,7 @@ fn text(plan: &Plan) -> String {
     let mut drawn = format!("{}  {}\n", plan.id, plan.title);
     let width = plan.steps.iter().map(|it| it.id.number.to_string().len()).max().unwrap_or(0);
     for step in &plan.steps {
-        let waits = step.depends.iter().map(|it| short(plan, it)).collect::<Vec<_>>();
+        let waits = waits(plan, step).map(|it| short(plan, it)).collect::<Vec<_>>();
         let arrow = if waits.is_empty() { String::new() } else { format!("  ← {}", waits.join(", ")) };
         writeln!(
             drawn,
@@ -133,5 +134,11 @@ fn names(plan: &Plan) -> BTreeMap<&StepId, String> {
 }
 
 fn edges(plan: &Plan) -> impl Iterator<Item = (&StepId, &StepId)> {
-    plan.steps.iter().flat_map(|step| step.depends.iter().map(move |it| (it, &step.id)))
+    plan.steps.iter().flat_map(|step| waits(plan, step).map(move |it| (it, &step.id)))
+}
+
+/// What a step depends on, and in a sequential plan the step before it.
+fn waits<'a>(plan: &'a Plan, step: &'a Step) -> impl Iterator<Item = &'a StepId> {
+    let before = before(plan, step).map(|it| &it.id).filter(|it| !step.depends.contains(it));
+    step.depends.iter().chain(before)
 }

@@ -104,7 +104,7 @@ fn waits(plans: &Plans, plan: &Plan, step: &Step) -> bool {
 }
 
 /// The step that has to be closed first because the plan is sequential.
-fn before<'a>(plan: &'a Plan, step: &Step) -> Option<&'a Step> {
+pub(crate) fn before<'a>(plan: &'a Plan, step: &Step) -> Option<&'a Step> {
     (plan.order == Order::Sequential)
         .then(|| plan.steps.iter().rfind(|it| it.id.number < step.id.number))
         .flatten()
