@@ -59,7 +59,8 @@ fn briefing(report: &StatusReport) -> Option<String> {
     let ready = report.ready.iter().map(|it| named(&it.step));
     lines.extend(line("ready", &ready.collect::<Vec<_>>()));
     let busy = report.in_progress.iter().map(|it| {
-        let by = it.step.claim.as_ref().and_then(|it| it.by.as_deref());
+        let held = it.held.as_ref().and_then(|it| it.by.as_deref());
+        let by = held.or_else(|| it.step.claim.as_ref().and_then(|it| it.by.as_deref()));
         format!("{}{}", named(&it.step), by.map(|it| format!(" by {}", short(it))).unwrap_or_default())
     });
     lines.extend(line("in progress", &busy.collect::<Vec<_>>()));

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::plan::claims::{Held, Holding};
+use crate::plan::claims::{Held, Holding, InForce};
 use crate::plan::model::{Order, Plan, PlanKind, StatusSource, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::Problem;
@@ -265,6 +265,12 @@ pub(crate) fn with(step: &StepShape, more: Value) -> Value {
         object.extend(more);
     }
     object
+}
+
+/// The claim that is in force on a step.
+pub(crate) fn held(of: &InForce) -> Value {
+    let InForce { claim, by, until, worktree } = of;
+    json!({"claim": claim, "by": by, "until": until, "worktree": worktree})
 }
 
 /// A problem as every surface shows it.

@@ -7,7 +7,7 @@ use crate::engine::decide::{self, DecisionsReport};
 use crate::engine::error::Error;
 use crate::engine::insight::{self, InsightsReport};
 use crate::engine::resolve::{self, Target};
-use crate::engine::shape::{PlanShape, Shaper, StepShape, problem, value};
+use crate::engine::shape::{PlanShape, Shaper, StepShape, held, problem, value};
 use crate::engine::{graph, load};
 use crate::plan::claims::InForce;
 use crate::plan::decision::Decision;
@@ -96,9 +96,8 @@ impl ShowReport {
                 insert(&mut object, "confirmation", value(&shown.confirmation));
                 insert(&mut object, "decisions", decisions(&shown.decisions));
                 insert(&mut object, "problem_list", json!(shown.problems));
-                if let Some(InForce { claim, by, until, worktree }) = &shown.held {
-                    let held = json!({"claim": claim, "by": by, "until": until, "worktree": worktree});
-                    insert(&mut object, "held", held);
+                if let Some(it) = &shown.held {
+                    insert(&mut object, "held", held(it));
                 }
                 object
             }

@@ -8,7 +8,8 @@ use crate::engine::error::Error;
 use crate::engine::interrupted::{self, Interrupted};
 use crate::engine::knowledge;
 use crate::engine::load;
-use crate::engine::shape::{PlanShape, Shaper, StepShape, value, with};
+use crate::engine::shape::{PlanShape, Shaper, StepShape, held, value, with};
+use crate::plan::claims::InForce;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Problem, Severity};
@@ -89,6 +90,9 @@ pub struct Standing {
     /// Of a claim that lapsed its own time, of what was worked on the last activity, of a ready step since when it has
     /// waited, of a closed one when it was closed.
     pub since: Option<Time>,
+    /// The claim that is in force although the step's file does not show it: one of another working tree, or one that
+    /// the file lost.
+    pub held: Option<InForce>,
 }
 
 #[derive(Debug, Clone)]
@@ -109,6 +113,16 @@ pub struct StatusReport {
     pub days: u32,
 }
 
+impl Standing {
+    fn to_json(&self) -> Value {
+        let mut object = with(&self.step, json!({"since": self.since.map(Time::whole_seconds)}));
+        if let Some(in_force) = &self.held {
+            object["held"] = held(in_force);
+        }
+        object
+    }
+}
+
 impl StatusReport {
     /// How many of the plans are drafts, which are not worked on yet.
     pub fn n_drafts(&self) -> usize {
@@ -119,11 +133,7 @@ impl StatusReport {
         let attention = self.attention.iter().map(|it| {
             json!({"reason": it.reason.word(), "since": it.since.map(Time::whole_seconds), "last": it.last, "step": value(&it.step)})
         });
-        let standing = |of: &[Standing]| {
-            let told =
-                of.iter().map(|it| with(&it.step, json!({"since": it.since.map(Time::whole_seconds)})));
-            told.collect::<Vec<_>>()
-        };
+        let standing = |of: &[Standing]| of.iter().map(Standing::to_json).collect::<Vec<_>>();
         let finished = self
             .finished
             .iter()
@@ -169,7 +179,7 @@ pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport
         plans: plans.live().filter(|it| is_open(it)).map(|it| shaper.plan(it)).collect(),
         attention: attention(&shaper, &active, days),
         in_progress: steps(&active)
-            .filter(|(_, it)| working(it))
+            .filter(|(_, it)| working(it) || held_beside(&plans, it).is_some())
             .map(|(plan, it)| standing(&shaper, plan, it))
             .collect(),
         ready: rules::candidates(&plans, context.now)
@@ -186,8 +196,18 @@ pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport
 }
 
 fn standing(shaper: &Shaper<'_>, plan: &Plan, step: &Step) -> Standing {
-    let since = attention::since(shaper.plans, plan, step, shaper.now);
-    Standing { step: shaper.step(plan, step), since }
+    let (since, held) = match held_beside(shaper.plans, step) {
+        Some((held, at)) => (at, Some(held)),
+        None => (attention::since(shaper.plans, plan, step, shaper.now), None),
+    };
+    Standing { step: shaper.step(plan, step), since, held }
+}
+
+/// The claim in force that the step's file does not show, and when it was made.
+fn held_beside(plans: &Plans, step: &Step) -> Option<(InForce, Option<Time>)> {
+    let held = plans.claims().holder(step)?;
+    let in_force = InForce::of(held)?;
+    Some((in_force, held.at))
 }
 
 fn is_open(plan: &Plan) -> bool {
@@ -218,7 +238,8 @@ fn reason(shaper: &Shaper<'_>, plan: &Plan, step: &Step, days: u32) -> Option<(R
         _ if step.is_unverified() => return Some((Reason::NotVerified, since())),
         _ => {}
     }
-    if rules::is_lapsed(shaper.plans, step, shaper.now) {
+    // Another working tree may have taken over the claim that lapsed here.
+    if rules::is_lapsed(shaper.plans, step, shaper.now) && held_beside(shaper.plans, step).is_none() {
         return Some((Reason::Lapsed, since()));
     }
     if step.is_faulty() {

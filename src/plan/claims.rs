@@ -68,6 +68,18 @@ pub struct InForce {
     pub worktree: Option<String>,
 }
 
+impl InForce {
+    /// A recorded claim; none if its step is closed on another branch.
+    pub fn of(held: &Held) -> Option<Self> {
+        let worktree = match &held.holding {
+            Holding::Here => None,
+            Holding::Elsewhere { worktree, .. } => Some(worktree.clone()),
+            Holding::Closed { .. } => return None,
+        };
+        Some(Self { claim: held.claim.clone(), by: held.by.clone(), until: held.until, worktree })
+    }
+}
+
 /// All claims that are recorded on this machine, by the step that they are for.
 #[derive(Debug, Clone, Default)]
 pub struct Claims {
@@ -169,13 +181,7 @@ impl Claims {
             let until = record.map_or_else(|| claim.lapses_at(), |it| it.until);
             return Some(InForce { claim: claim.id.clone(), by: claim.by.clone(), until, worktree: None });
         }
-        let held = self.holder(step)?;
-        let worktree = match &held.holding {
-            Holding::Here => None,
-            Holding::Elsewhere { worktree, .. } => Some(worktree.clone()),
-            Holding::Closed { .. } => return None,
-        };
-        Some(InForce { claim: held.claim.clone(), by: held.by.clone(), until: held.until, worktree })
+        self.holder(step).and_then(InForce::of)
     }
 
     /// Returns the claim that a working tree made which has been removed since; only its lease holds it.

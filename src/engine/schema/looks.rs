@@ -96,7 +96,7 @@ fn status() -> Object {
         .field("plans", list(part("Plan")))
         .fields(["open_plans", "drafts"], &count())
         .field("attention", list(attention.closed()))
-        .fields(["in_progress", "ready"], &list(standing.closed()))
+        .fields(["in_progress", "ready"], &list(standing.optional("held", held()).closed()))
         .field("finished", list(finished.closed()))
         .field("problems", problems.closed())
         .field("kept", list(text()))

@@ -299,7 +299,7 @@ fn briefing(call: &Call, asked: Briefing) -> Result<Value, Refusal> {
     };
     let standing = |it: &Value| {
         let mut one = pick(it, "id title since? finished_at? finished_by?");
-        if let Some(by) = it["claim"]["by"].as_str() {
+        if let Some(by) = it["held"]["by"].as_str().or(it["claim"]["by"].as_str()) {
             one["claimed_by"] = by.into();
         }
         one

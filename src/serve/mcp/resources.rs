@@ -257,7 +257,8 @@ fn briefing(context: &Context) -> Result<String, Error> {
             let step = if it["step"].is_object() { &it["step"] } else { it };
             let of = |key: &str| step[key].as_str().unwrap_or_default();
             let reason = it["reason"].as_str().map(|it| format!(" ({it})")).unwrap_or_default();
-            let by = step["claim"]["by"].as_str().map(|it| format!(", {it}")).unwrap_or_default();
+            let by = it["held"]["by"].as_str().or(step["claim"]["by"].as_str());
+            let by = by.map(|it| format!(", {it}")).unwrap_or_default();
             let _ = writeln!(text, "- {}: {}{reason}{by}", of("id"), of("title"));
         }
         if all.len() > MOST {

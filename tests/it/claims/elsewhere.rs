@@ -61,6 +61,34 @@ fn a_claim_is_shown_with_its_end_wherever_it_was_made() {
 }
 
 #[test]
+fn status_lists_a_claim_wherever_it_was_made() {
+    for tree in [HERE, OTHER] {
+        let repository = Repository::with(2);
+        let (_, claim) = super::told(&repository.run(tree, "claim p:1 --by bob --lease 10m --json").ok())
+            .expect("a claim");
+        let status = json(&repository, "status --json");
+        let busy = &status["in_progress"];
+        assert_eq!(busy.as_array().map(Vec::len), Some(1), "{tree}: {status}");
+        assert_eq!(busy[0]["id"], "p:1", "{tree}");
+        assert_eq!(busy[0]["since"], "2026-11-21T12:00:00Z", "{tree}");
+        let held = &busy[0]["held"];
+        if tree == HERE {
+            assert_eq!((&busy[0]["claim"]["id"], held), (&Value::from(claim), &Value::Null));
+        } else {
+            assert_eq!((&held["claim"], &held["by"]), (&Value::from(claim), &Value::from("bob")));
+            assert_eq!(held["until"], "2026-11-21T12:10:00Z");
+            assert!(held["worktree"].is_string(), "{held}");
+        }
+        let text = repository.run(HERE, "status").ok();
+        let holder = if tree == HERE { "bob" } else { "bob in another working tree" };
+        assert!(text.contains("In progress") && text.contains(holder), "{tree}: {text}");
+        // The step is not ready, and `done` is not offered where it would be refused.
+        assert!(!text.contains("planwatch done p:1"), "{tree}: {text}");
+        assert_eq!(status["ready"][0]["id"], "p:2", "{tree}");
+    }
+}
+
+#[test]
 fn ready_steps_are_those_that_wait_for_nothing() {
     let repository = Repository::with(2);
     repository.place.write("plans/p/step-3.md", "---\nstatus: pending\ndepends: [2]\n---\n# Step 3\n");

@@ -228,7 +228,8 @@ fn what_next(report: &StatusReport) -> String {
     if let Some(step) = report.ready.first() {
         return to_type(&for_next(&step.step));
     }
-    if let Some(step) = report.in_progress.first() {
+    // `done` would refuse what another working tree has claimed.
+    if let Some(step) = report.in_progress.iter().find(|it| it.held.is_none()) {
         return to_type(&[(
             format!("planwatch done {}", typed(&step.step.id)),
             "to complete what is in progress",
