@@ -64,7 +64,7 @@ pub use keyed::{Answers, KeyLock, Keyed};
 pub use locked::{Done, Lengths, Locked, Written};
 pub use look::{make_plans_dir, read_file};
 pub use mounts::Mounts;
-pub use outside::OutsideFile;
+pub use outside::{OutsideFile, OutsideFiles};
 pub use own_writes::{OwnLog, OwnWrite};
 pub use pending::Pending;
 pub use plans_dir::{FILE_LIMIT, PlansDir, Snapshot};

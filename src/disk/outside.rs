@@ -19,6 +19,14 @@ pub struct OutsideFile {
     pub bytes: Vec<u8>,
 }
 
+/// What was read of a file or a directory.
+#[derive(Debug, Default)]
+pub struct OutsideFiles {
+    pub files: Vec<OutsideFile>,
+    /// Files and directories inside of the directory that could not be read, with their paths below it.
+    pub unread: Vec<(String, DiskError)>,
+}
+
 impl PlansDir {
     /// What paths outside of the plans may name, in this repository or from it.
     pub fn reach(&self, repository: &Path) -> Reach<'_> {
@@ -29,13 +37,14 @@ impl PlansDir {
 /// What a walk has found so far.
 struct Found<'a> {
     is_wanted: &'a dyn Fn(&str) -> bool,
-    files: Vec<OutsideFile>,
+    read: OutsideFiles,
     n_bytes: usize,
 }
 
 impl Reach<'_> {
     /// Reads a file, or all files of a directory that `is_wanted` accepts by their path; sorted by path.
     ///
+    /// A file or a directory below that cannot be read, or is too large, is one of [`OutsideFiles::unread`].
     /// Follows symbolic links to what was named, as far as its origin allows that, and none inside of it. Hidden
     /// directories are left out unless `is_wanted` accepts their path with a `/` behind it. Only the user may name a
     /// directory.
@@ -44,17 +53,20 @@ impl Reach<'_> {
         path: &Path,
         origin: Origin,
         is_wanted: &dyn Fn(&str) -> bool,
-    ) -> Result<Vec<OutsideFile>, DiskError> {
+    ) -> Result<OutsideFiles, DiskError> {
         let real = self.find(path, origin)?;
         let kind = self.disk.lstat(&real).map_err(|error| DiskError::reading(path, error))?.kind;
         if kind != FileKind::Dir || origin == Origin::Elsewhere {
             let relative = path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
-            return Ok(vec![OutsideFile { relative, bytes: self.read_found(&real, path, FILE_LIMIT)? }]);
+            let file = OutsideFile { relative, bytes: self.read_found(&real, path, FILE_LIMIT)? };
+            return Ok(OutsideFiles { files: vec![file], unread: Vec::new() });
         }
-        let mut found = Found { is_wanted, files: Vec::new(), n_bytes: 0 };
+        let mut found = Found { is_wanted, read: OutsideFiles::default(), n_bytes: 0 };
         self.read_below(&real, "", 0, &mut found)?;
-        found.files.sort_by(|a, b| a.relative.cmp(&b.relative));
-        Ok(found.files)
+        let OutsideFiles { mut files, mut unread } = found.read;
+        files.sort_by(|a, b| a.relative.cmp(&b.relative));
+        unread.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(OutsideFiles { files, unread })
     }
 
     fn read_below(
@@ -64,7 +76,17 @@ impl Reach<'_> {
         depth: usize,
         found: &mut Found<'_>,
     ) -> Result<(), DiskError> {
-        let names = self.disk.list(directory).map_err(|error| DiskError::reading(directory, error))?;
+        let names = match self.disk.list(directory) {
+            Ok(names) => names,
+            Err(error) => {
+                let error = DiskError::reading(directory, error);
+                if depth == 0 {
+                    return Err(error);
+                }
+                found.read.unread.push((relative.to_owned(), error));
+                return Ok(());
+            }
+        };
         for (name, stat) in names {
             let (Some(name), Ok(stat)) = (name.to_str(), stat) else { continue };
             let inner = if relative.is_empty() { name.to_owned() } else { format!("{relative}/{name}") };
@@ -76,14 +98,20 @@ impl Reach<'_> {
                         self.read_below(&path, &inner, depth + 1, found)?;
                     }
                 }
-                FileKind::File if (found.is_wanted)(&inner) && found.files.len() < MAX_FILES => {
-                    let bytes = self.read_found(&path, &path, FILE_LIMIT)?;
+                FileKind::File if (found.is_wanted)(&inner) && found.read.files.len() < MAX_FILES => {
+                    let bytes = match self.read_found(&path, &path, FILE_LIMIT) {
+                        Ok(bytes) => bytes,
+                        Err(error) => {
+                            found.read.unread.push((inner, error));
+                            continue;
+                        }
+                    };
                     found.n_bytes += bytes.len();
                     if found.n_bytes > MAX_BYTES {
                         let (len, limit) = (found.n_bytes as u64, MAX_BYTES as u64);
                         return Err(DiskError::TooLarge { path: directory.to_path_buf(), len, limit });
                     }
-                    found.files.push(OutsideFile { relative: inner, bytes });
+                    found.read.files.push(OutsideFile { relative: inner, bytes });
                 }
                 _ => {}
             }

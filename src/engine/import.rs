@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
-use crate::disk::{Origin, OutsideFile};
+use crate::disk::{DiskError, Origin, OutsideFile, OutsideFiles};
 use crate::engine::context::Context;
 use crate::engine::create::{self, Files};
 use crate::engine::error::Error;
@@ -18,7 +18,7 @@ use crate::plan::bring::{self, Brought, BroughtPlan, Draft, Form, Nothing, Sourc
 use crate::plan::change::{set_text, set_word};
 use crate::plan::file_name::{PLAN_FILE, step_file};
 use crate::plan::id::{self, PlanId};
-use crate::plan::problem::{Problem, Severity};
+use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
 use crate::text::header_edit::Change;
 use crate::text::line_index::{self, line_text};
@@ -90,10 +90,11 @@ fn imported(
 /// Reads the source, maps it, and makes the plans, all or none; every word of the source is in them or told as unmapped.
 pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport, Error> {
     let heading = heading(request)?;
-    let mut sources = sources(context, request)?;
+    let (mut sources, unread) = sources(context, request)?;
     let name = name_of(request);
     let mut brought =
         bring::bring(&name, &sources, &context.config.words).map_err(|it| nothing(request, &it))?;
+    brought.unread.extend(unread);
     let n_plans = brought.plans.len();
     for (of_one, what, option) in
         [(request.name.is_some(), "name", "--as"), (request.title.is_some(), "title", "--title")]
@@ -161,7 +162,8 @@ fn news(
     brought: &mut Brought,
     sources: &mut Vec<SourceFile>,
 ) -> Result<News, Error> {
-    let of = |plan: &BroughtPlan| again::Source::of(context, request, plan, sources);
+    let form = brought.form;
+    let of = |plan: &BroughtPlan| again::Source::of(context, request, form, plan, sources);
     let origins: Vec<_> = brought.plans.iter().map(of).collect();
     let known = again::known(context, &brought.plans, &origins)?;
     let mut news = News { sources: Vec::new(), already: Vec::new(), hints: Vec::new() };
@@ -225,9 +227,11 @@ fn head(plan: &mut BroughtPlan, request: &ImportRequest, heading: &[Change]) {
     }
 }
 
-fn sources(context: &Context, request: &ImportRequest) -> Result<Vec<SourceFile>, Error> {
+/// The files to be imported, and those of a directory that could not be read.
+fn sources(context: &Context, request: &ImportRequest) -> Result<(Vec<SourceFile>, Vec<Problem>), Error> {
     if let Some(text) = &request.text {
-        return Ok(vec![SourceFile { path: request.shown.clone(), bytes: text.clone().into_bytes() }]);
+        let file = SourceFile { path: request.shown.clone(), bytes: text.clone().into_bytes() };
+        return Ok((vec![file], Vec::new()));
     }
     let is_wanted = |path: &str| {
         matches!(path, ".beads/" | ".backlog/")
@@ -235,34 +239,48 @@ fn sources(context: &Context, request: &ImportRequest) -> Result<Vec<SourceFile>
             || matches!(path.rsplit('/').next(), Some("config.yml" | "backlog.config.yml"))
     };
     let reach = context.plans.reach(&context.here.root);
-    let files =
+    let found =
         reach.read_all(&request.source, request.origin, &is_wanted).map_err(|error| match error.code() {
             "not-found" => {
                 Error::NotFound { what: "file or directory", name: request.shown.clone(), nearest: None }
             }
             _ => Error::Disk(error),
         })?;
+    let OutsideFiles { mut files, mut unread } = found;
+    let all = files.iter().map(|it| it.relative.as_str());
+    let all: Vec<_> = all.chain(unread.iter().map(|it| it.0.as_str())).map(str::to_owned).collect();
+    let is_kept = narrowed(&all, request.source.ends_with(".beads"));
+    files.retain(|it| is_kept(&it.relative));
+    unread.retain(|it| is_kept(&it.0));
+    if files.is_empty() && !unread.is_empty() {
+        return Err(Error::Disk(unread.remove(0).1));
+    }
     let file = |it: OutsideFile| SourceFile { path: it.relative, bytes: it.bytes };
-    let mut files: Vec<_> = files.into_iter().map(file).collect();
-    narrow(&mut files);
-    Ok(files)
+    let problem = |(path, error): (String, DiskError)| {
+        let (code, hint) = match error.code() {
+            "too-large" => (Code::TooLarge, "split it, then import it"),
+            _ => (Code::Unreadable, "make it readable, then import it"),
+        };
+        Problem::of_file(&path, code, error.to_string(), hint)
+    };
+    Ok((files.into_iter().map(file).collect(), unread.into_iter().map(problem).collect()))
 }
 
-/// Of a whole repository only its store counts.
-fn narrow(files: &mut Vec<SourceFile>) {
-    let has = |files: &Vec<SourceFile>, part: &str| files.iter().any(|it| it.path.starts_with(part));
-    if has(files, ".beads/") {
-        files.retain(|it| it.path.starts_with(".beads/"));
+/// Which of the files of a directory count: of a whole repository only those of its store.
+fn narrowed(all: &[String], is_beads: bool) -> fn(&str) -> bool {
+    let has = |part: &str| all.iter().any(|it| it.starts_with(part));
+    let has_end = |end: &str| all.iter().any(|it| it.ends_with(end));
+    if has(".beads/") {
+        |it| it.starts_with(".beads/")
     } else if ["backlog/", ".backlog/"]
         .iter()
-        .any(|it| has(files, &format!("{it}tasks/")) || has(files, &format!("{it}config.yml")))
+        .any(|it| has(&format!("{it}tasks/")) || has(&format!("{it}config.yml")))
     {
-        let is_store = |path: &str| path.starts_with("backlog/") || path.starts_with(".backlog/");
-        files.retain(|it| is_store(&it.path) || it.path == "backlog.config.yml");
-    } else if files.iter().any(|it| it.path.ends_with(".jsonl"))
-        && files.iter().any(|it| it.path.ends_with(".md"))
-    {
-        files.retain(|it| !it.path.ends_with(".jsonl"));
+        |it| it.starts_with("backlog/") || it.starts_with(".backlog/") || it == "backlog.config.yml"
+    } else if !is_beads && has_end(".jsonl") && has_end(".md") {
+        |it| !it.ends_with(".jsonl")
+    } else {
+        |_| true
     }
 }
 

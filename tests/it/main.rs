@@ -19,6 +19,7 @@ mod full_disk;
 mod hostile_names;
 mod http;
 mod http_routes;
+mod import_again;
 mod import_words;
 mod index_laws;
 mod interrupted;

@@ -9,7 +9,7 @@ use crate::engine::context::Context;
 use crate::engine::create;
 use crate::engine::error::Error;
 use crate::engine::load;
-use crate::plan::bring::{BroughtPlan, Draft, SourceFile, set_metadata, to_value};
+use crate::plan::bring::{BroughtPlan, Draft, Form, SourceFile, set_metadata, to_value};
 use crate::plan::file_name::{FileName, classify, step_file};
 use crate::plan::id::{self, PlanId};
 use crate::plan::model::Plan;
@@ -32,6 +32,7 @@ impl Source {
     pub(super) fn of(
         context: &Context,
         request: &ImportRequest,
+        form: Form,
         plan: &BroughtPlan,
         all: &[SourceFile],
     ) -> Option<Self> {
@@ -39,18 +40,24 @@ impl Source {
         if plan.plan.is_none() || drafts.into_iter().any(|it| it.is_verbatim) {
             return None;
         }
-        let is_of = |it: &&SourceFile| plan.path.as_ref().is_none_or(|path| *path == it.path);
+        let files: Vec<_> = match &plan.path {
+            Some(path) => all.iter().filter(|it| it.path == *path).collect(),
+            None => all.iter().filter(|it| is_of_store(form, &it.path)).collect(),
+        };
+        let relative: Vec<_> = files.iter().map(|it| it.path.as_str()).collect();
+        let common = common_directory(&relative);
         let mut bytes = Vec::new();
-        for file in all.iter().filter(is_of) {
-            // A document is the same under another name; the files of a store have theirs.
+        for file in &files {
+            // A document is the same under another name. The files of a store have theirs, below the store.
             if plan.path.is_none() {
-                bytes.extend_from_slice(file.path.as_bytes());
+                let below = file.path.strip_prefix(common).unwrap_or(&file.path);
+                bytes.extend_from_slice(below.trim_start_matches('/').as_bytes());
                 bytes.push(0);
             }
             bytes.extend_from_slice(&file.bytes);
         }
         let hash = load::etag(&bytes);
-        Some(Self { path: path(context, request, plan.path.as_deref()), hash })
+        Some(Self { path: path(context, request, &relative), hash })
     }
 
     /// The edit by which the plan remembers it.
@@ -78,26 +85,46 @@ impl Source {
     }
 }
 
-fn path(context: &Context, request: &ImportRequest, document: Option<&str>) -> Option<String> {
+/// Whether a file is one of those by which a store is recognized again, whichever directory around it was named.
+fn is_of_store(form: Form, path: &str) -> bool {
+    match form {
+        Form::Beads => path.ends_with(".jsonl"),
+        // The configuration beside the store is no part of it.
+        _ => path != "backlog.config.yml",
+    }
+}
+
+/// The directory in which all files lie, without a `/` at its end.
+fn common_directory<'a>(paths: &[&'a str]) -> &'a str {
+    let directory = |path: &'a str| path.rsplit_once('/').map_or("", |it| it.0);
+    let Some(mut common) = paths.first().map(|it| directory(it)) else { return "" };
+    let is_below = |path: &str, common: &str| {
+        common.is_empty() || path.strip_prefix(common).is_some_and(|it| it.starts_with('/'))
+    };
+    while !paths.iter().all(|it| is_below(it, common)) {
+        common = directory(common);
+    }
+    common
+}
+
+/// Where the documents lie, from the repository's root and without symbolic links: the path of one document, else the
+/// directory of all of them. It does not depend on how the source was named.
+fn path(context: &Context, request: &ImportRequest, documents: &[&str]) -> Option<String> {
     if request.text.is_some() {
         return None;
     }
-    let named = request.source.strip_prefix(&context.here.root).unwrap_or(&request.source);
-    let mut parts: Vec<&str> = Vec::new();
-    let whole = match document {
-        Some(document) if !named.ends_with(document) => named.join(document),
-        _ => named.to_path_buf(),
+    let reach = context.plans.reach(&context.here.root);
+    let real = reach.find(&request.source, request.origin).ok()?;
+    let named = real.strip_prefix(reach.root()).ok()?;
+    let whole = match documents {
+        // A single file was named itself; its name may be that of a symbolic link.
+        [file] if request.source.file_name().is_some_and(|it| it == *file) => named.to_path_buf(),
+        [file] => named.join(file),
+        several => named.join(common_directory(several)),
     };
-    for part in whole.components() {
-        match part {
-            std::path::Component::CurDir => {}
-            std::path::Component::Normal(part) => parts.push(part.to_str()?),
-            std::path::Component::ParentDir if !parts.is_empty() => drop(parts.pop()),
-            _ => return None,
-        }
-    }
-    let is_whole = parts.is_empty();
-    Some(if is_whole { ".".to_owned() } else { parts.join("/") })
+    let parts: Option<Vec<_>> = whole.iter().map(|it| it.to_str()).collect();
+    let path = parts?.join("/");
+    Some(if path.is_empty() { ".".to_owned() } else { path })
 }
 
 /// For each plan to be made the one that was made of the same source, if there is one.
@@ -151,4 +178,24 @@ pub(super) fn refused(request: &ImportRequest, known: &[PlanId]) -> Error {
     let word = shell_word(&request.shown);
     let hint = format!("change that plan, or make another one: planwatch import {word} --again");
     Error::Conflict { code: "already-imported", message, hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_common_directory_holds_all_files() {
+        for (paths, expected) in [
+            (&[][..], ""),
+            (&["a.md"], ""),
+            (&["x/a.md"], "x"),
+            (&["x/y/a.md", "x/y/b/c.md"], "x/y"),
+            (&["x/y/a.md", "x/yz/b.md"], "x"),
+            (&["x/y/a.md", "z.md"], ""),
+            (&["backlog/config.yml", "backlog/tasks/a.md"], "backlog"),
+        ] {
+            assert_eq!(common_directory(paths), expected, "{paths:?}");
+        }
+    }
 }
