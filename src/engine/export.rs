@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::engine::context::Context;
 use crate::engine::error::Error;
+use crate::engine::run::Outcome;
 use crate::engine::shape::{StepShape, envelope};
 use crate::engine::show::{GraphForm, ShowReport, ShowRequest, ShownPlan, show};
 use crate::plan::bring::EXPORTED_STEPS;
@@ -13,7 +14,7 @@ use crate::plan::decision::Decision;
 use crate::plan::model::Order;
 use crate::plan::moves::Verb;
 use crate::plan::records::Attempt;
-use crate::plan::words::{Status, StepStatus};
+use crate::plan::words::{Status, StepStatus, Words};
 use crate::text::markdown;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +83,7 @@ pub fn export(context: &Context, request: &ExportRequest) -> Result<ExportReport
             ShowReport::Graph { text, .. } => text,
             _ => String::new(),
         },
-        ExportForm::Adr => record(&plan),
+        ExportForm::Adr => record(&plan, &context.config.words),
     };
     Ok(ExportReport { plan: plan.plan.id.clone(), form: request.form, text, object })
 }
@@ -197,7 +198,7 @@ fn lowered(body: &str, title: &str, by: usize) -> String {
 }
 
 /// A decision record of the plan: why it was made, what was decided, what came of it.
-fn record(shown: &ShownPlan) -> String {
+fn record(shown: &ShownPlan, words: &Words) -> String {
     let plan = &shown.plan;
     let status = match plan.status.as_str() {
         "draft" => "Proposed",
@@ -228,7 +229,11 @@ fn record(shown: &ShownPlan) -> String {
     let outcomes = completed.filter_map(|it| Some(format!("{}: {}", it.title, it.result.as_deref()?.trim())));
     let outcomes = list("Done so far:", &outcomes.collect::<Vec<_>>());
     text.push_str(if outcomes.is_empty() { "\nNo completed step has a result yet.\n" } else { &outcomes });
-    let failed = shown.steps.iter().flat_map(|step| step.attempts.iter().filter_map(|it| failed(step, it)));
+    let failed = shown.steps.iter().flat_map(|step| {
+        let last = step.attempts.len().saturating_sub(1);
+        let of = step.attempts.iter().enumerate();
+        of.filter_map(move |(nth, it)| failed(step, it, nth == last, words))
+    });
     text.push_str(&list("## Failed and blocked attempts", &failed.collect::<Vec<_>>()));
     text
 }
@@ -239,9 +244,53 @@ fn decided(it: &Decision) -> String {
 }
 
 /// An attempt after which the work could not go on, with what was recorded of it.
-fn failed(step: &StepShape, attempt: &Attempt) -> Option<String> {
-    let outcome = attempt.outcome.as_deref()?;
-    let is_failed = [Verb::Fail, Verb::Block].iter().any(|it| it.outcome() == outcome);
+fn failed(step: &StepShape, attempt: &Attempt, is_last: bool, words: &Words) -> Option<String> {
+    let own = attempt.more.get("status").and_then(Value::as_str);
+    let outcome = attempt.outcome.as_deref().or(own).unwrap_or(&step.status);
+    let is_stuck = |word: &str| matches!(words.read(word), Some(StepStatus::Failed | StepStatus::Blocked));
+    // An attempt of a person may call its outcome anything; what ended the step as failed is one.
+    let is_other = words.read::<StepStatus>(outcome).is_none() && outcome != Verb::Reopen.outcome();
+    let has_ended = is_last && is_stuck(&step.status) && is_other;
+    let of_run = [Outcome::VerifyFailed, Outcome::TimedOut, Outcome::NoOutcome];
+    let is_failed = is_stuck(outcome)
+        || own.is_some_and(is_stuck)
+        || has_ended
+        || of_run.iter().any(|it| it.word() == outcome);
     let notes = attempt.notes.as_deref().map(|it| format!(": {}", it.trim())).unwrap_or_default();
     is_failed.then(|| format!("{} ({outcome}){notes}", step.title))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+
+    #[test]
+    fn a_decision_record_lists_every_attempt_that_failed_whatever_its_outcome_is_called() {
+        let step = |status: &str, attempts: &str| {
+            format!("---\nstatus: {status}\nattempts:\n{attempts}---\n# Step\n\nText\n")
+        };
+        for (status, attempts, expected) in [
+            ("failed", "  - {outcome: no luck, notes: cold}\n", &["Step (no luck): cold"][..]),
+            ("blocked", "  - {notes: waits}\n", &["Step (blocked): waits"]),
+            ("failed", "  - {outcome: started}\n  - {outcome: tried}\n", &["Step (tried)"]),
+            ("completed", "  - {outcome: red, status: failed}\n  - {outcome: completed}\n", &["Step (red)"]),
+            ("completed", "  - {outcome: Blocked}\n  - {outcome: completed}\n", &["Step (Blocked)"]),
+            (
+                "pending",
+                "  - {outcome: verify failed}\n  - {outcome: timed out}\n  - {outcome: no outcome reported}\n",
+                &["Step (verify failed)", "Step (timed out)", "Step (no outcome reported)"],
+            ),
+            ("failed", "  - {outcome: failed}\n  - {outcome: reopened}\n", &["Step (failed)"]),
+            ("completed", "  - {outcome: partial}\n  - {outcome: completed}\n", &[]),
+        ] {
+            let text = step(status, attempts);
+            let machine = Machine::with(&[("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", &text)]);
+            let request = ExportRequest { plan: "p".to_owned(), form: ExportForm::Adr };
+            let text = export(&Context::on_model(&machine), &request).unwrap().text;
+            let list = text.split_once("## Failed and blocked attempts\n\n").map_or("", |it| it.1);
+            let lines: Vec<_> = list.lines().filter_map(|it| it.strip_prefix("- ")).collect();
+            assert_eq!(lines, expected, "{status} {attempts}");
+        }
+    }
 }

@@ -24,7 +24,7 @@ use crate::text::header_edit::Change;
 use crate::text::line_index;
 use crate::text::markdown::{self as text_markdown, Outline};
 use crate::text::yaml::{self, Kind as YamlKind};
-use titles::{dedented, titled, without_parentheses};
+use titles::{content_column, dedented, titled, with_code, without_parentheses};
 
 /// A step before it has a number.
 struct Found {
@@ -347,6 +347,20 @@ fn raised(of: &Document<'_>, range: Range<usize>, by: usize) -> String {
     text + &body[from..range.end]
 }
 
+/// What lies below the first line of an item, as a text of its own.
+fn below_item(of: &Document<'_>, item: &text_markdown::Item, start: usize) -> String {
+    let below = start..item.span.end;
+    let is_indented = |it: &Range<usize>| {
+        let is_fence = |it: &str| it.starts_with("```") || it.starts_with("~~~");
+        below.contains(&it.start) && !is_fence(of.body[it.clone()].trim_start())
+    };
+    if !of.outline.code.iter().any(is_indented) {
+        return dedented(&of.body[below]);
+    }
+    let paragraph = (item.at + item.text.len()).saturating_sub(start);
+    with_code(&of.body[below], content_column(of.body, item.span.start), paragraph)
+}
+
 fn of_item(of: &Document<'_>, piece: &Piece, nth: usize) -> Found {
     let item = &of.outline.items[nth];
     let odd = label::odd_box(&item.text);
@@ -362,7 +376,7 @@ fn of_item(of: &Document<'_>, piece: &Piece, nth: usize) -> Found {
     let status = status.or_else(|| label::status(text, of.words)).or(stated);
     let label = label::label(text);
     let start = (at + text.len()).min(item.span.end);
-    let below = dedented(&of.body[start..item.span.end]);
+    let below = below_item(of, item, start);
     let (title, mut own) = titled(text);
     let title = label::without_status(&title, of.words);
     if !below.trim().is_empty() {

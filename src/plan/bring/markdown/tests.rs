@@ -201,3 +201,21 @@ proptest! {
         bring("a.md", &format!("## Task 1: {text}\n- [ ] {text}\n1. {text}"), &Words::default());
     }
 }
+
+#[test]
+fn indented_code_below_a_box_stays_code() {
+    for (text, expected) in [
+        ("- [ ] one\n\n      let a = 1;\n\n        b\n", "# one\n\n    let a = 1;\n\n      b\n"),
+        ("- [ ] one\n\n   Prose.\n\n      code\n", "# one\n\n Prose.\n\n    code\n"),
+        ("1. [ ] one\n\n       code\n", "# one\n\n    code\n"),
+        ("- [ ] one\n\n\t  code\n", "# one\n\n    code\n"),
+        ("- [ ] one\n\n\t\tcode\n", "# one\n\n      code\n"),
+        ("  - [ ] one\n\n        code\n", "# one\n\n    code\n"),
+        // Without indented code all indentation goes, as before.
+        ("- [ ] one\n\n    Prose.\n", "# one\n\nProse.\n"),
+        ("- [ ] one\n\n  ```\n  code\n  ```\n", "# one\n\n```\ncode\n```\n"),
+    ] {
+        let (plan, _) = bring("plan.md", &format!("# P\n\n{text}"), &Words::default());
+        assert_eq!(plan.steps[0].1.text, expected, "{text}");
+    }
+}

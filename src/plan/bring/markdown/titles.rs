@@ -63,3 +63,39 @@ pub(super) fn dedented(text: &str) -> String {
     let rest = rest.join("\n");
     if first.is_empty() { rest } else { format!("{first}\n{rest}") }
 }
+
+/// The column where the text of an item begins, by the rules of CommonMark; `at` is that of its mark.
+pub(super) fn content_column(body: &str, at: usize) -> usize {
+    let line = body[..at].rfind('\n').map_or(0, |it| it + 1);
+    let indent = body[line..].len() - body[line..].trim_start_matches(' ').len();
+    let item = body[line + indent..].lines().next().unwrap_or_default();
+    let mark = item.find([' ', '\t']).unwrap_or(item.len());
+    let spaces = item[mark..].len() - item[mark..].trim_start_matches(' ').len();
+    // Five spaces are one and the indentation of code.
+    indent + mark + if (1..=4).contains(&spaces) { spaces } else { 1 }
+}
+
+/// As [`dedented`], where code is below that only its indentation marks: each line loses at most the columns before the
+/// item's text. The first `paragraph` bytes go on with the item's own paragraph and lose all.
+pub(super) fn with_code(text: &str, column: usize, paragraph: usize) -> String {
+    let mut result = Vec::new();
+    let mut at = 0;
+    for (nth, line) in text.split('\n').enumerate() {
+        let start = at;
+        at += line.len() + 1;
+        let line = line.trim_end_matches('\r');
+        let bare = line.trim_start_matches([' ', '\t']);
+        let indent = &line[..line.len() - bare.len()];
+        let columns = indent.chars().fold(0, |it, c| if c == '\t' { it / 4 * 4 + 4 } else { it + 1 });
+        let left = if nth == 0 || start < paragraph { 0 } else { columns - columns.min(column) };
+        if !indent.contains('\t') || left == 0 {
+            result.push(line[indent.len() - left..].to_owned());
+        } else {
+            result.push(" ".repeat(left) + bare);
+        }
+    }
+    if result.first().is_some_and(String::is_empty) {
+        result.remove(0);
+    }
+    result.join("\n")
+}
