@@ -224,7 +224,7 @@ fn answers(context: &Context) -> Result<Answers, Error> {
     context.plans.answers().ok_or_else(|| Error::Failed {
         code: "idempotency-unavailable",
         message: "keys cannot be remembered here, because `.planwatch` cannot be used".to_owned(),
-        hint: "send the request without `Idempotency-RequestKey`".to_owned(),
+        hint: "send the request without a key".to_owned(),
     })
 }
 
@@ -255,6 +255,15 @@ pub fn find(context: &Context, name: &str) -> Result<Option<Record>, Error> {
 
 /// Begins a request of the command line, which is carried out once for its key; `request` is all that it asks for.
 pub fn begin(context: &Context, key: &str, request: &str) -> Result<RequestKey, Error> {
+    begin_or_answer(context, key, request).map(|it| it.0)
+}
+
+/// As [`begin`]; the second is the answer of an earlier request with this key, where it was kept.
+pub fn begin_or_answer(
+    context: &Context,
+    key: &str,
+    request: &str,
+) -> Result<(RequestKey, Option<Answer>), Error> {
     if key.is_empty() || key.len() > LONGEST {
         return Err(Error::usage(format!("a key has 1 to {LONGEST} characters"), "give a shorter one"));
     }
@@ -274,7 +283,8 @@ pub fn begin(context: &Context, key: &str, request: &str) -> Result<RequestKey, 
         });
     }
     forget_old(context, &answers(context)?);
-    Ok(RequestKey::new(&name, &request, context.now, earlier).locked(lock))
+    let answer = earlier.as_ref().and_then(|it| it.answer.clone());
+    Ok((RequestKey::new(&name, &request, context.now, earlier).locked(lock), answer))
 }
 
 /// Takes the lock of a key, by which one request with it at a time is carried out; `None` after `patience`.
@@ -300,6 +310,11 @@ pub fn keep(context: &Context, name: &str, request: &str, answer: Answer) -> Res
     answers.put(name, hour(context.now), &bytes).map_err(|error| io_error(&error))?;
     forget_old(context, &answers);
     Ok(bytes.len() as u64)
+}
+
+/// As [`keep`], for the request that has begun with this key.
+pub fn keep_for(context: &Context, key: &RequestKey, answer: Answer) -> Result<u64, Error> {
+    keep(context, &key.name, &key.request, answer)
 }
 
 /// How many bytes the records of the last day have.

@@ -3,6 +3,7 @@
 //! The engine's hints name commands and options of the command line. Agents have tools instead, and clients over HTTP have
 //! routes. What has a counterpart there is translated. The part of a hint that has none is left out.
 
+use crate::engine::error::Error;
 use crate::text::typed;
 
 /// A surface other than the command line.
@@ -53,6 +54,17 @@ const PHRASES: [(&str, &str, &str); 17] = [
         " is sent whole with `yaml`, or changed with `add` and `take`",
     ),
 ];
+
+/// An import that was refused because its source was imported before, with the field that every surface has for it.
+pub(super) fn import_again(error: Error) -> Error {
+    match error {
+        Error::Conflict { code: code @ "already-imported", message, .. } => {
+            let hint = "change that plan, or give `again` as true to make another one".to_owned();
+            Error::Conflict { code, message, hint }
+        }
+        other => other,
+    }
+}
 
 /// What only a person does at a terminal, by the verb of the command.
 const PERSONS: [(&str, &str, &str); 2] = [

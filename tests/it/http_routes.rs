@@ -409,7 +409,12 @@ fn what_writes_writes_what_the_command_line_would() {
         "{imported:?}"
     );
     assert!(place.text("plans/trip/step-2.md").contains("Pack"));
-    let twice = ask("POST", "/api/import", json!({"text": document, "name": "trip"}));
+    let refused = ask("POST", "/api/import", json!({"text": document}));
+    assert_eq!(refused.problem(), (409, "already-imported".to_owned()));
+    assert!(refused.json()["hint"].as_str().is_some_and(|it| it.contains("`again`")), "{refused:?}");
+    let second = ask("POST", "/api/import", json!({"text": document, "again": true}));
+    assert_eq!((second.status, &second.json()["changes"][0]["id"]), (201, &json!("trip-2")), "{second:?}");
+    let twice = ask("POST", "/api/import", json!({"text": document, "name": "trip", "again": true}));
     assert_eq!(twice.problem(), (409, "plan-exists".to_owned()));
     assert_eq!(ask("DELETE", "/api/plans/trip?yes=true", Value::Null).status, 200);
     assert!(!place.file("plans/trip").exists());

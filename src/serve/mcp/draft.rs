@@ -12,8 +12,8 @@ pub(super) fn tools() -> Vec<Tool> {
     vec![Tool::new(
         ("refine_draft", "Refine a draft"),
         Effect::Adds,
-        "Makes a draft plan of a conversation in several passes. Start with `plan` and `conversation`; then answer each `prompt` as \
-         `output` with the `draft` of the answer before, until there is no prompt. Then add_step, and update_plan with status active.",
+        "Makes a draft plan of a conversation in several passes. Start with `plan` and `conversation`; answer each `prompt` as \
+         `output` with the last `draft`, until none is left. Then add_step, and update_plan with status active.",
         "state pass:int passes:int draft? focus? prompt? plan? path? change? why?",
         refine_draft,
     )]

@@ -53,14 +53,14 @@ pub(super) fn writing() -> Vec<Tool> {
         Tool::new(
             ("insight", "Record an insight"),
             Effect::Adds,
-            "Records something learned that others will want to find with recall.",
+            "Records something learned, for others to find with recall.",
             CHANGED,
             record_insight,
         ),
         Tool::new(
             ("manage_script", "Add or delete a script"),
             Effect::TakesAway,
-            "Keeps a command under a name, or takes one away. It is never run here; a person trusts it first.",
+            "Keeps a command under a name, or removes one. It is never run here; a person trusts it first.",
             CHANGED,
             manage_script,
         ),

@@ -176,14 +176,14 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::asking(
             ("confirm_gate", "Ask for a confirmation"),
             Effect::Adds,
-            "Asks the person to confirm a step, or a phase of a plan, that waits for them. You cannot say yes yourself.",
+            "Asks the person to confirm a step, or a phase, that waits for it. You cannot say yes yourself.",
             ASKED,
             confirm_gate,
         ),
         Tool::asking(
             ("delete_plan", "Delete a plan"),
             Effect::TakesAway,
-            "Asks the person, then moves the plan below _archive/. restructure_plan removes single steps.",
+            "Asks the person, then moves the plan below _archive/. restructure_plan removes steps.",
             ASKED,
             delete_plan,
         ),

@@ -233,6 +233,41 @@ fn what_each_tool_answers_is_as_its_schema_says() {
 }
 
 #[test]
+fn a_call_that_is_sent_again_with_its_key_is_made_once() {
+    let machine = machine();
+    let calls = [
+        ("create_plan", json!({"title": "Billing", "steps": ["Invoices"]})),
+        ("add_step", json!({"plan": "auth", "title": "Taxes"})),
+        ("add_note", json!({"step": "auth:1", "note": "once"})),
+        ("claim_next_step", json!({"plan": "auth"})),
+        (
+            "update_step",
+            json!({"step": "auth:1", "attempt_outcome": "partial", "notes": "half", "title": "T"}),
+        ),
+    ];
+    for (nth, (name, arguments)) in calls.iter().enumerate() {
+        let mut keyed = arguments.clone();
+        keyed["key"] = format!("call {nth}").into();
+        let first = answer(&machine, name, &keyed);
+        let files = machine.tree();
+        assert_eq!(answer(&machine, name, &keyed), first, "{name}");
+        assert_eq!(machine.tree(), files, "{name}");
+        // The key belongs to this call alone.
+        let refused =
+            refusal(&machine, "add_note", &json!({"step": "auth:1", "note": "x", "key": keyed["key"]}));
+        assert!(refused.starts_with("idempotency-key-reused: "), "{name}: {refused}");
+    }
+    // Without a key each call is another one.
+    let (name, arguments) = &calls[2];
+    answer(&machine, name, arguments);
+    let shown = answer(&machine, "get_step", &json!({"step": "auth:1"}));
+    let notes = shown["notes"].as_array().unwrap().iter().filter(|it| it["text"] == "once").count();
+    assert_eq!(notes, 2, "{shown}");
+    let refused = refusal(&machine, "add_note", &json!({"step": "auth:1", "note": "x", "key": 7}));
+    assert!(refused.starts_with("usage: `key` has to be a text"), "{refused}");
+}
+
+#[test]
 fn refusals_say_what_to_do_next() {
     let machine = machine();
     let check = |name: &str, arguments: Value, expected: &str| {

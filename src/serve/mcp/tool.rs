@@ -5,13 +5,14 @@ use std::sync::Arc;
 use rmcp::model::{Tool as Told, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::engine::context::Context;
 use crate::engine::expected::Expected;
+use crate::engine::once::{self, Answer};
 use crate::serve::contexts::Contexts;
 use crate::serve::mcp::person::Question;
-use crate::serve::mcp::result::Refusal;
+use crate::serve::mcp::result::{self, Refusal};
 use crate::serve::mcp::schema::{self, Object};
 use crate::serve::mcp::{claim, compat, draft, know, person, read, write};
 
@@ -55,8 +56,8 @@ impl Call {
         let Some(etag) = etag else { return Ok(None) };
         let (by, now) = (self.context.by.clone(), self.context.now);
         let expected = Some(Expected::new(vec![etag.trim().trim_matches('"').to_owned()]));
-        let kept = self.context.kept.clone();
-        Ok(Some(Context { by, now, expected, kept, ..(self.contexts)()? }))
+        let (kept, key) = (self.context.kept.clone(), self.context.key.clone());
+        Ok(Some(Context { by, now, expected, kept, key, ..(self.contexts)()? }))
     }
 }
 
@@ -137,6 +138,26 @@ impl Tool {
         Self { run, ..self }
     }
 
+    /// Takes a `key`: a call that is sent again with the same one gets the first answer, and changes nothing more.
+    fn keyed(self) -> Self {
+        let Self { name, run, .. } = self;
+        let mut input = (*self.input).clone();
+        if let Some(Value::Object(properties)) = input.get_mut("properties") {
+            // The instructions say what it is: the list of tools has no room for it five times.
+            properties.insert("key".to_owned(), json!({"type": "string"}));
+        }
+        let run = Box::new(move |call: &Call, mut given: Object| match given.remove("key") {
+            None | Some(Value::Null) => run(call, given),
+            Some(Value::String(key)) if key.is_empty() => run(call, given),
+            Some(Value::String(key)) => once_for(&key, name, &run, call, given),
+            Some(other) => {
+                let why = format!("`key` has to be a text, and was given as {other}");
+                Err(Refusal::usage(why, "give a new text for each call, and the same one to send it again"))
+            }
+        });
+        Self { input: Arc::new(input), run, ..self }
+    }
+
     /// What a call of it does where there is no plans directory: as the verb of the command line that it stands for.
     pub(super) fn without_plans(&self, given: &Object) -> Without {
         match self.name {
@@ -167,6 +188,33 @@ impl Tool {
     }
 }
 
+/// Makes a call once for its key.
+fn once_for(key: &str, name: &str, run: &Run, call: &Call, given: Object) -> Result<Turn, Refusal> {
+    // By its fields in a fixed order: a client may send them in another one.
+    let fields: std::collections::BTreeMap<_, _> = given.iter().collect();
+    let request = json!(["mcp", name, call.context.by, fields]).to_string();
+    let (key, answer) = once::begin_or_answer(&call.context, key, &request)?;
+    if let Some(done) = answer.and_then(|it| serde_json::from_str(&it.body).ok()) {
+        return Ok(Turn::Done(done));
+    }
+    let (contexts, person) = (Arc::clone(&call.contexts), call.person.clone());
+    let (by, now, kept) = (call.context.by.clone(), call.context.now, call.context.kept.clone());
+    let key = Arc::new(key);
+    let context = Context { by, now, kept, key: Some(Arc::clone(&key)), ..contexts()? };
+    let call = Call { context, contexts, person };
+    // The first call made the change, and ended before its answer was kept.
+    if let Some(report) = once::repeated(&call.context, "change") {
+        return Ok(Turn::Done(result::changed(report)?));
+    }
+    let turn = run(&call, given)?;
+    if let Turn::Done(done) = &turn {
+        let answer = Answer { status: 200, headers: Vec::new(), body: done.to_string() };
+        // The change was made all the same if its answer cannot be kept, and its record is there.
+        once::keep_for(&call.context, &key, answer).ok();
+    }
+    Ok(turn)
+}
+
 /// Arguments under the names of this tool: prompts written for other plan tools say `plan_id` and `step_id`. An empty text
 /// where none is needed is one that was not given, as clients send the fields of a form.
 fn as_meant(schema: &Object, given: &Object) -> Object {
@@ -188,6 +236,9 @@ fn as_meant(schema: &Object, given: &Object) -> Object {
     let meant = renamed.into_iter().zip(given.values().cloned());
     meant.filter(|(name, value)| *value != "" || is_needed(name)).collect()
 }
+
+/// The tools that append something: their calls may have a key.
+const KEYED: [&str; 5] = ["claim_next_step", "create_plan", "add_step", "update_step", "add_note"];
 
 /// The tools of a set, always in the same order; a set for reading has only those that read.
 pub(super) fn tools(of: Toolset, is_read_only: bool) -> Vec<Tool> {
@@ -216,7 +267,8 @@ pub(super) fn tools(of: Toolset, is_read_only: bool) -> Vec<Tool> {
         know::writing(),
         draft::tools(),
     ];
-    let mut tools: Vec<_> = groups.into_iter().flatten().collect();
+    let keyed = |it: Tool| if KEYED.contains(&it.name) { it.keyed() } else { it };
+    let mut tools: Vec<_> = groups.into_iter().flatten().map(keyed).collect();
     if of == Toolset::Executor {
         tools.retain(|it| EXECUTOR.contains(&it.name));
     }

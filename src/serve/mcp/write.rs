@@ -8,8 +8,10 @@ use serde_json::Value;
 use crate::disk::DiskError;
 use crate::engine::error::Error;
 use crate::engine::import::{self, ImportReport, ImportRequest};
+use crate::engine::once;
 use crate::engine::set::{SetOp, SetRequest};
 use crate::engine::write::{ChangeReport, Mode};
+use crate::serve::hints;
 use crate::serve::mcp::result::{self, Refusal};
 use crate::serve::mcp::tool::{Call, Tool};
 
@@ -31,7 +33,7 @@ pub(in crate::serve::mcp) fn import_document(
     call: &Call,
     request: &ImportRequest,
 ) -> Result<ImportReport, Refusal> {
-    import::import(&call.context, request).map_err(|error| match error {
+    import::import(&call.context, request).map_err(hints::import_again).map_err(|error| match error {
         Error::NotFound { what: "file or directory", .. }
         | Error::Disk(DiskError::OutsideRepository { .. } | DiskError::NotAFile { .. } | DiskError::NotADirectory { .. }) => {
             let hint = "name a file by its path from the repository's root, not in .git or .planwatch; a person can \
@@ -48,8 +50,9 @@ type Change<'a> = Box<dyn Fn(Mode) -> Result<ChangeReport, Error> + 'a>;
 /// Makes several changes one after the other; if one of them would be refused as things are, none is made.
 ///
 /// The answer is the last change's, with what all of them did.
-fn all(changes: &[Change<'_>]) -> Result<Value, Refusal> {
+fn all(call: &Call, changes: &[Change<'_>]) -> Result<Value, Refusal> {
     if changes.len() > 1 {
+        once::tell_many(&call.context);
         for change in changes {
             result::changed(change(Mode::DryRun)?)?;
         }

@@ -260,6 +260,9 @@ bodies! {
         pub(crate) text: String,
         /// What the plan is to be called; else as its title.
         pub(crate) name: Option<String>,
+        /// Make another plan of what was imported before.
+        #[serde(default)]
+        pub(crate) again: bool,
     }
 
     /// Something that was decided.

@@ -18,6 +18,7 @@ use crate::engine::instructions;
 use crate::engine::prompt;
 use crate::engine::search;
 use crate::engine::template::{self, Named};
+use crate::serve::hints;
 
 pub(crate) fn routes() -> Vec<Route> {
     let mut all = documents();
@@ -101,16 +102,16 @@ fn about() -> Vec<Route> {
 }
 
 fn import_document(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let Import { text, name, .. } = call.body()?;
+    let Import { text, name, again, .. } = call.body()?;
     let request = ImportRequest {
         text: Some(text),
         shown: "plan.md".to_owned(),
         name,
-        again: true,
+        again,
         mode: call.mode(),
         ..ImportRequest::default()
     };
-    let report = import::import(context, &request)?;
+    let report = import::import(context, &request).map_err(hints::import_again)?;
     let reply = Reply::of("import", report.to_json());
     Ok(Reply { status: if report.change.is_dry_run { 200 } else { 201 }, ..reply })
 }

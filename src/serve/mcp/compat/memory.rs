@@ -67,6 +67,8 @@ struct MemoryPlan {
     steps: Option<Vec<Map<String, Value>>>,
     include_archived: Option<bool>,
     plan_file_path: Option<String>,
+    /// import: also what was imported before
+    again: Option<bool>,
     note: Option<String>,
     /// info, warning or instruction
     note_type: Option<String>,
@@ -137,7 +139,7 @@ impl Action {
             Self::Create => ("title description category", "priority goals success_criteria categorization"),
             Self::Update => ("plan_id steps", ""),
             Self::Archive | Self::UpgradeToProgram => ("plan_id", ""),
-            Self::Import => ("plan_file_path category", "title priority"),
+            Self::Import => ("plan_file_path category", "title priority again"),
             Self::AddNote => ("plan_id note", "note_type"),
             Self::Delete => ("plan_id confirm", ""),
             Self::Consolidate => ("plan_id step_indices consolidated_task", ""),
@@ -337,7 +339,7 @@ fn create_otherwise(call: &Call, asked: MemoryPlan) -> Result<Value, Refusal> {
 }
 
 fn import(call: &Call, asked: MemoryPlan) -> Result<Value, Refusal> {
-    let MemoryPlan { plan_file_path, title, category, priority, .. } = asked;
+    let MemoryPlan { plan_file_path, title, category, priority, again, .. } = asked;
     let shown = plan_file_path.unwrap_or_default();
     let source = PathBuf::from(&shown);
     let origin = Origin::Elsewhere;
@@ -348,7 +350,7 @@ fn import(call: &Call, asked: MemoryPlan) -> Result<Value, Refusal> {
         title,
         category,
         priority,
-        again: true,
+        again: again.unwrap_or_default(),
         ..ImportRequest::default()
     };
     let report = import_document(call, &request)?;

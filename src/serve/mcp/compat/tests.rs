@@ -412,6 +412,12 @@ fn documents_are_imported_from_the_workspace_alone() {
         "action": "import", "plan_file_path": "docs/login.md", "category": "feature", "title": "Sign in", "priority": "low",
     });
     check(it, "memory_plan", given, json!({"plan_id": "sign-in", "title": "Sign in", "written": true}));
+    let again = |again: Value| json!({"action": "import", "plan_file_path": "docs/login.md", "category": "bug", "again": again});
+    match run(it, "memory_plan", &again(json!(false))) {
+        Came::Refused(why) => assert!(why.contains("already-imported") && why.contains("`again`"), "{why}"),
+        Came::Done(done) | Came::Asked(_, done) => panic!("{done}"),
+    }
+    check(it, "memory_plan", again(json!(true)), json!({"plan_id": "log-in", "written": true}));
     for path in ["/etc/passwd.md", "docs/none.md", "docs/../.."] {
         match run(it, "memory_plan", &json!({"action": "import", "plan_file_path": path, "category": "bug"}))
         {

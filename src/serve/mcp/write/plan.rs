@@ -34,7 +34,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("create_plan", "Create a plan"),
             Effect::Adds,
-            "Makes a plan with its steps; its id is the slug of the title. Each step small enough to be checked by itself.",
+            "Makes a plan with its steps; its id is the slug of the title. Keep steps small enough to check.",
             CHANGED,
             create_plan,
         )
@@ -49,7 +49,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("restructure_plan", "Restructure a plan"),
             Effect::TakesAway,
-            "replace: `steps` is the new list; those with known titles keep their files. consolidate: makes one step of several. \
+            "replace: `steps` is the new list; known titles keep their files. consolidate: one step of several. \
              remove: takes steps out.",
             "did written:bool plan steps_before:int steps_after:int? changes:list? hint?",
             restructure_plan,
@@ -115,7 +115,7 @@ impl Listed {
 #[derive(Debug, Deserialize, JsonSchema)]
 struct CreatePlan {
     title: String,
-    /// As in add_step; without depends ready at once, whatever the order
+    /// As in add_step; ready at once without depends
     steps: Option<Vec<Listed>>,
     /// Each step waits for the one before
     sequential: Option<bool>,
@@ -129,6 +129,8 @@ struct CreatePlan {
     body: Option<String>,
     /// A document of the repository to import
     from_file: Option<String>,
+    /// Import it again
+    again: Option<bool>,
     if_exists: Option<IfExists>,
 }
 
@@ -195,7 +197,7 @@ fn create_plan(call: &Call, asked: CreatePlan) -> Result<Value, Refusal> {
 
 /// Makes a plan of a document; the document stays as it is.
 fn import_plan(call: &Call, id: String, asked: CreatePlan) -> Result<Value, Refusal> {
-    let CreatePlan { title, steps, fields, template, as_program, body, from_file, .. } = asked;
+    let CreatePlan { title, steps, fields, template, as_program, body, from_file, again, .. } = asked;
     let rest = Fields { category: None, priority: None, ..fields.clone() };
     let has_more = steps.is_some() || template.is_some() || as_program.is_some() || body.is_some();
     let has_more = has_more || asked.sequential == Some(true) || asked.draft == Some(true);
@@ -215,7 +217,7 @@ fn import_plan(call: &Call, id: String, asked: CreatePlan) -> Result<Value, Refu
         title,
         category,
         priority,
-        again: true,
+        again: again.unwrap_or_default(),
         ..ImportRequest::default()
     };
     let report = import_document(call, &request)?;
@@ -254,7 +256,7 @@ fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Ref
     }
     let done = match changes.as_slice() {
         [] => json!({"did": "nothing: it is so already", "written": false}),
-        changes => all(changes)?,
+        changes => all(call, changes)?,
     };
     // The last change may be of a step; what was asked about is the plan.
     let mut object = result::pick(&value(&shown(call, id)?.plan), "id title path status etag");
@@ -345,7 +347,7 @@ fn update_plan(call: &Call, asked: UpdatePlan) -> Result<Value, Refusal> {
     };
     let changed = match changes.as_slice() {
         [] => back,
-        changes => Some(all(changes).map_err(|it| back.iter().fold(it, Refusal::after))?),
+        changes => Some(all(call, changes).map_err(|it| back.iter().fold(it, Refusal::after))?),
     };
     let away = match asked.archived {
         Some(true) => {

@@ -34,15 +34,15 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("update_step", "Update a step"),
             Effect::Adds,
-            "Says how a step went: status with result, which becomes an attempt. A failed or blocked step can be claimed again once \
-             anyone sets pending. A plan whose steps are all closed is completed. Metadata merges by key.",
+            "Says how a step went: status with result, which becomes an attempt. Pending lets a failed or \
+             blocked step be claimed again. Closing the last step completes the plan. Metadata merges by key.",
             CHANGED,
             update_step,
         ),
         Tool::new(
             ("add_note", "Add a note"),
             Effect::Adds,
-            "Adds a remark to a plan or a step, claimed or not.",
+            "Adds a remark to a plan or a step.",
             CHANGED,
             add_note,
         ),
@@ -186,7 +186,7 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
     if let Some(text) = asked.notes {
         changes.push(on.at(&first, changes.len()).note(text));
     }
-    all(&changes)
+    all(call, &changes)
 }
 
 /// Dependencies as a step's file has them: a number alone within the plan.
