@@ -21,6 +21,7 @@ use crate::serve::http::app::App;
 use crate::serve::http::connections::CONNECTION;
 use crate::serve::http::guard::BODY_LIMIT;
 use crate::serve::http::problem::Problem;
+use crate::serve::http::routes;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -95,7 +96,10 @@ pub(super) async fn once(State(app): State<App>, request: Request, next: Next) -
     let is_claiming = request.method() == Method::GET && request.uri().path().ends_with("/next-step");
     let is_writing = [Method::POST, Method::PATCH, Method::DELETE].contains(request.method());
     let is_mcp = request.uri().path() == "/mcp" || request.uri().path().starts_with("/mcp/");
-    let is_meant = (is_writing || is_claiming) && !is_mcp;
+    // What no route answers is refused for that, whatever the key was used for.
+    let has_key = request.headers().contains_key(IDEMPOTENCY_KEY);
+    let is_declared = has_key && routes::is_declared(request.method(), request.uri().path());
+    let is_meant = (is_writing || is_claiming) && !is_mcp && is_declared;
     match request.headers().get(IDEMPOTENCY_KEY).cloned() {
         Some(key) if is_meant => {
             keyed(app, &key, request, next).await.unwrap_or_else(IntoResponse::into_response)

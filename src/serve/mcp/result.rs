@@ -67,7 +67,12 @@ impl Refusal {
 
     /// Without the parts of its hint that name tools which the client does not have.
     pub(super) fn within(self, all: &[&str], has: &dyn Fn(&str) -> bool) -> Self {
-        Self { hint: self.hint.and_then(|it| hints::with_tools(&it, all, has)), ..self }
+        let is_missing = self.code == "not-found";
+        let hint = self.hint.and_then(|it| hints::with_tools(&it, all, has));
+        // A set without the tool that lists the plans still has the one that searches them.
+        let other =
+            || (is_missing && has("recall")).then(|| "recall finds plans and steps by words".to_owned());
+        Self { hint: hint.or_else(other), ..self }
     }
 
     /// One text for the agent: what was refused, and the next call to make. There is no structured content, because
@@ -348,4 +353,25 @@ pub(super) fn changed(report: ChangeReport) -> Result<Value, Refusal> {
         object["hint"] = hint.into();
     }
     Ok(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_has_a_hint_in_every_set_of_tools() {
+        let hint = |code: &str, tools: &[&str]| {
+            let refusal = Refusal::new(code, "there is no plan `x`", "list_plans names the plans");
+            let all = ["list_plans", "recall"];
+            refusal.within(&all, &|name: &str| tools.contains(&name)).hint
+        };
+        assert_eq!(
+            hint("not-found", &["list_plans", "recall"]).as_deref(),
+            Some("list_plans names the plans")
+        );
+        assert_eq!(hint("not-found", &["recall"]).as_deref(), Some("recall finds plans and steps by words"));
+        assert_eq!(hint("not-found", &[]), None);
+        assert_eq!(hint("plan-exists", &["recall"]), None);
+    }
 }

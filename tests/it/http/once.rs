@@ -96,3 +96,49 @@ fn every_route_of_scripts_does_it_once() {
     assert_eq!((patched.status, place.text(STEP).matches("half of it").count()), (200, 1));
     assert_eq!(ask("DELETE", "/api/steps/p:3", &Value::Null).status, 200);
 }
+
+#[test]
+fn what_no_route_answers_is_405_whatever_the_key_was_used_for() {
+    let place = place();
+    let server = Server::open(&place);
+    let key = "Idempotency-Key: used\r\n";
+    let made = server.json_with("POST", "/api/steps/p:1/notes", key, &json!({"text": "one"}));
+    assert_eq!(made.status, 200, "{made:?}");
+    for (method, path) in [
+        ("PATCH", "/api/new"),
+        ("DELETE", "/api/plans"),
+        ("POST", "/api/plans/p/next-step"),
+        ("PATCH", "/api/undo"),
+    ] {
+        let refused = server.json_with(method, path, key, &json!({}));
+        assert_eq!(refused.problem(), (405, "method-not-allowed".to_owned()), "{method} {path}");
+        assert!(refused.header("allow").is_some(), "{method} {path}");
+    }
+    // The key still belongs to its first request.
+    let other = server.json_with("POST", "/api/new", key, &json!({"title": "Sign in"}));
+    assert_eq!(other.problem(), (422, "idempotency-key-reused".to_owned()));
+}
+
+#[test]
+fn plans_are_sorted_as_asked_and_removed_only_with_a_yes() {
+    let place = Place::new();
+    for (id, priority) in [("a", "low"), ("b", "critical"), ("c", "medium")] {
+        place.write(&format!("plans/{id}/plan.md"), format!("---\npriority: {priority}\n---\n# {id}\n"));
+    }
+    let server = Server::open(&place);
+    let ids = |query: &str| {
+        let plans = server.json("GET", &format!("/api/plans{query}"), &Value::Null);
+        let all = plans.as_array().cloned().unwrap_or_default();
+        all.iter().map(|it| it["id"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    let (forward, back) = (ids("?sort=priority"), ids("?sort=-priority"));
+    assert!(forward.len() == 3 && forward.iter().eq(back.iter().rev()), "{forward:?} {back:?}");
+    assert_eq!(ids("?sort=-id"), ["c", "b", "a"]);
+    let refused = server.ask("GET", "/api/plans?sort=size", "", "");
+    assert_eq!(refused.status, 400, "{refused:?}");
+    let refused = server.json_with("DELETE", "/api/plans/a", "", &Value::Null);
+    assert_eq!(refused.problem().0, 400, "{refused:?}");
+    let hint = refused.json()["hint"].to_string();
+    assert!(hint.contains("`yes=true`"), "{hint}");
+    assert!(place.file("plans/a").exists());
+}

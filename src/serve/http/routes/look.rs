@@ -147,13 +147,14 @@ fn filters(words: &'static str, example: &'static str) -> [Parameter; 6] {
             "Only what something has happened to since then: as `since` of a search",
             "26w",
         ),
-        query(
-            "sort",
-            Kind::Form(SORT),
-            "Keys to sort by, the first of which decides; `-` turns one round",
-            "-updated,title",
-        ),
+        sorting(),
     ]
+}
+
+/// The order of a list.
+pub(super) fn sorting() -> Parameter {
+    let about = "Keys to sort by, the first of which decides; `-` turns one round";
+    query("sort", Kind::Form(SORT), about, "-updated,title")
 }
 
 fn briefing(context: &Context, call: &Call) -> Result<Reply, Problem> {

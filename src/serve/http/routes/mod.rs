@@ -19,13 +19,13 @@ mod work;
 mod write;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Query, RawPathParams, Request, State};
 use axum::http::header::{LINK, LOCATION};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get, on};
 use serde_json::Value;
@@ -54,6 +54,25 @@ fn table() -> Vec<Route> {
 /// The verbs of the command line that have a route.
 pub fn commands() -> Vec<&'static str> {
     table().iter().map(|it| it.command).collect()
+}
+
+/// Whether a route answers this method at this path.
+pub(super) fn is_declared(method: &Method, path: &str) -> bool {
+    static ALL: LazyLock<Vec<(Method, &'static str)>> = LazyLock::new(|| {
+        let method = |it: Verb| match it {
+            Verb::Get => Method::GET,
+            Verb::Post => Method::POST,
+            Verb::Patch => Method::PATCH,
+            Verb::Delete => Method::DELETE,
+        };
+        table().iter().map(|it| (method(it.verb), it.path)).collect()
+    });
+    let is_at = |declared: &str| {
+        let (mut own, mut asked) = (declared.split('/'), path.split('/'));
+        own.by_ref().all(|it| asked.next().is_some_and(|name| it.starts_with('{') || it == name))
+            && asked.next().is_none()
+    };
+    ALL.iter().any(|(of, declared)| of == method && is_at(declared))
 }
 
 /// What answers the routes that have a handler here.
@@ -160,7 +179,7 @@ impl Sent {
     }
 }
 
-fn bad_query(why: &str) -> Problem {
+pub(super) fn bad_query(why: &str) -> Problem {
     let why = why.replace("Failed to deserialize query string: ", "");
     Problem::new(StatusCode::BAD_REQUEST, "parameter-invalid", why)
 }

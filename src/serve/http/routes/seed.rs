@@ -16,6 +16,7 @@ pub(crate) fn routes() -> Vec<Route> {
         plan(get("/api/plans", "list_all_plans", "list"))
             .about("All plans but archived ones, as an array; with `title` those of this id or title")
             .takes([query("title", Kind::Text, "Only plans that have exactly this id or title", "Sign in")])
+            .takes([super::look::sorting()])
             .answers(200, list(part("SeedPlan"))),
         plan(post("/api/plans", "create_plan", "new"))
             .about("Make a plan of a text; the same text again changes nothing")

@@ -107,9 +107,13 @@ fn taking_away() -> Vec<Route> {
             .by(|context, call| removed(context, call, call.step()?)),
         change(delete("/api/plans/{id}", "remove_plan", "remove"), "Remove a plan; undo takes it back")
             .takes(ownership())
-            .takes([
-                query("yes", Kind::Word(&["true"]), "Yes, the plan with all of its steps", "true").required()
-            ])
+            .takes([query(
+                "yes",
+                Kind::Word(&["true"]),
+                "Give `yes=true` in the query to remove the plan with all of its steps",
+                "true",
+            )
+            .required()])
             .by(|context, call| removed(context, call, call.plan()?)),
         change(post("/api/plans/{id}/archive", "archive_plan", "archive"), "Put a plan away")
             .body::<Dry>(dry())

@@ -11,18 +11,22 @@ use super::{SeedPlan, SeedPlanWithBody, earlier, made};
 use crate::engine::claim::{self, ClaimReport, ClaimRequest};
 use crate::engine::list::{self, ListReport, ListRequest};
 use crate::engine::shape::PlanShape;
+use crate::engine::sort::Sort;
 use crate::engine::texts::{self, PlanText, Put};
 use crate::serve::http::app::App;
 use crate::serve::http::etag::{IfMatch, tagged};
 use crate::serve::http::extract::{Body, Json, Params, PlanName, Written};
 use crate::serve::http::guard::{is_of_any_page, is_prefetch};
 use crate::serve::http::problem::{Problem, not_allowed};
+use crate::serve::http::routes::bad_query;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListParams {
     /// Only plans that have exactly this id or title.
     title: Option<String>,
+    /// Keys to sort by, as the command line takes them.
+    sort: Option<String>,
 }
 
 /// All plans but archived ones.
@@ -30,8 +34,11 @@ pub(super) async fn list(
     State(app): State<App>,
     Params(params): Params<ListParams>,
 ) -> Result<Written, Problem> {
+    let sort = params.sort.as_deref().map(Sort::read).transpose();
+    let sort = sort.map_err(|it| bad_query(&it.to_string()).hint(it.hint().unwrap_or_default()))?;
     let written = app.ask_or(move |context| {
-        let request = ListRequest { all: true, ..ListRequest::default() };
+        let sort = sort.unwrap_or_default();
+        let request = ListRequest { all: true, sort, ..ListRequest::default() };
         let plans = match list::list(context, &request)? {
             ListReport::Plans { plans, .. } => plans,
             _ => Vec::new(),
