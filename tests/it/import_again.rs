@@ -4,9 +4,12 @@ use serde_json::Value;
 
 use crate::support::Place;
 
+/// Makes the files of a source.
+type Make<'a> = &'a dyn Fn(&Place);
+
 const TASK: &str = "---\nid: task-1\ntitle: One\nstatus: To Do\n---\n## Description\n\nText\n";
 
-fn store(make: &dyn Fn(&Place)) -> Place {
+fn store(make: Make<'_>) -> Place {
     let place = Place::new();
     place.write("plans/own/plan.md", "# Own\n");
     make(&place);
@@ -28,7 +31,7 @@ fn a_source_is_the_same_under_every_name() {
         place.write("docs/a.md", "# A\n\n- [ ] one\n");
         place.write("docs/b.md", "# B\n\n- [ ] two\n");
     };
-    let names: [(&dyn Fn(&Place), &[&str]); 3] = [
+    let names: [(Make<'_>, &[&str]); 3] = [
         (&backlog, &[".", "backlog", "./backlog/", "backlog/tasks/.."]),
         (&beads, &[".", ".beads", ".beads/issues.jsonl"]),
         (&documents, &["docs", "docs/../docs", "docs/."]),
