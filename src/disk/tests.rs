@@ -584,9 +584,8 @@ fn what_is_written_beside_others_is_undone_as_a_whole() {
 fn undo_goes_back_one_command_at_a_time() {
     let it = place();
     let mut locked = lock(&it.plans);
-    let files = [("plan.md".to_string(), b"r\n".to_vec())];
     locked.begin("new", "t1");
-    locked.create_dir_with(Path::new("r"), &files).unwrap();
+    locked.create_dir_with(Path::new("r"), &[("plan.md".to_string(), b"r\n".to_vec())]).unwrap();
     locked.begin("done", "t2");
     append(&mut locked, &mut || {}).unwrap();
     append(&mut locked, &mut || {}).unwrap();
