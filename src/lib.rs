@@ -11,8 +11,12 @@ pub mod disk;
 
 pub mod index;
 
-pub mod engine;
+pub mod api;
 
-pub mod agent;
+pub mod store;
+
+pub mod ops;
+
+pub mod process;
 
 pub mod serve;

@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::calls::Open;
 use super::change::{Look, Put, Raced};
 use super::displaced::dir;
 use super::error::DiskError;
+use super::file_system::Open;
+use super::fs_ops::{Safe, is, is_one_file, read_own, rename_new, write_new};
 use super::journal::{BACK, Direction, FileOp, ID_STEP, Journal};
-use super::locked::{Locked, Version};
-use super::moves::{Safe, is, is_one_file, read_own, rename_new, write_new};
 use super::names::{Content, NamedPath, Origin, VersionName, checked};
 use super::plans_dir::Snapshot;
 use super::runtime::Trust;
 use super::undo::Record;
+use super::write_lock::{Locked, Version};
 
 /// Below the own state.
 pub(super) const JOURNAL: &str = "journal";

@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::calls::{Rename, Stat};
 use super::displaced::{Kept, KeptWhy, dir, keep};
 use super::error::{ChangeError, DiskError};
+use super::file_system::{Rename, Stat};
+use super::fs_ops::{is, is_missing_call, rename_new};
 use super::half_saved::Known;
-use super::locked::{Done, Draft, Locked, Version, WAIT, WAITS, Written};
-use super::moves::{is, is_missing_call, rename_new};
 use super::names::{Content, NamedPath, Origin, VersionName};
 use super::plans_dir::Snapshot;
 use super::undo::Record;
+use super::write_lock::{Done, Draft, Locked, Version, WAIT, WAITS, Written};
 
 /// Makes the new text of a file from the one that it holds.
 pub type Edit<'a, E> = dyn FnMut(&[u8]) -> Result<Vec<u8>, E> + 'a;

@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::calls::{Disk, FileKind, Open};
+use super::file_system::{Disk, FileKind, Open};
 use super::plans_dir::PlansDir;
 use super::reach::is_closed_name;
 

@@ -13,9 +13,9 @@ use std::time::Duration;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::calls::{DiskFile, FileKind, Open, Rename, Stat};
 use super::error::DiskError;
-use super::moves::{Safe, is, read_own, write_new};
+use super::file_system::{DiskFile, FileKind, Open, Rename, Stat};
+use super::fs_ops::{Safe, is, read_own, write_new};
 use super::names::checked;
 use super::plans_dir::PlansDir;
 use super::runtime::Trust;

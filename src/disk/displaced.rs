@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::calls::{Disk, FileKind, Stat};
-use super::moves::{is, read_own, rename_new};
+use super::file_system::{Disk, FileKind, Stat};
+use super::fs_ops::{is, read_own, rename_new};
 use super::names::{Content, NamedPath, Origin, VersionName, hex_field, parse_path, with_path};
 use super::plans_dir::PlansDir;
 

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
-use super::calls::{FileKind, Rename};
 use super::error::DiskError;
-use super::moves::{Safe, is, read_own, write_new};
+use super::file_system::{FileKind, Rename};
+use super::fs_ops::{Safe, is, read_own, write_new};
 use super::plans_dir::PlansDir;
 
 /// So many are kept; the oldest go first.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::calls::FileKind;
+use super::file_system::FileKind;
 
 /// Why a file could not be read or written.
 #[derive(Debug, thiserror::Error)]

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::calls::{Against, Disk, DiskFile, Lease, Open, Rename};
 use super::change::Put;
 use super::displaced::{KeptWhy, dir, kept_name};
 use super::error::DiskError;
-use super::locked::{Draft, Locked, Version};
-use super::moves::{Safe, is, rename_new, write_new};
+use super::file_system::{Against, Disk, DiskFile, Lease, Open, Rename};
+use super::fs_ops::{Safe, is, rename_new, write_new};
 use super::names::{Content, NamedPath, Origin, VersionName};
 use super::plans_dir::{FILE_LIMIT, Snapshot};
+use super::write_lock::{Draft, Locked, Version};
 
 /// How often, and how long each time, a program is waited for that has a file open.
 const OPEN_WAIT: Duration = Duration::from_millis(5);

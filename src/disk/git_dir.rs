@@ -8,10 +8,10 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::calls::{Disk, FileKind};
-use super::look::read_file;
-use super::moves::is;
+use super::file_system::{Disk, FileKind};
+use super::fs_ops::is;
 use super::plans_dir::PlansDir;
+use super::queries::read_file;
 use super::records::Records;
 
 /// One working tree of a repository.

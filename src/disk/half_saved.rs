@@ -9,12 +9,12 @@
 use std::cell::OnceCell;
 use std::path::Path;
 
-use super::calls::FileKind;
 use super::error::DiskError;
-use super::locked::{Lengths, Locked};
+use super::file_system::FileKind;
 use super::names::Content;
 use super::own_writes::LastWrites;
 use super::plans_dir::{PlansDir, Snapshot};
+use super::write_lock::{Lengths, Locked};
 
 /// How long after its last modification a file may still be in the middle of a save.
 const YOUNG_NS: i128 = 2_000_000_000;

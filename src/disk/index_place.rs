@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
-use super::calls::{FileKind, Open};
-use super::facts::is_remote;
-use super::moves::make_dirs;
+use super::capabilities::is_remote;
+use super::file_system::{FileKind, Open};
+use super::fs_ops::make_dirs;
 use super::names::RUNTIME;
 use super::plans_dir::PlansDir;
 

@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::calls::{Disk, DiskFile, Rename};
 use super::change::Edit;
 use super::error::{ChangeError, DiskError};
+use super::file_system::{Disk, DiskFile, Rename};
+use super::fs_ops::{Safe, make_dirs, read_own, write_new};
 use super::half_saved::Known;
 use super::journal::{FileOp, Journal};
-use super::locked::{Done, Locked, Written};
-use super::moves::{Safe, make_dirs, read_own, write_new};
 use super::plans_dir::PlansDir;
 use super::runtime::Trust;
+use super::write_lock::{Done, Locked, Written};
 
 /// How often an edit is made again after a save of another program.
 const TRIES: usize = 5;

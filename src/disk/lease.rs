@@ -5,7 +5,7 @@
 
 use std::fs::File;
 
-use super::calls::{Against, Lease};
+use super::file_system::{Against, Lease};
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::{release, take};

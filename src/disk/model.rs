@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::calls::{Against, Disk, DiskFile, FileKind, Lease, Open, Rename, Stat};
+use super::file_system::{Against, Disk, DiskFile, FileKind, Lease, Open, Rename, Stat};
 pub(crate) use machine::{Fault, Machine};
 pub(crate) use meddled::When;
 use state::State;

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::calls::{DiskFile, FileKind, Lease, Open};
 use super::displaced::{Kept, KeptWhy, dir, kept_name};
 use super::error::DiskError;
+use super::file_system::{DiskFile, FileKind, Lease, Open};
+use super::fs_ops::{Safe, is, read_own, rename_new, write_new};
 use super::journal::FileOp;
-use super::locked::Locked;
-use super::moves::{Safe, is, read_own, rename_new, write_new};
 use super::names::{NamedPath, RUNTIME};
+use super::write_lock::Locked;
 
 /// The name, in the directory of `path`, of a file that is not there yet.
 fn draft_of(path: &Path, id: u64) -> PathBuf {

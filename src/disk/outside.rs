@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::calls::FileKind;
 use super::error::DiskError;
+use super::file_system::FileKind;
 use super::plans_dir::{FILE_LIMIT, PlansDir};
 use super::reach::{Origin, Reach};
 

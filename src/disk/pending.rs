@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::fs_ops::read_own;
 use super::journal::Journal;
-use super::moves::read_own;
 use super::plans_dir::PlansDir;
 
 /// A change of several files that is neither finished nor taken back.

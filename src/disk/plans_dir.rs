@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::calls::{Disk, DiskFile, FileKind, Open, Stat};
 use super::displaced::{self, Kept, KeptWhy};
 use super::error::DiskError;
-use super::locked::{Locked, Locks};
-use super::moves::is;
+use super::file_system::{Disk, DiskFile, FileKind, Open, Stat};
+use super::fs_ops::is;
 use super::names::{RUNTIME, checked};
 use super::reach::is_closed_name;
 use super::runtime::{self, Home, Trust};
+use super::write_lock::{Locked, Locks};
 
 /// No plan file is larger (FORMAT.md, section 2).
 pub const FILE_LIMIT: u64 = 4 << 20;

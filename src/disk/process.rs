@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::calls::{Disk, Open};
-use super::moves::is;
+use super::file_system::{Disk, Open};
+use super::fs_ops::is;
 
 /// One process for all time: numbers are used again, beginnings are not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::calls::{Disk, FileKind, Open, Rename};
 use super::error::DiskError;
-use super::look::read_file;
-use super::moves::{is, is_missing_call, make_dirs, rename_new};
+use super::file_system::{Disk, FileKind, Open, Rename};
+use super::fs_ops::{is, is_missing_call, make_dirs, rename_new};
+use super::queries::read_file;
 
 /// The root of a project, without symbolic links.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::calls::{Disk, FileKind, Open};
 use super::error::DiskError;
+use super::file_system::{Disk, FileKind, Open};
 use super::git_dir::Worktree;
 use super::names::is_runtime;
 

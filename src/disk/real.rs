@@ -21,7 +21,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::calls::{Against, Disk, DiskFile, FileKind, Lease, Open, Rename, Stat};
+use super::file_system::{Against, Disk, DiskFile, FileKind, Lease, Open, Rename, Stat};
 use super::lease;
 
 /// The machine's file systems.

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::calls::{Disk, DiskFile, FileKind, Open, Rename, Stat};
 use super::error::DiskError;
-use super::moves::{Safe, is, make_dirs, read_own, write_new};
+use super::file_system::{Disk, DiskFile, FileKind, Open, Rename, Stat};
+use super::fs_ops::{Safe, is, make_dirs, read_own, write_new};
 use super::plans_dir::PlansDir;
 
 /// No record is larger, but for logs, which are shortened by their owners.

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::calls::FileKind;
 use super::error::DiskError;
-use super::moves::is;
+use super::file_system::FileKind;
+use super::fs_ops::is;
 use super::plans_dir::PlansDir;
 
 /// So many files are kept; the oldest go first.

@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::calls::{Disk, FileKind, Stat};
 use super::error::DiskError;
-use super::moves::{Safe, is, make_dirs, read_own, rename_new, write_new};
+use super::file_system::{Disk, FileKind, Stat};
+use super::fs_ops::{Safe, is, make_dirs, read_own, rename_new, write_new};
 use super::names::RUNTIME;
 
 /// The directories inside.
@@ -255,7 +255,7 @@ impl<'a> Seeker<'a> {
 /// The directory itself last: a look that was cut short is made again. What cannot be closed stays for the next time.
 pub(super) fn close(disk: &dyn Disk, dir: &Path) {
     // Versions of plan files have the modes of those, which may get them back; nobody comes to them any more.
-    const WITH_PLAN_FILES: [&str; 3] = [super::displaced::DIR, super::undo::DIR, super::locked::BUILDING];
+    const WITH_PLAN_FILES: [&str; 3] = [super::displaced::DIR, super::undo::DIR, super::write_lock::BUILDING];
     const OTHERS: u32 = 0o077;
     let is_open = |stat: &Stat| is_mine(stat) && stat.kind == FileKind::Dir && stat.mode & OTHERS != 0;
     if !disk.lstat(dir).is_ok_and(|it| is_open(&it)) {

@@ -8,8 +8,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::calls::{FileKind, Stat};
 use super::error::DiskError;
+use super::file_system::{FileKind, Stat};
 use super::names::checked;
 use super::plans_dir::PlansDir;
 

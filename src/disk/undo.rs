@@ -13,17 +13,17 @@ use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::calls::{Lease, Open, Rename};
 use super::displaced::{self, KeptWhy, keep};
 use super::error::DiskError;
+use super::file_system::{Lease, Open, Rename};
+use super::fs_ops::{Safe, read_own, write_new};
 use super::journal::{FileOp, Journal};
-use super::locked::{Locked, Version};
-use super::moves::{Safe, read_own, write_new};
 use super::names::{Content, VersionName};
 use super::own_writes::OwnWrite;
 use super::path_text::Text;
 use super::plans_dir::PlansDir;
 use super::runtime::Trust;
+use super::write_lock::{Locked, Version};
 
 pub use choice::{UndoChange, UndoEntry, UndoError, Undone};
 

@@ -13,12 +13,12 @@ use rustix::io::Errno;
 use super::batch::JOURNAL;
 use super::displaced::{Kept, KeptWhy, dir, kept_name};
 use super::error::DiskError;
+use super::fs_ops::{Safe, is, read_own, rename_new, write_new};
 use super::journal::{FileOp, ID_STEP, Journal};
-use super::locked::Locked;
-use super::moves::{Safe, is, read_own, rename_new, write_new};
 use super::names::{NamedPath, RUNTIME, checked};
 use super::plans_dir::PlansDir;
 use super::runtime::{BESIDE, BY, Trust, is_mine};
+use super::write_lock::Locked;
 
 /// A batch of somebody else's that stands half-way.
 #[derive(Clone, Debug, PartialEq, Eq)]

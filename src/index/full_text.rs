@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::hooks::Action;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
+use crate::index::checksums::{self, Touched};
 use crate::index::error::IndexError;
 use crate::index::generation::Origin;
 use crate::index::row::{Head, Key};
 use crate::index::schema::Content;
 use crate::index::search::{self, Match, Query, Texts, Unsearched};
 use crate::index::store::Store;
-use crate::index::sums::{self, Touched};
-use crate::index::{Opened, Place, file, proof};
+use crate::index::{Opened, Place, file, verified_stamp};
 
 /// An open full text. In [`Place::Memory`] it is that of one command.
 #[derive(Debug)]
@@ -79,12 +79,12 @@ impl FullText {
             if seen(it)? != was_seen {
                 return Ok(None);
             }
-            if file.as_ref().is_some_and(|it| !proof::is_noted(it)) {
-                sums::check_all(it)?;
+            if file.as_ref().is_some_and(|it| !verified_stamp::is_noted(it)) {
+                checksums::check_all(it)?;
             }
             search::put(it, texts, gone)?;
             let touched = std::mem::take(&mut *touched.lock().unwrap_or_else(PoisonError::into_inner));
-            sums::keep(it, &touched)?;
+            checksums::keep(it, &touched)?;
             mark(it, origin().as_ref()).map(Some)
         });
         self.store.connection.update_hook(None::<fn(Action, &str, &str, i64)>)?;
@@ -92,7 +92,7 @@ impl FullText {
         // What somebody else has written since is not ours to vouch for.
         let look = self.looked()?;
         if let Some(file) = file.filter(|_| seen(&look.transaction).is_ok_and(|it| it == now)) {
-            proof::note(&file);
+            verified_stamp::note(&file);
         }
         Ok(true)
     }
@@ -149,13 +149,13 @@ impl TextsLook<'_> {
         let Some(file) = self.store.file() else { return Ok(()) };
         // What is noted speaks of what has the name.
         let has_its_name = self.store.has_its_name();
-        if has_its_name && proof::is_noted(file) {
+        if has_its_name && verified_stamp::is_noted(file) {
             return Ok(());
         }
-        let before = proof::stamps(&file.path());
-        sums::check_all(&self.transaction)?;
-        if has_its_name && before.is_some() && proof::stamps(&file.path()) == before {
-            proof::note(file);
+        let before = verified_stamp::stamps(&file.path());
+        checksums::check_all(&self.transaction)?;
+        if has_its_name && before.is_some() && verified_stamp::stamps(&file.path()) == before {
+            verified_stamp::note(file);
         }
         Ok(())
     }
@@ -163,7 +163,7 @@ impl TextsLook<'_> {
     /// Has all of it read: an answer was none that the files give.
     pub fn doubt(&self) -> Result<(), IndexError> {
         if let Some(file) = self.store.file() {
-            proof::forget(file);
+            verified_stamp::forget(file);
         }
         self.store.noted(self.prove())
     }

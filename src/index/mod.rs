@@ -11,6 +11,8 @@
 //! An error on the way is never the user's: the files can be read at any time, and [`Place::Memory`] holds an index
 //! for one command. Bodies are neither in it nor in what is loaded, only the words of them for the full text.
 
+mod checksums;
+mod common_terms;
 mod data;
 mod error;
 mod file;
@@ -18,9 +20,7 @@ mod freshness;
 mod full_text;
 mod generation;
 mod knowledge;
-mod often;
-mod opening;
-mod proof;
+mod open_guard;
 mod relations;
 mod row;
 mod schema;
@@ -28,7 +28,7 @@ mod search;
 mod snapshot;
 mod sql;
 mod store;
-mod sums;
+mod verified_stamp;
 mod write;
 
 #[cfg(test)]

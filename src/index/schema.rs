@@ -2,9 +2,9 @@
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
+use crate::index::checksums;
 use crate::index::error::IndexError;
 use crate::index::file::Identity;
-use crate::index::sums;
 
 /// Raised with every change of `schema.sql`, of `texts.sql` or of what is in `meta`.
 pub const VERSION: i32 = 6;
@@ -95,9 +95,9 @@ pub(super) fn ensure(
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.execute("INSERT INTO meta VALUES ('reader', ?1)", params![READER.as_bytes()])?;
     transaction.execute("INSERT INTO meta VALUES ('file', ?1)", params![mark(file).as_bytes()])?;
-    sums::keep_schema(&transaction)?;
+    checksums::keep_schema(&transaction)?;
     if content == Content::Texts {
-        sums::keep_all(&transaction)?;
+        checksums::keep_all(&transaction)?;
     }
     transaction.commit()?;
     Ok(found)
@@ -131,5 +131,5 @@ fn check(connection: &Connection, file: Option<Identity>) -> Result<(), IndexErr
     if meta("file")? != Some(mark(file)) {
         return Err(IndexError::damaged("it is a copy"));
     }
-    sums::check_schema(connection)
+    checksums::check_schema(connection)
 }

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+use crate::index::common_terms::{self, Listing};
 use crate::index::error::IndexError;
-use crate::index::often::{self, Listing};
 use crate::index::row::{Head, Key, Packed, Version, half};
 use crate::plan::model::{Plan, Step};
 use crate::plan::records::Note;
@@ -307,7 +307,7 @@ pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Match
         // Where whole words are enough, nobody has to look for what begins with the last one.
         let whole = expression_of(&query.text, LastWord::Whole).filter(|it| *it != wanted);
         for wanted in whole.iter().chain([&wanted]) {
-            if let Some(found) = often::search(connection, query, wanted)? {
+            if let Some(found) = common_terms::search(connection, query, wanted)? {
                 return Ok(found);
             }
         }

@@ -10,7 +10,7 @@ use rusqlite::{Connection, FileControl, OpenFlags, Transaction, TransactionBehav
 
 use crate::index::error::IndexError;
 use crate::index::file::{self, Identity, IndexFile, Names};
-use crate::index::opening::{self, Alone, Used};
+use crate::index::open_guard::{self, Alone, Used};
 use crate::index::schema::{self, Content, Found};
 use crate::index::{Opened, Place};
 
@@ -248,7 +248,7 @@ impl Store {
 
 /// The turn of this thread; none is needed for a file without a log.
 fn turn(content: Content) -> Option<Alone> {
-    content.has_log().then(opening::alone)
+    content.has_log().then(open_guard::alone)
 }
 
 fn connect(file: &IndexFile, more: OpenFlags) -> Result<Connection, IndexError> {

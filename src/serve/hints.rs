@@ -3,7 +3,7 @@
 //! The engine's hints name commands and options of the command line. Agents have tools instead, and clients over HTTP have
 //! routes. What has a counterpart there is translated. The part of a hint that has none is left out.
 
-use crate::engine::error::Error;
+use crate::api::error::Error;
 use crate::text::typed;
 
 /// A surface other than the command line.

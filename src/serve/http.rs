@@ -4,26 +4,26 @@
 //! error looks like in one other (`problem`), who may keep a connection in a third (`connections`). One thread waits for
 //! the network and never works; the engine's work goes to a few threads of the runtime's own.
 
-mod app;
 mod connections;
 mod etag;
 mod events;
 mod extract;
-mod finish;
 mod guard;
-mod once;
-mod patient;
+mod idempotency;
 mod problem;
+mod response_layer;
 pub mod routes;
 mod seed;
 mod server;
+mod state;
 mod token;
+mod write_timeout;
 
 use axum::Router;
 
 pub use server::{Bound, Serving, Settings, bind};
 
-use app::App;
+use state::App;
 
 /// All routes.
 fn api() -> Router<App> {

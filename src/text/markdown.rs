@@ -3,8 +3,8 @@
 //! CommonMark with GFM tables and task lists, by pulldown-cmark. Nothing here knows what a plan is, and nothing
 //! is ever rendered back: edits of bodies are made on the source by their byte ranges.
 
+mod fast_path;
 mod masked;
-mod plain;
 
 use std::ops::Range;
 
@@ -59,12 +59,12 @@ pub struct Outline {
 
 /// Reads the structure of a body in one pass.
 pub fn outline(body: &str) -> Outline {
-    plain::outline(body, Parts::All).unwrap_or_else(|| parsed(body))
+    fast_path::outline(body, Parts::All).unwrap_or_else(|| parsed(body))
 }
 
 /// As [`outline`], where neither items nor a description are wanted; there are none in the answer.
 pub fn sections(body: &str) -> Outline {
-    plain::outline(body, Parts::Sections).unwrap_or_else(|| {
+    fast_path::outline(body, Parts::Sections).unwrap_or_else(|| {
         let all = parsed(body);
         Outline { items: Vec::new(), description: None, ..all }
     })

@@ -2,23 +2,24 @@
 
 use std::sync::Arc;
 
+use planwatch::api::config::Config;
+use planwatch::api::context::{Context, Here, KeptSaves, Reading};
+use planwatch::api::daemon::Freshness;
+use planwatch::api::error::Error;
+use planwatch::api::precondition::Expected;
 use planwatch::disk::{PlansDir, RealDisk};
-use planwatch::engine::add::{self, AddRequest};
-use planwatch::engine::archive::{self, ArchiveRequest};
-use planwatch::engine::claim::{self, ClaimRequest};
-use planwatch::engine::config::Config;
-use planwatch::engine::context::{Context, Freshness, Here, KeptSaves, Reading};
-use planwatch::engine::decide::{self, DecideRequest};
-use planwatch::engine::error::Error;
-use planwatch::engine::expected::Expected;
-use planwatch::engine::note::{self, NoteRequest};
-use planwatch::engine::remove::{self, RemoveRequest};
-use planwatch::engine::renumber::{self, RenumberRequest};
-use planwatch::engine::replace::{self, ReplaceRequest};
-use planwatch::engine::set::{self, SetOp, SetRequest};
-use planwatch::engine::squash::{self, SquashRequest};
-use planwatch::engine::texts;
-use planwatch::engine::write::Mode;
+use planwatch::ops::add::{self, AddRequest};
+use planwatch::ops::archive::{self, ArchiveRequest};
+use planwatch::ops::claim::{self, ClaimRequest};
+use planwatch::ops::decide::{self, DecideRequest};
+use planwatch::ops::note::{self, NoteRequest};
+use planwatch::ops::remove::{self, RemoveRequest};
+use planwatch::ops::renumber::{self, RenumberRequest};
+use planwatch::ops::replace::{self, ReplaceRequest};
+use planwatch::ops::set::{self, SetOp, SetRequest};
+use planwatch::ops::squash::{self, SquashRequest};
+use planwatch::ops::upsert;
+use planwatch::store::transaction::Mode;
 
 use crate::support::{NOW, Place, tree};
 
@@ -125,8 +126,8 @@ fn place() -> Place {
 fn etag(place: &Place, id: &str) -> String {
     let context = context(place, None);
     let etag = match id {
-        "p" => texts::plan(&context, "p").expect("it is there").0.etag,
-        step => texts::step(&context, step).expect("it is there").0.etag,
+        "p" => upsert::plan(&context, "p").expect("it is there").0.etag,
+        step => upsert::step(&context, step).expect("it is there").0.etag,
     };
     etag.expect("it has a file")
 }

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use planwatch::engine::import::source_text;
+use planwatch::ops::import::source_text;
 use planwatch::plan::bring::{Form, SourceFile};
 use planwatch::text::{front_matter, said, yaml};
 use serde_json::Value;

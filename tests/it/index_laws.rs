@@ -8,18 +8,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use planwatch::api::config::Config;
+use planwatch::api::context::{Context, Here, KeptSaves, Notice, Reading};
+use planwatch::api::daemon::Freshness;
 use planwatch::disk::{Against, Disk, DiskFile, Lease, Open, PlansDir, RealDisk, Rename, Stat};
-use planwatch::engine::check::{CheckRequest, check};
-use planwatch::engine::claim::{ClaimRequest, claim};
-use planwatch::engine::config::Config;
-use planwatch::engine::context::{Context, Freshness, Here, KeptSaves, Notice, Reading};
-use planwatch::engine::list::{ListRequest, list};
-use planwatch::engine::next::{NextRequest, next};
-use planwatch::engine::refresh;
-use planwatch::engine::search::{SearchRequest, search, sql};
-use planwatch::engine::show::{ShowRequest, show};
-use planwatch::engine::status::{StatusRequest, status};
 use planwatch::index::{Change, FullText, Index, Place};
+use planwatch::ops::check::{CheckRequest, check};
+use planwatch::ops::claim::{ClaimRequest, claim};
+use planwatch::ops::list::{ListRequest, list};
+use planwatch::ops::next::{NextRequest, next};
+use planwatch::ops::search::{SearchRequest, search, sql};
+use planwatch::ops::show::{ShowRequest, show};
+use planwatch::ops::status::{StatusRequest, status};
+use planwatch::store::refresh;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::TestRunner;
@@ -189,7 +190,7 @@ impl Tree {
     /// Every answer of every reading verb, as texts.
     fn answers(&self, reading: Reading, ids: &[String]) -> Vec<String> {
         let context = self.context(reading);
-        let shown = |it: Result<serde_json::Value, planwatch::engine::error::Error>| {
+        let shown = |it: Result<serde_json::Value, planwatch::api::error::Error>| {
             it.map_or_else(|error| error.to_string(), |it| it.to_string())
         };
         let all = ListRequest { all: true, ..ListRequest::default() };
@@ -233,7 +234,7 @@ impl Tree {
         let place = context.plans.index_dir().expect("there is a place");
         let (mut index, _) = Index::open(Place::Directory(&place)).expect("it can be opened");
         let commit = index.snapshot().and_then(|it| it.generation()).expect("it is sound");
-        Context { freshness: Freshness::KnownBy(Box::new(move || commit)), ..context }
+        Context { freshness: Freshness::Attested(Box::new(move || commit)), ..context }
     }
 }
 

@@ -9,8 +9,8 @@
 
 use std::collections::BTreeSet;
 
-use planwatch::engine::init::{BLOCK, SERVER};
-use planwatch::engine::skills::{ALL, For, planner_file};
+use planwatch::ops::init::{BLOCK, SERVER};
+use planwatch::ops::skills::{ALL, For, planner_file};
 use serde_json::{Value, json};
 
 use crate::support::{Place, read, root, tree};

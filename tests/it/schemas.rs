@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use planwatch::engine::schema::{self, Answer};
+use planwatch::api::schema::{self, Answer};
 use serde_json::{Value, json};
 
 use crate::json_schema::Schemas;

@@ -68,7 +68,7 @@ fn imports_go_down() {
 
 #[test]
 fn an_upward_import_would_be_seen() {
-    assert_eq!(floors_named("use crate::serve::watch;"), [6]);
+    assert_eq!(floors_named("use crate::serve::daemon::api;"), [6]);
     assert_eq!(floors_named("use crate::{text::yaml, engine::list};"), [0, 4]);
     assert_eq!(floors_named("fn f() { crate::disk::x() }"), [2]);
 }

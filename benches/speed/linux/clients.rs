@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use planwatch::engine::claim::{ClaimRequest, claim};
-use planwatch::engine::refresh::refresh;
+use planwatch::ops::claim::{ClaimRequest, claim};
+use planwatch::store::refresh::refresh;
 
 use super::corpus::Corpus;
 use super::floors::locked_replace;

@@ -7,11 +7,11 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use planwatch::api::daemon::DaemonClient as _;
 use planwatch::disk::{PlansDir, RealDisk};
-use planwatch::engine::context::Witness as _;
 use planwatch::index::{Index, Place};
 use planwatch::plan::id::PlanId;
-use planwatch::serve::client;
+use planwatch::serve::ipc::client;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::Bench;

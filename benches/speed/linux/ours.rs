@@ -6,11 +6,13 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use planwatch::api::config::Config;
+use planwatch::api::context::{Context, Here, KeptSaves, Reading};
+use planwatch::api::daemon::Freshness;
 use planwatch::disk::{PlansDir, RealDisk};
-use planwatch::engine::config::Config;
-use planwatch::engine::context::{Context, Freshness, Here, KeptSaves, Reading};
 use planwatch::plan::time::Time;
-use planwatch::serve::{Homes, client};
+use planwatch::serve::Homes;
+use planwatch::serve::ipc::client;
 
 use super::corpus::Corpus;
 
@@ -109,7 +111,7 @@ pub(crate) fn context(plans: &Path, state: &Path, by: &str, asks: Asks) -> Conte
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
     let freshness = match asks {
         Asks::Nobody => Freshness::Unknown,
-        Asks::Daemon => Freshness::KnownBy(Box::new(client::Daemon::of(&plans, homes()))),
+        Asks::Daemon => Freshness::Attested(Box::new(client::Daemon::of(&plans, homes()))),
     };
     Context {
         plans,

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use planwatch::engine::refresh::refresh;
-use planwatch::engine::search::{SearchRequest, search};
+use planwatch::ops::search::{SearchRequest, search};
+use planwatch::store::refresh::refresh;
 
 use super::Bench;
 use super::clients;

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use planwatch::engine::update::{MoveRequest, move_steps};
-use planwatch::engine::write::Mode;
-use planwatch::plan::moves::Verb;
+use planwatch::ops::update::{MoveRequest, move_steps};
+use planwatch::plan::transitions::Verb;
+use planwatch::store::transaction::Mode;
 
 use super::Bench;
 use super::corpus::{Corpus, step_id};

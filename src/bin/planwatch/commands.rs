@@ -37,7 +37,7 @@ use std::ffi::OsString;
 
 use clap::FromArgMatches;
 use clap::error::ErrorKind;
-use planwatch::plan::moves::Verb as Move;
+use planwatch::plan::transitions::Verb as Move;
 
 use crate::args::{self, Cli, Verb};
 use crate::context::{self, Session};

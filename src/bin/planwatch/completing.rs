@@ -14,8 +14,8 @@ use clap::{Arg, Args, Command, FromArgMatches};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh};
 use clap_complete::{Shell, engine};
-use planwatch::engine::context::Context;
-use planwatch::engine::offer;
+use planwatch::api::context::Context;
+use planwatch::ops::completion;
 
 use crate::args::{self, Everywhere};
 use crate::context::{self, Session};
@@ -207,14 +207,14 @@ impl Taken {
         let Some(begun) = begun.to_str() else { return Vec::new() };
         let plain = |words: Vec<String>| words.into_iter().map(CompletionCandidate::new).collect();
         let mut found: Vec<CompletionCandidate> = match self {
-            Self::Status => plain(offer::statuses().into_iter().map(str::to_owned).collect()),
+            Self::Status => plain(completion::statuses().into_iter().map(str::to_owned).collect()),
             Self::HelpTopic => topics(),
             Self::Plan | Self::Step | Self::Agent | Self::Script => {
                 let Some((session, context)) = surroundings(options) else { return Vec::new() };
                 match self {
-                    Self::Plan => plain(offer::plans(&context)),
-                    Self::Agent => plain(offer::agents(&context, session.own_agents().0)),
-                    Self::Script => plain(offer::scripts(&context)),
+                    Self::Plan => plain(completion::plans(&context)),
+                    Self::Agent => plain(completion::agents(&context, session.own_agents().0)),
+                    Self::Script => plain(completion::scripts(&context)),
                     _ => plans_and_steps(&context, begun),
                 }
             }
@@ -227,13 +227,13 @@ impl Taken {
 /// The plans, and the steps of the only one that is meant so far.
 fn plans_and_steps(context: &Context, begun: &str) -> Vec<CompletionCandidate> {
     let named = |plan: &str| -> Vec<CompletionCandidate> {
-        let steps = offer::steps(context, plan).into_iter();
+        let steps = completion::steps(context, plan).into_iter();
         steps.map(|(id, title)| CompletionCandidate::new(id).help(Some(title.into()))).collect()
     };
     if let Some((plan, _)) = begun.split_once(':') {
         return named(plan);
     }
-    let plans: Vec<_> = offer::plans(context).into_iter().filter(|it| it.starts_with(begun)).collect();
+    let plans: Vec<_> = completion::plans(context).into_iter().filter(|it| it.starts_with(begun)).collect();
     let steps = if let [only] = plans.as_slice() { named(only) } else { Vec::new() };
     plans.into_iter().map(CompletionCandidate::new).chain(steps).collect()
 }

@@ -16,19 +16,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use etcetera::BaseStrategy;
+use planwatch::api::agents::Agents;
+use planwatch::api::config::{CONFIG_FILE, Config};
+use planwatch::api::context::{Context, Here, KeptSaves, Notice, Reading};
+use planwatch::api::daemon::Freshness;
+use planwatch::api::error::Error;
+use planwatch::api::workspace::{self, Workspace, WorkspaceRequest};
 use planwatch::disk::Process;
 use planwatch::disk::{Disk, PlansDir, RealDisk, make_plans_dir, read_file};
-use planwatch::engine::agents::Agents;
-use planwatch::engine::config::{CONFIG_FILE, Config};
-use planwatch::engine::context::{Context, Freshness, Here, KeptSaves, Notice, Reading};
-use planwatch::engine::error::Error;
-use planwatch::engine::interrupted;
-use planwatch::engine::once;
-use planwatch::engine::workspace::{self, Workspace, WorkspaceRequest};
 use planwatch::plan::time::Time;
 use planwatch::serve::Homes;
-use planwatch::serve::client::Daemon;
-use planwatch::serve::contexts::Contexts;
+use planwatch::serve::daemon::context_factory::Contexts;
+use planwatch::serve::ipc::client::Daemon;
+use planwatch::store::idempotency;
+use planwatch::store::interrupted;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
@@ -39,7 +40,7 @@ use crate::args::work::Key;
 use crate::completing;
 use crate::failure::{self, Failure};
 use crate::output::{Form, Loudness, Output, Pager};
-use crate::patience::Patience;
+use crate::spinner::Patience;
 use crate::typed::Typed;
 
 /// One run of the command line: where it was started, and where its answer goes.
@@ -180,7 +181,7 @@ impl Session {
     pub(crate) fn context_once(&self, key: &Key, request: &impl std::fmt::Debug) -> Result<Context, Failure> {
         let context = self.context()?;
         let Some(key) = &key.key else { return Ok(context) };
-        let key = once::begin(&context, key, &format!("{request:?}"))?;
+        let key = idempotency::begin(&context, key, &format!("{request:?}"))?;
         Ok(Context { key: Some(Arc::new(key)), ..context })
     }
 
@@ -309,7 +310,7 @@ impl Session {
         let (output, is_told) = (self.output.clone(), Arc::clone(&self.is_memory_told));
         let above = || plans.root().parent().unwrap_or(plans.root()).to_path_buf();
         let repository = workspace.repository.clone().unwrap_or_else(above);
-        let freshness = Freshness::KnownBy(Box::new(Daemon::of(&plans, homes())));
+        let freshness = Freshness::Attested(Box::new(Daemon::of(&plans, homes())));
         Ok(Context {
             plans,
             now: now(),

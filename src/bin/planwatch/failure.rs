@@ -1,7 +1,7 @@
 //! Why a verb failed, as people and machines are told, and the exit code.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use planwatch::engine::error::Error;
+use planwatch::api::error::Error;
 use serde_json::{Value, json};
 
 use anstyle::{AnsiColor, Style};

@@ -252,7 +252,8 @@ mod tests {
 
     #[test]
     fn instructions_name_only_what_is_there() {
-        use planwatch::engine::{instructions, prompt, skills};
+        use planwatch::api::instructions;
+        use planwatch::ops::{prompt, skills};
         let topics = instructions::topics().map(|it| instructions::instructions(Some(it)).unwrap().text);
         let plans = [None, Some("auth"), Some("it's mine")];
         let prompts = skills::ALL.iter().flat_map(|it| plans.map(|plan| it.prompt(plan).unwrap()));

@@ -9,8 +9,8 @@ mod fields;
 mod help;
 mod named_text;
 mod output;
-mod patience;
 mod screens;
+mod spinner;
 mod table;
 mod typed;
 

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use planwatch::api::error::Error;
 use planwatch::disk::{DiskError, FileKind, Origin, Reach};
-use planwatch::engine::error::Error;
 
 use crate::context::{Session, state_home};
 use crate::failure::{self, Failure};

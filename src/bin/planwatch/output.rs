@@ -10,10 +10,10 @@ use std::sync::atomic::AtomicBool;
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
-use planwatch::agent;
-use planwatch::engine::context::{KeptSaves, Notice};
-use planwatch::engine::shape;
+use planwatch::api::context::{KeptSaves, Notice};
+use planwatch::api::views;
 use planwatch::plan::problem::Problem;
+use planwatch::process;
 pub(crate) use planwatch::text::typed::{acts_on_terminal, escaped, escaped_lines};
 use serde_json::{Value, json};
 
@@ -139,7 +139,8 @@ impl Output {
         // The pager answers Ctrl-C; if this process ended before it, the shell and the pager would share the terminal.
         let is_interrupted = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(signal_hook::consts::SIGINT, is_interrupted).ok();
-        let Err(error) = agent::pager::show(&pager.command, &pager.environment, &painted.into_inner()) else {
+        let Err(error) = process::pager::show(&pager.command, &pager.environment, &painted.into_inner())
+        else {
             return Ok(Reader::There);
         };
         if pager.is_named {
@@ -167,7 +168,7 @@ impl Output {
             Form::Json(wanted) => wanted.as_slice(),
             Form::Text => &[],
         };
-        let object = fields::keep(shape::envelope(kind, report), wanted)?;
+        let object = fields::keep(views::envelope(kind, report), wanted)?;
         self.bytes(format!("{}\n", printable(&object)).as_bytes())
     }
 

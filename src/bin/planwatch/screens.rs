@@ -9,7 +9,7 @@ pub(crate) mod steps;
 pub(crate) mod text;
 
 use anstyle::{AnsiColor, Style};
-use planwatch::engine::shape::{PlanShape, StepShape};
+use planwatch::api::views::{PlanShape, StepShape};
 use planwatch::plan::time::{self, Day, Time};
 pub(crate) use planwatch::text::typed::quoted as typed;
 

@@ -9,7 +9,7 @@ use std::path::{Component, Path};
 
 use rustix::io::Errno;
 
-use crate::disk::calls::{FileKind, Rename, Stat};
+use crate::disk::file_system::{FileKind, Rename, Stat};
 use crate::disk::names::is_runtime;
 
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Words that stand in very many documents.
 
 use super::texts::put;
-use crate::index::often::{Listing, MANY};
+use crate::index::common_terms::{Listing, MANY};
 use crate::index::search::Document;
 use crate::index::{FullText, Key, Match, Place, Query, Scope, Texts};
 

@@ -10,8 +10,8 @@ use super::damage::{content, delete, overwrite, overwrite_all, packed, plans, ra
 use crate::index::file::IndexFile;
 use crate::index::schema::Content;
 use crate::index::{
-    Change, FullText, Head, Index, IndexError, Key, Match, Opened, Origin, Place, Query, Scope, Texts, proof,
-    sums,
+    Change, FullText, Head, Index, IndexError, Key, Match, Opened, Origin, Place, Query, Scope, Texts,
+    checksums, verified_stamp,
 };
 
 fn open(dir: &Path) -> (FullText, Opened) {
@@ -90,7 +90,7 @@ fn overwritten_bytes_are_an_error_or_change_nothing() {
         let dir = copy_of(whole.path());
         // What is damaged was found whole before.
         assert_eq!(ask(&open(dir.path()).0, "whole").expect("it is sound"), expected);
-        assert!(proof::is_noted(&index_file(dir.path())));
+        assert!(verified_stamp::is_noted(&index_file(dir.path())));
         for _ in 0..=round % 16 {
             let bytes = random(&mut state).to_le_bytes();
             overwrite(&file(dir.path()), random(&mut state) % len, &bytes[..1 + round % 8]);
@@ -165,14 +165,14 @@ fn rows_that_nobody_wrote_are_found() {
 fn a_file_that_was_found_whole_is_read_again_once_it_is_written() {
     let dir = with_texts("old");
     let noted = index_file(dir.path());
-    assert!(proof::is_noted(&noted), "who wrote it vouches for it");
+    assert!(verified_stamp::is_noted(&noted), "who wrote it vouches for it");
     let foreign = Connection::open(file(dir.path())).expect("it is a database");
     let change = "UPDATE search_docsize SET sz = x'01010101' WHERE id = 1";
     foreign.execute_batch(change).expect("it can be changed");
     drop(foreign);
-    assert!(!proof::is_noted(&noted));
+    assert!(!verified_stamp::is_noted(&noted));
     // It is believed where the stamps are those that were noted, until something seems wrong.
-    proof::note(&noted);
+    verified_stamp::note(&noted);
     let index = open(dir.path()).0;
     let look = index.looked().expect("it is readable");
     look.search(&Query::new("more")).expect("nobody looks");
@@ -187,15 +187,15 @@ fn a_note_that_is_torn_or_of_another_file_is_no_proof() {
     let whole = content(&path);
     for end in 0..whole.len() {
         overwrite_all(&path, &whole[..end]);
-        assert!(!proof::is_noted(&noted), "{end}");
+        assert!(!verified_stamp::is_noted(&noted), "{end}");
     }
     overwrite_all(&path, &whole);
-    assert!(proof::is_noted(&noted));
+    assert!(verified_stamp::is_noted(&noted));
     delete(&path);
     assert_eq!(ask(&open(dir.path()).0, "old").ok(), expected.ok());
-    assert!(proof::is_noted(&noted), "it is noted again");
+    assert!(verified_stamp::is_noted(&noted), "it is noted again");
     let copy = copy_of(dir.path());
-    assert!(!proof::is_noted(&index_file(copy.path())));
+    assert!(!verified_stamp::is_noted(&index_file(copy.path())));
 }
 
 fn parts(index: &FullText) -> Vec<(String, i64, Vec<u8>)> {
@@ -217,7 +217,7 @@ fn sums_of_what_was_touched_are_those_of_all() {
         let gone: Vec<_> = gone.into_iter().take(2).map(|it| it.key).collect();
         put(&mut index, texts, &gone).expect("there is room");
         let kept = parts(&index);
-        index.store.put(|it| sums::keep_all(it)).expect("there is room");
+        index.store.put(|it| checksums::keep_all(it)).expect("there is room");
         assert_eq!(kept, parts(&index), "round {round}");
     }
 }

@@ -8,26 +8,26 @@ use std::collections::BTreeSet;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
-use super::Daemon;
-use crate::engine::context::{Context, Reading};
-use crate::engine::error::Error;
+use super::event_loop::Daemon;
+use crate::api::context::{Context, Reading};
+use crate::api::error::Error;
 use crate::plan::id::PlanId;
-use crate::serve::door::Asked;
-use crate::serve::wire::{Answer, Ask};
+use crate::serve::daemon::listener::Asked;
+use crate::serve::ipc::protocol::{Answer, Ask};
 
 /// An event that did not come in this time does not come.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-pub(super) struct Waiting {
+pub(crate) struct Waiting {
     cookie: String,
-    pub(super) deadline: Instant,
-    pub(super) has_come: bool,
+    pub(crate) deadline: Instant,
+    pub(crate) has_come: bool,
     /// Nobody: it is only tried whether events come at all.
     asked: Vec<Asker>,
 }
 
 /// Who waits for a cookie.
-pub(super) enum Asker {
+pub(crate) enum Asker {
     /// A command.
     Command(Asked),
     /// Who claims in this process, and asks in which plans anything has happened.
@@ -36,7 +36,7 @@ pub(super) enum Asker {
 
 /// In which plans anything has happened; none: in any.
 #[derive(Debug)]
-pub(super) struct Happened(Option<BTreeSet<String>>);
+pub(crate) struct Happened(Option<BTreeSet<String>>);
 
 /// Of more plans than this it is not told which.
 const MOST: usize = 256;
@@ -48,7 +48,7 @@ impl Default for Happened {
 }
 
 impl Happened {
-    pub(super) fn add(&mut self, name: &str) {
+    pub(crate) fn add(&mut self, name: &str) {
         let Some(names) = &mut self.0 else { return };
         if !names.contains(name) {
             names.insert(name.to_owned());
@@ -58,21 +58,21 @@ impl Happened {
         }
     }
 
-    pub(super) fn add_all(&mut self) {
+    pub(crate) fn add_all(&mut self) {
         self.0 = None;
     }
 }
 
 impl Daemon<'_> {
     /// Tries whether events come at all; if not it is polled.
-    pub(super) fn try_events(&mut self, now: &Context) {
+    pub(crate) fn try_events(&mut self, now: &Context) {
         if self.own.is_some() && self.eyes.is_some() {
             self.put_cookie(now, Vec::new());
         }
     }
 
     /// Gives those who have asked since the last time a cookie to wait for.
-    pub(super) fn wait_for_cookie(&mut self) {
+    pub(crate) fn wait_for_cookie(&mut self) {
         let asked = std::mem::take(&mut self.asking);
         if asked.is_empty() {
             return;
@@ -101,14 +101,14 @@ impl Daemon<'_> {
         self.waiting.push(Waiting { cookie, deadline, has_come: false, asked });
     }
 
-    pub(super) fn cookie_came(&mut self, name: &str) {
+    pub(crate) fn cookie_came(&mut self, name: &str) {
         if let Some(it) = self.waiting.iter_mut().find(|it| it.cookie == name) {
             it.has_come = true;
         }
     }
 
     /// Whether somebody whose cookie came waits for the index.
-    pub(super) fn is_index_asked(&self) -> bool {
+    pub(crate) fn is_index_asked(&self) -> bool {
         let needs_index = |it: &Asker| match it {
             Asker::Command(it) => !matches!(it.ask, Ask::Around(_)) || self.around.is_none(),
             Asker::Clerk(_) => false,
@@ -117,7 +117,7 @@ impl Daemon<'_> {
     }
 
     /// Answers those whose cookies came; everything before them is indexed by now.
-    pub(super) fn answer(&mut self) -> Result<(), Error> {
+    pub(crate) fn answer(&mut self) -> Result<(), Error> {
         let now = Instant::now();
         if !self.waiting.iter().any(|it| it.has_come || it.deadline <= now) {
             return Ok(());
@@ -180,7 +180,7 @@ impl Daemon<'_> {
         Ok(())
     }
 
-    pub(super) fn refuse_waiting(&mut self) {
+    pub(crate) fn refuse_waiting(&mut self) {
         for it in self.waiting.drain(..) {
             refuse(it.asked);
         }

@@ -1,19 +1,20 @@
 //! Brings the index up to what events point to, at once, and notes which plans have something to tell.
 
-use super::Daemon;
-use crate::engine::context::{Context, Freshness, Reading};
-use crate::engine::error::Error;
-use crate::engine::outline;
-use crate::engine::refresh::{self, Refreshed};
+use super::event_loop::Daemon;
+use crate::api::context::{Context, Reading};
+use crate::api::daemon::Freshness;
+use crate::api::error::Error;
 use crate::index::{Generation, Index};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
-use crate::serve::daemon::neighbours::{Around, Named};
-use crate::serve::known::KnownPlan;
+use crate::serve::daemon::baseline::KnownPlan;
+use crate::serve::daemon::dependents::{Around, Named};
+use crate::store::plan_stream;
+use crate::store::refresh::{self, Refreshed};
 
 impl Daemon<'_> {
     /// The first look: what is known when telling begins.
-    pub(super) fn learn(&mut self, now: &Context) -> Result<(), Error> {
+    pub(crate) fn learn(&mut self, now: &Context) -> Result<(), Error> {
         self.sure = bring_up(now, None, None, &mut self.index)?;
         let seen = self.of_each(|it| (it.id.clone(), KnownPlan::of(it)))?;
         self.known = seen.into_iter().collect();
@@ -21,7 +22,7 @@ impl Daemon<'_> {
     }
 
     /// Looks at what is dirty.
-    pub(super) fn index(&mut self) -> Result<(), Error> {
+    pub(crate) fn index(&mut self) -> Result<(), Error> {
         if self.dirty.plans.is_empty() && !self.dirty.is_everything {
             return Ok(());
         }
@@ -63,20 +64,20 @@ impl Daemon<'_> {
     /// Makes something of every live plan of the index, and learns what lies around each.
     fn of_each<T>(&mut self, make: impl Fn(&Plan) -> T) -> Result<Vec<T>, Error> {
         let knowing = self.knowing()?;
-        let seen = outline::of_each(&knowing, |it| {
+        let seen = plan_stream::of_each(&knowing, |it| {
             let made = (!it.is_archived).then(|| make(&it));
             (Named::by(&it), made)
         })?;
         let (named, made): (Vec<_>, Vec<_>) = seen.into_iter().unzip();
         // Somebody else may have put older rows in since it was brought up.
-        let is_sure = self.sure.is_some() && outline::generation(&knowing) == self.sure;
+        let is_sure = self.sure.is_some() && plan_stream::generation(&knowing) == self.sure;
         self.around = is_sure.then(|| Around::of(named));
         Ok(made.into_iter().flatten().collect())
     }
 
     /// The commit that the index shows; none if there is none.
-    pub(super) fn generation(&mut self, now: &Context) -> Option<Generation> {
-        let Some(index) = &mut self.index else { return outline::generation(now) };
+    pub(crate) fn generation(&mut self, now: &Context) -> Option<Generation> {
+        let Some(index) = &mut self.index else { return plan_stream::generation(now) };
         let commit = refresh::generation(index);
         if commit.is_none() {
             // It may have lost its file.
@@ -89,7 +90,7 @@ impl Daemon<'_> {
     fn knowing(&self) -> Result<Context, Error> {
         let sure = self.sure;
         let context = self.look_around()?;
-        Ok(Context { freshness: Freshness::KnownBy(Box::new(move || sure)), ..context })
+        Ok(Context { freshness: Freshness::Attested(Box::new(move || sure)), ..context })
     }
 }
 

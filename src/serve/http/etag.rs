@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::engine::expected::Expected;
+use crate::api::precondition::Expected;
 use crate::serve::http::problem::Problem;
 
 /// Puts the etag of the file on an answer, if there is one.

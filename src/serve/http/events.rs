@@ -18,11 +18,11 @@ use hyper::body::Frame;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc, watch};
 
-use crate::engine::shape::envelope;
-use crate::serve::feed::{Following, Since, Told};
-use crate::serve::http::app::App;
+use crate::api::views::envelope;
+use crate::serve::daemon::feed::{Following, Since, Told};
 use crate::serve::http::connections::{self, Busy};
 use crate::serve::http::problem::Problem;
+use crate::serve::http::state::App;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 

@@ -18,9 +18,9 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use crate::serve::http::app::App;
 use crate::serve::http::connections::Connection;
 use crate::serve::http::problem::Problem;
+use crate::serve::http::state::App;
 use crate::serve::http::token::Token;
 
 /// The largest body.

@@ -6,8 +6,8 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::engine::context::KeptSaves;
-use crate::engine::error::Error;
+use crate::api::context::KeptSaves;
+use crate::api::error::Error;
 use crate::serve::hints::{self, Surface};
 
 /// Its media type.

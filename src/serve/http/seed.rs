@@ -10,13 +10,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde::Serialize;
 
-use crate::engine::context::Context;
-use crate::engine::shape::{PlanShape, StepShape};
+use crate::api::context::Context;
+use crate::api::views::{PlanShape, StepShape};
 use crate::plan::time::Time;
-use crate::serve::http::app::App;
 use crate::serve::http::etag::tagged;
 use crate::serve::http::extract::Json;
 use crate::serve::http::guard::encoded;
+use crate::serve::http::state::App;
 
 pub(super) use plans::NewPlan;
 pub(super) use steps::{NewStep, StepUpdate};

@@ -20,19 +20,19 @@ use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::limit::RequestBodyLimitLayer;
 
+use crate::api::error::Error;
 use crate::disk::PlansDir;
-use crate::engine::error::Error;
-use crate::serve::contexts::Contexts;
-use crate::serve::feed::Feed;
-use crate::serve::http::app::App;
+use crate::serve::daemon::context_factory::Contexts;
+use crate::serve::daemon::feed::Feed;
 use crate::serve::http::connections::{CONNECTION, Connection, Connections, Doing};
 use crate::serve::http::etag::conditional;
-use crate::serve::http::finish::finish;
 use crate::serve::http::guard::BODY_LIMIT;
-use crate::serve::http::once::once;
-use crate::serve::http::patient::Patient;
+use crate::serve::http::idempotency::once;
 use crate::serve::http::problem::Problem;
+use crate::serve::http::response_layer::finish;
+use crate::serve::http::state::App;
 use crate::serve::http::token::Token;
+use crate::serve::http::write_timeout::Patient;
 use crate::serve::http::{api, connections, guard};
 use crate::serve::mcp;
 

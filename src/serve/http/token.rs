@@ -2,9 +2,9 @@
 
 use std::fmt;
 
+use crate::api::error::Error;
 use crate::disk::PlansDir;
-use crate::engine::error::Error;
-use crate::engine::token;
+use crate::ops::token;
 
 /// 256 random bits in hexadecimal letters.
 #[derive(Clone)]

@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::engine::claim::{self, ClaimRequest};
-use crate::engine::show::{self, ShowRequest};
+use crate::ops::claim::{self, ClaimRequest};
+use crate::ops::show::{self, ShowRequest};
 use crate::plan::time::Time;
-use crate::serve::mcp::named;
+use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, Refusal};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
 
@@ -44,7 +44,7 @@ fn claim_next_step(call: &Call, asked: ClaimNext) -> Result<Value, Refusal> {
     };
     let context = &call.context;
     let report = match &plan {
-        Some(plan) => named::plan(call, plan, |id| claim::claim(context, &request(Some(id.to_owned()))))?,
+        Some(plan) => lookup::plan(call, plan, |id| claim::claim(context, &request(Some(id.to_owned()))))?,
         None => claim::claim(context, &request(None))?,
     };
     let mut object = json!({"state": report.state, "why": report.why});

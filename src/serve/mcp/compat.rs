@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-use crate::engine::texts;
+use crate::ops::upsert;
 use crate::serve::mcp::result::{self, Refusal};
 use crate::serve::mcp::schema::Object;
 use crate::serve::mcp::tool::{Call, Tool, Toolset, Turn, tools as tools_of};
@@ -94,8 +94,8 @@ fn reworded(refusal: Refusal) -> Refusal {
 
 /// A plan in one line.
 fn plan_line(call: &Call, id: &str) -> Result<Value, Refusal> {
-    let (plan, _) = texts::plan(&call.context, id)?;
-    Ok(result::plan(&crate::engine::shape::value(&plan)))
+    let (plan, _) = upsert::plan(&call.context, id)?;
+    Ok(result::plan(&crate::api::views::value(&plan)))
 }
 
 /// A change of a plan, with its id under the name that the covers use.

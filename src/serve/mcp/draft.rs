@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::engine::draft::turns::{self, BeginRequest};
+use crate::ops::draft::turns::{self, BeginRequest};
 use crate::serve::mcp::result::{self, Refusal};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
 

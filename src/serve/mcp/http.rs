@@ -12,8 +12,8 @@ use axum::{Json, Router};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
-use crate::serve::contexts::Contexts;
-use crate::serve::feed::Feed;
+use crate::serve::daemon::context_factory::Contexts;
+use crate::serve::daemon::feed::Feed;
 use crate::serve::mcp::{Options, Planwatch, Toolset, message};
 
 /// The service that answers at `/mcp`, and with other sets of tools at paths below it.

@@ -4,15 +4,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::engine::decide::{self, DecideRequest, DecisionsRequest, Topic};
-use crate::engine::error::Error;
-use crate::engine::insight::{self, InsightRequest};
-use crate::engine::search::{self, SearchRequest};
-use crate::engine::shape::value;
-use crate::engine::write::Mode;
-use crate::engine::{prompt, script, template};
+use crate::api::error::Error;
+use crate::api::views::value;
+use crate::ops::decide::{self, DecideRequest, DecisionsRequest, Topic};
+use crate::ops::insight::{self, InsightRequest};
+use crate::ops::search::{self, SearchRequest};
+use crate::ops::{prompt, script, template};
 use crate::serve::mcp::result::{self, CHANGED, PAGE, Refusal, page, pick, put};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
+use crate::store::transaction::Mode;
 use crate::text::scalar;
 
 pub(super) fn reading() -> Vec<Tool> {

@@ -7,21 +7,21 @@
 mod claim;
 mod compat;
 mod draft;
-mod following;
+mod drain;
+mod elicitation;
 mod http;
 mod know;
 mod lines;
+mod lookup;
 mod message;
-mod named;
-mod person;
 mod prompts;
 mod read;
 mod resources;
 mod result;
 mod schema;
 mod stdio;
+mod subscriptions;
 mod tool;
-mod unanswered;
 mod write;
 
 use std::sync::{Arc, OnceLock};
@@ -37,17 +37,17 @@ use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
 use serde_json::{Value, json};
 
-use crate::engine::context::Context;
-use crate::engine::error::Error;
+use crate::api::context::Context;
+use crate::api::error::Error;
 use crate::plan::words::nearest;
-use crate::serve::contexts::Contexts;
-use crate::serve::feed::Feed;
-use crate::serve::mcp::following::{Beginnings, Followed, Source, Watching};
-use crate::serve::mcp::person::{Asked, Said};
+use crate::serve::daemon::context_factory::Contexts;
+use crate::serve::daemon::feed::Feed;
+use crate::serve::ipc::socket_path::Homes;
+use crate::serve::mcp::elicitation::{Asked, Said};
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::stdio::Line;
+use crate::serve::mcp::subscriptions::{Beginnings, Followed, Source, Watching};
 use crate::serve::mcp::tool::{Call, Tool, Turn, Without};
-use crate::serve::place::Homes;
 
 pub use http::service;
 pub use stdio::stdio;
@@ -354,9 +354,9 @@ impl ServerHandler for Planwatch {
             Ok(Err(asks)) => asks,
             Err(refusal) => return Ok(self.inner.answered(Err(refusal))),
         };
-        match person::ask(&question, &seal, &request, &rc).await? {
+        match elicitation::ask(&question, &seal, &request, &rc).await? {
             Asked::Answer(answer) => Ok(*answer),
-            Asked::Said(Said::No) => Ok(self.inner.answered(Ok(person::declined()))),
+            Asked::Said(Said::No) => Ok(self.inner.answered(Ok(elicitation::declined()))),
             Asked::Said(Said::Yes { note }) => {
                 let done = self.work(without, by, move |_, call| {
                     let done = (question.act)(call, note).map_err(|it| it.with_kept(&call.context.kept));
@@ -462,7 +462,7 @@ impl ServerHandler for Planwatch {
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
-        following::listen(&self.inner.beginnings, &self.inner.contexts, subscription).await
+        subscriptions::listen(&self.inner.beginnings, &self.inner.contexts, subscription).await
     }
 }
 

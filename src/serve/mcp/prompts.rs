@@ -5,9 +5,9 @@ use rmcp::model::{
     CompletionInfo, GetPromptRequestParams, GetPromptResult, Prompt, PromptArgument, PromptMessage, Role,
 };
 
-use crate::engine::decide;
-use crate::engine::list::{self, ListReport, ListRequest};
-use crate::engine::skills;
+use crate::ops::decide;
+use crate::ops::list::{self, ListReport, ListRequest};
+use crate::ops::skills;
 use crate::plan::words::nearest;
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::tool::Call;

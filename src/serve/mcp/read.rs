@@ -4,12 +4,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::engine::list::{self, ListReport, ListRequest};
-use crate::engine::next::{self, NextRequest};
-use crate::engine::shape::PlanShape;
-use crate::engine::show::ShowReport;
-use crate::engine::status::{self, StatusRequest};
-use crate::serve::mcp::named;
+use crate::api::views::PlanShape;
+use crate::ops::list::{self, ListReport, ListRequest};
+use crate::ops::next::{self, NextRequest};
+use crate::ops::show::ShowReport;
+use crate::ops::status::{self, StatusRequest};
+use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, PAGE, Refusal, page, pick, put};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
 
@@ -95,7 +95,7 @@ fn list_plans(call: &Call, asked: ListPlans) -> Result<Value, Refusal> {
             && has_words(it)
     });
     let from = (asked.limit, asked.cursor.as_deref());
-    let shape = |it: &PlanShape| result::plan(&crate::engine::shape::value(it));
+    let shape = |it: &PlanShape| result::plan(&crate::api::views::value(it));
     let page = page(&plans, from, PAGE, |_, it| result::plan_key(it), shape)?;
     let mut object = json!({});
     put(&mut object, "plans", page);
@@ -140,7 +140,7 @@ const FOR_STEPS: usize = 1_500;
 fn get_plan(call: &Call, asked: GetPlan) -> Result<Value, Refusal> {
     let is_full = asked.detail == Some(Detail::Full);
     let otherwise = "get_step reads a step; list_plans names the plans";
-    let shown = named::shown(call, &asked.plan, is_full, otherwise)?;
+    let shown = lookup::shown(call, &asked.plan, is_full, otherwise)?;
     got_plan(call, asked, &ShowReport::Plan(Box::new(shown)).to_json())
 }
 
@@ -234,7 +234,7 @@ struct GetStep {
 
 fn get_step(call: &Call, asked: GetStep) -> Result<Value, Refusal> {
     let GetStep { step } = asked;
-    let ShowReport::Step(shown) = named::step(call, step.trim())? else {
+    let ShowReport::Step(shown) = lookup::step(call, step.trim())? else {
         return Err(Refusal::usage(
             format!("`{step}` is no step"),
             "get_plan reads a plan and names its steps",
@@ -264,12 +264,12 @@ fn peek_next_step(call: &Call, asked: Peek) -> Result<Value, Refusal> {
     let Peek { plan } = asked;
     let next = |plan: Option<String>| next::next(&call.context, &NextRequest { plan, most: Some(1) });
     let report = match &plan {
-        Some(plan) => named::plan(call, plan, |id| next(Some(id.to_owned())))?,
+        Some(plan) => lookup::plan(call, plan, |id| next(Some(id.to_owned())))?,
         None => next(None)?,
     };
     let mut object = json!({"state": report.state.word(), "why": report.why});
     if let Some(step) = &report.step {
-        let whole = crate::engine::shape::value(step);
+        let whole = crate::api::views::value(step);
         object["step"] = result::line(&whole);
         object["path"] = whole["path"].clone();
     }

@@ -10,14 +10,14 @@ use rmcp::ErrorData;
 use rmcp::model::{ListResourcesResult, ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::{Value, json};
 
-use crate::engine::context::Context;
-use crate::engine::decide::{self, DecisionsRequest};
-use crate::engine::error::Error;
-use crate::engine::list::{self, ListReport, ListRequest};
-use crate::engine::status::{self, StatusRequest};
-use crate::engine::texts;
-use crate::serve::changes::{Of, What};
-use crate::serve::feed::Told;
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::ops::decide::{self, DecisionsRequest};
+use crate::ops::list::{self, ListReport, ListRequest};
+use crate::ops::status::{self, StatusRequest};
+use crate::ops::upsert;
+use crate::serve::daemon::diff::{Of, What};
+use crate::serve::daemon::feed::Told;
 use crate::serve::mcp::result;
 
 const SCHEME: &str = "planwatch:///";
@@ -178,9 +178,9 @@ fn text(context: &Context, named: &Named) -> Result<String, Error> {
     match named {
         Named::Briefing => briefing(context),
         Named::Plan(plan) => {
-            texts::plan(context, plan).and_then(|(it, _)| file(context, &it.path, it.etag.is_some()))
+            upsert::plan(context, plan).and_then(|(it, _)| file(context, &it.path, it.etag.is_some()))
         }
-        Named::Step(plan, number) => texts::step(context, &format!("{plan}:{number}"))
+        Named::Step(plan, number) => upsert::step(context, &format!("{plan}:{number}"))
             .and_then(|(it, _)| file(context, &it.path, it.etag.is_some())),
         Named::Topic(topic) => decisions(context, topic),
     }

@@ -3,13 +3,13 @@
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
 
-use crate::engine::context::KeptSaves;
-use crate::engine::error::Error;
-use crate::engine::shape::PlanShape;
-use crate::engine::write::ChangeReport;
+use crate::api::context::KeptSaves;
+use crate::api::error::Error;
+use crate::api::views::PlanShape;
 use crate::plan::file_name::PLAN_FILE;
 use crate::serve::hints::{self, Surface};
 use crate::serve::mcp::schema;
+use crate::store::transaction::ChangeReport;
 
 /// So many bytes of JSON are less than 2,000 tokens.
 pub(super) const PAGE: usize = 5_500;

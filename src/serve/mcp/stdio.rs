@@ -12,10 +12,10 @@ use rmcp::service::ServerInitializeError;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
-use crate::engine::error::Error;
+use crate::api::error::Error;
 use crate::serve::mcp::Planwatch;
+use crate::serve::mcp::drain::Unanswered;
 use crate::serve::mcp::lines::Lines;
-use crate::serve::mcp::unanswered::Unanswered;
 
 /// The length of a line, in bytes, above which it is refused unread, so that one without an end does not fill the
 /// memory. Far more than any file may have: the answer to what is only too long for a file says so.

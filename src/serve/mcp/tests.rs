@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::api::context::{Context, Here};
 use crate::disk::model::Machine;
-use crate::engine::context::{Context, Here};
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::schema::Object;
 use crate::serve::mcp::tool::{Call, Tool, Toolset, Turn, tools};

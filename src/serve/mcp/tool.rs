@@ -7,14 +7,15 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::engine::context::Context;
-use crate::engine::expected::Expected;
-use crate::engine::once::{self, Answer};
-use crate::serve::contexts::Contexts;
-use crate::serve::mcp::person::Question;
+use crate::api::context::Context;
+use crate::api::precondition::Expected;
+use crate::api::request_key::Answer;
+use crate::serve::daemon::context_factory::Contexts;
+use crate::serve::mcp::elicitation::Question;
 use crate::serve::mcp::result::{self, Refusal};
 use crate::serve::mcp::schema::{self, Object};
-use crate::serve::mcp::{claim, compat, draft, know, person, read, write};
+use crate::serve::mcp::{claim, compat, draft, elicitation, know, read, write};
+use crate::store::idempotency;
 
 /// Which tools a server has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -193,7 +194,7 @@ fn once_for(key: &str, name: &str, run: &Run, call: &Call, given: Object) -> Res
     // By its fields in a fixed order: a client may send them in another one.
     let fields: std::collections::BTreeMap<_, _> = given.iter().collect();
     let request = json!(["mcp", name, call.context.by, fields]).to_string();
-    let (key, answer) = once::begin_or_answer(&call.context, key, &request)?;
+    let (key, answer) = idempotency::begin_or_answer(&call.context, key, &request)?;
     if let Some(done) = answer.and_then(|it| serde_json::from_str(&it.body).ok()) {
         return Ok(Turn::Done(done));
     }
@@ -203,14 +204,14 @@ fn once_for(key: &str, name: &str, run: &Run, call: &Call, given: Object) -> Res
     let context = Context { by, now, kept, key: Some(Arc::clone(&key)), ..contexts()? };
     let call = Call { context, contexts, person };
     // The first call made the change, and ended before its answer was kept.
-    if let Some(report) = once::repeated(&call.context, "change") {
+    if let Some(report) = idempotency::repeated(&call.context, "change") {
         return Ok(Turn::Done(result::changed(report)?));
     }
     let turn = run(&call, given)?;
     if let Turn::Done(done) = &turn {
         let answer = Answer { status: 200, headers: Vec::new(), body: done.to_string() };
         // The change was made all the same if its answer cannot be kept, and its record is there.
-        once::keep_for(&call.context, &key, answer).ok();
+        idempotency::keep_for(&call.context, &key, answer).ok();
     }
     Ok(turn)
 }
@@ -263,7 +264,7 @@ pub(super) fn tools(of: Toolset, is_read_only: bool) -> Vec<Tool> {
         know::reading(),
         claim::tools(),
         write::tools(),
-        person::tools(),
+        elicitation::tools(),
         know::writing(),
         draft::tools(),
     ];

@@ -5,15 +5,15 @@ mod step;
 
 use serde_json::Value;
 
+use crate::api::error::Error;
 use crate::disk::DiskError;
-use crate::engine::error::Error;
-use crate::engine::import::{self, ImportReport, ImportRequest};
-use crate::engine::once;
-use crate::engine::set::{SetOp, SetRequest};
-use crate::engine::write::{ChangeReport, Mode};
+use crate::ops::import::{self, ImportReport, ImportRequest};
+use crate::ops::set::{SetOp, SetRequest};
 use crate::serve::hints;
 use crate::serve::mcp::result::{self, Refusal};
 use crate::serve::mcp::tool::{Call, Tool};
+use crate::store::idempotency;
+use crate::store::transaction::{ChangeReport, Mode};
 
 pub(super) fn tools() -> Vec<Tool> {
     plan::tools().into_iter().chain(step::tools()).collect()
@@ -52,7 +52,7 @@ type Change<'a> = Box<dyn Fn(Mode) -> Result<ChangeReport, Error> + 'a>;
 /// The answer is the last change's, with what all of them did.
 fn all(call: &Call, changes: &[Change<'_>]) -> Result<Value, Refusal> {
     if changes.len() > 1 {
-        once::tell_many(&call.context);
+        idempotency::tell_many(&call.context);
         for change in changes {
             result::changed(change(Mode::DryRun)?)?;
         }

@@ -3,12 +3,12 @@
 //! Reading only; `header_edit` writes. A tree is an arena, so that no shape of input can overflow
 //! the stack, neither here nor on drop. Aliases are never expanded, they are seen through.
 
+mod fast_path;
 mod gap;
 mod json;
 mod keys;
 mod merge;
 mod parse;
-mod plain;
 mod repair;
 pub(crate) mod resolve;
 mod same;

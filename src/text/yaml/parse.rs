@@ -3,8 +3,10 @@
 //! The scanner says what there is and where scalars and brackets are. Where dashes, colons, anchors and tags
 //! are is found by walking over the gaps, which hold nothing but those, blanks and comments.
 
+use super::gap::Gap;
+use super::repair::Repair;
 use super::{Kind, MAX_ALIASES, MAX_DEPTH, NONE, Node, NodeId, Style, Tree, YamlError};
-use super::{gap::Gap, keys, plain, repair::Repair, resolve};
+use super::{fast_path, keys, resolve};
 use crate::text::front_matter::MAX_FRONT_MATTER;
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StructureStyle, Tag};
 use std::collections::HashMap;
@@ -35,7 +37,7 @@ pub fn parse_node(yaml: &str) -> Result<Tree, YamlError> {
             format!("the front matter has more than {MAX_FRONT_MATTER} bytes"),
         ));
     }
-    plain::read(yaml).map_or_else(|| scanned(yaml), Ok)
+    fast_path::read(yaml).map_or_else(|| scanned(yaml), Ok)
 }
 
 /// As [`parse_node`], always by the scanner.

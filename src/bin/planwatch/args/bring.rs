@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use planwatch::engine::export::ExportForm;
+use planwatch::ops::export::ExportForm;
 
 use crate::args::work::DryRun;
 

@@ -1,7 +1,7 @@
 //! The words of the verbs that only look.
 
 use clap::{Args, ValueEnum};
-use planwatch::engine::show::GraphForm;
+use planwatch::ops::show::GraphForm;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -1,7 +1,7 @@
 //! The words of the verbs that report work.
 
 use clap::Args;
-use planwatch::engine::write::Mode;
+use planwatch::store::transaction::Mode;
 
 /// Options of all verbs that write.
 #[derive(Debug, Clone, Args)]

@@ -1,6 +1,6 @@
 //! `add`: one more step.
 
-use planwatch::engine::add::{self, AddRequest};
+use planwatch::ops::add::{self, AddRequest};
 
 use crate::args::write::Add;
 use crate::context::Session;

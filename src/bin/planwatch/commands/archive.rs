@@ -1,6 +1,6 @@
 //! `archive` and its hidden twin `restore`.
 
-use planwatch::engine::archive::{self, ArchiveRequest};
+use planwatch::ops::archive::{self, ArchiveRequest};
 
 use crate::args::write::{Archive, Restore};
 use crate::context::Session;

@@ -1,9 +1,9 @@
 //! `check`: every problem with its place, its line and what to do about it.
 
-use planwatch::engine::check::{self, CheckReport, CheckRequest};
-use planwatch::engine::context::Context;
-use planwatch::engine::error::Error;
-use planwatch::engine::write::{ChangeReport, Mode};
+use planwatch::api::context::Context;
+use planwatch::api::error::Error;
+use planwatch::ops::check::{self, CheckReport, CheckRequest};
+use planwatch::store::transaction::{ChangeReport, Mode};
 
 use crate::args::look::Check;
 use crate::context::Session;

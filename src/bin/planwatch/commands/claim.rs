@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
-use planwatch::engine::claim::{self, ClaimReport, ClaimRequest, Granted, RenewRequest};
-use planwatch::engine::release::{self, ReleaseRequest};
-use planwatch::engine::write::Mode;
+use planwatch::api::daemon::Granted;
+use planwatch::ops::claim::{self, ClaimReport, ClaimRequest, RenewRequest};
+use planwatch::ops::release::{self, ReleaseRequest};
 use planwatch::plan::time;
+use planwatch::store::transaction::Mode;
 use serde_json::Value;
 
 use crate::args::work::{Claim, Release};

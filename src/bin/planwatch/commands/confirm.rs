@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use planwatch::engine::confirm::{self, Answer, Asker, ConfirmRequest};
+use planwatch::ops::confirm::{self, Answer, Asker, ConfirmRequest};
 
 use crate::args::work::Confirm;
 use crate::context::Session;

@@ -1,7 +1,7 @@
 //! `doctor`: how planwatch stands here, one line for each thing that matters.
 
-use planwatch::engine::doctor::{self, Check, DiscardReport, DoctorRequest, State};
-use planwatch::engine::error::Error;
+use planwatch::api::error::Error;
+use planwatch::ops::doctor::{self, Check, DiscardReport, DoctorRequest, State};
 
 use crate::args::setup::Doctor;
 use crate::context::Session;

@@ -5,11 +5,11 @@ mod signals;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use planwatch::agent::answer::{self, Agent, AnswerCommand, PRESETS, Stopper};
-use planwatch::engine::agents::PromptBy;
-use planwatch::engine::draft::{self, Aim, Before, DraftReport, DraftRequest, Event, Preview, Source, State};
+use planwatch::api::agents::PromptBy;
+use planwatch::ops::draft::{self, Aim, Before, DraftReport, DraftRequest, Event, Preview, Source, State};
 use planwatch::plan::time::read_seconds;
 use planwatch::plan::words::nearest;
+use planwatch::process::answer::{self, Agent, AnswerCommand, PRESETS, Stopper};
 
 use crate::args::draft::Draft;
 use crate::commands::new::looking;
@@ -18,8 +18,8 @@ use crate::failure::Failure;
 use crate::fields;
 use crate::named_text;
 use crate::output::{Loudness, Output, escaped, escaped_lines};
-use crate::patience::Patience;
 use crate::screens::{BOLD, DIM, change, count, text};
+use crate::spinner::Patience;
 use crate::table::paint;
 use planwatch::text::typed::shell_word;
 

@@ -3,12 +3,12 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
-use planwatch::agent::editor;
-use planwatch::engine::context::Context;
-use planwatch::engine::edit;
-use planwatch::engine::shape::shown_path;
-use planwatch::engine::show::{self, ShowReport, ShowRequest};
+use planwatch::api::context::Context;
+use planwatch::api::views::shown_path;
+use planwatch::ops::edit;
+use planwatch::ops::show::{self, ShowReport, ShowRequest};
 use planwatch::plan::problem::{Problem, Severity};
+use planwatch::process::editor;
 use planwatch::text::line_index::line_text;
 
 use crate::args::write::Edit;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use planwatch::engine::export::{self, ExportForm, ExportRequest};
+use planwatch::ops::export::{self, ExportForm, ExportRequest};
 
 use crate::args::bring::Export;
 use crate::context::Session;

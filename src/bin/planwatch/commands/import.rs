@@ -1,8 +1,8 @@
 //! `import`: other forms of plans as plans.
 
-use planwatch::engine::import::{self, ImportReport, ImportRequest};
-use planwatch::engine::write::Mode;
+use planwatch::ops::import::{self, ImportReport, ImportRequest};
 use planwatch::plan::bring::Unmapped;
+use planwatch::store::transaction::Mode;
 
 use crate::args::bring::Import;
 use crate::commands::new::looking;

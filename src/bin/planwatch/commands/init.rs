@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use planwatch::engine::hook::{self, Moment};
-use planwatch::engine::init::{self, AGENTS, Around, Did, FileReport, InitReport, InitRequest};
+use planwatch::ops::hook::{self, Moment};
+use planwatch::ops::init::{self, AGENTS, Around, Did, FileReport, InitReport, InitRequest};
 
 use crate::args::agents::{Hook, Init, Named, When};
 use crate::context::{self, Session};

@@ -1,10 +1,10 @@
 //! `decide` and `insight`: what was decided and learned, to be recorded with a text and listed without one.
 
-use planwatch::engine::context::Context;
-use planwatch::engine::decide::{self, DecideRequest, DecisionsRequest};
-use planwatch::engine::error::Error;
-use planwatch::engine::insight::{self, InsightRequest, InsightsRequest};
-use planwatch::engine::write::Mode;
+use planwatch::api::context::Context;
+use planwatch::api::error::Error;
+use planwatch::ops::decide::{self, DecideRequest, DecisionsRequest};
+use planwatch::ops::insight::{self, InsightRequest, InsightsRequest};
+use planwatch::store::transaction::Mode;
 
 use crate::args::know::{Decide, Insight};
 use crate::commands::new::{looking, trying};

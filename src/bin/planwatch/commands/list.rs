@@ -2,11 +2,11 @@
 
 use std::mem::ManuallyDrop;
 
-use planwatch::engine::context::Context;
-use planwatch::engine::list::{self, ListReport, ListRequest};
-use planwatch::engine::shape::{PlanShape, StepShape};
-use planwatch::engine::sort::Sort;
-use planwatch::engine::stale::{self, StaleRequest};
+use planwatch::api::context::Context;
+use planwatch::api::sort::Sort;
+use planwatch::api::views::{PlanShape, StepShape};
+use planwatch::ops::list::{self, ListReport, ListRequest};
+use planwatch::ops::stale::{self, StaleRequest};
 use planwatch::plan::model::PlanKind;
 
 use crate::args::look::{List, Stale, Steps};

@@ -1,15 +1,15 @@
 //! `mcp`: tools for one agent over standard input and output.
 
-use planwatch::engine::error::Error;
+use planwatch::api::error::Error;
+use planwatch::serve::daemon::malloc;
 use planwatch::serve::mcp::{self, Options, Planwatch, Toolset};
-use planwatch::serve::memory;
 
 use crate::args::setup::{Mcp, Tools};
 use crate::context::{self, Session};
 use crate::failure::Failure;
 
 pub(crate) fn run(session: &Session, args: &Mcp) -> Result<u8, Failure> {
-    memory::give_back();
+    malloc::give_back();
     // A directory that was named and is not there is told now; that there is none yet is not wrong.
     match session.context() {
         Err(failure) if failure.code != Error::NoPlansDir.code() => return Err(failure),

@@ -2,12 +2,12 @@
 
 use std::io::IsTerminal;
 
-use planwatch::engine::context::Context;
-use planwatch::engine::next::{self, NextRequest};
-use planwatch::engine::note::{self, NoteRequest};
-use planwatch::engine::update::{self, AttemptRequest, MoveRequest};
-use planwatch::engine::write::{ChangeReport, Mode};
-use planwatch::plan::moves::Verb;
+use planwatch::api::context::Context;
+use planwatch::ops::next::{self, NextRequest};
+use planwatch::ops::note::{self, NoteRequest};
+use planwatch::ops::update::{self, AttemptRequest, MoveRequest};
+use planwatch::plan::transitions::Verb;
+use planwatch::store::transaction::{ChangeReport, Mode};
 
 use crate::args::work::{Attempt, Move, Note};
 use crate::context::Session;

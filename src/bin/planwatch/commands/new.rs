@@ -1,11 +1,11 @@
 //! `new`: a plan and its steps in one go.
 
-use planwatch::engine::context::Context;
-use planwatch::engine::create::{self, NewRequest};
-use planwatch::engine::error::Error;
-use planwatch::engine::workspace;
-use planwatch::engine::write::Mode;
+use planwatch::api::context::Context;
+use planwatch::api::error::Error;
+use planwatch::api::workspace;
+use planwatch::ops::create::{self, NewRequest};
 use planwatch::plan::id;
+use planwatch::store::transaction::Mode;
 
 use crate::args::write::{Kind, New};
 use crate::context::{self, Session};

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::mem::ManuallyDrop;
 
-use planwatch::engine::next::{self, Candidate, NextReport, NextRequest};
+use planwatch::ops::next::{self, Candidate, NextReport, NextRequest};
 use planwatch::plan::rules::State;
 use planwatch::plan::time::Time;
 

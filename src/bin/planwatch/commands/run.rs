@@ -6,13 +6,13 @@ mod signals;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use planwatch::agent::worker::Processes;
-use planwatch::engine::agents::{self, AgentRequest};
-use planwatch::engine::context::Context;
-use planwatch::engine::error::Error;
-use planwatch::engine::run::{self as engine, Event, Preview, RunReport, RunRequest, Surface};
-use planwatch::engine::trust::Subject;
+use planwatch::api::agents::{self, AgentRequest};
+use planwatch::api::context::Context;
+use planwatch::api::error::Error;
+use planwatch::api::trust::Subject;
+use planwatch::ops::run::{self as engine, Event, Preview, RunReport, RunRequest, Surface};
 use planwatch::plan::time;
+use planwatch::process::worker::Processes;
 
 use crate::args::run::Run;
 use crate::commands::trust::{asked, may_ask};

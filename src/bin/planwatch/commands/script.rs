@@ -1,9 +1,9 @@
 //! `script`: named commands.
 
-use planwatch::agent::shell::{self, Answer};
-use planwatch::engine::error::Error;
-use planwatch::engine::script::{self, AddRequest};
-use planwatch::engine::trust;
+use planwatch::api::error::Error;
+use planwatch::api::trust;
+use planwatch::ops::script::{self, AddRequest};
+use planwatch::process::shell::{self, Answer};
 use serde_json::json;
 
 use crate::args::know::{Script, ScriptAdd, ScriptList, ScriptRun, ScriptVerb};

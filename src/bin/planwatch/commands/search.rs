@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use planwatch::engine::search::{self, SearchReport, SearchRequest};
 use planwatch::index::{MATCH_END, MATCH_START};
+use planwatch::ops::search::{self, SearchReport, SearchRequest};
 use unicode_width::UnicodeWidthStr;
 
 use crate::args::look::Search;

@@ -1,10 +1,10 @@
 //! `set`, `unset`, `move`, `squash`, `replace`, `remove`.
 
-use planwatch::engine::remove::{self, RemoveRequest};
-use planwatch::engine::renumber::{self, RenumberRequest};
-use planwatch::engine::replace::{self, ReplaceRequest};
-use planwatch::engine::set::{self, SetOp, SetRequest};
-use planwatch::engine::squash::{self, SquashRequest};
+use planwatch::ops::remove::{self, RemoveRequest};
+use planwatch::ops::renumber::{self, RenumberRequest};
+use planwatch::ops::replace::{self, ReplaceRequest};
+use planwatch::ops::set::{self, SetOp, SetRequest};
+use planwatch::ops::squash::{self, SquashRequest};
 
 use planwatch::plan::read::{PLAN_KEYS, STEP_KEYS};
 use planwatch::plan::words::nearest;

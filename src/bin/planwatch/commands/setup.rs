@@ -8,7 +8,7 @@ use clap::builder::StyledStr;
 use clap::{Arg, Command};
 use clap_mangen::Man as Page;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
-use planwatch::engine::instructions as texts;
+use planwatch::api::instructions as texts;
 
 use crate::args;
 use crate::args::setup::{Completions, Instructions, Man};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use planwatch::engine::show::{self, ShowReport, ShowRequest, ShownPlan, ShownStep};
+use planwatch::ops::show::{self, ShowReport, ShowRequest, ShownPlan, ShownStep};
 use planwatch::plan::claims::InForce;
 use planwatch::plan::decision::Decision;
 use planwatch::plan::records::{Attempt, Confirmation, Note, Priority};
@@ -170,7 +170,7 @@ fn repeats(body: &str, description: &str) -> bool {
     words(body).contains(&words(description))
 }
 
-fn state_text(step: &planwatch::engine::shape::StepShape) -> String {
+fn state_text(step: &planwatch::api::views::StepShape) -> String {
     state(step).painted()
 }
 

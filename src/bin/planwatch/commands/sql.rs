@@ -1,7 +1,7 @@
 //! `sql`: the answer of a query as a table.
 
-use planwatch::engine::search;
 use planwatch::index::Table as Answer;
+use planwatch::ops::search;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 

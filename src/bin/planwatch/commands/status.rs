@@ -2,12 +2,13 @@
 
 use std::fmt::Write;
 
-use planwatch::engine::context::Context;
-use planwatch::engine::list::{self, ListReport, ListRequest};
-use planwatch::engine::shape::StepShape;
-use planwatch::engine::status::{self, Attention, Finished, Reason, Standing, StatusReport, StatusRequest};
+use planwatch::api::context::Context;
+use planwatch::api::views::Reason;
+use planwatch::api::views::StepShape;
+use planwatch::ops::list::{self, ListReport, ListRequest};
+use planwatch::ops::status::{self, Attention, Finished, Standing, StatusReport, StatusRequest};
 use planwatch::plan::time::Time;
-use planwatch::serve::client::Client;
+use planwatch::serve::ipc::client::Client;
 
 use crate::args::look::Status;
 use crate::commands::list::{after_all, none_open};
@@ -256,7 +257,7 @@ fn markdown(report: &StatusReport) -> String {
             writeln!(text, "\n## {name}\n\n{}", lines.join("\n")).ok();
         }
     };
-    let plan = |it: &planwatch::engine::shape::PlanShape| {
+    let plan = |it: &planwatch::api::views::PlanShape| {
         format!(
             "- `{}` {} ({}/{})",
             plain(&it.id),

@@ -1,8 +1,8 @@
 //! `template`: the plans to begin with, and the prompts.
 
-use planwatch::engine::create::NewRequest;
-use planwatch::engine::prompt::{self, Prompt, Rendered};
-use planwatch::engine::template::{self, Named, Origin, Template};
+use planwatch::ops::create::NewRequest;
+use planwatch::ops::prompt::{self, Prompt, Rendered};
+use planwatch::ops::template::{self, Named, Origin, Template};
 
 use crate::args::bring::{self, What};
 use crate::commands::new::looking;
@@ -124,7 +124,7 @@ fn print(session: &Session, template: &Template) -> Result<u8, Failure> {
         session.output.json("template", template.to_json())?;
         return Ok(0);
     }
-    let file = |it: &planwatch::engine::template::TemplateFile| {
+    let file = |it: &planwatch::ops::template::TemplateFile| {
         format!("{}\n{}", paint(DIM, &format!("==> {} <==", escaped(&it.path))), escaped_lines(&it.text))
     };
     let files: Vec<_> = template.files.iter().map(file).collect();

@@ -1,7 +1,7 @@
 //! `token`: the secret for requests over HTTP, on a line of its own.
 
-use planwatch::engine::error::Error;
-use planwatch::engine::token;
+use planwatch::api::error::Error;
+use planwatch::ops::token;
 use serde_json::json;
 
 use crate::args::setup::Token;

@@ -2,10 +2,11 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use planwatch::engine::context::Context;
-use planwatch::engine::error::Error;
-use planwatch::engine::trust::{self, Subject, Trusted};
-use planwatch::engine::{agents, script, verify};
+use planwatch::api::agents;
+use planwatch::api::context::Context;
+use planwatch::api::error::Error;
+use planwatch::api::trust::{self, Subject, Trusted};
+use planwatch::ops::{script, verify};
 use serde_json::{Value, json};
 
 use crate::args::know::Trust;

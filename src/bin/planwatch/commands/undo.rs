@@ -1,6 +1,6 @@
 //! `undo`: takes back the last change, or lists what can be taken back.
 
-use planwatch::engine::undo::{self, Blocked, UndoItem, UndoRequest};
+use planwatch::ops::undo::{self, Blocked, UndoItem, UndoRequest};
 use planwatch::plan::time::Time;
 
 use crate::args::write::Undo;

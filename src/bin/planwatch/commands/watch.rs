@@ -8,13 +8,13 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use planwatch::api::error::Error;
 use planwatch::disk::PlansDir;
-use planwatch::engine::error::Error;
-use planwatch::serve::changes::{Event, Of, Source, What};
-use planwatch::serve::client::{self, Client, Holder};
+use planwatch::serve::daemon::api::{self, End, Listener};
+use planwatch::serve::daemon::diff::{Event, Of, Source, What};
+use planwatch::serve::daemon::malloc;
 use planwatch::serve::http::Serving;
-use planwatch::serve::memory;
-use planwatch::serve::watch::{self, End, Listener};
+use planwatch::serve::ipc::client::{self, Client, Holder};
 use planwatch::serve::{Status, Untrusted};
 
 use http::Http;
@@ -39,7 +39,7 @@ pub(crate) fn run(session: &Session, args: &Watch) -> Result<u8, Failure> {
     session.output.check_fields(known)?;
     let plans = session.workspace()?.plans_dir.ok_or(Error::NoPlansDir)?;
     if !args.stop && !args.detach {
-        memory::give_back();
+        malloc::give_back();
     }
     match () {
         () if args.stop => detached::stop(session, &plans),
@@ -59,7 +59,7 @@ fn attached(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure
     let (inbox, http) = http::prepare(session, plans, args, address)?;
     teller.http = http;
     let signals = signals::stop_at(inbox.stopper());
-    let end = watch::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut teller);
+    let end = api::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut teller);
     teller.http.end();
     let end = end?;
     if end == End::Another {

@@ -1,6 +1,6 @@
 //! What a writing verb did: a calm line for each change, or the diff of what it would do.
 
-use planwatch::engine::write::{ChangeReport, Changed};
+use planwatch::store::transaction::{ChangeReport, Changed};
 
 use crate::context::Session;
 use crate::failure::Failure;

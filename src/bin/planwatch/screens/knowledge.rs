@@ -1,7 +1,7 @@
 //! Decisions, insights and topics as people read them.
 
-use planwatch::engine::decide::{DecisionsReport, Topic};
-use planwatch::engine::insight::InsightsReport;
+use planwatch::ops::decide::{DecisionsReport, Topic};
+use planwatch::ops::insight::InsightsReport;
 use planwatch::plan::time::Time;
 
 use crate::output::{escaped, escaped_lines};

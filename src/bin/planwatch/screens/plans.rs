@@ -1,7 +1,7 @@
 //! The table of plans.
 
 use anstyle::Style;
-use planwatch::engine::shape::PlanShape;
+use planwatch::api::views::PlanShape;
 use planwatch::plan::model::PlanKind;
 use planwatch::plan::records::Priority;
 use planwatch::plan::time::Time;

@@ -1,7 +1,7 @@
 //! Scripts and what is trusted, as people read them.
 
-use planwatch::engine::script::Resolved;
-use planwatch::engine::trust::{Subject, Trusted};
+use planwatch::api::trust::{Subject, Trusted};
+use planwatch::ops::script::Resolved;
 use planwatch::plan::time::Time;
 
 use crate::output::escaped;

@@ -1,6 +1,6 @@
 //! The table of one plan's steps.
 
-use planwatch::engine::shape::StepShape;
+use planwatch::api::views::StepShape;
 use planwatch::plan::time::Time;
 
 use crate::output::escaped;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::engine::schema::{PLACE, answers};
+use crate::api::schema::{PLACE, answers};
 
 /// The name that an answer's schema has in the document: `plan-list` is `PlanListAnswer`.
 pub(crate) fn name(answer: &str) -> String {

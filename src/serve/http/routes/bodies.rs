@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 
-use crate::engine::schema::PLACE;
+use crate::api::schema::PLACE;
 use crate::plan::records::Priority;
 
 /// A body with who asks, and whether only to look; `owned` has also what stands for owning a step, `bare` nobody who asks.

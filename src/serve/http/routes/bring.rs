@@ -8,16 +8,16 @@ use super::call::{Call, Reply};
 use super::look::text;
 use super::route::{Kind, LOOKING, MAKING, Route, get, post, query};
 use super::{Problem, pages};
-use crate::engine::context::Context;
-use crate::engine::create::NewRequest;
-use crate::engine::doctor::{self, DoctorRequest};
-use crate::engine::error::Error;
-use crate::engine::export::{self, ExportForm, ExportRequest};
-use crate::engine::import::{self, ImportRequest};
-use crate::engine::instructions;
-use crate::engine::prompt;
-use crate::engine::search;
-use crate::engine::template::{self, Named};
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::instructions;
+use crate::ops::create::NewRequest;
+use crate::ops::doctor::{self, DoctorRequest};
+use crate::ops::export::{self, ExportForm, ExportRequest};
+use crate::ops::import::{self, ImportRequest};
+use crate::ops::prompt;
+use crate::ops::search;
+use crate::ops::template::{self, Named};
 use crate::serve::hints;
 
 pub(crate) fn routes() -> Vec<Route> {

@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 
 use super::bodies::SAID;
 use super::route::{Kind, Parameter};
-use crate::engine::error::Error;
-use crate::engine::shape::envelope;
-use crate::engine::write::{ChangeReport, Mode};
+use crate::api::error::Error;
+use crate::api::views::envelope;
 use crate::plan::id::{PlanId, read_number};
 use crate::plan::words::nearest;
 use crate::serve::http::problem::Problem;
+use crate::store::transaction::{ChangeReport, Mode};
 
 /// A request: the names in its path, the values of its query, its body.
 #[derive(Debug, Clone, Default)]

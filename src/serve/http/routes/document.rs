@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::answers;
 use super::route::{Kind, Link, Parameter, Route, Verb};
 use super::{seed, table};
-use crate::engine::schema::{self, PLACE};
+use crate::api::schema::{self, PLACE};
 
 /// What every route can answer: a request that is not understood, the token, another origin, too slow or too large a body,
 /// a body that is not JSON, something that cannot be, a fault of planwatch's own, no time.

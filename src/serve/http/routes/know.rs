@@ -8,11 +8,11 @@ use super::call::{Call, Reply, plan_named, step_named};
 use super::look::{SINCE, SINCE_ABOUT, text};
 use super::route::{Kind, LOOKING, MAKING, Parameter, Route, delete, get, post, query};
 use super::{Problem, pages};
-use crate::engine::context::Context;
-use crate::engine::decide::{self, DecideRequest, DecisionsRequest};
-use crate::engine::error::Error;
-use crate::engine::insight::{self, InsightRequest, InsightsRequest};
-use crate::engine::script::{self, AddRequest};
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::ops::decide::{self, DecideRequest, DecisionsRequest};
+use crate::ops::insight::{self, InsightRequest, InsightsRequest};
+use crate::ops::script::{self, AddRequest};
 use crate::text::scalar;
 
 pub(crate) fn routes() -> Vec<Route> {

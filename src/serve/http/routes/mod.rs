@@ -30,12 +30,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get, on};
 use serde_json::Value;
 
-use crate::engine::context::Context;
-use crate::serve::http::app::App;
+use crate::api::context::Context;
 use crate::serve::http::etag::{IfMatch, tagged};
 use crate::serve::http::extract::Written;
 use crate::serve::http::guard::encoded;
 use crate::serve::http::problem::Problem;
+use crate::serve::http::state::App;
 
 use call::{Call, Reply};
 use route::{Route, Verb};

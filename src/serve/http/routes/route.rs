@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use utoipa::PartialSchema;
 
 use super::call::{Call, Reply};
-use crate::engine::context::Context;
+use crate::api::context::Context;
 use crate::serve::http::problem::Problem;
 
 /// A function that translates: the request in, the engine, its report out.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::route::{Kind, LOOKING, MAKING, Route, WRITING, get, patch, post, query};
-use crate::engine::schema::{self, PLACE, list};
+use crate::api::schema::{self, PLACE, list};
 use crate::serve::http::seed::{NewPlan, NewStep, StepUpdate};
 
 pub(crate) fn routes() -> Vec<Route> {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::document::document;
 use super::{answers, seed, table};
-use crate::engine::schema;
+use crate::api::schema;
 
 /// The routes of a document, as `get /api/plans`.
 fn routes(document: &Value) -> BTreeSet<String> {

@@ -7,15 +7,15 @@ use super::answers::named;
 use super::bodies::{Attempt, Claim, Confirm, Dry, Move, Note, Release, Renew};
 use super::call::{Call, Reply};
 use super::route::{MAKING, Route, WRITING, post};
-use crate::engine::claim::{self, ClaimRequest, RenewRequest};
-use crate::engine::confirm::{self, Answer, Asker, ConfirmRequest};
-use crate::engine::context::Context;
-use crate::engine::error::Error;
-use crate::engine::note::{self, NoteRequest};
-use crate::engine::release::{self, ReleaseRequest};
-use crate::engine::update::{self, AttemptRequest, MoveRequest};
-use crate::plan::moves::Verb;
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::ops::claim::{self, ClaimRequest, RenewRequest};
+use crate::ops::confirm::{self, Answer, Asker, ConfirmRequest};
+use crate::ops::note::{self, NoteRequest};
+use crate::ops::release::{self, ReleaseRequest};
+use crate::ops::update::{self, AttemptRequest, MoveRequest};
 use crate::plan::time::read_seconds;
+use crate::plan::transitions::Verb;
 
 pub(crate) fn routes() -> Vec<Route> {
     let mut all = claims();

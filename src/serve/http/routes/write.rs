@@ -7,17 +7,17 @@ use super::bodies::{Add, Dry, New, Renumber, Replace, Set, Squash, Undo, Unset};
 use super::call::{Call, Reply};
 use super::route::{Kind, MAKING, Parameter, Route, WRITING, delete, get, post, query};
 use super::{Problem, pages};
-use crate::engine::add::{self, AddRequest};
-use crate::engine::archive::{self, ArchiveRequest};
-use crate::engine::context::Context;
-use crate::engine::create::{self, NewRequest};
-use crate::engine::error::Error;
-use crate::engine::remove::{self, RemoveRequest};
-use crate::engine::renumber::{self, RenumberRequest};
-use crate::engine::replace::{self, ReplaceRequest};
-use crate::engine::set::{self, SetOp, SetRequest};
-use crate::engine::squash::{self, SquashRequest};
-use crate::engine::undo::{self, UndoRequest};
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::ops::add::{self, AddRequest};
+use crate::ops::archive::{self, ArchiveRequest};
+use crate::ops::create::{self, NewRequest};
+use crate::ops::remove::{self, RemoveRequest};
+use crate::ops::renumber::{self, RenumberRequest};
+use crate::ops::replace::{self, ReplaceRequest};
+use crate::ops::set::{self, SetOp, SetRequest};
+use crate::ops::squash::{self, SquashRequest};
+use crate::ops::undo::{self, UndoRequest};
 use crate::text::scalar;
 
 pub(crate) fn routes() -> Vec<Route> {

@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::{SeedPlan, SeedPlanWithBody, earlier, made};
-use crate::engine::claim::{self, ClaimReport, ClaimRequest};
-use crate::engine::list::{self, ListReport, ListRequest};
-use crate::engine::shape::PlanShape;
-use crate::engine::sort::Sort;
-use crate::engine::texts::{self, PlanText, Put};
-use crate::serve::http::app::App;
+use crate::api::sort::Sort;
+use crate::api::views::PlanShape;
+use crate::ops::claim::{self, ClaimReport, ClaimRequest};
+use crate::ops::list::{self, ListReport, ListRequest};
+use crate::ops::upsert::{self, PlanText, Put};
 use crate::serve::http::etag::{IfMatch, tagged};
 use crate::serve::http::extract::{Body, Json, Params, PlanName, Written};
 use crate::serve::http::guard::{is_of_any_page, is_prefetch};
 use crate::serve::http::problem::{Problem, not_allowed};
 use crate::serve::http::routes::bad_query;
+use crate::serve::http::state::App;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -68,8 +68,8 @@ pub(super) async fn create(
     Body(NewPlan { title, body }): Body<NewPlan>,
 ) -> Result<Response, Problem> {
     let put = app.ask_if(if_match, move |context| match earlier(context) {
-        Some(id) => Ok(Put { is_new: true, now: texts::plan(context, &format!("{id}/"))?.0 }),
-        None => texts::put_plan(context, &PlanText { title, body }),
+        Some(id) => Ok(Put { is_new: true, now: upsert::plan(context, &format!("{id}/"))?.0 }),
+        None => upsert::put_plan(context, &PlanText { title, body }),
     });
     let put = put.await?;
     let id = put.now.id.clone();
@@ -81,12 +81,12 @@ pub(super) async fn create(
 /// One plan with its text.
 pub(super) async fn show(State(app): State<App>, plan: PlanName) -> Result<Response, Problem> {
     let plan = plan.reference();
-    Ok(SeedPlanWithBody::answer(app.ask(move |context| texts::plan(context, &plan)).await?))
+    Ok(SeedPlanWithBody::answer(app.ask(move |context| upsert::plan(context, &plan)).await?))
 }
 
 /// A step that was handed out.
 #[derive(Debug, Serialize)]
-pub(super) struct Handed {
+pub(super) struct ClaimedStep {
     /// `next`.
     status: &'static str,
     step_id: String,
@@ -103,7 +103,7 @@ pub(super) struct Handed {
 #[serde(untagged)]
 pub(super) enum NextStep {
     /// It is the asker's from here on.
-    Next(Box<Handed>),
+    Next(Box<ClaimedStep>),
     /// All steps are closed.
     Complete {
         /// `complete`.
@@ -137,8 +137,8 @@ pub(super) async fn next_step(
             (Some(step), _) => {
                 let id = step["id"].as_str().unwrap_or_default().to_owned();
                 let reference = id.rsplit_once(':').map(|(plan, number)| format!("{plan}/step-{number}"));
-                let description = texts::step_text(context, &reference.unwrap_or_default())?;
-                Ok(NextStep::Next(Box::new(Handed {
+                let description = upsert::step_text(context, &reference.unwrap_or_default())?;
+                Ok(NextStep::Next(Box::new(ClaimedStep {
                     status: "next",
                     step_id: id,
                     step_number: step["step_number"].clone(),

@@ -7,17 +7,17 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::{SeedStep, earlier, made};
-use crate::engine::patch::{self, PatchRequest};
-use crate::engine::texts::{self, Put, StepText};
-use crate::serve::http::app::App;
+use crate::ops::patch::{self, PatchRequest};
+use crate::ops::upsert::{self, Put, StepText};
 use crate::serve::http::etag::IfMatch;
 use crate::serve::http::extract::{Body, Json, Number, PlanName, StepName};
 use crate::serve::http::problem::Problem;
 use crate::serve::http::routes::step_status;
+use crate::serve::http::state::App;
 
 /// The steps of a plan, in their order.
 pub(super) async fn list(State(app): State<App>, plan: PlanName) -> Result<Json<Vec<SeedStep>>, Problem> {
-    let steps = app.ask(move |context| texts::steps(context, &plan.reference())).await?;
+    let steps = app.ask(move |context| upsert::steps(context, &plan.reference())).await?;
     Ok(Json(steps.into_iter().map(SeedStep::of).collect()))
 }
 
@@ -54,8 +54,8 @@ pub(super) async fn add(
         metadata: new.metadata,
     };
     let put = app.ask_if(if_match, move |context| match earlier(context) {
-        Some(id) => Ok(Put { is_new: true, now: texts::step(context, &id)? }),
-        None => texts::put_step(context, &request),
+        Some(id) => Ok(Put { is_new: true, now: upsert::step(context, &id)? }),
+        None => upsert::put_step(context, &request),
     });
     let put = put.await?;
     let id = put.now.0.id.clone();
@@ -64,7 +64,7 @@ pub(super) async fn add(
 
 /// One step with its text.
 pub(super) async fn show(State(app): State<App>, step: StepName) -> Result<Response, Problem> {
-    let step = app.ask(move |context| texts::step(context, &step.reference())).await?;
+    let step = app.ask(move |context| upsert::step(context, &step.reference())).await?;
     Ok(SeedStep::answer(step))
 }
 
@@ -99,7 +99,7 @@ pub(super) async fn update(
         if earlier(context).is_none() {
             patch::patch(context, &request)?;
         }
-        texts::step(context, &request.id)
+        upsert::step(context, &request.id)
     });
     Ok(SeedStep::answer(now.await?))
 }

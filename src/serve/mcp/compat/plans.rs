@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::engine::set::{self, SetOp};
-use crate::engine::shape::value;
-use crate::engine::texts::{self, PlanText};
+use crate::api::views::value;
+use crate::ops::set::{self, SetOp};
+use crate::ops::upsert::{self, PlanText};
 use crate::serve::mcp::result::{self, Refusal};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
 use crate::serve::mcp::write::set_request;
@@ -77,7 +77,7 @@ struct SavePlan {
 fn save_plan(call: &Call, asked: SavePlan) -> Result<Value, Refusal> {
     let SavePlan { title, body, tags, files } = asked;
     let context = &call.context;
-    let put = texts::put_plan(context, &PlanText { title, body })?;
+    let put = upsert::put_plan(context, &PlanText { title, body })?;
     let mut saved = result::pick(&value(&put.now), "id title path status etag");
     saved["did"] = if put.is_new { "saved" } else { "nothing: it is so already" }.into();
     saved["written"] = put.is_new.into();

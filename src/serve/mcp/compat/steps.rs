@@ -4,20 +4,20 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Number, Value, json};
 
-use crate::engine::add::{self, AddRequest};
-use crate::engine::list::{self, ListReport, ListRequest};
-use crate::engine::next::{self, NextRequest};
-use crate::engine::patch::{self, PatchRequest};
-use crate::engine::release::{self, ReleaseRequest};
-use crate::engine::shape::{StepShape, value};
-use crate::engine::texts::{self, StepText};
-use crate::engine::update::{self, AttemptRequest, MoveRequest};
-use crate::engine::write::Mode;
-use crate::plan::moves::Verb;
+use crate::api::views::{StepShape, value};
+use crate::ops::add::{self, AddRequest};
+use crate::ops::list::{self, ListReport, ListRequest};
+use crate::ops::next::{self, NextRequest};
+use crate::ops::patch::{self, PatchRequest};
+use crate::ops::release::{self, ReleaseRequest};
+use crate::ops::update::{self, AttemptRequest, MoveRequest};
+use crate::ops::upsert::{self, StepText};
+use crate::plan::transitions::Verb;
 use crate::plan::words::StepStatus;
-use crate::serve::mcp::named;
+use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, PAGE, Refusal, page, put};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
+use crate::store::transaction::Mode;
 use crate::text::scalar;
 
 use super::{MAKER, own};
@@ -84,7 +84,7 @@ fn told(step: &StepShape) -> Value {
 
 /// The step as it is after a change that did this.
 fn changed(call: &Call, id: &str, done: &Value) -> Result<Value, Refusal> {
-    let (step, _) = texts::step(&call.context, id)?;
+    let (step, _) = upsert::step(&call.context, id)?;
     let mut object = told(&step);
     for key in ["did", "written", "hint"] {
         if let Some(value) = done.get(key) {
@@ -131,8 +131,8 @@ fn add_step(call: &Call, asked: AddStep) -> Result<Value, Refusal> {
         (None, Some(text)) => {
             let request =
                 StepText { plan: String::new(), text, at, after, created_by: Some(by.to_owned()), metadata };
-            let put = named::plan(call, &plan_id, |id| {
-                texts::put_step(context, &StepText { plan: id.to_owned(), ..request.clone() })
+            let put = lookup::plan(call, &plan_id, |id| {
+                upsert::put_step(context, &StepText { plan: id.to_owned(), ..request.clone() })
             })?;
             (put.now.0, put.is_new)
         }
@@ -142,11 +142,11 @@ fn add_step(call: &Call, asked: AddStep) -> Result<Value, Refusal> {
             let metadata = metadata.map(|it| scalar::json(&Value::Object(it)));
             let by = Some(by.to_owned());
             let request = AddRequest { title, at, after, metadata, body, by, ..AddRequest::default() };
-            let report = named::plan(call, &plan_id, |id| {
+            let report = lookup::plan(call, &plan_id, |id| {
                 add::add(context, &AddRequest { plan: id.to_owned(), ..request.clone() })
             })?;
             let added = result::changed(report)?;
-            (texts::step(context, added["id"].as_str().unwrap_or_default())?.0, true)
+            (upsert::step(context, added["id"].as_str().unwrap_or_default())?.0, true)
         }
         (None, None) => {
             return Err(Refusal::usage("a step says what is to be done", "give `description`, or `title`"));
@@ -163,7 +163,7 @@ fn add_step(call: &Call, asked: AddStep) -> Result<Value, Refusal> {
 /// They know no claims: the step was handed out over HTTP in the name of whoever runs the daemon, and an agent of theirs
 /// reports on it here. A claim in another name stays that one's.
 fn claim_of(call: &Call, id: &str) -> Result<Option<String>, Refusal> {
-    let (step, _) = texts::step(&call.context, id)?;
+    let (step, _) = upsert::step(&call.context, id)?;
     let claim = step.claim.filter(|it| it.by.as_deref() == Some(call.person.as_str()));
     Ok(claim.map(|it| it.id))
 }
@@ -229,7 +229,8 @@ impl Status {
 fn update_plan_step(call: &Call, asked: UpdatePlanStep) -> Result<Value, Refusal> {
     let UpdatePlanStep { step_id: id, status, attempt_outcome, attempt_notes: notes } = asked;
     let (context, claim) = (&call.context, claim_of(call, &id)?);
-    let (is_begun, status) = (texts::step(context, &id)?.0.status == "in_progress", status.map(Status::read));
+    let (is_begun, status) =
+        (upsert::step(context, &id)?.0.status == "in_progress", status.map(Status::read));
     let report = match (status, attempt_outcome) {
         (None, None) if notes.is_none() => {
             return Err(Refusal::usage("nothing is to be changed", "give `status` or `attempt_outcome`"));
@@ -264,12 +265,12 @@ struct Peek {
 
 fn peek_next_step(call: &Call, asked: Peek) -> Result<Value, Refusal> {
     let (context, Peek { plan_id }) = (&call.context, asked);
-    let report = named::plan(call, &plan_id, |id| {
+    let report = lookup::plan(call, &plan_id, |id| {
         next::next(context, &NextRequest { plan: Some(id.to_owned()), most: Some(1) })
     })?;
     let mut object = json!({"state": report.state.word(), "why": report.why});
     if let Some(step) = report.step {
-        let (_, text) = texts::step(context, &step.id)?;
+        let (_, text) = upsert::step(context, &step.id)?;
         object["step_id"] = step.id.into();
         object["step_number"] = step.step_number;
         object["title"] = step.title.into();
@@ -290,7 +291,7 @@ struct GetPlanSteps {
 fn get_plan_steps(call: &Call, asked: GetPlanSteps) -> Result<Value, Refusal> {
     let GetPlanSteps { plan_id, status, limit, cursor } = asked;
     let request = ListRequest { status: status.into_iter().collect(), ..ListRequest::default() };
-    let listed = named::plan(call, &plan_id, |id| {
+    let listed = lookup::plan(call, &plan_id, |id| {
         list::list(&call.context, &ListRequest { plan: Some(id.to_owned()), ..request.clone() })
     })?;
     let ListReport::Steps { plan, steps } = listed else {
@@ -325,7 +326,7 @@ struct GetStep {
 fn get_step(call: &Call, asked: GetStep) -> Result<Value, Refusal> {
     let GetStep { step_id } = asked;
     let mut object = own(call, "get_step", json!({"step": step_id}))?;
-    let number = texts::step(&call.context, &step_id)?.0.step_number;
+    let number = upsert::step(&call.context, &step_id)?.0.step_number;
     let Some(map) = object.as_object_mut() else { return Ok(object) };
     for (from, to) in [("id", "step_id"), ("plan", "plan_id"), ("body", "description")] {
         if let Some(value) = map.remove(from) {

@@ -6,27 +6,27 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::api::context::Context;
+use crate::api::views::value;
 use crate::disk::Origin;
-use crate::engine::add::{self, AddRequest};
-use crate::engine::archive::{self, ArchiveRequest};
-use crate::engine::context::Context;
-use crate::engine::create::{self, NewRequest, StepRequest};
-use crate::engine::import::ImportRequest;
-use crate::engine::list::{self, ListReport, ListRequest};
-use crate::engine::remove::{self, RemoveRequest};
-use crate::engine::replace::{self, ReplaceRequest};
-use crate::engine::set::{self, SetOp, SetRequest};
-use crate::engine::shape::value;
-use crate::engine::show::ShownPlan;
-use crate::engine::squash::{self, SquashRequest};
-use crate::engine::write::Mode;
+use crate::ops::add::{self, AddRequest};
+use crate::ops::archive::{self, ArchiveRequest};
+use crate::ops::create::{self, NewRequest, StepRequest};
+use crate::ops::import::ImportRequest;
+use crate::ops::list::{self, ListReport, ListRequest};
+use crate::ops::remove::{self, RemoveRequest};
+use crate::ops::replace::{self, ReplaceRequest};
+use crate::ops::set::{self, SetOp, SetRequest};
+use crate::ops::show::ShownPlan;
+use crate::ops::squash::{self, SquashRequest};
 use crate::plan::id;
 use crate::plan::model::Order;
-use crate::serve::mcp::named;
+use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, CHANGED, Refusal};
 use crate::serve::mcp::schema::Object;
 use crate::serve::mcp::tool::{Call, Effect, Tool};
 use crate::serve::mcp::write::{Change, MAKER, all, import_document, set_request};
+use crate::store::transaction::Mode;
 use crate::text::scalar;
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -281,7 +281,7 @@ fn no_numbers(given: &Object) -> Result<(), Refusal> {
 
 /// A plan by its id or title.
 fn shown(call: &Call, typed: &str) -> Result<ShownPlan, Refusal> {
-    named::shown(call, typed, false, "update_step changes a step; list_plans names the plans")
+    lookup::shown(call, typed, false, "update_step changes a step; list_plans names the plans")
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -430,7 +430,8 @@ fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {
     if let Some(refused) = report.refused.into_iter().next() {
         return Err(refused.error.into());
     }
-    let told = |it: &crate::engine::write::Changed| json!({"id": it.id, "title": it.title, "did": it.did});
+    let told =
+        |it: &crate::store::transaction::Changed| json!({"id": it.id, "title": it.title, "did": it.did});
     let mut object = json!({
         "did": if mode == Mode::DryRun { "nothing: shown only" } else { "restructured" },
         "written": mode == Mode::Write && report.changes.iter().any(|it| it.was_written),

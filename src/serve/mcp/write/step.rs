@@ -4,22 +4,22 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::engine::add::{self, AddRequest};
-use crate::engine::context::Context;
-use crate::engine::list;
-use crate::engine::note::{self, NoteRequest};
-use crate::engine::patch::{self, PatchRequest};
-use crate::engine::release::{self, ReleaseRequest};
-use crate::engine::set::{self, SetOp, SetRequest};
-use crate::engine::show::{self, ShowReport, ShowRequest};
-use crate::engine::update::{self, AttemptRequest};
-use crate::engine::write::Mode;
+use crate::api::context::Context;
+use crate::ops::add::{self, AddRequest};
+use crate::ops::list;
+use crate::ops::note::{self, NoteRequest};
+use crate::ops::patch::{self, PatchRequest};
+use crate::ops::release::{self, ReleaseRequest};
+use crate::ops::set::{self, SetOp, SetRequest};
+use crate::ops::show::{self, ShowReport, ShowRequest};
+use crate::ops::update::{self, AttemptRequest};
 use crate::plan::id;
 use crate::plan::words::StepStatus;
-use crate::serve::mcp::named;
+use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, CHANGED, Refusal};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
 use crate::serve::mcp::write::{Change, MAKER, all, set_request};
+use crate::store::transaction::Mode;
 use crate::text::scalar;
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -98,7 +98,7 @@ fn add_step(call: &Call, asked: AddStep) -> Result<Value, Refusal> {
         ..AddRequest::default()
     };
     let context = &call.context;
-    let report = named::plan(call, &plan, |id| {
+    let report = lookup::plan(call, &plan, |id| {
         add::add(context, &AddRequest { plan: id.to_owned(), ..request.clone() })
     })?;
     result::changed(report)
@@ -284,7 +284,7 @@ fn add_note(call: &Call, asked: AddNote) -> Result<Value, Refusal> {
     });
     let request =
         NoteRequest { id: String::new(), text, kind: kind.map(str::to_owned), by: None, mode: Mode::Write };
-    let report = named::plan(call, &id, |id| {
+    let report = lookup::plan(call, &id, |id| {
         note::note(&call.context, &NoteRequest { id: id.to_owned(), ..request.clone() })
     })?;
     result::changed(report)

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use planwatch::engine::run::{EndedStep, Event, Preview, RunReport};
+use planwatch::ops::run::{EndedStep, Event, Preview, RunReport};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;

@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use planwatch::agent::daemon::{self, Started};
-use planwatch::engine::error::Error;
-use planwatch::serve::changes::Event;
+use planwatch::api::error::Error;
+use planwatch::process::daemon::{self, Started};
+use planwatch::serve::daemon::api::{self, End, Listener};
+use planwatch::serve::daemon::diff::Event;
 use planwatch::serve::http::Serving;
-use planwatch::serve::watch::{self, End, Listener};
 use planwatch::serve::{Status, Untrusted, untrusted};
 use serde_json::json;
 
@@ -118,7 +118,7 @@ pub(super) fn run(session: &Session, plans: &Path, args: &Watch) -> Result<u8, F
     let (inbox, http) = http::prepare(session, plans, args, http::address(session, args)?)?;
     let signals = signals::stop_at(inbox.stopper());
     let mut log = Log { session, plans, http, failure: None };
-    let end = watch::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut log);
+    let end = api::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut log);
     log.http.end();
     if let Some(error) = log.failure.take() {
         return Err(error.into());

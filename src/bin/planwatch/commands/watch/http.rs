@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use planwatch::engine::address::{DEFAULT, read_address};
-use planwatch::engine::error::Error;
+use planwatch::api::address::{DEFAULT, read_address};
+use planwatch::api::error::Error;
 use planwatch::serve::Status;
-use planwatch::serve::contexts;
-use planwatch::serve::feed::Feed;
+use planwatch::serve::daemon::api::Inbox;
+use planwatch::serve::daemon::context_factory;
+use planwatch::serve::daemon::feed::Feed;
 use planwatch::serve::http::{self, Bound, Serving, Settings};
-use planwatch::serve::watch::Inbox;
 
 use crate::args::setup::Watch;
 use crate::context::{self, Session};
@@ -71,7 +71,7 @@ pub(super) fn prepare(
     let feed = Feed::beginning(context::now());
     let inbox = Inbox::default().with_feed(feed.clone()).with_http(format!("http://{}", bound.address()));
     let inbox = inbox.claiming(Arc::clone(&contexts));
-    let contexts = contexts::within(contexts, &inbox);
+    let contexts = context_factory::within(contexts, &inbox);
     if !bound.address().ip().is_loopback() {
         let message = "every request needs the token, and nothing is encrypted";
         session.output.note("reachable", &format!("other machines reach {}: {message}", bound.address()));

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::engine::confirm::quoted;
-use crate::engine::script::{self, AddRequest, Resolved};
-use crate::engine::write::Mode;
+use crate::ops::script::{self, AddRequest, Resolved};
 use crate::serve::mcp::result::{self, PAGE, Refusal, page, pick, put};
 use crate::serve::mcp::tool::Call;
+use crate::store::transaction::Mode;
+use crate::text::typed::quoted;
 
 use super::MemoryPlan;
 

@@ -1,0 +1,311 @@
+//! Which command works on a step: presets that come with planwatch, the user's own, and the repository's, which needs trust.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::trust::{self, Subject};
+use crate::plan::words::nearest;
+
+/// `[agents.NAME]` of a configuration, as far as it says something.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentConfig {
+    /// One line for a shell.
+    pub command: Option<String>,
+    pub prompt: Option<PromptBy>,
+    /// Seconds.
+    pub timeout: Option<i64>,
+    pub idle: Option<i64>,
+    /// The key of its JSON answer that holds US dollars.
+    pub cost: Option<String>,
+}
+
+/// The agents of one configuration by their names.
+pub type Agents = BTreeMap<String, AgentConfig>;
+
+/// How a prompt comes to its agent; never as an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PromptBy {
+    Stdin,
+    /// The words `{prompt}` of its command are the path of a file with the prompt.
+    File,
+}
+
+/// What is started: words without a shell, or a line that the user wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AgentCommand {
+    Words(Vec<String>),
+    Line(String),
+}
+
+impl AgentCommand {
+    /// As people would type it.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Line(line) => line.clone(),
+            Self::Words(words) => {
+                words.iter().map(|it| crate::text::typed::quoted(it)).collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+}
+
+/// An agent that can be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    /// Who works, in claims and attempts.
+    pub name: String,
+    pub command: AgentCommand,
+    pub prompt: PromptBy,
+    pub timeout: Option<Duration>,
+    pub idle: Option<Duration>,
+    /// The key of its JSON answer that holds US dollars.
+    pub cost: Option<String>,
+    /// The key of its JSON answer that holds its words.
+    pub answer: Option<&'static str>,
+    /// What is to be known of its options: the release whose own help names them, or that nobody looked.
+    pub checked: Option<&'static str>,
+    /// What has to be trusted before it is started.
+    pub subject: Option<Subject>,
+}
+
+/// A preset that comes with planwatch.
+struct Preset {
+    name: &'static str,
+    words: &'static [&'static str],
+    prompt: PromptBy,
+    cost: Option<&'static str>,
+    answer: Option<&'static str>,
+    checked: &'static str,
+}
+
+/// Each in the narrowest mode that can edit the working tree and report by `planwatch`.
+const PRESETS: [Preset; 4] = [
+    Preset {
+        name: "claude",
+        words: &[
+            "claude",
+            "-p",
+            "--output-format",
+            "json",
+            "--permission-mode",
+            "acceptEdits",
+            "--permission-prompts",
+            "none",
+            "--allowedTools",
+            "Bash(planwatch *)",
+        ],
+        prompt: PromptBy::Stdin,
+        cost: Some("total_cost_usd"),
+        answer: Some("result"),
+        checked: "options checked against the help of Claude Code 2.1.330; no model was asked",
+    },
+    Preset {
+        name: "codex",
+        words: &["codex", "exec", "--json", "--sandbox", "workspace-write", "-"],
+        prompt: PromptBy::Stdin,
+        cost: None,
+        answer: None,
+        checked: "options checked against the help of codex-cli 0.169.0; no model was asked",
+    },
+    Preset {
+        name: "gemini",
+        words: &[
+            "gemini",
+            "--approval-mode",
+            "auto_edit",
+            "--allowed-tools",
+            "run_shell_command(planwatch)",
+            "--output-format",
+            "json",
+        ],
+        prompt: PromptBy::Stdin,
+        cost: None,
+        answer: Some("response"),
+        checked: "options checked against the help of Gemini CLI 0.61.0; no model was asked",
+    },
+    Preset {
+        name: "aider",
+        words: &["aider", "--message-file", "{prompt}", "--yes-always", "--no-auto-commits"],
+        prompt: PromptBy::File,
+        cost: None,
+        answer: None,
+        checked: "options checked against the help of aider 0.86.2; no model was asked",
+    },
+];
+
+/// Stands before an agent's name where it is named to `trust`.
+pub const OF_AGENT: &str = "agent:";
+
+/// The preset of a command line that the user typed.
+pub const SHELL: &str = "shell";
+
+/// Which agent is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct AgentRequest {
+    /// A preset or one of a configuration.
+    pub agent: Option<String>,
+    /// A line for a shell, as it was typed.
+    pub command: Option<String>,
+    /// Those of the user's own configuration.
+    pub own: Agents,
+    /// Where the user's own configuration would be, for messages.
+    pub own_path: String,
+}
+
+/// Finds the agent that is asked for.
+///
+/// The user's own configuration wins over presets; the repository's may only make limits shorter, and an agent that it
+/// alone knows has to be trusted before it is started.
+pub fn agent(context: &Context, request: &AgentRequest) -> Result<Agent, Error> {
+    let name = match (&request.agent, &request.command) {
+        (Some(name), Some(_)) if name != SHELL => {
+            return Err(Error::usage(
+                "--agent and --command contradict each other",
+                "give one of them; --agent shell goes with --command",
+            ));
+        }
+        (_, Some(line)) => return Ok(of_line(line)),
+        (Some(name), None) if name == SHELL && !request.own.contains_key(SHELL) => {
+            let hint = "give it one, as in --agent shell --command './work.sh'";
+            return Err(Error::usage("the agent `shell` runs a command of yours", hint));
+        }
+        (Some(name), None) => name,
+        (None, None) => {
+            let hint =
+                format!("--agent {}, or --command 'a line for a shell'", names(request, context).join("|"));
+            return Err(Error::usage("which agent?", hint));
+        }
+    };
+    let theirs = context.config.agents.get(name);
+    let mut agent = match (request.own.get(name), PRESETS.iter().find(|it| it.name == name)) {
+        (Some(own), preset) => merged(name, own, preset)?,
+        (None, Some(preset)) => of_preset(preset),
+        (None, None) => of_repository(context, name, request)?,
+    };
+    // Whatever a repository says can only be shorter.
+    let shorter = |own: Option<Duration>, theirs: Option<i64>| match (own, theirs.map(seconds)) {
+        (Some(own), Some(theirs)) => Some(own.min(theirs)),
+        (own, theirs) => own.or(theirs),
+    };
+    agent.timeout = shorter(agent.timeout, theirs.and_then(|it| it.timeout));
+    agent.idle = shorter(agent.idle, theirs.and_then(|it| it.idle));
+    Ok(agent)
+}
+
+fn seconds(of: i64) -> Duration {
+    Duration::from_secs(u64::try_from(of).unwrap_or(0))
+}
+
+fn of_line(line: &str) -> Agent {
+    Agent {
+        name: SHELL.to_owned(),
+        command: AgentCommand::Line(line.to_owned()),
+        prompt: PromptBy::Stdin,
+        timeout: None,
+        idle: None,
+        cost: None,
+        answer: None,
+        checked: None,
+        subject: None,
+    }
+}
+
+fn of_preset(preset: &Preset) -> Agent {
+    Agent {
+        name: preset.name.to_owned(),
+        command: AgentCommand::Words(preset.words.iter().map(ToString::to_string).collect()),
+        prompt: preset.prompt,
+        cost: preset.cost.map(str::to_owned),
+        answer: preset.answer,
+        checked: Some(preset.checked),
+        ..of_line("")
+    }
+}
+
+/// What a configuration says, on top of a preset where it has its name.
+fn merged(name: &str, config: &AgentConfig, preset: Option<&Preset>) -> Result<Agent, Error> {
+    let base = match (&config.command, preset) {
+        (Some(line), _) => Agent { name: name.to_owned(), ..of_line(line) },
+        (None, Some(preset)) => of_preset(preset),
+        (None, None) => return Err(no_command(name)),
+    };
+    let is_own_command = config.command.is_some();
+    Ok(Agent {
+        prompt: config.prompt.unwrap_or(base.prompt),
+        timeout: config.timeout.map(seconds),
+        idle: config.idle.map(seconds),
+        cost: config.cost.clone().or(base.cost),
+        checked: base.checked.filter(|_| !is_own_command),
+        ..base
+    })
+}
+
+fn no_command(name: &str) -> Error {
+    Error::Failed {
+        code: "configuration",
+        message: format!("the agent `{name}` has no command"),
+        hint: format!("write `command = \"…\"` below `[agents.{name}]`"),
+    }
+}
+
+fn of_repository(context: &Context, name: &str, request: &AgentRequest) -> Result<Agent, Error> {
+    let Some(config) = context.config.agents.get(name) else {
+        let known = names(request, context);
+        let nearest = nearest(name, known.iter().map(String::as_str));
+        return Err(Error::NotFound { what: "agent", name: name.to_owned(), nearest });
+    };
+    let agent = merged(name, config, None)?;
+    Ok(Agent { subject: Some(subject(context, name, config)), ..agent })
+}
+
+/// What has to be trusted of an agent that the repository alone knows.
+fn subject(context: &Context, name: &str, config: &AgentConfig) -> Subject {
+    let command = config.command.clone().unwrap_or_default();
+    subject_of(context, name, command, config.prompt.unwrap_or(PromptBy::Stdin))
+}
+
+/// What has to be trusted of an agent before it is started now: the files that its command names may have changed since
+/// the agent was found.
+pub(crate) fn subject_now(context: &Context, agent: &Agent) -> Option<Subject> {
+    match (&agent.subject, &agent.command) {
+        (Some(_), AgentCommand::Line(line)) => {
+            Some(subject_of(context, &agent.name, line.clone(), agent.prompt))
+        }
+        (subject, _) => subject.clone(),
+    }
+}
+
+fn subject_of(context: &Context, name: &str, command: String, prompt: PromptBy) -> Subject {
+    let by = if prompt == PromptBy::File { "file" } else { "stdin" };
+    let root = &context.here.root;
+    let covered = trust::covered(context, &command, ".", Some(root));
+    Subject {
+        what: format!("the agent `{name}`"),
+        name: format!("{OF_AGENT}{name}"),
+        path: root.join(crate::api::config::CONFIG_FILE).join("agents").join(name),
+        hash: trust::hash(&[by, &covered.hash]),
+        files: covered.files,
+        fault: covered.fault,
+        command,
+        directory: ".".to_owned(),
+    }
+}
+
+/// The agents of the repository's configuration that run only with trust.
+pub fn wanting_trust(context: &Context) -> Vec<Subject> {
+    let is_preset = |name: &str| name == SHELL || PRESETS.iter().any(|it| it.name == name);
+    let of = context.config.agents.iter().filter(|(name, it)| !is_preset(name) && it.command.is_some());
+    of.map(|(name, it)| subject(context, name, it)).collect()
+}
+
+pub(crate) fn names(request: &AgentRequest, context: &Context) -> Vec<String> {
+    let mut names: Vec<_> = PRESETS.iter().map(|it| it.name.to_owned()).collect();
+    names.push(SHELL.to_owned());
+    let configured = request.own.keys().chain(context.config.agents.keys()).cloned();
+    let configured: Vec<_> = configured.filter(|it| !names.contains(it)).collect();
+    names.extend(configured);
+    names.dedup();
+    names
+}

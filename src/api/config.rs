@@ -1,0 +1,336 @@
+//! `planwatch.toml`: everything in it is optional, and what is wrong in it is reported, not fatal.
+
+use std::net::SocketAddr;
+
+use crate::api::address::read_address;
+use crate::api::agents::{AgentConfig, Agents, PromptBy};
+use crate::plan::model::Order;
+use crate::plan::problem::{Code, Problem};
+use crate::plan::time;
+use crate::plan::words::{PlanStatus, StepStatus, Words, nearest};
+
+/// The name of the configuration file, beside the plans directory or at the repository's root.
+pub const CONFIG_FILE: &str = "planwatch.toml";
+
+/// The configuration in force.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Config {
+    /// Where the plans are, relative to the file's own directory.
+    pub plans_dir: Option<String>,
+    pub by: Option<String>,
+    /// Days without activity after which a step counts as stale.
+    pub stale_days: Option<u32>,
+    /// For how long a claim holds, in seconds.
+    pub lease: Option<i64>,
+    /// Tries of workers after which a step counts as failed.
+    pub max_attempts: Option<u32>,
+    /// For plans that `new` makes.
+    pub order: Option<Order>,
+    /// Own status words.
+    pub words: Words,
+    /// Commands that work on steps, by their names.
+    pub agents: Agents,
+    /// Where HTTP listens if the command line says nothing; on this machine's own addresses alone.
+    pub http_address: Option<SocketAddr>,
+}
+
+/// Days after which a step is stale, if nothing else is said.
+pub const STALE_DAYS: u32 = 7;
+
+/// For how long a claim holds, if nothing else is said: half an hour.
+pub const LEASE: i64 = 30 * 60;
+
+/// Tries of workers after which a step counts as failed, if nothing else is said.
+pub const MAX_ATTEMPTS: u32 = 3;
+
+/// The keys that are read here.
+const KEYS: [&str; 9] =
+    ["plans_dir", "by", "lease", "max_attempts", "stale_days", "order", "words", "agents", "http"];
+
+/// Keys that belong to other parts of planwatch.
+const OTHERS: [&str; 2] = ["commit", "types"];
+
+/// The keys of an agent.
+const AGENT_KEYS: [&str; 5] = ["command", "prompt", "timeout", "idle", "cost"];
+
+impl Config {
+    pub fn stale_days(&self) -> u32 {
+        self.stale_days.unwrap_or(STALE_DAYS)
+    }
+
+    pub fn lease(&self) -> i64 {
+        self.lease.unwrap_or(LEASE)
+    }
+
+    pub fn max_attempts(&self) -> u32 {
+        self.max_attempts.unwrap_or(MAX_ATTEMPTS)
+    }
+
+    /// Reads a file; what cannot be read is a problem of `path`, and its default holds, the other keys' do not.
+    pub fn read(path: &str, text: &str) -> (Self, Vec<Problem>) {
+        let mut reader = Reader { path, text, table: toml::Table::new(), problems: Vec::new() };
+        match toml::from_str(text) {
+            Ok(table) => reader.table = table,
+            Err(error) => reader.salvage(&error),
+        }
+        reader.report_unknown();
+        let order = reader.text("order");
+        let order = order.and_then(|it| reader.order(&it));
+        let config = Self {
+            plans_dir: reader.text("plans_dir"),
+            by: reader.text("by"),
+            lease: reader.lease(),
+            max_attempts: reader.number("max_attempts", "a number of tries", "3").filter(|it| *it > 0),
+            stale_days: reader.number("stale_days", "a number of days", "7"),
+            order,
+            words: reader.words(),
+            agents: reader.agents(),
+            http_address: reader.http_address(),
+        };
+        reader.problems.sort();
+        (config, reader.problems)
+    }
+}
+
+struct Reader<'a> {
+    path: &'a str,
+    text: &'a str,
+    table: toml::Table,
+    problems: Vec<Problem>,
+}
+
+impl Reader<'_> {
+    /// Takes the lines before the mistake, so that one slip does not void the whole file.
+    fn salvage(&mut self, error: &toml::de::Error) {
+        let at = error.span().map_or(0, |it| it.start).min(self.text.len());
+        let hint = "mend the line; what stands below it is not read until then";
+        self.report(at, "this is not TOML".to_owned(), hint.to_owned());
+        let line = self.text[..at].rfind('\n').map_or(0, |it| it + 1);
+        self.table = toml::from_str(&self.text[..line]).unwrap_or_default();
+    }
+
+    fn report(&mut self, at: usize, message: String, hint: String) {
+        self.report_as(Code::WrongType, at, message, hint);
+    }
+
+    fn report_as(&mut self, code: Code, at: usize, message: String, hint: String) {
+        self.problems.push(Problem::at_byte(self.path, self.text.as_bytes(), at, code, message, hint));
+    }
+
+    /// Where a key stands: the first line that begins with it.
+    fn place(&self, key: &str) -> usize {
+        let mut at = 0;
+        for line in self.text.split_inclusive('\n') {
+            if line.trim_start_matches(['[', ' ', '"', '\'']).starts_with(key) {
+                return at;
+            }
+            at += line.len();
+        }
+        0
+    }
+
+    fn report_unknown(&mut self) {
+        let is_known = |it: &String| KEYS.contains(&it.as_str()) || OTHERS.contains(&it.as_str());
+        let unknown: Vec<_> = self.table.keys().filter(|it| !is_known(it)).cloned().collect();
+        for key in unknown {
+            let near = nearest(&key, KEYS.into_iter().chain(OTHERS));
+            let hint = near.map_or_else(
+                || format!("known keys: {}", KEYS.join(", ")),
+                |it| format!("did you mean `{it}`?"),
+            );
+            self.report_as(Code::UnknownKey, self.place(&key), format!("the key `{key}` is not known"), hint);
+        }
+    }
+
+    fn text(&mut self, key: &str) -> Option<String> {
+        match self.table.get(key)?.clone() {
+            toml::Value::String(text) => Some(text),
+            _ => {
+                self.report(self.place(key), format!("`{key}` is not a text"), "put it in quotes".to_owned());
+                None
+            }
+        }
+    }
+
+    fn number(&mut self, key: &str, what: &str, example: &str) -> Option<u32> {
+        let number = self.table.get(key)?.as_integer().and_then(|it| u32::try_from(it).ok());
+        if number.is_none() {
+            self.report(self.place(key), format!("`{key}` is not {what}"), format!("write it as {example}"));
+        }
+        number
+    }
+
+    fn lease(&mut self) -> Option<i64> {
+        let text = self.text("lease")?;
+        let lease = time::read_seconds(&text);
+        if lease.is_none() {
+            let message = format!("the lease `{text}` is no span of time");
+            self.report(self.place("lease"), message, "write it as \"30m\"".to_owned());
+        }
+        lease
+    }
+
+    /// What cannot be read of an agent is told, and its default holds.
+    fn agents(&mut self) -> Agents {
+        let Some(value) = self.table.get("agents") else { return Agents::new() };
+        let Some(table) = value.as_table().cloned() else {
+            let hint = "write a line `[agents.NAME]`".to_owned();
+            self.report(self.place("agents"), "`agents` is not a table".to_owned(), hint);
+            return Agents::new();
+        };
+        table.iter().map(|(name, value)| (name.clone(), self.agent(name, value))).collect()
+    }
+
+    fn agent(&mut self, name: &str, value: &toml::Value) -> AgentConfig {
+        let at = self.place(&format!("agents.{name}"));
+        let Some(table) = value.as_table() else {
+            self.report(at, format!("`agents.{name}` is not a table"), "give it a `command`".to_owned());
+            return AgentConfig::default();
+        };
+        let mut agent = AgentConfig::default();
+        for (key, value) in table {
+            let text = value.as_str();
+            let span = || text.and_then(time::read_seconds);
+            let is_read = match (key.as_str(), text) {
+                ("command", Some(text)) => agent.command.replace(text.to_owned()).is_none(),
+                ("cost", Some(text)) => agent.cost.replace(text.to_owned()).is_none(),
+                ("prompt", Some("stdin")) => agent.prompt.replace(PromptBy::Stdin).is_none(),
+                ("prompt", Some("file")) => agent.prompt.replace(PromptBy::File).is_none(),
+                ("timeout", _) => span().map(|it| agent.timeout.replace(it)).is_some(),
+                ("idle", _) => span().map(|it| agent.idle.replace(it)).is_some(),
+                _ => false,
+            };
+            if is_read {
+                continue;
+            }
+            let (code, hint) = match key.as_str() {
+                "prompt" => (Code::WrongType, "write \"stdin\" or \"file\"".to_owned()),
+                "timeout" | "idle" => (Code::WrongType, "write it as \"30m\"".to_owned()),
+                known if AGENT_KEYS.contains(&known) => (Code::WrongType, "put it in quotes".to_owned()),
+                _ => (Code::UnknownKey, format!("known keys: {}", AGENT_KEYS.join(", "))),
+            };
+            self.report_as(code, at, format!("`{key}` of the agent `{name}` is not understood"), hint);
+        }
+        agent
+    }
+
+    /// A file that came with a repository opens nothing to other machines.
+    fn http_address(&mut self) -> Option<SocketAddr> {
+        let table = self.table.get("http")?.as_table().cloned();
+        let Some(table) = table else {
+            let hint = "write a line `[http]`".to_owned();
+            self.report(self.place("http"), "`http` is not a table".to_owned(), hint);
+            return None;
+        };
+        for key in table.keys().filter(|it| *it != "address") {
+            let (message, hint) = (format!("the key `{key}` of `http` is not known"), "known key: address");
+            self.report_as(Code::UnknownKey, self.place(key), message, hint.to_owned());
+        }
+        let address = table.get("address")?;
+        let read = address.as_str().filter(|it| !it.is_empty()).and_then(read_address);
+        let (message, hint) = match read {
+            Some(read) if read.ip().is_loopback() => return Some(read),
+            Some(_) => (
+                "an address that other machines reach is not taken from here",
+                "type it: planwatch watch --http ADDRESS",
+            ),
+            None => ("`address` is no address", "write it as \"127.0.0.1:4001\""),
+        };
+        self.report(self.place("address"), message.to_owned(), hint.to_owned());
+        None
+    }
+
+    fn order(&mut self, word: &str) -> Option<Order> {
+        match word {
+            "dependencies" => Some(Order::Dependencies),
+            "sequential" => Some(Order::Sequential),
+            _ => {
+                let hint = "known words: dependencies, sequential".to_owned();
+                self.report(self.place("order"), format!("the order `{word}` is not known"), hint);
+                None
+            }
+        }
+    }
+
+    /// A word that means no status helps nobody, and one that planwatch knows keeps its meaning.
+    fn words(&mut self) -> Words {
+        let Some(value) = self.table.get("words") else { return Words::default() };
+        let Some(table) = value.as_table().cloned() else {
+            self.report(
+                self.place("words"),
+                "`words` is not a table".to_owned(),
+                "write a line `[words]`".to_owned(),
+            );
+            return Words::default();
+        };
+        let common = Words::default();
+        let is_status =
+            |it: &str| common.read::<StepStatus>(it).is_some() || common.read::<PlanStatus>(it).is_some();
+        let mut own = Vec::new();
+        for (word, means) in table {
+            match means.as_str() {
+                Some(means) if is_status(means) && !is_status(&word) => own.push((word, means.to_owned())),
+                Some(_) if is_status(&word) => {
+                    let hint = "take the line out".to_owned();
+                    self.report(self.place(&word), format!("`{word}` has a meaning of its own"), hint);
+                }
+                means => {
+                    let means = means.unwrap_or_default();
+                    let near = common.nearest::<StepStatus>(means);
+                    let hint =
+                        near.map_or_else(|| "name a status".to_owned(), |it| format!("did you mean `{it}`?"));
+                    self.report(self.place(&word), format!("`{means}` is not a status"), hint);
+                }
+            }
+        }
+        Words::with_own(own)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_optional() {
+        assert_eq!(Config::read("planwatch.toml", ""), (Config::default(), Vec::new()));
+    }
+
+    #[test]
+    fn own_words_and_defaults_are_read() {
+        let text = "by = \"ann\"\nstale_days = 3\norder = \"sequential\"\n[words]\n\"in review\" = \"in_progress\"\n";
+        let (config, problems) = Config::read("planwatch.toml", text);
+        assert_eq!(problems, []);
+        assert_eq!(
+            (config.by.as_deref(), config.stale_days(), config.order),
+            (Some("ann"), 3, Some(Order::Sequential))
+        );
+        assert_eq!(config.words.read("In Review"), Some(StepStatus::InProgress));
+    }
+
+    #[test]
+    fn http_listens_on_this_machine_alone() {
+        let read = |address: &str| Config::read("planwatch.toml", &format!("[http]\naddress = {address}\n"));
+        assert_eq!(read("\"localhost:7\"").0.http_address, Some(([127, 0, 0, 1], 7).into()));
+        for refused in ["\"0.0.0.0:7\"", "\"example.org:7\"", "7", "\"\""] {
+            let (config, problems) = read(refused);
+            assert_eq!((config.http_address, problems.len(), problems[0].line), (None, 1, 2), "{refused}");
+        }
+        let (_, problems) = Config::read("planwatch.toml", "[http]\nadress = \"1\"\n");
+        assert_eq!(problems[0].code, Code::UnknownKey);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let (_, problems) = Config::read("planwatch.toml", "by = \"a\"\nstale_day = 3\n");
+        assert_eq!((problems[0].line, problems[0].hint.as_str()), (2, "did you mean `stale_days`?"));
+        let (config, problems) = Config::read("planwatch.toml", "by = [\n");
+        assert_eq!((config, problems.len()), (Config::default(), 1));
+        let text = "plans_dir = \"docs\"\norder = \"seq\"\nstale_days = -3\n[words]\n\"in review\" = \"in_progres\"\ndone = \"pending\"\n";
+        let (config, problems) = Config::read("planwatch.toml", text);
+        assert_eq!(config.plans_dir.as_deref(), Some("docs"));
+        assert_eq!(problems.iter().map(|it| it.line).collect::<Vec<_>>(), [2, 3, 5, 6]);
+        let (config, problems) = Config::read("planwatch.toml", "by = \"ann\"\nx = = 1\nlease = \"30m\"\n");
+        assert_eq!((config.by.as_deref(), problems.len()), (Some("ann"), 1));
+    }
+}

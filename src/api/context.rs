@@ -1,0 +1,181 @@
+//! What every verb is given: the plans directory, the time, who asks, and the configuration.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::api::config::Config;
+use crate::api::daemon::Freshness;
+use crate::api::precondition::Expected;
+use crate::api::request_key::RequestKey;
+use crate::disk::PlansDir;
+use crate::plan::problem::Problem;
+use crate::plan::time::Time;
+
+/// The surroundings of one request. A long-running surface makes one for each request.
+pub struct Context {
+    pub plans: PlansDir,
+    /// When the request was made.
+    pub now: Time,
+    /// Who asks, for `by` in attempts and notes.
+    pub by: String,
+    pub config: Config,
+    pub reading: Reading,
+    pub freshness: Freshness,
+    pub here: Here,
+    /// The condition on which a change is made; none: on none.
+    pub expected: Option<Expected>,
+    /// The key of a request that must not be carried out twice.
+    pub key: Option<Arc<RequestKey>>,
+    /// Told at once what happens beside the answer; [`Context::notify`] calls it.
+    pub tell: Box<dyn Fn(Notice) + Send + Sync>,
+    /// The saves of others that were kept beside their files during this request, for its answer.
+    pub kept: KeptSaves,
+}
+
+/// A save of an editor that raced with a write and is not in its file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KeptSave {
+    /// The file, relative to the plans directory.
+    pub path: String,
+    /// Where the save is now, relative to the plans directory.
+    pub kept: String,
+    /// `late`, `overtaken` or `interrupted`.
+    pub why: String,
+}
+
+/// The saves that were kept during a request, and whether it changed anything; copies are the same.
+#[derive(Debug, Clone, Default)]
+pub struct KeptSaves {
+    saves: Arc<Mutex<Vec<KeptSave>>>,
+    has_changed: Arc<AtomicBool>,
+}
+
+impl KeptSaves {
+    /// A list of `{path, kept, why}`; none if nothing was kept.
+    pub fn to_json(&self) -> Option<Value> {
+        let kept = self.saves.lock().unwrap_or_else(PoisonError::into_inner);
+        (!kept.is_empty()).then(|| serde_json::to_value(&*kept).unwrap_or_default())
+    }
+
+    /// As [`Self::put_into`], for an answer of this kind, if it is one of a verb that writes.
+    pub fn put_into_answer(&self, kind: &str, object: &mut Value) {
+        if ["change", "claim", "import"].contains(&kind) {
+            self.put_into(object);
+        }
+    }
+
+    /// Puts the list into an object, under `kept`, if there is anything in it.
+    pub fn put_into(&self, object: &mut Value) {
+        if let (Some(kept), Value::Object(object)) = (self.to_json(), object) {
+            object.insert("kept".to_owned(), kept);
+        }
+    }
+
+    /// Remembers that a file was changed, whatever becomes of the answer.
+    pub fn note_change(&self) {
+        self.has_changed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether any file was changed so far.
+    pub fn has_changed(&self) -> bool {
+        self.has_changed.load(Ordering::Relaxed)
+    }
+
+    /// Remembers the kept save of a notice.
+    pub fn note(&self, notice: &Notice) {
+        if let Notice::Kept { path, kept, why } = notice.clone() {
+            self.saves.lock().unwrap_or_else(PoisonError::into_inner).push(KeptSave { path, kept, why });
+        }
+    }
+}
+
+#[cfg(test)]
+impl Context {
+    /// The surroundings of a test on the model's disk: ann asks at noon, and files are read.
+    pub(crate) fn on_model(machine: &crate::disk::model::Machine) -> Self {
+        Self::of(machine.plans())
+    }
+
+    /// As [`Self::on_model`], of any plans.
+    pub(crate) fn of(plans: PlansDir) -> Self {
+        Self {
+            plans,
+            now: "2026-11-21T12:00:00Z".parse().unwrap(),
+            by: "ann".to_owned(),
+            config: Config::default(),
+            reading: Reading::Files,
+            freshness: Freshness::Unknown,
+            here: Here::default(),
+            expected: None,
+            key: None,
+            tell: Box::new(|_| {}),
+            kept: KeptSaves::default(),
+        }
+    }
+}
+
+/// Where reading verbs take plans from; the answers are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    Index,
+    Files,
+}
+
+/// Where the request comes from, and what tells which plan is meant when none is named.
+#[derive(Debug, Clone, Default)]
+pub struct Here {
+    /// The absolute working directory.
+    pub directory: PathBuf,
+    /// The repository's root, else the directory above the plans directory: where scripts begin.
+    pub root: PathBuf,
+    /// The root of the repository around the plans, if they are in one.
+    pub repository: Option<PathBuf>,
+    /// The configuration in force.
+    pub config_file: Option<PathBuf>,
+    /// What is wrong in it, with its path as it was found.
+    pub config_problems: Vec<Problem>,
+    /// `PLANWATCH_PLAN`.
+    pub plan: Option<String>,
+    /// `PLANWATCH_STEP`, the full id of the step that this process works on.
+    pub step: Option<String>,
+    /// `PLANWATCH_CLAIM`, which belongs to that step alone.
+    pub claim: Option<String>,
+}
+
+/// Something worth a line on stderr.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Notice {
+    /// Another process holds the lock of the plans directory for more than a second.
+    WaitingForLock,
+    /// The index was missing, damaged or of another version, and was made anew.
+    IndexRebuilt { why: String },
+    /// The index could not be kept on disk; it is in memory for this answer.
+    IndexInMemory { why: String },
+    /// A save that raced with planwatch was kept beside the file.
+    Kept { path: String, kept: String, why: String },
+    /// A change was made whose record for `undo` could not be written.
+    NotRecorded,
+    /// Claims cannot be recorded where other working trees would see them; there are none yet.
+    ClaimsNotShared { path: String, why: String },
+    /// A change of several files was interrupted, and is as it was left.
+    Interrupted { what: String },
+    /// An unfinished change of several files was finished or taken back.
+    Recovered { what: String },
+}
+
+impl Context {
+    /// Tells what happens beside the answer, and keeps of it what the answer itself has to hold.
+    pub fn notify(&self, notice: Notice) {
+        self.kept.note(&notice);
+        (self.tell)(notice);
+    }
+
+    /// The plans directory's own name, which is put before paths that are shown.
+    pub fn root_name(&self) -> String {
+        self.plans.root().file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,413 @@
+//! Why the engine refused: one code, sentence and hint for every surface, and the exit code that it means.
+
+use serde_json::{Value, json};
+
+use crate::api::trust::Subject;
+use crate::disk::{DiskError, UndoError};
+use crate::index::IndexError;
+use crate::plan::problem::{Code, Problem};
+use crate::text::header_edit::EditError;
+use crate::text::typed::quoted;
+use crate::text::typed::{escaped, shell_word};
+
+/// Why a request was refused. Nothing was changed, unless the report beside it says so.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error("there is no {what} `{name}`")]
+    NotFound { what: &'static str, name: String, nearest: Option<String> },
+    /// No plans directory at or above the working directory.
+    #[error("there is no plans directory here")]
+    NoPlansDir,
+    #[error("{message}")]
+    Usage { message: String, hint: String },
+    /// A bare number or an omitted plan, and it is not clear which plan is meant.
+    #[error("which plan? {}", which(candidates, *is_active))]
+    WhichPlan { candidates: Vec<String>, is_active: bool, number: String },
+    #[error("there is no step `{name}`")]
+    NoSuchStep { name: String, steps: Vec<String> },
+    /// A phase that no step of the plan waits for.
+    #[error("there is no phase to confirm `{name}`")]
+    NoSuchPhase { name: String, plan: String, nearest: Option<String>, known: Vec<String> },
+    #[error("{message}")]
+    Conflict { code: &'static str, message: String, hint: String },
+    /// The change was to be made only on what the asker last saw, and that is no longer so.
+    #[error("`{id}` is not what it was expected to be")]
+    NotExpected { id: String, etag: Option<String>, now: Box<Value> },
+    #[error("`{id}` waits for {}", open.join(", "))]
+    DependenciesOpen { id: String, open: Vec<String> },
+    #[error("`{id}` waits for a person's confirmation")]
+    ConfirmationNeeded { id: String, phase: Option<String> },
+    /// A confirmation is given by a person, and it is not known that one asks.
+    #[error("a confirmation is given by a person at a terminal, outside of a step's own process")]
+    PersonNeeded { command: String },
+    /// The step is somebody else's.
+    #[error("`{id}` is claimed by {by}")]
+    Claimed { id: String, by: String },
+    /// Somebody else has the step that is to be claimed.
+    #[error("`{id}` is claimed by {by}")]
+    Held { id: String, by: String },
+    /// Somebody works on a step of the plan that is to go.
+    #[error("`{id}` is claimed by {by}")]
+    ClaimedWithin { id: String, by: String },
+    /// Several working trees could claim the same step.
+    #[error("claims cannot be shared with the other working trees of this repository: `{path}`: {why}")]
+    ClaimsNotShared { path: String, why: String },
+    /// The claim that is to be renewed or released is no longer the step's.
+    #[error("the claim `{claim}` is gone")]
+    ClaimGone { claim: String },
+    /// The claim that the update names is no longer the step's.
+    #[error("the claim `{claim}` of `{id}` is gone; its first late result is kept as a note")]
+    ClaimLost { id: String, claim: String },
+    /// A command came with the repository, and nobody has said yet that it may run.
+    #[error(
+        "{} {}: `{}` in {}",
+        .0.what, untrusted(.0.fault.as_deref()), on_one_line(&.0.command), shown_directory(&.0.directory)
+    )]
+    NotTrusted(Box<Subject>),
+    /// The file cannot be written safely.
+    #[error("{}:{}:{}: {}", problem.path, problem.line, problem.column, problem.message)]
+    File { problem: Box<Problem> },
+    /// What waits for a step that is to go cannot be made to wait for another one.
+    #[error("{}:{}:{}: {}{}", problem.path, problem.line, problem.column, problem.message, not_repointed(steps))]
+    NotRepointed { problem: Box<Problem>, steps: Vec<String> },
+    /// The place where the edit would go cannot be edited surely.
+    #[error("{path}:{line}:{column}: {reason}")]
+    Edit { code: &'static str, path: String, line: u32, column: u32, reason: String, by_hand: String },
+    /// A template of the project cannot be filled in.
+    #[error("{path}:{line}:{column}: {reason}")]
+    Template { path: String, line: u32, column: u32, reason: String },
+    #[error("{message}")]
+    Failed { code: &'static str, message: String, hint: String },
+    #[error("{0}")]
+    Disk(#[from] DiskError),
+    #[error("{0}")]
+    Index(#[from] IndexError),
+    #[error("{0}")]
+    Undo(#[from] UndoError),
+}
+
+impl Error {
+    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Usage { message: message.into(), hint: hint.into() }
+    }
+
+    pub(crate) fn edit(path: &str, file: &[u8], error: EditError) -> Self {
+        let place = crate::text::line_index::place(file, error.at);
+        let EditError { code, reason, by_hand, .. } = error;
+        Self::Edit { code, path: path.to_owned(), line: place.line, column: place.column, reason, by_hand }
+    }
+
+    /// Puts the plans directory's own name before the path of a refused edit, as everywhere.
+    #[must_use]
+    pub(crate) fn below(self, root: &str) -> Self {
+        match self {
+            Self::Edit { code, path, line, column, reason, by_hand } => {
+                let path = crate::api::views::shown_path(root, &path);
+                Self::Edit { code, path, line, column, reason, by_hand }
+            }
+            other => other,
+        }
+    }
+
+    /// The word that every surface uses for this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } | Self::NoSuchStep { .. } | Self::NoSuchPhase { .. } => "not-found",
+            Self::NoPlansDir => "no-plans-directory",
+            Self::Usage { .. } => "usage",
+            Self::WhichPlan { .. } => "which-plan",
+            Self::NotExpected { .. } => "file-changed",
+            Self::DependenciesOpen { .. } => "dependencies-open",
+            Self::ConfirmationNeeded { .. } | Self::PersonNeeded { .. } => "confirmation-needed",
+            Self::Claimed { .. } | Self::Held { .. } | Self::ClaimedWithin { .. } => "claimed",
+            Self::ClaimsNotShared { .. } => "claims-not-shared",
+            Self::ClaimLost { .. } | Self::ClaimGone { .. } => "claim-lost",
+            Self::NotTrusted(_) => "not-trusted",
+            Self::File { problem } | Self::NotRepointed { problem, .. } => problem.code.text(),
+            Self::Conflict { code, .. } | Self::Edit { code, .. } | Self::Failed { code, .. } => code,
+            Self::Template { .. } => "template-invalid",
+            Self::Disk(error) => error.code(),
+            Self::Index(error) => error.code(),
+            Self::Undo(error) => error.code(),
+        }
+    }
+
+    /// What to do about it: a sentence, or a command to type; on every surface without what acts on a terminal.
+    pub fn hint(&self) -> Option<String> {
+        self.advice().map(|it| escaped(&it).into_owned())
+    }
+
+    fn advice(&self) -> Option<String> {
+        let hint = match self {
+            Self::NotFound { nearest, what, .. } => match (nearest, *what) {
+                (Some(it), _) => format!("did you mean `{it}`?"),
+                (None, "plan") => "`planwatch list --all` names the plans".to_owned(),
+                (None, "template" | "prompt") => "`planwatch template list` names them".to_owned(),
+                (None, _) => return None,
+            },
+            Self::NoPlansDir => "`planwatch new TITLE STEP…` makes one; --plans DIR names another".to_owned(),
+            Self::WhichPlan { candidates, number, .. } => match candidates.first() {
+                Some(first) => format!("name it, as in `{first}:{number}`, or set PLANWATCH_PLAN"),
+                None => "`planwatch new TITLE STEP…` makes one".to_owned(),
+            },
+            Self::NoSuchStep { steps, .. } if steps.is_empty() => "the plan has no steps".to_owned(),
+            Self::NoSuchStep { steps, .. } => format!("its steps are {}", few(steps, MOST_NAMED)),
+            Self::NoSuchPhase { nearest: Some(it), .. } => format!("did you mean `{it}`?"),
+            Self::NoSuchPhase { known, plan, .. } if known.is_empty() => {
+                format!("no phase of `{plan}` needs a confirmation: `confirm_phases` names those that do")
+            }
+            Self::NoSuchPhase { known, .. } => {
+                let named: Vec<_> = known.iter().map(|it| format!("`{it}`")).collect();
+                format!("the phases to confirm are {}", few(&named, MOST_NAMED))
+            }
+            Self::NotExpected { .. } => "look at what it is now, and decide again".to_owned(),
+            Self::DependenciesOpen { open, .. } => {
+                let first = open.first()?;
+                let name = first.split(' ').next()?;
+                match first.contains("does not exist") {
+                    true => format!(
+                        "correct the dependency: `planwatch check` says where it stands; `{name}` is no step"
+                    ),
+                    false => format!("finish `{name}` first, or use --force, which is recorded"),
+                }
+            }
+            Self::ConfirmationNeeded { id, phase } => confirmation_hint(id, phase.as_deref()),
+            Self::PersonNeeded { command } => format!("a person types `{command}`"),
+            Self::Claimed { .. } => {
+                "name the claim with --claim ID, or use --force, which is recorded".to_owned()
+            }
+            Self::Held { id, .. } => {
+                format!(
+                    "`planwatch show {id_word}` tells since when; --force takes it over, which is recorded",
+                    id_word = shell_word(id)
+                )
+            }
+            Self::ClaimedWithin { id, .. } => {
+                format!(
+                    "wait until the work is done, or end it with `planwatch release {id_word}`",
+                    id_word = shell_word(id)
+                )
+            }
+            Self::ClaimsNotShared { .. } => {
+                "make the directory writable, or use --force where nobody else claims".to_owned()
+            }
+            Self::ClaimGone { .. } => "`planwatch claim` takes the next step".to_owned(),
+            Self::ClaimLost { id, .. } => {
+                format!("see `planwatch show {id_word}`", id_word = shell_word(id))
+            }
+            Self::NotTrusted(subject) => trust_hint(subject),
+            Self::File { problem } => problem.hint.clone(),
+            Self::NotRepointed { steps, .. } if steps.is_empty() => {
+                "correct the file first, or use --force".to_owned()
+            }
+            Self::NotRepointed { steps, .. } => format!(
+                "correct the file first, or use --force, which leaves `depends` of {} as it is",
+                few(steps, MOST_NAMED)
+            ),
+            Self::Edit { by_hand, .. } => format!("by hand: {by_hand}"),
+            Self::Usage { hint, .. } | Self::Conflict { hint, .. } | Self::Failed { hint, .. } => {
+                hint.clone()
+            }
+            Self::Template { .. } => {
+                "mend the template; `planwatch template render NAME TITLE` tries it".to_owned()
+            }
+            Self::Disk(error) => error.hint()?,
+            Self::Index(error) => index_hint(error),
+            Self::Undo(error) => undo_hint(error)?,
+        };
+        (!hint.is_empty()).then_some(hint)
+    }
+
+    /// Facts for machines beside the sentence.
+    pub fn details(&self) -> Value {
+        match self {
+            Self::NotFound { name, nearest, .. } => json!({"name": name, "nearest": nearest}),
+            Self::WhichPlan { candidates, .. } => {
+                json!({"candidates": candidates.iter().take(MOST_PLANS).collect::<Vec<_>>()})
+            }
+            Self::NoSuchStep { name, steps } => {
+                let more = steps.len().saturating_sub(MOST_NAMED);
+                json!({"name": name, "steps": steps.iter().take(MOST_NAMED).collect::<Vec<_>>(), "more": more})
+            }
+            Self::NoSuchPhase { name, plan, nearest, known } => {
+                json!({"name": name, "plan": plan, "nearest": nearest, "phases": known})
+            }
+            Self::NotExpected { id, etag, now } => json!({"id": id, "etag": etag, "now": now}),
+            Self::DependenciesOpen { id, open } => json!({"id": id, "open": open}),
+            Self::ConfirmationNeeded { id, phase } => json!({"id": id, "phase": phase}),
+            Self::PersonNeeded { command } => json!({"command": command}),
+            Self::Claimed { id, by } | Self::Held { id, by } | Self::ClaimedWithin { id, by } => {
+                json!({"id": id, "by": by})
+            }
+            Self::ClaimsNotShared { path, .. } => json!({"path": path}),
+            Self::ClaimGone { claim } => json!({"claim": claim}),
+            Self::ClaimLost { id, claim } => json!({"id": id, "claim": claim}),
+            Self::NotTrusted(subject) => {
+                let Subject { what, command, directory, hash, files, .. } = &**subject;
+                json!({"what": what, "command": command, "directory": directory, "hash": hash, "files": files})
+            }
+            Self::File { problem } => {
+                json!({"path": problem.path, "line": problem.line, "column": problem.column})
+            }
+            Self::NotRepointed { problem, steps } => json!({
+                "path": problem.path, "line": problem.line, "column": problem.column, "not_repointed": steps,
+            }),
+            Self::Edit { path, line, column, .. } | Self::Template { path, line, column, .. } => {
+                json!({"path": path, "line": line, "column": column})
+            }
+            Self::Disk(error) => json!({"path": error.path().to_string_lossy()}),
+            Self::Undo(error) => match error.reason() {
+                Some((change, path, later)) => json!({
+                    "change": change.id, "path": path.to_string_lossy(), "by": later.map(|it| it.id.as_str()),
+                }),
+                None => json!({}),
+            },
+            _ => json!({}),
+        }
+    }
+
+    /// The exit code of the command line.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage { .. } | Self::WhichPlan { .. } => 2,
+            Self::NotFound { .. } | Self::NoSuchStep { .. } | Self::NoSuchPhase { .. } | Self::NoPlansDir => {
+                3
+            }
+            Self::Conflict { .. }
+            | Self::NotExpected { .. }
+            | Self::DependenciesOpen { .. }
+            | Self::Claimed { .. }
+            | Self::Held { .. }
+            | Self::ClaimedWithin { .. }
+            | Self::ClaimsNotShared { .. }
+            | Self::ClaimGone { .. }
+            | Self::ClaimLost { .. } => 4,
+            Self::ConfirmationNeeded { .. } | Self::PersonNeeded { .. } | Self::NotTrusted(_) => 5,
+            Self::File { .. } | Self::NotRepointed { .. } | Self::Template { .. } => 6,
+            Self::Edit { code, .. } => {
+                if matches!(*code, "file-full" | "no-room" | "bug") {
+                    1
+                } else {
+                    6
+                }
+            }
+            // What would make a file faulty is refused as a write to a faulty file is.
+            Self::Failed { code, .. } if Code::from_text(code).is_some() => 6,
+            Self::Failed { .. } | Self::Index(_) => 1,
+            Self::Undo(error) => match error {
+                UndoError::Edited { .. }
+                | UndoError::Taken { .. }
+                | UndoError::Later { .. }
+                | UndoError::Unrecorded => 4,
+                UndoError::Unknown { .. } => 3,
+                UndoError::Disk(error) => disk_exit_code(error),
+                _ => 1,
+            },
+            Self::Disk(error) => disk_exit_code(error),
+        }
+    }
+
+    /// The shape that machines get on stderr.
+    pub fn to_json(&self) -> Value {
+        json!({"error": {"code": self.code(), "message": self.to_string(), "hint": self.hint(), "details": self.details()}})
+    }
+}
+
+/// The most steps that a hint names.
+const MOST_NAMED: usize = 20;
+
+/// The most plans that a message names.
+const MOST_PLANS: usize = 12;
+
+/// The first of many names, and how many more there are.
+pub(crate) fn few(names: &[String], most: usize) -> String {
+    let shown = names[..names.len().min(most)].join(", ");
+    match names.len().saturating_sub(most) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+fn undo_hint(error: &UndoError) -> Option<String> {
+    match error {
+        UndoError::Unrecorded | UndoError::Edited { .. } | UndoError::Taken { .. } | UndoError::Gone { .. } => Some(
+            "it was left as it is; `planwatch undo ID` takes an older change back, `planwatch undo --list` names them"
+                .to_owned(),
+        ),
+        UndoError::Later { later, .. } => Some(format!("`planwatch undo {}` takes that one back first", later.id)),
+        UndoError::Unknown { .. } => Some("`planwatch undo --list` names them".to_owned()),
+        UndoError::Disk(error) => error.hint(),
+        _ => None,
+    }
+}
+
+fn not_repointed(steps: &[String]) -> String {
+    match steps {
+        [] => String::new(),
+        steps => format!(", so `depends` of {} cannot be re-pointed", few(steps, MOST_NAMED)),
+    }
+}
+
+/// A command that holds line breaks must not look like lines of planwatch's own.
+fn on_one_line(command: &str) -> String {
+    command.replace('\r', "\\r").replace('\n', "\\n")
+}
+
+fn trust_hint(subject: &Subject) -> String {
+    if subject.fault.is_some() {
+        return "name the files that it runs, each in full, or put the command into a script of its own and name that"
+            .to_owned();
+    }
+    let Subject { name, hash, files, .. } = subject;
+    let files = if files.is_empty() { String::new() } else { format!(" and {}", few(files, MOST_PLANS)) };
+    format!("read it{files}, then `planwatch trust {} --trust-hash {hash}` lets it run", quoted(name))
+}
+
+fn untrusted(fault: Option<&str>) -> String {
+    fault.map_or_else(|| "is not trusted".to_owned(), |it| format!("cannot be trusted, because {it}"))
+}
+
+fn shown_directory(directory: &str) -> &str {
+    if directory == "." { "the repository's root" } else { directory }
+}
+
+fn which(candidates: &[String], is_active: bool) -> String {
+    let named: Vec<_> = candidates.iter().map(|it| format!("`{it}`")).collect();
+    let named = few(&named, MOST_PLANS);
+    match (candidates.is_empty(), is_active) {
+        (true, _) => "there are none".to_owned(),
+        (false, true) => format!("{named} are active"),
+        (false, false) => {
+            format!("none is active; there {} {named}", if candidates.len() == 1 { "is" } else { "are" })
+        }
+    }
+}
+
+fn confirmation_hint(id: &str, phase: Option<&str>) -> String {
+    let command = match (phase, id.rsplit_once(':')) {
+        (Some(phase), Some((plan, _))) => {
+            format!("planwatch confirm {} --phase {}", quoted(plan), quoted(phase))
+        }
+        _ => format!("planwatch confirm {}", quoted(id)),
+    };
+    format!("a person types `{command}`; --force goes past it, which is recorded")
+}
+
+fn disk_exit_code(error: &DiskError) -> u8 {
+    match error.code() {
+        "locked" | "file-changed" | "plan-exists" => 4,
+        "not-found" => 3,
+        "not-a-file" | "not-a-directory" | "too-large" | "unreadable" => 6,
+        _ => 1,
+    }
+}
+
+fn index_hint(error: &IndexError) -> String {
+    match error.code() {
+        "sql-refused" => "only reading queries are run: SELECT, WITH, VALUES, EXPLAIN",
+        "sql-error" => "`planwatch help sql` names the views and their columns",
+        _ => "the files can be asked without it: --no-index",
+    }
+    .to_owned()
+}

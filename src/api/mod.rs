@@ -1,0 +1,18 @@
+//! What every operation takes and returns: the context, configuration, errors, and the JSON shapes of answers.
+
+pub mod address;
+pub mod agents;
+pub mod config;
+pub mod context;
+pub mod daemon;
+pub mod error;
+pub(crate) mod graph;
+pub mod instructions;
+pub mod precondition;
+pub mod request_key;
+pub mod schema;
+pub mod sort;
+pub(crate) mod staleness;
+pub mod trust;
+pub mod views;
+pub mod workspace;

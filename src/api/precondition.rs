@@ -1,0 +1,62 @@
+//! A condition on a change: the file still is what the asker last saw. It is looked at under the lock, on the file's bytes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views::{Shaper, value};
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+
+/// The etags of which the file has to have one; of a plan that of its `plan.md`.
+#[derive(Debug)]
+pub struct Expected {
+    etags: Vec<String>,
+    is_checked: AtomicBool,
+}
+
+impl Expected {
+    pub fn new(etags: Vec<String>) -> Self {
+        Self { etags, is_checked: AtomicBool::new(false) }
+    }
+
+    fn is_met(&self, etag: Option<&str>) -> bool {
+        self.is_checked.store(true, Ordering::Relaxed);
+        etag.is_some_and(|it| self.etags.iter().any(|expected| expected == it))
+    }
+}
+
+/// Refuses if the step's file is not what was expected, with the step as it is.
+pub(crate) fn check_step(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Result<(), Error> {
+    check(context, &step.id.to_string(), step.etag.as_deref(), |it| value(&it.step(plan, step)), plans)
+}
+
+/// Refuses if the plan's file is not what was expected, with the plan as it is.
+pub(crate) fn check_plan(context: &Context, plans: &Plans, plan: &Plan) -> Result<(), Error> {
+    check(context, plan.id.as_str(), plan.etag.as_deref(), |it| value(&it.plan(plan)), plans)
+}
+
+fn check(
+    context: &Context,
+    id: &str,
+    etag: Option<&str>,
+    now: impl FnOnce(&Shaper<'_>) -> Value,
+    plans: &Plans,
+) -> Result<(), Error> {
+    if context.expected.as_ref().is_none_or(|it| it.is_met(etag)) {
+        return Ok(());
+    }
+    let root = context.root_name();
+    let now = Box::new(now(&Shaper { plans, now: context.now, root: &root }));
+    Err(Error::NotExpected { id: id.to_owned(), etag: etag.map(str::to_owned), now })
+}
+
+/// Refuses a change that would be made without having looked: not every verb has one file that it is about.
+pub(crate) fn check_looked_at(context: &Context) -> Result<(), Error> {
+    if context.expected.as_ref().is_none_or(|it| it.is_checked.load(Ordering::Relaxed)) {
+        return Ok(());
+    }
+    Err(Error::usage("this cannot be done on the condition of an etag", "ask without it"))
+}

@@ -1,0 +1,151 @@
+//! The key of a request that must not be carried out twice, and what is recorded for it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::disk::{KeyLock, Keyed};
+use crate::plan::time::Time;
+
+const HOUR: i64 = 60 * 60;
+
+/// The hour that a record is filed under.
+pub(crate) fn hour(at: Time) -> i64 {
+    at.seconds_since(Time::from_nanoseconds(0)).div_euclid(HOUR)
+}
+
+/// What is remembered of a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// A hash of the request that the key belongs to.
+    pub request: String,
+    pub at: Time,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<Made>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
+}
+
+/// An answer as it was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+}
+
+/// A change that was made, as far as it was known before it was written.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Made {
+    pub(crate) verb: String,
+    /// The files that it made, or else those that it changed or renamed, relative to the plans directory.
+    pub(crate) paths: Vec<String>,
+    /// As [`Changed::to_json`] has them; empty where they are found by the paths.
+    pub(crate) changes: Vec<Value>,
+    /// What an import answers beside its change.
+    #[serde(default)]
+    pub(crate) import: Map<String, Value>,
+    pub(crate) diff: String,
+    pub(crate) claim: Option<ClaimMade>,
+}
+
+impl Eq for Made {}
+
+/// A claim that was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ClaimMade {
+    pub(crate) step: String,
+    pub(crate) id: String,
+    /// None: as long as the process runs.
+    pub(crate) until: Option<Time>,
+    pub(crate) why: String,
+}
+
+/// The key of the present request.
+#[derive(Debug)]
+pub struct RequestKey {
+    pub(crate) name: String,
+    pub(crate) request: String,
+    at: Time,
+    pub(crate) keyed: Keyed,
+    /// What an earlier request with this key did.
+    pub(crate) made: Option<Made>,
+    pub(crate) told: Mutex<Told>,
+    is_replayed: AtomicBool,
+    pub(crate) is_of_many: AtomicBool,
+    /// Keeps other requests with this key waiting.
+    _lock: Option<KeyLock>,
+}
+
+/// What is known of the change that comes next.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) changes: Vec<Value>,
+    pub(crate) import: Map<String, Value>,
+    pub(crate) claim: Option<ClaimMade>,
+    pub(crate) is_aside: bool,
+}
+
+impl RequestKey {
+    /// `name` is a hash of the key, `request` one of the request; `earlier` is what is remembered of the key.
+    pub fn new(name: &str, request: &str, at: Time, earlier: Option<Record>) -> Self {
+        Self {
+            name: name.to_owned(),
+            request: request.to_owned(),
+            at,
+            keyed: Keyed::new(name, hour(at)),
+            made: earlier.and_then(|it| it.made),
+            told: Mutex::default(),
+            is_replayed: AtomicBool::new(false),
+            is_of_many: AtomicBool::new(false),
+            _lock: None,
+        }
+    }
+
+    /// Keeps the lock of the key until the request is over.
+    #[must_use]
+    pub fn locked(self, lock: KeyLock) -> Self {
+        Self { _lock: Some(lock), ..self }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn keyed(&self) -> Keyed {
+        self.keyed.clone()
+    }
+
+    /// What an earlier request with this key did and did not answer.
+    pub fn made(&self) -> Option<&Made> {
+        self.made.as_ref()
+    }
+
+    /// Whether the answer is about what an earlier request did.
+    pub fn is_replayed(&self) -> bool {
+        self.is_replayed.load(Ordering::Relaxed)
+    }
+
+    /// Says that the answer is about what an earlier request did.
+    pub fn replay(&self) {
+        self.is_replayed.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn tell(&self, told: Told) {
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
+    }
+
+    /// What the key's record holds once the change is written.
+    pub(crate) fn about_to(&self, verb: &str, paths: Vec<String>, diff: impl FnOnce() -> String) {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_aside || self.is_of_many.load(Ordering::Relaxed) {
+            return self.keyed.note(None);
+        }
+        let (changes, import, claim) = (told.changes.clone(), told.import.clone(), told.claim.clone());
+        let made = Made { verb: verb.to_owned(), paths, changes, import, diff: diff(), claim };
+        let record = Record { request: self.request.clone(), at: self.at, made: Some(made), answer: None };
+        self.keyed.note(serde_json::to_vec(&record).ok());
+    }
+}

@@ -1,0 +1,145 @@
+//! What the verbs answer that only look.
+
+use serde_json::{Value, json};
+
+use super::plans::{plan, state, step};
+use super::{Answers, Object, count, list, maybe, maybe_text, maybe_time, part, text, word};
+use crate::api::views::Reason;
+
+pub(super) fn answers() -> Answers {
+    vec![
+        ("plan-list", Object::new().field("plans", list(part("Plan"))).field("hidden", count()).and(page())),
+        (
+            "step-list",
+            Object::new().field("plan", part("Plan")).field("steps", list(part("Step"))).and(page()),
+        ),
+        ("plan", shown_plan()),
+        ("step", shown_step()),
+        ("graph", graph()),
+        ("next", next()),
+        ("status", status()),
+        ("stale-list", stale_list()),
+        ("search", search()),
+        ("problem-list", problem_list()),
+        ("table", table()),
+        ("doctor", doctor()),
+    ]
+}
+
+/// Where a list goes on that comes page by page; the command line prints it whole.
+pub(super) fn page() -> Object {
+    Object::new().optional("next_cursor", maybe_text())
+}
+
+pub(super) fn shown_plan() -> Object {
+    // With their texts where all was asked for.
+    let step = step().optional("body", text()).closed();
+    plan()
+        .field("plan_kind", word(["plan", "program"]))
+        .field("body", text())
+        .field("steps", list(step))
+        .optional("children", list(part("Plan")))
+        .field("decisions", decisions())
+        .field("problem_list", list(part("Problem")))
+}
+
+fn shown_step() -> Object {
+    step()
+        .field("body", text())
+        .fields(["why_not_ready", "dependants"], &list(text()))
+        .field("confirmation", maybe(part("Confirmation")))
+        .field("decisions", decisions())
+        .field("problem_list", list(part("Problem")))
+        .optional("held", held())
+}
+
+/// The claim that is in force on a step.
+fn held() -> Value {
+    let one = Object::new().field("claim", text()).fields(["by", "worktree"], &maybe_text());
+    one.field("until", maybe_time()).closed()
+}
+
+/// What of decisions stands beside what they are on.
+fn decisions() -> Value {
+    let one = Object::new()
+        .fields(["id", "topic", "decision"], &text())
+        .fields(["step", "by"], &maybe_text())
+        .field("decided_at", maybe_time());
+    list(one.closed())
+}
+
+fn graph() -> Object {
+    Object::new().fields(["plan", "text"], &text()).field("form", word(["text", "mermaid", "dot"]))
+}
+
+fn next() -> Object {
+    let candidate = Object::new().field("step", part("Step")).field("why", text());
+    Object::new()
+        .field("state", state())
+        .field("step", maybe(part("Step")))
+        .field("why", text())
+        .optional("candidates", list(candidate.closed()))
+}
+
+fn status() -> Object {
+    let since = Object::new().field("since", maybe_time());
+    let attention = since
+        .clone()
+        .field("reason", json!({"type": "string", "enum": Reason::ALL.map(Reason::word)}))
+        .field("last", maybe_text())
+        .field("step", part("Step"));
+    let standing = step().and(since);
+    let finished = step().field("finished_at", maybe_time()).field("finished_by", maybe_text());
+    let problems = Object::new().fields(["errors", "warnings"], &count());
+    let interrupted = Object::new().fields(["verb", "at"], &text()).field("paths", list(text()));
+    Object::new()
+        .field("plans", list(part("Plan")))
+        .fields(["open_plans", "drafts"], &count())
+        .field("attention", list(attention.closed()))
+        .fields(["in_progress", "ready"], &list(standing.optional("held", held()).closed()))
+        .field("finished", list(finished.closed()))
+        .field("problems", problems.closed())
+        .field("kept", list(text()))
+        .optional("interrupted", interrupted.closed())
+        .field("days", count())
+}
+
+fn stale_list() -> Object {
+    let stale = step().field("since", maybe_time()).field("why", text());
+    Object::new().field("seconds", count()).field("steps", list(stale.closed())).and(page())
+}
+
+fn search() -> Object {
+    let hit = Object::new()
+        .field("kind", word(["plan", "step", "decision", "insight"]))
+        .fields(["id", "title", "path", "snippet"], &text())
+        .field("plan", maybe_text());
+    Object::new().field("query", text()).field("hits", list(hit.closed()))
+}
+
+fn problem_list() -> Object {
+    Object::new()
+        .field("problems", list(part("Problem")))
+        .fields(["errors", "warnings"], &count())
+        .field("hints", list(text()))
+        .field("fixed", maybe(part("Change")))
+        .and(page())
+}
+
+/// The columns are the query's.
+fn table() -> Object {
+    let value = json!({"type": ["string", "number", "null"]});
+    let row = json!({"type": "object", "additionalProperties": value});
+    Object::new().field("columns", list(text())).field("rows", list(row)).and(page())
+}
+
+fn doctor() -> Object {
+    let check = Object::new()
+        .fields(["name", "value", "hint"], &text())
+        .field("state", word(["ok", "note", "problem"]));
+    let discarded = Object::new().fields(["id", "verb", "at", "diff"], &text()).field("kept", list(text()));
+    Object::new()
+        .field("checks", list(check.closed()))
+        .field("problems", count())
+        .field("discarded", maybe(discarded.closed()))
+}

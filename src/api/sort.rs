@@ -1,0 +1,148 @@
+//! The order in which lists of plans and steps are asked for: `-updated,title`. The same keys on every surface.
+
+use std::cmp::Ordering;
+
+use crate::api::error::Error;
+use crate::api::views::{PlanShape, StepShape};
+use crate::plan::step_number::StepNumber;
+use crate::plan::words::{PlanStatus, Status, StepStatus, nearest};
+
+/// What a list can be sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Key {
+    /// Of steps their plan, then their number.
+    Id,
+    Title,
+    /// In the order of work: what is not begun comes first, what is closed last.
+    Status,
+    /// The last activity.
+    Updated,
+    Created,
+    Due,
+    /// The lowest first.
+    Priority,
+}
+
+impl Key {
+    pub const ALL: [Self; 7] =
+        [Self::Id, Self::Title, Self::Status, Self::Updated, Self::Created, Self::Due, Self::Priority];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Id => "id",
+            Self::Title => "title",
+            Self::Status => "status",
+            Self::Updated => "updated",
+            Self::Created => "created",
+            Self::Due => "due",
+            Self::Priority => "priority",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Ascending,
+    Descending,
+}
+
+/// Keys, the first of which decides; none leaves a list as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sort(Vec<(Key, Direction)>);
+
+impl Sort {
+    /// Reads `KEY[,KEY]`, where `-KEY` is descending.
+    pub fn read(text: &str) -> Result<Self, Error> {
+        let parts = text.split(',').map(str::trim).filter(|it| !it.is_empty());
+        parts.map(key).collect::<Result<_, _>>().map(Self)
+    }
+
+    pub fn is_given(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// Sorts plans; those that are equal stay in their order.
+    pub fn plans(&self, plans: &mut [PlanShape]) {
+        if self.is_given() {
+            plans.sort_by(|a, b| self.compare(|key| plan_by(key, a, b)));
+        }
+    }
+
+    /// Sorts steps; those that are equal stay in their order.
+    pub fn steps(&self, steps: &mut [StepShape]) {
+        if self.is_given() {
+            steps.sort_by(|a, b| self.compare(|key| step_by(key, a, b)));
+        }
+    }
+
+    fn compare(&self, by: impl Fn(Key) -> Compared) -> Ordering {
+        let one = |(key, direction): &(Key, Direction)| match (by(*key), direction) {
+            (Compared::Values(it), Direction::Descending) => it.reverse(),
+            (Compared::Values(it) | Compared::Missing(it), _) => it,
+        };
+        self.0.iter().map(one).find(|it| it.is_ne()).unwrap_or(Ordering::Equal)
+    }
+}
+
+/// Reads one key with its direction.
+fn key(text: &str) -> Result<(Key, Direction), Error> {
+    let (name, direction) = match text.strip_prefix('-') {
+        Some(name) => (name, Direction::Descending),
+        None => (text, Direction::Ascending),
+    };
+    let found = Key::ALL.into_iter().find(|it| it.word().eq_ignore_ascii_case(name));
+    found.map(|it| (it, direction)).ok_or_else(|| {
+        let words = Key::ALL.map(Key::word);
+        let known = format!("known keys: {}; -KEY sorts the other way round", words.join(", "));
+        let hint = nearest(name, words).map_or(known, |it| format!("did you mean `{it}`?"));
+        Error::usage(format!("`{name}` is no key to sort by"), hint)
+    })
+}
+
+/// How two values compare. One that is missing comes last in both directions.
+enum Compared {
+    Values(Ordering),
+    Missing(Ordering),
+}
+
+fn present<T: Ord>(a: Option<T>, b: Option<T>) -> Compared {
+    match (a, b) {
+        (Some(a), Some(b)) => Compared::Values(a.cmp(&b)),
+        (a, b) => Compared::Missing(b.is_some().cmp(&a.is_some())),
+    }
+}
+
+fn plan_by(key: Key, a: &PlanShape, b: &PlanShape) -> Compared {
+    match key {
+        Key::Id => Compared::Values(a.id.cmp(&b.id)),
+        Key::Title => Compared::Values(folded(&a.title).cmp(&folded(&b.title))),
+        Key::Status => Compared::Values(rank::<PlanStatus>(&a.status).cmp(&rank::<PlanStatus>(&b.status))),
+        Key::Updated => present(a.last_activity, b.last_activity),
+        Key::Created => present(a.created_at, b.created_at),
+        Key::Due => present(a.due, b.due),
+        Key::Priority => Compared::Values(a.priority.cmp(&b.priority)),
+    }
+}
+
+fn step_by(key: Key, a: &StepShape, b: &StepShape) -> Compared {
+    let id = |it: &StepShape| (it.plan.clone(), it.number.parse::<StepNumber>().ok());
+    match key {
+        Key::Id => Compared::Values(id(a).cmp(&id(b))),
+        Key::Title => Compared::Values(folded(&a.title).cmp(&folded(&b.title))),
+        Key::Status => Compared::Values(rank::<StepStatus>(&a.status).cmp(&rank::<StepStatus>(&b.status))),
+        Key::Updated => present(a.last_activity, b.last_activity),
+        Key::Created => present(a.created_at, b.created_at),
+        Key::Due => present(a.due, b.due),
+        Key::Priority => Compared::Values(a.priority.cmp(&b.priority)),
+    }
+}
+
+/// Capital letters are no reason for another place.
+fn folded(text: &str) -> String {
+    text.to_lowercase()
+}
+
+/// The place of a status among its words; one that is not known comes behind them.
+fn rank<S: Status>(word: &str) -> usize {
+    S::ALL.iter().position(|it| it.word() == word).unwrap_or(S::ALL.len())
+}

@@ -1,0 +1,63 @@
+//! Since when a step is as it is, and which ones are stale for it.
+
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::records::Attempt;
+use crate::plan::rules;
+use crate::plan::time::{Day, Time};
+use crate::plan::words::{PlanStatus, StepStatus};
+
+/// Since when a ready or in-progress step of an active plan has been left alone, if for longer than so many
+/// seconds.
+pub(crate) fn stale(plans: &Plans, plan: &Plan, step: &Step, now: Time, seconds: i64) -> Option<Time> {
+    let is_candidate = step.standing().is(StepStatus::InProgress) || rules::is_ready(plans, plan, step, now);
+    if plan.is_archived || !plan.status.is(PlanStatus::Active) || !is_candidate {
+        return None;
+    }
+    let since = since(plans, plan, step, now)?;
+    (now.seconds_since(since) > seconds).then_some(since)
+}
+
+/// The day that is over for an open step: its own, else its plan's, which counts for the first open step without one.
+pub(crate) fn overdue(plan: &Plan, step: &Step, now: Time) -> Option<Day> {
+    let is_open = |it: &Step| !it.is_closed();
+    let of_plan = || {
+        let first = plan.steps.iter().find(|it| is_open(it) && it.due.is_none())?;
+        plan.due.filter(|_| first.path == step.path)
+    };
+    step.due.or_else(of_plan).filter(|it| is_open(step) && it.is_over(now))
+}
+
+/// Since when a step is as it is: the one time that every list of `status` tells of it.
+pub(crate) fn since(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Option<Time> {
+    let last = || step.last_activity().map(|(at, _)| at);
+    match step.standing().known() {
+        Some(StepStatus::Pending) => waiting_since(plans, plan, step),
+        Some(StepStatus::Completed | StepStatus::Skipped) => step.closed_at(),
+        _ if rules::is_lapsed(plans, step, now) => step.claim.as_ref().and_then(|it| it.at),
+        _ => last(),
+    }
+}
+
+/// When a step came into the status that it has, as far as that is recorded: attempts do not change it, but a reopening does.
+pub(crate) fn begun(plans: &Plans, plan: &Plan, step: &Step) -> Option<Time> {
+    let reopened = step.attempts.iter().rfind(|it| it.outcome.as_deref() == Some("reopened"));
+    let reopened = reopened.and_then(|it| it.at);
+    if !step.standing().is(StepStatus::Pending) {
+        let since = |it: &&Attempt| it.at > reopened;
+        let first = || step.attempts.iter().filter(since).filter_map(|it| it.at).min();
+        return step.claim.as_ref().and_then(|it| it.at).or_else(first).or(step.modified);
+    }
+    let dependencies = rules::dependencies(plans, plan, step).filter_map(Step::closed_at).max();
+    step.created_at.max(dependencies).max(reopened).or(step.modified)
+}
+
+/// The newest of the creation, the last dependency's completion, and the last attempt (a reopening is one); the
+/// file's time where none of them is recorded.
+///
+/// A note says something of the step, and changes nothing about how long it has waited.
+fn waiting_since(plans: &Plans, plan: &Plan, step: &Step) -> Option<Time> {
+    let dependencies = rules::dependencies(plans, plan, step).filter_map(Step::closed_at).max();
+    let attempts = step.attempts.iter().filter_map(Attempt::newest).max();
+    step.created_at.max(dependencies).max(attempts).or(step.modified)
+}

@@ -1,0 +1,220 @@
+//! `trust`: what came with a repository runs only after somebody on this machine has said so.
+//!
+//! Said is it of a file's path and of the hash of exactly what would run, in records that lie in the user's state
+//! directory; after any change of the command, its directory or the files that it names it has to be said again.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::disk::UserStore;
+use crate::plan::time::Time;
+use crate::text::shell::{self, Role};
+use crate::text::typed::shell_word;
+
+/// The kind of the records.
+const KIND: &str = "trust";
+
+/// Something that would run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// For people: `the script `build``.
+    pub what: String,
+    /// What `planwatch trust` calls it.
+    pub name: String,
+    /// The file that says so, absolute.
+    pub path: PathBuf,
+    pub command: String,
+    /// From the repository's root; `.` is that itself.
+    pub directory: String,
+    /// Of exactly what would run; the same in every copy of the repository.
+    pub hash: String,
+    /// What of the repository the hash covers ([`Covered::files`]).
+    pub files: Vec<String>,
+    /// Why nobody can say yes to it.
+    pub fault: Option<String>,
+}
+
+/// What a command would run, as far as that can be known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Covered {
+    pub hash: String,
+    /// What the hash covers, from the repository's root; directories end with `/`, and `./` is the whole of it.
+    pub files: Vec<String>,
+    /// Why it cannot be trusted at all.
+    pub fault: Option<String>,
+}
+
+/// Looks at what a line for a shell would run in a directory of the repository; `real` is where that is.
+///
+/// The hash covers the line, the directory, and the contents of every file and directory of the repository that a word of
+/// the line names, from the directory, the repository's root or a directory that another word names. Where words are known
+/// only when the line runs it covers the whole repository.
+pub(crate) fn covered(context: &Context, line: &str, directory: &str, real: Option<&Path>) -> Covered {
+    let root = &context.here.root;
+    let read = shell::read(line);
+    let mut covered = context.plans.covered(root);
+    let names: Vec<(&str, Role)> =
+        read.words.iter().flat_map(|word| word.names().into_iter().map(|it| (it, word.role))).collect();
+    let directories = names.iter().filter(|(_, role)| *role != Role::File).map(|(name, _)| *name);
+    let bases = covered.bases(real.map(Path::to_path_buf), &directories);
+    for base in &bases {
+        for (name, role) in &names {
+            covered.add(base, name, *role == Role::Any);
+        }
+    }
+    if read.unknown.is_some() {
+        covered.add_everything();
+    }
+    let coverage = covered.end();
+    let unknown = read.unknown.map(|it| format!("{it}, so that all files of the repository count, and "));
+    let fault = coverage.fault.map(|it| format!("{}{it}", unknown.unwrap_or_default()));
+    let real = real.map(|it| it.strip_prefix(root).unwrap_or(it).to_string_lossy().into_owned());
+    let parts = [line.as_bytes(), directory.as_bytes(), real.unwrap_or_default().as_bytes(), &coverage.hash]
+        .map(<[u8]>::to_vec);
+    Covered { hash: hash(&parts), files: coverage.named, fault }
+}
+
+/// The hash of parts, each with its length, so that none can pass for the other.
+pub(crate) fn hash(parts: &[impl AsRef<[u8]>]) -> String {
+    let mut hasher = blake3::Hasher::new_derive_key("planwatch 2026-12 trust: command, directory, files");
+    for part in parts.iter().map(AsRef::as_ref) {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    let mut hash = hasher.finalize().to_hex().to_string();
+    hash.truncate(32);
+    hash
+}
+
+/// What somebody trusts on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trusted {
+    pub path: PathBuf,
+    pub hash: String,
+    pub command: String,
+    pub directory: String,
+    pub at: Option<Time>,
+}
+
+impl Trusted {
+    pub fn to_json(&self) -> Value {
+        let at = self.at.map(|it| it.to_string());
+        let path = self.path.to_string_lossy();
+        json!({"path": path, "hash": self.hash, "command": self.command, "directory": self.directory, "at": at})
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let record: Value = serde_json::from_slice(bytes).ok()?;
+        let text = |key: &str| record.get(key).and_then(Value::as_str).map(str::to_owned);
+        let (path, at) = (PathBuf::from(text("path")?), text("at").and_then(|it| it.parse().ok()));
+        Some(Self { path, hash: text("hash")?, command: text("command")?, directory: text("directory")?, at })
+    }
+}
+
+/// The name of the record of a file and a hash.
+fn record_name(path: &Path, hash: &str) -> String {
+    let both = format!("{}\0{hash}", path.display());
+    blake3::hash(both.as_bytes()).to_hex().to_string()
+}
+
+fn store(context: &Context) -> Option<UserStore> {
+    context.plans.user_store(KIND, &context.here.root)
+}
+
+/// Returns whether somebody has said that exactly this may run.
+pub fn is_trusted(context: &Context, subject: &Subject) -> bool {
+    if subject.fault.is_some() {
+        return false;
+    }
+    let record = store(context).and_then(|it| it.read(&record_name(&subject.path, &subject.hash)));
+    // A record of another name than its own was put there by somebody else.
+    record
+        .and_then(|it| Trusted::read(&it))
+        .is_some_and(|it| it.path == subject.path && it.hash == subject.hash)
+}
+
+/// Returns whether something may run now: because it is trusted, or one of the hashes that somebody typed is its own.
+pub(crate) fn may_run(context: &Context, subject: &Subject, given: &[String]) -> bool {
+    subject.fault.is_none() && (given.contains(&subject.hash) || is_trusted(context, subject))
+}
+
+/// Refuses what is not trusted; `given` is a hash that somebody typed for this once.
+pub fn check(context: &Context, subject: &Subject, given: Option<&str>) -> Result<(), Error> {
+    match given {
+        _ if subject.fault.is_some() => Err(refused(subject)),
+        Some(given) if given == subject.hash => Ok(()),
+        Some(given) => Err(other_hash(subject, given)),
+        None if is_trusted(context, subject) => Ok(()),
+        None => Err(refused(subject)),
+    }
+}
+
+/// The refusal, with everything that somebody has to read before saying yes.
+pub fn refused(subject: &Subject) -> Error {
+    Error::NotTrusted(Box::new(subject.clone()))
+}
+
+fn other_hash(subject: &Subject, given: &str) -> Error {
+    let Subject { what, name, hash, .. } = subject;
+    Error::Conflict {
+        code: "trust-hash-differs",
+        message: format!("the hash of {what} is {hash}, not {given}"),
+        hint: format!(
+            "read what would run: `planwatch script show {name_word}`",
+            name_word = shell_word(&name)
+        ),
+    }
+}
+
+/// Remembers that exactly this may run.
+pub fn trust(context: &Context, subject: &Subject, given: Option<&str>) -> Result<(), Error> {
+    if subject.fault.is_some() {
+        return Err(refused(subject));
+    }
+    if let Some(other) = given.filter(|it| *it != subject.hash) {
+        return Err(other_hash(subject, other));
+    }
+    let store = store(context).ok_or_else(no_store)?;
+    let trusted = Trusted {
+        path: subject.path.clone(),
+        hash: subject.hash.clone(),
+        command: subject.command.clone(),
+        directory: subject.directory.clone(),
+        at: Some(context.now),
+    };
+    let record = format!("{}\n", trusted.to_json());
+    Ok(store.put(&record_name(&subject.path, &subject.hash), record.as_bytes())?)
+}
+
+fn no_store() -> Error {
+    let message = "there is no place outside the repository to remember it in";
+    let hint = "set XDG_STATE_HOME to a directory of your own, or use --trust-hash each time";
+    Error::Failed { code: "no-state-directory", message: message.to_owned(), hint: hint.to_owned() }
+}
+
+/// Lists everything that is trusted on this machine, by path.
+pub fn list(context: &Context) -> Vec<Trusted> {
+    let Some(store) = store(context) else { return Vec::new() };
+    let read = |name: &String| store.read(name).as_deref().and_then(Trusted::read);
+    let mut all: Vec<_> = store.names().iter().filter_map(read).collect();
+    all.sort_by(|a, b| (&a.path, &a.hash).cmp(&(&b.path, &b.hash)));
+    all
+}
+
+/// Forgets everything that was said of these files, whatever their hash was; returns what that was.
+pub fn revoke(context: &Context, is_meant: &dyn Fn(&Path) -> bool) -> Result<Vec<Trusted>, Error> {
+    let Some(store) = store(context) else { return Ok(Vec::new()) };
+    let mut gone = Vec::new();
+    for trusted in list(context).into_iter().filter(|it| is_meant(&it.path)) {
+        if store.remove(&record_name(&trusted.path, &trusted.hash))? {
+            gone.push(trusted);
+        }
+    }
+    Ok(gone)
+}
+
+#[cfg(test)]
+mod tests;

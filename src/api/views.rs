@@ -1,0 +1,349 @@
+//! The JSON shapes of plans and steps, one for all surfaces.
+//!
+//! No field holds the time of the answer or an age: the same files give the same bytes. The one exception is what
+//! follows from a claim's lapse.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::plan::claims::{Held, Holding, InForce};
+use crate::plan::model::{Order, Plan, PlanKind, StatusSource, Step};
+use crate::plan::plans::Plans;
+use crate::plan::problem::Problem;
+use crate::plan::records::{Attempt, Claim, Confirmation, Note, Priority, Verify};
+use crate::plan::rules::{self, Obstacle};
+use crate::plan::time::{Day, Time};
+
+/// The version of all shapes.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// A plan as every surface shows it.
+#[derive(Debug, Clone, Serialize)]
+pub struct PlanShape {
+    pub id: String,
+    pub title: String,
+    pub status: String,
+    pub status_source: StatusSource,
+    pub kind: PlanKind,
+    pub category: Option<String>,
+    pub order: Order,
+    pub priority: Priority,
+    /// `2026-11-21`.
+    pub due: Option<Day>,
+    pub program: Option<String>,
+    pub tags: Vec<String>,
+    pub files: Vec<String>,
+    pub goals: Vec<String>,
+    pub success_criteria: Vec<String>,
+    pub description: Option<String>,
+    pub archived: bool,
+    /// Its draft ended before all passes were made, or its text was not finished.
+    pub incomplete: bool,
+    pub path: String,
+    pub etag: Option<String>,
+    pub created_at: Option<Time>,
+    pub steps_total: usize,
+    pub steps_completed: usize,
+    pub steps_skipped: usize,
+    pub steps_failed: usize,
+    pub steps_blocked: usize,
+    pub steps_in_progress: usize,
+    pub steps_ready: usize,
+    /// What `next` on the plan says.
+    pub state: &'static str,
+    pub last_activity: Option<Time>,
+    pub last_activity_source: Option<&'static str>,
+    pub confirm_phases: Vec<String>,
+    pub confirmations: Vec<Confirmation>,
+    pub notes: Vec<Note>,
+    pub metadata: Map<String, Value>,
+    pub custom: Map<String, Value>,
+    pub problems: Vec<&'static str>,
+}
+
+/// A step as every surface shows it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StepShape {
+    pub id: String,
+    pub plan: String,
+    pub number: String,
+    pub step_number: Value,
+    pub title: String,
+    pub status: String,
+    /// A run's worker called it completed, and the run died before that was verified.
+    pub unverified: bool,
+    pub ready: bool,
+    pub depends: Vec<String>,
+    /// The steps that it still waits for, and `confirmation` where a person has to say yes.
+    pub waits_for: Vec<String>,
+    pub phase: Option<String>,
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    pub assignee: Option<String>,
+    pub priority: Priority,
+    /// Its own, not its plan's.
+    pub due: Option<Day>,
+    pub tags: Vec<String>,
+    pub created_at: Option<Time>,
+    pub created_by: String,
+    pub claim: Option<Claim>,
+    /// The holder of a claim that the file does not show, such as one of another working tree. Only screens use it.
+    #[serde(skip)]
+    pub held_by: Option<String>,
+    pub lapsed: bool,
+    pub confirm: bool,
+    pub confirmed: Option<Confirmation>,
+    pub verify: Vec<Verify>,
+    pub touches: Option<Vec<String>>,
+    pub result: Option<String>,
+    pub attempts: Vec<Attempt>,
+    pub notes: Vec<Note>,
+    pub metadata: Map<String, Value>,
+    pub tasks_done: usize,
+    pub tasks_total: usize,
+    pub last_activity: Option<Time>,
+    pub last_activity_source: Option<Cow<'static, str>>,
+    pub path: String,
+    pub etag: Option<String>,
+    pub problems: Vec<Cow<'static, str>>,
+    pub custom: Map<String, Value>,
+}
+
+/// What shapes are made with: how paths are shown, and when.
+#[derive(Debug, Clone, Copy)]
+pub struct Shaper<'a> {
+    pub plans: &'a Plans,
+    pub now: Time,
+    /// The plans directory's own name, put before every path.
+    pub root: &'a str,
+}
+
+impl Shaper<'_> {
+    pub fn path(&self, relative: &str) -> String {
+        shown_path(self.root, relative)
+    }
+
+    pub fn plan(&self, plan: &Plan) -> PlanShape {
+        let (status, status_source) = plan.shown_status();
+        let progress = rules::progress(self.plans, plan, self.now);
+        let last = last_activity(plan);
+        PlanShape {
+            id: plan.id.to_string(),
+            title: plan.title.clone(),
+            status: status.word().to_owned(),
+            status_source,
+            kind: plan.kind,
+            category: plan.category.clone(),
+            order: plan.order,
+            priority: plan.priority,
+            due: plan.due,
+            program: plan.program.as_ref().map(ToString::to_string),
+            tags: plan.tags.clone(),
+            files: plan.files.clone(),
+            goals: plan.goals.clone(),
+            success_criteria: plan.success_criteria.clone(),
+            description: plan.description.clone(),
+            archived: plan.is_archived,
+            incomplete: plan.is_incomplete(),
+            path: self.path(&plan.path),
+            etag: plan.etag.clone(),
+            created_at: plan.created_at,
+            steps_total: progress.total,
+            steps_completed: progress.completed,
+            steps_skipped: progress.skipped,
+            steps_failed: progress.failed,
+            steps_blocked: progress.blocked,
+            steps_in_progress: progress.in_progress,
+            steps_ready: progress.ready,
+            state: rules::state(self.plans, plan, self.now).word(),
+            last_activity: last.map(|(at, _)| at.whole_seconds()),
+            last_activity_source: last.map(|(_, source)| source),
+            confirm_phases: plan.confirm_phases.clone(),
+            confirmations: plan.confirmations.clone(),
+            notes: plan.notes.clone(),
+            metadata: plan.metadata.clone(),
+            custom: plan.custom.clone(),
+            problems: codes(&plan.problems),
+        }
+    }
+
+    pub fn step(&self, plan: &Plan, step: &Step) -> StepShape {
+        let last = step.last_activity();
+        StepShape {
+            id: step.id.to_string(),
+            plan: step.id.plan.to_string(),
+            number: step.id.number.to_string(),
+            step_number: step.id.number.to_json(),
+            title: step.title.clone(),
+            status: step.standing().word().to_owned(),
+            unverified: step.is_unverified(),
+            ready: rules::is_ready(self.plans, plan, step, self.now),
+            depends: step.depends.iter().map(ToString::to_string).collect(),
+            waits_for: waits_for(self.plans, plan, step),
+            phase: step.phase.clone(),
+            kind: step.kind.clone(),
+            assignee: step.assignee.clone(),
+            priority: step.priority.unwrap_or(plan.priority),
+            due: step.due,
+            tags: step.tags.clone(),
+            created_at: step.created_at,
+            created_by: step.created_by.clone(),
+            claim: step.claim.as_deref().cloned(),
+            held_by: self.plans.claims().holder(step).map(held_by),
+            lapsed: rules::is_lapsed(self.plans, step, self.now),
+            confirm: step.needs_confirmation,
+            confirmed: step.confirmed.as_deref().cloned(),
+            verify: step.verify.clone(),
+            touches: step.touches.clone(),
+            result: step.shown_result().map(str::to_owned),
+            attempts: step.attempts.clone(),
+            notes: step.notes.clone(),
+            metadata: step.metadata.clone(),
+            tasks_done: step.tasks_done,
+            tasks_total: step.tasks_total,
+            last_activity: last.map(|(at, _)| at.whole_seconds()),
+            last_activity_source: last.map(|(_, source)| source.into()),
+            path: self.path(&step.path),
+            etag: step.etag.clone(),
+            problems: codes(&step.problems).into_iter().map(Cow::Borrowed).collect(),
+            custom: step.custom.clone(),
+        }
+    }
+}
+
+/// The name on a claim, else its id, and where it was made if not here.
+fn held_by(held: &Held) -> String {
+    let by = held.by.as_ref().unwrap_or(&held.claim);
+    match &held.holding {
+        Holding::Elsewhere { .. } => format!("{by} in another working tree"),
+        Holding::Closed { .. } => "closed on another branch".to_owned(),
+        Holding::Here => by.clone(),
+    }
+}
+
+/// What an open step waits for, as ids.
+fn waits_for(plans: &Plans, plan: &Plan, step: &Step) -> Vec<String> {
+    if step.is_closed() {
+        return Vec::new();
+    }
+    let open = rules::open_dependencies(plans, plan, step);
+    let mut ids: Vec<_> = open.iter().filter_map(Obstacle::step).map(ToString::to_string).collect();
+    ids.dedup();
+    ids.extend(rules::missing_confirmation(plan, step).map(|_| "confirmation".to_owned()));
+    ids
+}
+
+/// Puts the plans directory's own name before a path inside it.
+pub fn shown_path(root: &str, relative: &str) -> String {
+    if root.is_empty() { relative.to_owned() } else { format!("{root}/{relative}") }
+}
+
+fn codes(problems: &[Problem]) -> Vec<&'static str> {
+    let mut codes: Vec<_> = problems.iter().map(|it| it.code.text()).collect();
+    codes.dedup();
+    codes
+}
+
+/// Returns the newest activity of a plan and all its steps; recorded times win over file times.
+pub fn last_activity(plan: &Plan) -> Option<(Time, &'static str)> {
+    let notes = plan.notes.iter().filter_map(|it| it.at).map(|at| (at, "note"));
+    let confirmed = plan.confirmations.iter().filter_map(|it| it.at).map(|at| (at, "confirmation"));
+    let steps = plan.steps.iter().filter_map(Step::last_activity);
+    let (files, recorded): (Vec<_>, Vec<_>) =
+        notes.chain(confirmed).chain(steps).partition(|(_, source)| *source == "mtime");
+    let newest = |of: Vec<(Time, &'static str)>| of.into_iter().max_by_key(|(at, _)| *at);
+    let own = plan.modified.map(|at| (at, "mtime"));
+    newest(recorded).or_else(|| newest(files.into_iter().chain(own).collect()))
+}
+
+/// A step's fields, and what else is said of it.
+pub(crate) fn with(step: &StepShape, more: Value) -> Value {
+    let mut object = value(step);
+    if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
+        object.extend(more);
+    }
+    object
+}
+
+/// The claim that is in force on a step.
+pub(crate) fn held(of: &InForce) -> Value {
+    let InForce { claim, by, until, worktree } = of;
+    json!({"claim": claim, "by": by, "until": until, "worktree": worktree})
+}
+
+/// A problem as every surface shows it.
+pub fn problem(root: &str, problem: &Problem) -> Value {
+    json!({
+        "severity": problem.severity(),
+        "code": problem.code.text(),
+        "message": problem.message,
+        "path": shown_path(root, &problem.path),
+        "line": problem.line,
+        "column": problem.column,
+        "hint": problem.hint,
+        "fixable": problem.is_fixable,
+    })
+}
+
+/// Puts the version and the kind in front of a report's fields.
+pub fn envelope(kind: &str, fields: Value) -> Value {
+    let mut object = Map::new();
+    object.insert("schema_version".to_owned(), SCHEMA_VERSION.into());
+    object.insert("kind".to_owned(), kind.into());
+    match fields {
+        Value::Object(map) => {
+            object.extend(map.into_iter().filter(|(key, _)| key != "kind" && key != "schema_version"));
+        }
+        other => {
+            object.insert("value".to_owned(), other);
+        }
+    }
+    Value::Object(object)
+}
+
+/// Serializes what cannot fail to serialize: maps with text keys, no floats but finite ones.
+pub(crate) fn value(of: &impl Serialize) -> Value {
+    serde_json::to_value(of).unwrap_or(Value::Null)
+}
+
+/// Why a step needs attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    Failed,
+    Blocked,
+    ToConfirm,
+    NotVerified,
+    Lapsed,
+    Faulty,
+    /// Its day is over, or its plan's where it has none.
+    Overdue,
+    Stale,
+}
+
+impl Reason {
+    pub const ALL: [Self; 8] = [
+        Self::Failed,
+        Self::Blocked,
+        Self::ToConfirm,
+        Self::NotVerified,
+        Self::Lapsed,
+        Self::Faulty,
+        Self::Overdue,
+        Self::Stale,
+    ];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Blocked => "blocked",
+            Self::ToConfirm => "to confirm",
+            Self::NotVerified => "not verified",
+            Self::Lapsed => "lapsed",
+            Self::Faulty => "faulty",
+            Self::Overdue => "overdue",
+            Self::Stale => "stale",
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Where the plans are, and what is configured: found by looking upwards from where somebody stands.
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use crate::api::config::{CONFIG_FILE, Config};
+use crate::api::error::Error;
+use crate::disk::{Disk, DiskError, FILE_LIMIT, FileKind, Origin, Reach};
+use crate::plan::problem::Problem;
+
+/// Where to look, all of it absolute.
+#[derive(Debug, Clone, Default)]
+pub struct WorkspaceRequest {
+    pub start: PathBuf,
+    /// `--plans`.
+    pub plans: Option<PathBuf>,
+    /// `PLANS_DIR`.
+    pub env: Option<PathBuf>,
+    /// The search upwards ends here, if no repository ends it before.
+    pub home: Option<PathBuf>,
+}
+
+/// What was found.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    pub plans_dir: Option<PathBuf>,
+    /// Where `new` makes the plans directory, if there is none.
+    pub would_be: PathBuf,
+    /// The root of the repository around it.
+    pub repository: Option<PathBuf>,
+    pub config: Config,
+    /// What is wrong with the configuration, with its path as it was found.
+    pub problems: Vec<Problem>,
+}
+
+/// The name of a plans directory, if nothing is configured.
+const PLANS: &str = "plans";
+
+/// Finds the plans directory: `--plans`, `PLANS_DIR`, `plans_dir` of the nearest configuration, the nearest `plans/`.
+///
+/// The search upwards ends at the repository's root, else at the home directory. A directory that was named
+/// and is not there is an error.
+pub fn find(disk: &Arc<dyn Disk>, request: &WorkspaceRequest) -> Result<Workspace, Error> {
+    let above = ancestors(&**disk, request);
+    let repository = above.last().filter(|it| is_repository(&**disk, it)).cloned();
+    let (config, problems, config_dir) = config(&**disk, &above, repository.as_deref())?;
+    let base = repository.clone().unwrap_or_else(|| request.start.clone());
+    let configured = configured(&**disk, &config, config_dir.as_deref())?;
+    let would_be = configured.clone().unwrap_or_else(|| base.join(PLANS));
+    let named = request.plans.clone().or_else(|| request.env.clone());
+    let plans_dir = match named {
+        Some(path) if is_dir(&**disk, &path) => Some(path),
+        Some(path) => {
+            return Err(Error::NotFound {
+                what: "plans directory",
+                name: path.display().to_string(),
+                nearest: None,
+            });
+        }
+        None => match configured {
+            Some(path) => Some(path).filter(|it| is_dir(&**disk, it)),
+            None => {
+                let found = above.iter().map(|it| it.join(PLANS)).find(|it| is_dir(&**disk, it));
+                check_link(&**disk, found.as_deref(), repository.as_deref())?;
+                found
+            }
+        },
+    };
+    Ok(Workspace { plans_dir, would_be, repository, config, problems })
+}
+
+/// Makes the plans directory that is missing, and returns it.
+pub fn make(disk: &Arc<dyn Disk>, workspace: &Workspace) -> Result<PathBuf, Error> {
+    check_place(&**disk, workspace)?;
+    crate::disk::make_plans_dir(&**disk, &workspace.would_be)?;
+    Ok(workspace.would_be.clone())
+}
+
+/// Refuses to make the plans directory among git's own files: a bare repository has no files of a project.
+pub fn check_place(disk: &dyn Disk, workspace: &Workspace) -> Result<(), Error> {
+    let is_there = |path: PathBuf, kind| disk.lstat(&path).is_ok_and(|it| it.kind == kind);
+    let is_bare = |it: &Path| {
+        is_there(it.join("HEAD"), FileKind::File)
+            && ["objects", "refs"].iter().all(|name| is_there(it.join(name), FileKind::Dir))
+    };
+    // A working tree within a bare repository is a place for plans.
+    let within = workspace.would_be.ancestors().skip(1).take_while(|it| !is_repository(disk, it));
+    match within.into_iter().find(|it| is_bare(it)) {
+        None => Ok(()),
+        Some(bare) => Err(Error::Failed {
+            code: "bare-repository",
+            message: format!("`{}` is a bare git repository, which has no working tree", bare.display()),
+            hint: "work in a clone or a working tree of it, or name another directory: planwatch --plans DIR"
+                .to_owned(),
+        }),
+    }
+}
+
+/// The directories from the start up to the end of the search.
+fn ancestors(disk: &dyn Disk, request: &WorkspaceRequest) -> Vec<PathBuf> {
+    let mut above = Vec::new();
+    for directory in request.start.ancestors() {
+        above.push(directory.to_path_buf());
+        if is_repository(disk, directory) || request.home.as_deref() == Some(directory) {
+            break;
+        }
+    }
+    above
+}
+
+fn is_repository(disk: &dyn Disk, directory: &Path) -> bool {
+    disk.lstat(&directory.join(".git")).is_ok()
+}
+
+fn is_dir(disk: &dyn Disk, path: &Path) -> bool {
+    disk.canonical(path).and_then(|it| disk.lstat(&it)).is_ok_and(|it| it.kind == FileKind::Dir)
+}
+
+type Configured = (Config, Vec<Problem>, Option<PathBuf>);
+
+fn config(disk: &dyn Disk, above: &[PathBuf], repository: Option<&Path>) -> Result<Configured, Error> {
+    for directory in above {
+        let path = directory.join(CONFIG_FILE);
+        // A link that came with the repository shows no other file's lines as problems.
+        let reach = Reach::of(disk, repository.unwrap_or(directory), None);
+        let bytes = match reach.read(&path, Origin::Elsewhere, FILE_LIMIT) {
+            Ok(bytes) => bytes,
+            Err(DiskError::OutsideRepository { .. }) => {
+                let message = format!("{CONFIG_FILE} is a symbolic link that leads out of the repository");
+                return Err(refused(message, "put a file in its place"));
+            }
+            Err(_) => continue,
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        let (config, problems) = Config::read(CONFIG_FILE, &text);
+        return Ok((config, problems, Some(directory.clone())));
+    }
+    Ok((Config::default(), Vec::new(), None))
+}
+
+/// A link that came with a repository makes no other directory the plans directory; one that is named may be any.
+fn check_link(disk: &dyn Disk, found: Option<&Path>, repository: Option<&Path>) -> Result<(), Error> {
+    let (Some(found), Some(repository)) = (found, repository) else { return Ok(()) };
+    match Reach::of(disk, repository, None).find(found, Origin::Elsewhere) {
+        Err(DiskError::OutsideRepository { .. }) => {
+            let message = format!("`{PLANS}` is a symbolic link that leads out of the repository");
+            Err(refused(message, "name the directory: planwatch --plans DIR, or PLANS_DIR"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn refused(message: String, hint: &str) -> Error {
+    Error::Failed { code: "configuration", message, hint: hint.to_owned() }
+}
+
+/// `plans_dir` has to lie inside the file's own directory, because the file may come from anywhere; so have the symbolic
+/// links that it names.
+fn configured(disk: &dyn Disk, config: &Config, directory: Option<&Path>) -> Result<Option<PathBuf>, Error> {
+    let (Some(name), Some(directory)) = (&config.plans_dir, directory) else { return Ok(None) };
+    let is_inside =
+        Path::new(name).components().all(|it| matches!(it, Component::Normal(_) | Component::CurDir));
+    let reach = Reach::of(disk, directory, None);
+    let is_outside = || {
+        let found = reach.find(Path::new(name), Origin::Elsewhere);
+        matches!(found, Err(DiskError::OutsideRepository { .. } | DiskError::Secret { .. }))
+    };
+    if !is_inside || name.is_empty() || is_outside() {
+        let message = format!("`plans_dir = \"{name}\"` leads out of the directory of {CONFIG_FILE}");
+        return Err(refused(message, "name a directory below it, not in `.git` or `.planwatch`"));
+    }
+    Ok(Some(directory.join(name)))
+}

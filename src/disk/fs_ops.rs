@@ -1,0 +1,103 @@
+//! Small sequences of calls that several protocols need.
+//!
+//! Knows what to do where a file system lacks a call; knows nothing of plans.
+
+use std::io;
+use std::path::Path;
+
+use rustix::io::Errno;
+
+use super::file_system::{Disk, FileKind, Open, Rename};
+
+/// What a call that a file system lacks answers.
+pub(super) fn is_missing_call(error: &io::Error) -> bool {
+    // A list, not a pattern: two of the names are one number on Linux.
+    [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::NOTSUP].iter().any(|errno| is(error, *errno))
+}
+
+pub(super) fn is(error: &io::Error, errno: Errno) -> bool {
+    Errno::from_io_error(error) == Some(errno)
+}
+
+/// Gives a file or directory another name, which must not exist.
+///
+/// Where the call is missing a crash can leave a file with both names; doing it again
+/// finishes it.
+pub(super) fn rename_new(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
+    let renamed = match disk.rename(from, to, Rename::NoReplace) {
+        Err(error) if is_missing_call(&error) => rename_new_by_hand(disk, from, to),
+        other => other,
+    };
+    match renamed {
+        Err(error) if is(&error, Errno::EXIST) && is_one_file(disk, from, to) => disk.remove(from),
+        other => other,
+    }
+}
+
+/// Whether two names stand for one file.
+pub(super) fn is_one_file(disk: &dyn Disk, one: &Path, other: &Path) -> bool {
+    let (Ok(one), Ok(other)) = (disk.lstat(one), disk.lstat(other)) else { return false };
+    one.kind == FileKind::File && (one.ino, one.dev) == (other.ino, other.dev)
+}
+
+/// For NFS and the like: a second link never replaces, and neither does a directory.
+fn rename_new_by_hand(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
+    if disk.lstat(from)?.kind == FileKind::File {
+        disk.link(from, to)?;
+        // A save by rename may have taken the old name meanwhile; then it is theirs.
+        return if is_one_file(disk, from, to) { disk.remove(from) } else { Ok(()) };
+    }
+    match disk.lstat(to) {
+        Ok(_) => Err(Errno::EXIST.into()),
+        Err(error) if is(&error, Errno::NOENT) => disk.rename(from, to, Rename::Replace),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes a directory and those above it; one that is there is fine.
+pub(super) fn make_dirs(disk: &dyn Disk, path: &Path, mode: u32) -> io::Result<()> {
+    match disk.make_dir(path, mode) {
+        Err(error) if is(&error, Errno::EXIST) => Ok(()),
+        Err(error) if is(&error, Errno::NOENT) => {
+            let parent = path.parent().ok_or(error)?;
+            make_dirs(disk, parent, mode)?;
+            match disk.make_dir(path, mode) {
+                Err(error) if is(&error, Errno::EXIST) => Ok(()),
+                other => other,
+            }
+        }
+        other => other,
+    }
+}
+
+/// Reads a small file of planwatch's own; `None` when it is missing or no such file.
+pub(super) fn read_own(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    let file = match disk.open(path, Open::Read) {
+        Err(error) if is(&error, Errno::NOENT) || is(&error, Errno::LOOP) || is(&error, Errno::NXIO) => {
+            return Ok(None);
+        }
+        other => other?,
+    };
+    let stat = file.stat()?;
+    if stat.kind != FileKind::File || stat.len > limit {
+        return Ok(None);
+    }
+    Ok(Some(file.read(limit, stat.len)?))
+}
+
+/// Makes a file with these bytes; takes it away again when it cannot be finished.
+pub(super) fn write_new(disk: &dyn Disk, path: &Path, mode: u32, bytes: &[u8], safe: Safe) -> io::Result<()> {
+    let file = disk.open(path, Open::New(mode))?;
+    let done = file.write(bytes).and_then(|()| if safe == Safe::Yes { file.sync() } else { Ok(()) });
+    if done.is_err() {
+        disk.remove(path).ok();
+    }
+    done
+}
+
+/// Whether the bytes must survive a power cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Safe {
+    Yes,
+    No,
+}

@@ -1,0 +1,204 @@
+//! `archive` and `archive --restore`: a plan's directory goes to `_archive/` and comes back, as it is.
+
+use std::path::{Path, PathBuf};
+
+use crate::api::context::Context;
+use crate::api::error::{Error, few};
+use crate::api::precondition;
+use crate::api::views::{Shaper, value};
+use crate::disk::FileOp;
+use crate::ops::update;
+use crate::plan::file_name::PLAN_FILE;
+use crate::plan::id::{self, PlanId, StepId};
+use crate::plan::model::{Plan, PlanKind};
+use crate::plan::plans::Plans;
+use crate::store::relink;
+use crate::store::resolve::{self, Side, Target};
+use crate::store::transaction::{ChangeReport, Changed, Mode, Writing};
+use crate::store::{fencing, leases, load};
+use crate::text::typed::shell_word;
+
+/// Where archived plans are.
+pub(crate) const ARCHIVE: &str = "_archive";
+
+const MOST_NAMED: usize = 10;
+
+#[derive(Debug, Clone, Default)]
+pub struct ArchiveRequest {
+    pub plans: Vec<String>,
+    /// Brings them back.
+    pub restores: bool,
+    pub mode: Mode,
+}
+
+/// Moves plans into the archive or out of it; each is one change, which a crash leaves whole and `undo` takes back.
+pub fn archive(context: &Context, request: &ArchiveRequest) -> Result<ChangeReport, Error> {
+    let (mut hints, mut not_repointed) = (Vec::new(), Vec::new());
+    let mut report = update::each(context, "archive", &request.plans, request.mode, |writing, text| {
+        if request.restores {
+            return put_back(context, writing, text);
+        }
+        let (changed, left) = put_away(context, writing, text)?;
+        hints.extend(left.hints);
+        not_repointed.extend(left.waiting);
+        Ok(changed)
+    })?;
+    report.hints.extend(hints);
+    report.not_repointed = not_repointed;
+    Ok(report)
+}
+
+fn put_away(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    text: &str,
+) -> Result<(Changed, LeftBehind), Error> {
+    let id = plan_of(resolve::target(context, text)?)?;
+    let plan = load::settled_plan(context, &id)?;
+    if plan.is_archived {
+        return Ok((unchanged(context, &plan, "already archived"), LeftBehind::default()));
+    }
+    fencing::refuse_live_claims(context, &id)?;
+    let from = directory_of(&plan);
+    let to = Path::new(ARCHIVE).join(&from);
+    let plans = load::all(context)?;
+    precondition::check_plan(context, &plans, &plan)?;
+    let left = left_behind(context, &plans, &plan);
+    carry(context, (writing, "archive"), &plan, &from, &to)?;
+    if !writing.is_dry_run() {
+        plan.steps.iter().for_each(|it| leases::forget(context, &it.id));
+    }
+    Ok((changed(context, &plan, &to, "archived"), left))
+}
+
+fn put_back(context: &Context, writing: &mut Writing<'_>, text: &str) -> Result<Changed, Error> {
+    let (target, _) = resolve::for_reading(context, text)?;
+    let id = plan_of(target)?;
+    let Some(plan) = load::plan_at(context, &id, Side::Archived)? else {
+        // A directory that cannot be listed shows no plan either.
+        context.plans.listed(&Path::new(ARCHIVE).join(id.as_str()))?;
+        let plan = load::one_plan(context, &id)?.filter(|it| !it.is_archived);
+        let plan = plan.ok_or_else(|| load::missing(context, &id))?;
+        return Ok(unchanged(context, &plan, "already there, not archived"));
+    };
+    let from = directory_of(&plan);
+    let to = from.strip_prefix(ARCHIVE).unwrap_or(&from).to_path_buf();
+    carry(context, (writing, "restore"), &plan, &from, &to)?;
+    Ok(changed(context, &plan, &to, "restored"))
+}
+
+fn plan_of(target: Target) -> Result<PlanId, Error> {
+    match target {
+        Target::Plan(id) => Ok(id),
+        Target::Step(step) => Err(Error::usage(
+            format!("`{}` is a step; plans are archived", step.id),
+            format!("name the plan `{}`, or `planwatch remove {}`", step.id.plan, shell_word(&step.id)),
+        )),
+    }
+}
+
+fn directory_of(plan: &Plan) -> PathBuf {
+    PathBuf::from(plan.path.trim_end_matches(PLAN_FILE).trim_end_matches('/'))
+}
+
+/// What was removed from a plan stays in the archive, also while the plan is not there.
+fn stays(name: &str) -> bool {
+    name.starts_with("removed-")
+}
+
+/// Moves a plan's directory. Where there is one of its name already, which is no plan, its files go there one by one.
+fn carry(
+    context: &Context,
+    (writing, verb): (&mut Writing<'_>, &str),
+    plan: &Plan,
+    from: &Path,
+    to: &Path,
+) -> Result<(), Error> {
+    let names = context.plans.listed(from)?.unwrap_or_default();
+    let there = context.plans.listed(to)?;
+    if there.is_none() && !names.iter().any(|it| stays(it)) {
+        return writing.batch(verb, vec![FileOp::Rename { from: from.to_path_buf(), to: to.to_path_buf() }]);
+    }
+    let there = there.unwrap_or_default();
+    let moving: Vec<_> = names.into_iter().filter(|it| !stays(it)).collect();
+    if is_plan(&there) || moving.iter().any(|it| there.contains(it)) {
+        return Err(clash(context, plan, to));
+    }
+    let ops = moving.iter().map(|it| FileOp::Rename { from: from.join(it), to: to.join(it) }).collect();
+    writing.batch_emptying(verb, ops, from)
+}
+
+fn is_plan(names: &[String]) -> bool {
+    use crate::plan::file_name::{FileName, classify};
+    names.iter().any(|it| matches!(classify(it), FileName::Plan | FileName::Step(_)))
+}
+
+/// Neither of two plans with one name is touched; the way out is a name of its own for one of them.
+fn clash(context: &Context, plan: &Plan, to: &Path) -> Error {
+    let root = context.root_name();
+    let taken = load::taken_names(context);
+    let free = id::slug(plan.id.as_str(), &|it| taken.iter().any(|name| name.eq_ignore_ascii_case(it)));
+    let (from, to) = (directory_of(plan), to.display());
+    let beside = from.with_file_name(&free);
+    Error::Conflict {
+        code: "plan-exists",
+        message: format!("`{root}/{to}` is there already"),
+        hint: format!(
+            "give one of them another name, as with `mv {root}/{} {root}/{}`",
+            from.display(),
+            beside.display()
+        ),
+    }
+}
+
+/// What loses something when a plan is archived.
+#[derive(Default)]
+struct LeftBehind {
+    hints: Vec<String>,
+    /// Steps that wait for open steps of the plan.
+    waiting: Vec<String>,
+}
+
+fn left_behind(context: &Context, plans: &Plans, gone: &Plan) -> LeftBehind {
+    let is_open = |it: &StepId| it.plan == gone.id && gone.find(it).is_none_or(|it| !it.is_closed());
+    let is_left = |id: &StepId| {
+        let step = plans.step(id);
+        step.is_some_and(|it| it.unreadable().is_some() || !it.is_closed() && it.depends.iter().any(is_open))
+    };
+    let waiting = relink::waiting_for_plan(context, plans, &gone.id).into_iter().filter(is_left);
+    let waiting: Vec<_> = waiting.collect();
+    let children: Vec<_> = plans.children(&gone.id).map(|it| format!("`{}`", it.id)).collect();
+    let mut hints = Vec::new();
+    if !waiting.is_empty() {
+        let named = few(&relink::quoted(&waiting), MOST_NAMED);
+        hints.push(format!("open steps of `{}` are in `depends` of {named}", gone.id));
+    }
+    if gone.kind == PlanKind::Program && !children.is_empty() {
+        let named = few(&children, MOST_NAMED);
+        hints.push(format!("the program `{}` is archived without its plans {named}", gone.id));
+    }
+    LeftBehind { hints, waiting: waiting.iter().map(ToString::to_string).collect() }
+}
+
+fn unchanged(context: &Context, plan: &Plan, did: &str) -> Changed {
+    Changed { was_written: false, ..changed(context, plan, &directory_of(plan), did) }
+}
+
+fn changed(context: &Context, plan: &Plan, directory: &Path, did: &str) -> Changed {
+    let root = context.root_name();
+    let is_archived = directory.starts_with(ARCHIVE);
+    let path = directory.join(PLAN_FILE).to_string_lossy().into_owned();
+    let now = Plan { is_archived, path, ..plan.clone() };
+    let plans = Plans::new(vec![now.clone()]);
+    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    Changed {
+        id: plan.id.to_string(),
+        title: plan.title.clone(),
+        path: shaper.path(&now.path),
+        was_written: true,
+        was: None,
+        status: None,
+        did: did.to_owned(),
+        now: value(&shaper.plan(&now)),
+    }
+}

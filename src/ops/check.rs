@@ -1,0 +1,221 @@
+//! `check`: every problem of every file, and `--fix` for those that can be mended without losing anything.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views::{self, shown_path};
+use crate::disk::read_file;
+use crate::ops::knowledge;
+use crate::ops::program;
+use crate::ops::prompt;
+use crate::plan::change::set_text;
+use crate::plan::id::PlanId;
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::problem::{Code, Problem, Severity};
+use crate::plan::time::Time;
+use crate::store::interrupted;
+use crate::store::load;
+use crate::store::plan_file::{self, PlanUpdate};
+use crate::store::resolve::NamedStep;
+use crate::store::step_file::{self, StepUpdate};
+use crate::store::transaction::{ChangeReport, Changed, Mode, Refused, Writing};
+use crate::text::front_matter::{self, Header};
+use crate::text::line_index;
+use crate::text::typed::shell_word;
+use crate::text::yaml::{self, View};
+
+#[derive(Debug, Clone, Default)]
+pub struct CheckRequest {
+    pub fix: bool,
+    pub mode: Mode,
+}
+
+#[derive(Debug, Clone)]
+pub struct CheckReport {
+    /// Sorted by path, line and column.
+    pub problems: Vec<Problem>,
+    /// The source line of each problem; none where there is no such line.
+    pub lines: Vec<Option<String>>,
+    /// The plans directory's own name.
+    pub root: String,
+    /// What is no mistake, and could be better.
+    pub hints: Vec<String>,
+    /// What `--fix` did; the problems are those that are left.
+    pub fixed: Option<ChangeReport>,
+    /// What is wrong in the configuration, as [`Self::problems`] and [`Self::lines`] have it for the plans.
+    pub config: Vec<(Problem, Option<String>)>,
+}
+
+/// A problem with the path that is shown, and its source line.
+pub type Found = (String, Problem, Option<String>);
+
+impl CheckReport {
+    pub fn to_json(&self) -> Value {
+        let shaped = |(path, it, _): &Found| {
+            let shown = Problem { path: path.clone(), ..it.clone() };
+            views::problem("", &shown)
+        };
+        let problems: Vec<_> = self.all().iter().map(shaped).collect();
+        let (n_errors, n) = (self.n_errors(), problems.len());
+        let fixed = self.fixed.as_ref().map(ChangeReport::to_json);
+        json!({"problems": problems, "errors": n_errors, "warnings": n - n_errors, "hints": self.hints, "fixed": fixed})
+    }
+
+    /// All problems, those of the configuration among them, by the path that is shown.
+    pub fn all(&self) -> Vec<Found> {
+        let shown = |it: &Problem| shown_path(&self.root, &it.path);
+        let of_plans = self.problems.iter().zip(&self.lines);
+        let of_plans = of_plans.map(|(it, line)| (shown(it), it.clone(), line.clone()));
+        let of_config = self.config.iter().map(|(it, line)| (it.path.clone(), it.clone(), line.clone()));
+        let mut all: Vec<_> = of_plans.chain(of_config).collect();
+        all.sort_by(|(one, a, _), (other, b, _)| {
+            (one, a.line, a.column).cmp(&(other, b.line, b.column)).then_with(|| a.cmp(b))
+        });
+        all
+    }
+
+    pub fn n_errors(&self) -> usize {
+        let all = self.problems.iter().chain(self.config.iter().map(|(it, _)| it));
+        all.filter(|it| it.severity() == Severity::Error).count()
+    }
+
+    /// 6 with errors; warnings are a success.
+    pub fn exit_code(&self) -> u8 {
+        if self.n_errors() > 0 { 6 } else { 0 }
+    }
+}
+
+pub fn check(context: &Context, request: &CheckRequest) -> Result<CheckReport, Error> {
+    let fixed = request.fix.then(|| fix(context, request.mode)).transpose()?;
+    let (plans, beside) = load::all_and_problems(context);
+    let problems = problems(context, &plans, beside);
+    let hints = plans
+        .live()
+        .filter_map(too_long)
+        .chain(kept(context))
+        .chain(interrupted::find(context).map(|it| it.sentence()))
+        .collect();
+    let lines = problems.iter().map(|it| source_line(context, it)).collect();
+    Ok(CheckReport { problems, lines, root: context.root_name(), hints, fixed, config: of_config(context) })
+}
+
+fn of_config(context: &Context) -> Vec<(Problem, Option<String>)> {
+    let here = &context.here;
+    let file = here.config_file.as_ref().filter(|_| !here.config_problems.is_empty());
+    let bytes = file.and_then(|it| read_file(context.plans.disk(), it).ok()).unwrap_or_default();
+    here.config_problems.iter().map(|it| (it.clone(), line_index::line_text(&bytes, it.line))).collect()
+}
+
+fn too_long(plan: &Plan) -> Option<String> {
+    let (id, n) = (&plan.id, plan.steps.len());
+    (n > program::MANY_STEPS).then(|| {
+        format!("`{id}` has {n} steps; `planwatch new TITLE --kind program --children {id_word}` makes it part of a program", id_word = shell_word(&id))
+    })
+}
+
+/// Texts that are in no plan file; whoever asks whether all is well has to hear of them.
+fn kept(context: &Context) -> Option<String> {
+    let n = context.plans.kept().len();
+    let are = if n == 1 { "1 text is".to_owned() } else { format!("{n} texts are") };
+    (n > 0).then(|| format!("{are} kept beside the files; `planwatch doctor` names them"))
+}
+
+fn problems(context: &Context, plans: &Plans, mut found: Vec<Problem>) -> Vec<Problem> {
+    for plan in plans.iter() {
+        found.extend(plan.problems.iter().cloned());
+        for step in &plan.steps {
+            found.extend(step.problems.iter().cloned());
+            found.extend(future_time(context, step));
+        }
+    }
+    found.extend(knowledge::problems(context));
+    found.extend(prompt::problems(context));
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Clocks differ; five minutes are nobody's mistake.
+const TOLERATED_SECONDS: i64 = 300;
+
+fn future_time(context: &Context, step: &Step) -> Option<Problem> {
+    let attempts = step.attempts.iter().filter_map(|it| it.at);
+    let claim = step.claim.iter().filter_map(|it| it.at);
+    let latest =
+        attempts.chain(claim).max().filter(|at| at.seconds_since(context.now) > TOLERATED_SECONDS)?;
+    let message = format!("{latest} is in the future");
+    let hint = "correct the time, or the clock of the machine that wrote it";
+    let file = context.plans.read(Path::new(&step.path)).map(|it| it.bytes).unwrap_or_default();
+    let at = place_of_time(&file, latest).unwrap_or(0);
+    Some(Problem::at_byte(&step.path, &file, at, Code::TimeInFuture, message, hint))
+}
+
+/// Returns where an attempt's or the claim's `at` says a time.
+fn place_of_time(file: &[u8], time: Time) -> Option<usize> {
+    let Header::Present { yaml: range, .. } = front_matter::split(file).header else { return None };
+    let tree = yaml::parse(std::str::from_utf8(&file[range.clone()]).ok()?).ok()?;
+    let attempts = tree.root().get("attempts").into_iter().flat_map(View::items);
+    let times = tree.root().get("claim").into_iter().chain(attempts).filter_map(|it| it.get("at"));
+    let is_it = |it: &View<'_>| it.text().and_then(|it| it.parse().ok()) == Some(time);
+    times.into_iter().find(is_it).map(|it| range.start + it.span().start)
+}
+
+fn source_line(context: &Context, problem: &Problem) -> Option<String> {
+    let is_at_line = problem.line > 1 || problem.column > 1;
+    let bytes = is_at_line.then(|| context.plans.read(Path::new(&problem.path)).ok())??.bytes;
+    line_index::line_text(&bytes, problem.line)
+}
+
+/// Mends what is safe to mend: missing files are made, ids follow their file, void claims go.
+fn fix(context: &Context, mode: Mode) -> Result<ChangeReport, Error> {
+    let plans = load::all(context)?;
+    let mut report = ChangeReport::new("check --fix", mode);
+    let mut writing = Writing::begin(context, "check --fix", mode)?;
+    for plan in plans.live() {
+        let missing_file = plan.problems.iter().any(|it| it.code == Code::MissingPlanFile);
+        if missing_file {
+            take(&mut report, &plan.id.to_string(), fix_plan(context, &mut writing, &plan.id));
+        }
+        for step in plan.steps.iter().filter(|it| is_fixable(it)) {
+            take(&mut report, &step.id.to_string(), fix_step(context, &mut writing, step));
+        }
+    }
+    report.diff = writing.diff;
+    Ok(report)
+}
+
+fn take(report: &mut ChangeReport, id: &str, done: Result<Changed, Error>) {
+    match done {
+        Ok(changed) => report.changes.push(changed),
+        Err(error) => report.refused.push(Refused { id: id.to_owned(), error }),
+    }
+}
+
+fn is_fixable(step: &Step) -> bool {
+    let is_refused = step.problems.iter().any(|it| it.code.refuses_writing());
+    let is_fixable =
+        |it: &Problem| matches!(it.code, Code::MissingStepFile | Code::IdDiffers | Code::StaleClaim);
+    !is_refused && step.problems.iter().any(is_fixable)
+}
+
+fn fix_plan(context: &Context, writing: &mut Writing<'_>, id: &PlanId) -> Result<Changed, Error> {
+    plan_file::update(context, writing, id, &|plan| {
+        Ok(PlanUpdate {
+            status: plan.status.known(),
+            did: "plan.md made".to_owned(),
+            ..PlanUpdate::default()
+        })
+    })
+}
+
+fn fix_step(context: &Context, writing: &mut Writing<'_>, step: &Step) -> Result<Changed, Error> {
+    step_file::update(context, writing, &NamedStep::of(step), &|_, _, step| {
+        let has = |code: Code| step.problems.iter().any(|it| it.code == code);
+        let keys = if has(Code::IdDiffers) { vec![set_text("id", &step.id.to_string())] } else { Vec::new() };
+        Ok(StepUpdate { keys, did: "mended".to_owned(), ..StepUpdate::default() })
+    })
+}

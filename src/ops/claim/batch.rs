@@ -1,0 +1,213 @@
+//! Claims that one process makes for others: the one that watches, for whoever asks it.
+//!
+//! Who wants the most urgent step of all plans gives that errand to the process that watches them, if there is one, and
+//! what it is asked at once it does together: with one look at the plans and in one turn of the locks. It hands out steps,
+//! and says nothing else: who gets none, for whatever reason, goes alone, and finds that out.
+//!
+//! # Who does not hear the answer
+//! The claim's id is the asker's own, and an errand is begun only before a certain time, which is looked at under the lock.
+//! So whoever has waited for longer and then takes the lock finds in the records whether the claim was made.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::renew::{RenewRequest, renew};
+use super::{Ask, ClaimReport, ClaimRequest, Granted, begin, fresh_id, take_first};
+use crate::api::context::{Context, Reading};
+use crate::api::daemon::{ClaimReply, ClaimedStep, DelegatedClaim, Freshness};
+use crate::api::error::Error;
+use crate::plan::rules::State;
+use crate::plan::time::Time;
+use crate::store::claims::candidates::{self, Ready, Recorded, Source};
+use crate::store::claims::daemon_queue::{Resident, Since};
+use crate::store::leases::{Leases, NEAR, Sharing};
+use crate::store::load;
+use crate::store::transaction::Mode;
+
+/// An errand that nobody has begun by then is the asker's own affair again.
+const BEGIN_WITHIN: Duration = Duration::from_millis(800);
+
+impl From<ClaimedStep> for ClaimReport {
+    fn from(handed: ClaimedStep) -> Self {
+        let ClaimedStep { claim, step, why, diff, notices: _ } = handed;
+        Self {
+            state: State::Next.word(),
+            step: Some(step),
+            why,
+            claim: Some(claim),
+            plan: None,
+            is_dry_run: false,
+            diff,
+        }
+    }
+}
+
+impl DelegatedClaim {
+    pub(crate) fn of(context: &Context, request: &ClaimRequest) -> Result<Self, Error> {
+        let now = context.plans.disk().now_ns();
+        let before = now.saturating_add(i128::try_from(BEGIN_WITHIN.as_nanos()).unwrap_or(0));
+        Ok(Self {
+            claim: fresh_id(context)?,
+            by: request.by.clone().unwrap_or_else(|| context.by.clone()),
+            asker: context.by.clone(),
+            lease: request.lease.unwrap_or(context.config.lease()),
+            at: context.now,
+            begin_before: i64::try_from(before).unwrap_or(0),
+            surroundings: surroundings(context),
+        })
+    }
+
+    fn may_be_begun(&self, context: &Context) -> bool {
+        let is_near = |a: Time, b: Time| a <= b.plus_seconds(NEAR);
+        let is_same_time = is_near(self.at, context.now) && is_near(context.now, self.at);
+        is_same_time && context.plans.disk().now_ns() < i128::from(self.begin_before)
+    }
+}
+
+/// What lets two processes claim the same step in the same way, and leave the same record of it.
+fn surroundings(context: &Context) -> String {
+    let (root, reader) = (context.plans.root(), candidates::reader_of(context));
+    let place = Leases::of(context).whereabouts();
+    let how = format!("{reader} {root:?} {place} {}", context.config.max_attempts());
+    blake3::hash(how.as_bytes()).to_hex()[..32].to_owned()
+}
+
+/// Lets whoever watches the plans make a claim of the most urgent step; none: it is to be made alone.
+pub(super) fn by_another(context: &Context, request: &ClaimRequest) -> Result<Option<ClaimReport>, Error> {
+    let Freshness::Attested(witness) = &context.freshness else { return Ok(None) };
+    let ClaimRequest { force, mode, pid, .. } = *request;
+    // What a process's number means only its own machine knows, or container.
+    let is_usual = mode == Mode::Write && !force && pid.is_none() && context.expected.is_none();
+    if !is_usual || context.reading == Reading::Files {
+        return Ok(None);
+    }
+    match witness.claim(&|| DelegatedClaim::of(context, request).ok()) {
+        ClaimReply::Claimed(mut handed) => {
+            context.kept.note_change();
+            std::mem::take(&mut handed.notices).into_iter().for_each(|it| context.notify(it));
+            Ok(Some(handed.into()))
+        }
+        ClaimReply::Nothing => Ok(None),
+        ClaimReply::Unheard(errand) => made_after_all(context, errand),
+    }
+}
+
+fn made_after_all(context: &Context, errand: DelegatedClaim) -> Result<Option<ClaimReport>, Error> {
+    // Whoever has begun it has the lock until it is done, or is dead.
+    drop(begin(context, "claim", Mode::Write, Sharing::Waived)?);
+    let request = RenewRequest { claim: errand.claim, lease: Some(errand.lease), mode: Mode::Write };
+    match renew(context, &request) {
+        // What was not made to the end is nobody's, and can be handed out again.
+        Err(Error::ClaimGone { .. }) => Ok(None),
+        renewed => renewed.map(Some),
+    }
+}
+
+/// Makes the claims of all who ask at once, and says what became of each.
+///
+/// `resident` is this process's own, and nobody else's `since` is asked meanwhile. Under the lock it is asked whether who
+/// gave an errand is still there.
+pub fn claim_together(
+    context: &Context,
+    errands: &[DelegatedClaim],
+    resident: &mut Resident,
+    since: Since<'_>,
+    is_there: &(dyn Fn(&DelegatedClaim) -> bool + Sync),
+) -> Vec<ClaimReply> {
+    let own = surroundings(context);
+    let is_ours = |it: &&DelegatedClaim| it.surroundings == own && it.may_be_begun(context);
+    let ours: Vec<_> = errands.iter().filter(is_ours).collect();
+    let mut ran = HashMap::new();
+    // A queue that was kept has an end, behind which a look may find more.
+    for _ in 0..2 {
+        let left: Vec<_> = ours.iter().copied().filter(|it| !ran.contains_key(&it.claim)).collect();
+        if left.is_empty() {
+            break;
+        }
+        let (queue, is_kept) = match resident.queue(context, &own, since) {
+            Some((queue, is_kept)) => (Ok(queue), is_kept),
+            None => (look(context), false),
+        };
+        let claims = queue.and_then(|queue| claim_all(context, &left, queue, is_there));
+        for Claimed { errand, lease, file: (path, hash), told } in claims.unwrap_or_default() {
+            resident.claimed(&path, &hash, lease);
+            ran.insert(errand, told);
+        }
+        if !is_kept {
+            break;
+        }
+    }
+    errands.iter().map(|it| ran.remove(&it.claim).unwrap_or(ClaimReply::Nothing)).collect()
+}
+
+/// A claim that was made.
+struct Claimed {
+    /// Its id.
+    errand: String,
+    lease: i64,
+    /// The path of the step's file, and a hash of what it holds by that.
+    file: (String, String),
+    told: ClaimReply,
+}
+
+/// As somebody looks who is told nothing.
+fn look(context: &Context) -> Result<Vec<Ready>, Error> {
+    match candidates::source(context, candidates::ask(context, Mode::Write)) {
+        Source::Queue(queue) => Ok(queue),
+        Source::Look(Some(answering)) => Ok(candidates::look_for_all(context, answering)),
+        Source::Look(None) => candidates::look(context, None, &HashSet::new()),
+    }
+}
+
+/// Makes claims of the first steps of a queue in one turn of the locks; of some errands none.
+fn claim_all(
+    context: &Context,
+    errands: &[&DelegatedClaim],
+    queue: Vec<Ready>,
+    is_there: &(dyn Fn(&DelegatedClaim) -> bool + Sync),
+) -> Result<Vec<Claimed>, Error> {
+    if queue.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (writing, locked) = begin(context, "claim", Mode::Write, Sharing::Wanted)?;
+    // As for one who claims alone by a queue that was found before.
+    let is_taken = |it: &Ready| it.recorded != Recorded::Lapsed && locked.has_record(&it.step.id);
+    let free = queue.into_iter().filter(|it| !is_taken(it));
+    let free = Mutex::new(free.take_while(|it| it.recorded != Recorded::Unfinished));
+    let next = || free.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let granted = load::at_once(errands, |nth, errand| {
+        let is_wanted = errand.may_be_begun(context) && is_there(errand);
+        let ask = is_wanted.then(|| errand.ask(context))?;
+        let mut writing = writing.beside(nth as u64, "claim", &errand.asker);
+        let tried = &mut HashSet::new();
+        let grant =
+            take_first(&ask, &mut writing, &locked, tried, std::iter::from_fn(next)).ok().flatten()?;
+        Some((grant, writing.cut()))
+    });
+    drop(locked);
+    writing.end();
+    let claimed = granted.into_iter().zip(errands).filter_map(|(it, errand)| {
+        let (grant, shown) = it?;
+        let file = grant.made.file();
+        let told = match grant.made.told(context) {
+            Ok(done) => {
+                let until = context.now.plus_seconds(errand.lease);
+                let claim = Granted { id: errand.claim.clone(), until: Some(until) };
+                let (step, diff) = (done.changed.now, shown.diff(context));
+                ClaimReply::Claimed(ClaimedStep { claim, step, why: grant.why, diff, notices: Vec::new() })
+            }
+            // It is made: whoever asks finds it.
+            Err(_) => ClaimReply::Unheard((*errand).clone()),
+        };
+        Some(Claimed { errand: errand.claim.clone(), lease: errand.lease, file, told })
+    });
+    Ok(claimed.collect())
+}
+
+impl DelegatedClaim {
+    fn ask<'a>(&'a self, context: &'a Context) -> Ask<'a> {
+        let Self { claim, by, lease, .. } = self;
+        Ask { context, id: claim.clone(), by, lease: *lease, process: None, force: false }
+    }
+}

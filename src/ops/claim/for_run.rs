@@ -1,0 +1,242 @@
+//! A claim that a run makes: of one plan, beside no step that changes the same files, and of steps that others leave alone.
+
+use std::cell::Cell;
+
+use super::{begin, fresh_id, is_at_limit, lapsed_attempt};
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::disk::Process;
+use crate::plan::change;
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::model::{Plan, PlanKind, Step};
+use crate::plan::plans::Plans;
+use crate::plan::rules::{self, Obstacle};
+use crate::plan::touches;
+use crate::plan::words::StepStatus;
+use crate::store::leases::{Leases, Locked, NewRecord, RunRecord, Sharing};
+use crate::store::load::{self, Rests};
+use crate::store::resolve::NamedStep;
+use crate::store::step_file::{self, StepUpdate};
+use crate::store::transaction::{Mode, Writing, is_half_saved, once_saved};
+
+/// What a run asks for.
+pub(crate) struct RunAsk<'a> {
+    pub(crate) plan: &'a PlanId,
+    pub(crate) by: &'a str,
+    /// Seconds for which the claim holds where the run's process cannot be seen.
+    pub(crate) lease: i64,
+    pub(crate) process: Option<&'a Process>,
+    /// Refuses a step that may not be begun, before anything is written.
+    pub(crate) check: &'a dyn Fn(&Step) -> Result<(), Error>,
+}
+
+/// What a run has to do for a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Task {
+    Work,
+    /// A run that died left it completed; its commands have still to say so.
+    Verify,
+}
+
+/// A step that is the run's now.
+#[derive(Debug, Clone)]
+pub(crate) struct Begun {
+    pub(crate) task: Task,
+    pub(crate) claim: String,
+    /// Relative to the plans directory.
+    pub(crate) log: String,
+    /// As its file was at the claim.
+    pub(crate) step: Step,
+    pub(crate) why: String,
+}
+
+pub(crate) enum Asked {
+    Begun(Box<Begun>),
+    /// What could be begun changes files that a step of a live run changes.
+    Busy,
+    /// Too many workers gave up on a step; it is failed now.
+    Failed(StepId),
+    Nothing,
+}
+
+/// Hands out the first step that a run may begin now; a save under way is waited for.
+pub(crate) fn claim_for_run(context: &Context, ask: &RunAsk<'_>) -> Result<Asked, Error> {
+    once_saved(context, || claim_now(context, ask))
+}
+
+fn claim_now(context: &Context, ask: &RunAsk<'_>) -> Result<Asked, Error> {
+    let mut wanted = wanted(context, ask.plan)?;
+    if wanted.is_empty() {
+        // A run may end here, and a file that is being saved may be what hides a step.
+        let plans = load::settled(context, Rests::Plan(ask.plan), &|| load::some(context, ask.plan))?;
+        wanted = wanted_in(context, ask.plan, plans)?;
+    }
+    if wanted.is_empty() {
+        return Ok(Asked::Nothing);
+    }
+    let (mut writing, locked) = begin(context, "run", Mode::Write, Sharing::Wanted)?;
+    let (mut is_busy, mut half_saved) = (false, None);
+    for named in wanted {
+        match take(context, ask, &mut writing, &locked, &named) {
+            Ok(Taken::Begun(begun)) => return Ok(Asked::Begun(begun)),
+            Ok(Taken::Failed) => return Ok(Asked::Failed(named.id)),
+            Ok(Taken::Busy) => is_busy = true,
+            Ok(Taken::Gone) => {}
+            Err(error) if is_half_saved(&error) => half_saved = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    match half_saved {
+        Some(error) => Err(error),
+        // Whoever was faster is at work on it now.
+        None => Ok(if is_busy { Asked::Busy } else { Asked::Nothing }),
+    }
+}
+
+/// The steps that a run would begin, in the order in which it would.
+pub(crate) fn wanted(context: &Context, id: &PlanId) -> Result<Vec<NamedStep>, Error> {
+    wanted_in(context, id, load::some(context, id)?)
+}
+
+fn wanted_in(context: &Context, id: &PlanId, plans: Plans) -> Result<Vec<NamedStep>, Error> {
+    let plans = Leases::of(context).tell_hopefully(plans);
+    let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
+    let of = |plan: &Plan| {
+        let steps = plan.steps.iter().filter(|it| task(context, &plans, plan, it).is_some());
+        steps.map(NamedStep::of).collect::<Vec<_>>()
+    };
+    if plan.kind != PlanKind::Program || plan.is_archived {
+        return Ok(of(plan));
+    }
+    let is_part = |it: &Plan| it.id == *id || it.program.as_ref() == Some(id);
+    let found = rules::candidates(&plans, context.now);
+    let mut steps: Vec<_> = found.iter().filter(|it| is_part(it.plan)).flat_map(|it| of(it.plan)).collect();
+    // Plans of which nothing is ready may have steps to try again or to verify.
+    let all: Vec<_> = plans.live().filter(|it| is_part(it)).flat_map(of).collect();
+    steps.extend(all.into_iter().filter(|it| !steps.contains(it)).collect::<Vec<_>>());
+    Ok(steps)
+}
+
+/// What a run has to do for a step as it is; none: nothing now.
+pub(crate) fn task(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Option<Task> {
+    let is_verify = step.is_unverified();
+    let obstacles = rules::obstacles(plans, plan, step, context.now);
+    let is_own_status = |it: &Obstacle| matches!(it, Obstacle::Status(_));
+    let is_free = obstacles.iter().all(is_own_status);
+    match (is_free, obstacles.is_empty()) {
+        (true, _) if is_verify => Some(Task::Verify),
+        (_, true) => Some(Task::Work),
+        (true, _) if may_be_retried(context, step) => Some(Task::Work),
+        _ => None,
+    }
+}
+
+/// A worker's failure is tried again until the limit; what a person called failed stays so.
+fn may_be_retried(context: &Context, step: &Step) -> bool {
+    let is_workers = step.attempts.last().is_some_and(|it| it.counts_as_try());
+    step.status.is(StepStatus::Failed) && is_workers && step.tries() < context.config.max_attempts() as usize
+}
+
+enum Taken {
+    Begun(Box<Begun>),
+    Failed,
+    Busy,
+    Gone,
+}
+
+fn take(
+    context: &Context,
+    ask: &RunAsk<'_>,
+    writing: &mut Writing<'_>,
+    locked: &Locked<'_>,
+    named: &NamedStep,
+) -> Result<Taken, Error> {
+    let claim = fresh_id(context)?;
+    let run = RunRecord { log: log_name(context, &named.id, &claim), touches: None, worker: None };
+    let (is_gone, is_busy) = (Cell::new(false), Cell::new(false));
+    let decide = |plans: &Plans, plan: &Plan, step: &Step| {
+        let Some(task) = task(context, plans, plan, step) else {
+            is_gone.set(true);
+            return Err(gone(step));
+        };
+        let at_work = locked.at_work();
+        if at_work.iter().any(|it| touches::overlap(it.touches.as_deref(), step.touches.as_deref())) {
+            is_busy.set(true);
+            return Err(gone(step));
+        }
+        (ask.check)(step)?;
+        let mut update = update_for(context, ask, (plans, step), task, &claim);
+        update.why = why(context, (plans, plan, step), task);
+        if update.status != Some(StepStatus::Failed) {
+            let run = RunRecord { touches: step.touches.clone(), ..run.clone() };
+            let (by, at, lease) = (ask.by, context.now, ask.lease);
+            let (claim, process) = (claim.as_str(), ask.process);
+            locked.prepare(&NewRecord { step, claim, by, at, lease, process, run: Some(&run), key: None })?;
+        }
+        Ok(update)
+    };
+    let made = match step_file::write_under(context, writing, named, &|plans| locked.tell(plans), &decide) {
+        Ok(made) => made,
+        Err(error) => {
+            // As for any claim: after a failed write the file may have it all the same.
+            if !matches!(error, Error::Disk(_)) || is_half_saved(&error) {
+                locked.withdraw(&named.id);
+            }
+            return match error {
+                _ if is_busy.get() => Ok(Taken::Busy),
+                _ if is_gone.get() => Ok(Taken::Gone),
+                error => Err(error),
+            };
+        }
+    };
+    let (given, why) = (made.status(), made.why().to_owned());
+    let done = made.told(context)?;
+    if given == Some(StepStatus::Failed) {
+        locked.changed(&done.before, &done.after, false);
+        return Ok(Taken::Failed);
+    }
+    locked.confirm(&named.id)?;
+    let task = if given == Some(StepStatus::InProgress) { Task::Work } else { Task::Verify };
+    Ok(Taken::Begun(Box::new(Begun { task, claim, log: run.log, step: done.after, why })))
+}
+
+fn gone(step: &Step) -> Error {
+    Error::Held { id: step.id.to_string(), by: "somebody".to_owned() }
+}
+
+fn why(context: &Context, (plans, plan, step): (&Plans, &Plan, &Step), task: Task) -> String {
+    match task {
+        Task::Verify => "its run died before it was verified".to_owned(),
+        Task::Work if step.status.is(StepStatus::Failed) => "it may be tried again".to_owned(),
+        Task::Work => rules::why_ready(plans, plan, step, context.now),
+    }
+}
+
+fn update_for(
+    context: &Context,
+    ask: &RunAsk<'_>,
+    (plans, step): (&Plans, &Step),
+    task: Task,
+    claim: &str,
+) -> StepUpdate {
+    let mut update = StepUpdate { did: "claimed".to_owned(), ..StepUpdate::default() };
+    if let Some(lapse) = plans.claims().lapse(step, context.now) {
+        update.attempts.push(lapsed_attempt(context, step, lapse, ask.by));
+        if is_at_limit(context, step) {
+            update.status = Some(StepStatus::Failed);
+            update.removes_claim = true;
+            return update;
+        }
+    }
+    update.status = (task == Task::Work).then_some(StepStatus::InProgress);
+    update.keys.push(change::set_claim(claim, ask.by, context.now));
+    update
+}
+
+/// Where the output of a claim's work goes, relative to the plans directory.
+fn log_name(context: &Context, id: &StepId, claim: &str) -> String {
+    // A name has to leave room for the rest of the file's.
+    let plan: String = id.plan.as_str().chars().take(40).collect();
+    let number: String = id.number.to_string().chars().take(20).collect();
+    context.plans.in_state_dir(&format!("logs/{plan}-{number}-{claim}.log")).to_string_lossy().into_owned()
+}

@@ -1,0 +1,76 @@
+//! Lets a claim hold on.
+
+use super::{ClaimReport, Granted, begin};
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views::{Shaper, value};
+use crate::plan::id::{StepId, read_step_id};
+use crate::store::leases::{Leases, NewRecord, Sharing};
+use crate::store::transaction::{Mode, is_half_saved};
+use crate::store::{load, resolve};
+
+#[derive(Debug, Clone, Default)]
+pub struct RenewRequest {
+    /// The claim's id.
+    pub claim: String,
+    /// Seconds from now on; none: as long as before.
+    pub lease: Option<i64>,
+    pub mode: Mode,
+}
+
+/// Lets a claim hold for its lease from now on; nothing is written to the step's file.
+///
+/// One that has lapsed is still its owner's, until somebody else takes the step.
+pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, Error> {
+    let gone = || Error::ClaimGone { claim: request.claim.clone() };
+    let step = match Leases::of(context).find(&request.claim) {
+        Some(record) => read_step_id(&record.step).ok_or_else(gone)?,
+        None => claimed_step(context, &request.claim)?.ok_or_else(gone)?,
+    };
+    let (_writing, locked) = begin(context, "renew", request.mode, Sharing::Waived)?;
+    let around =
+        load::settled(context, load::Rests::Plan(&step.plan), &|| load::around(context, &step, None));
+    let plans = locked.tell(around.map_err(|it| if is_half_saved(&it) { it } else { gone() })?);
+    let (plan, step) = resolve::find_step(&plans, &step).map_err(|_| gone())?;
+    let claim = step.claim_in_force().filter(|it| it.id == request.claim);
+    let claim = claim.ok_or_else(gone)?;
+    if plans.claims().overtaken_by(step).is_some() {
+        return Err(gone());
+    }
+    let lease = request.lease.unwrap_or(context.config.lease());
+    let renewed = locked.renew(&step.id, &claim.id, request.lease);
+    if renewed.is_none() && request.mode == Mode::Write {
+        let (by, at) = (claim.by.as_deref().unwrap_or(&context.by), context.now);
+        locked.adopt(&NewRecord {
+            step,
+            claim: &claim.id,
+            by,
+            at,
+            lease,
+            process: None,
+            run: None,
+            key: None,
+        })?;
+    }
+    let root = context.root_name();
+    let plans = locked.tell(plans.clone());
+    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let until = renewed.unwrap_or_else(|| context.now.plus_seconds(lease));
+    Ok(ClaimReport {
+        state: "next",
+        step: Some(value(&shaper.step(plan, step))),
+        why: "the claim is renewed".to_owned(),
+        claim: Some(Granted { id: claim.id.clone(), until: Some(until) }),
+        plan: Some(plan.id.to_string()),
+        is_dry_run: request.mode == Mode::DryRun,
+        diff: String::new(),
+    })
+}
+
+/// Finds the step whose file has the claim; only needed where this machine remembers nothing of it.
+fn claimed_step(context: &Context, claim: &str) -> Result<Option<StepId>, Error> {
+    let plans = load::all(context)?;
+    let mut steps = plans.live().flat_map(|it| &it.steps);
+    let found = steps.find(|it| it.claim.as_ref().is_some_and(|it| it.id == claim));
+    Ok(found.map(|it| it.id.clone()))
+}

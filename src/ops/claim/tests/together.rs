@@ -1,0 +1,275 @@
+//! Claims that are made for others, against what each would have got alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+
+use super::keeping::{STEPS, between, happens};
+use super::*;
+use crate::api::daemon::{ClaimReply, ClaimedStep, DaemonClient, DelegatedClaim, Freshness};
+use crate::index::Generation;
+use crate::store::claims::candidates;
+use crate::store::claims::daemon_queue::{Resident, Since};
+
+fn plans() -> Machine {
+    let text =
+        |n: usize| format!(step_text!("status: pending\npriority: {}\n"), ["high", "low", "medium"][n % 3]);
+    let mut files = vec![("/plans/p/plan.md".to_owned(), "# P\n".to_owned())];
+    files.push(("/plans/q/plan.md".to_owned(), "# Q\n".to_owned()));
+    for (n, id) in STEPS.iter().enumerate() {
+        files.push((format!("/plans/{}.md", id.replace(':', "/step-")), text(n)));
+    }
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    Machine::with(&files)
+}
+
+fn errand(context: &Context) -> DelegatedClaim {
+    DelegatedClaim::of(context, &ClaimRequest::default()).unwrap()
+}
+
+/// Makes claims where nobody tells what has happened.
+fn together(context: &Context, errands: &[DelegatedClaim]) -> Vec<Option<ClaimedStep>> {
+    ran(context, errands, &mut Resident::default(), &|| None)
+}
+
+fn ran(
+    context: &Context,
+    errands: &[DelegatedClaim],
+    resident: &mut Resident,
+    since: Since<'_>,
+) -> Vec<Option<ClaimedStep>> {
+    let handed = |it| match it {
+        ClaimReply::Claimed(handed) => Some(handed),
+        ClaimReply::Nothing => None,
+        ClaimReply::Unheard(_) => panic!("what is made can be told"),
+    };
+    claim_together(context, errands, resident, since, &|_| true).into_iter().map(handed).collect()
+}
+
+fn id_of(handed: &ClaimedStep) -> String {
+    handed.step["id"].as_str().unwrap().to_owned()
+}
+
+fn texts(machine: &Machine) -> BTreeMap<String, Option<String>> {
+    let paths = STEPS.iter().map(|it| it.replace(':', "/step-")).chain(["p/plan".into(), "q/plan".into()]);
+    paths.map(|it| (it.clone(), machine.text(&format!("/plans/{it}.md")))).collect()
+}
+
+#[test]
+fn who_asks_at_once_gets_a_step_each_which_is_undone_alone() {
+    let machine = plans();
+    let before = texts(&machine);
+    let ann = context(&machine, "ann", 0);
+    let errands: Vec<_> = (0..5).map(|_| errand(&ann)).collect();
+    let handed = together(&ann, &errands);
+    let mut ids = BTreeSet::new();
+    for (handed, errand) in handed.iter().zip(&errands) {
+        let handed = handed.as_ref().unwrap();
+        assert_eq!(handed.claim.id, errand.claim);
+        assert_eq!(handed.claim.until, Some(at(LEASE)));
+        let path = handed.step["path"].as_str().unwrap();
+        assert!(machine.text(&format!("/{path}")).unwrap().contains(&errand.claim), "{path}");
+        assert!(handed.diff.contains(&errand.claim) && handed.diff.matches("\n+++ ").count() == 1);
+        ids.insert(id_of(handed));
+    }
+    assert_eq!(ids.len(), 5);
+    let plans = ann.plans;
+    for left in (0..5).rev() {
+        plans.lock(&mut || {}).unwrap().undo().unwrap();
+        let n_claimed = texts(&machine).values().flatten().filter(|it| it.contains("claim:")).count();
+        assert_eq!(n_claimed, left);
+    }
+    assert_eq!(texts(&machine), before);
+}
+
+#[track_caller]
+fn check_not_begun(change: impl FnOnce(&mut DelegatedClaim)) {
+    let machine = plans();
+    let (before, ann) = (texts(&machine), context(&machine, "ann", 0));
+    let mut errands = [errand(&ann)];
+    change(&mut errands[0]);
+    assert_eq!(together(&ann, &errands), [None]);
+    assert_eq!(texts(&machine), before);
+}
+
+#[test]
+fn what_is_late_or_meant_for_others_is_not_begun() {
+    check_not_begun(|it| it.begin_before = 0);
+    check_not_begun(|it| it.surroundings.clear());
+    check_not_begun(|it| it.at = at(-3));
+    check_not_begun(|it| it.at = at(3));
+}
+
+#[test]
+fn where_nothing_is_ready_nothing_is_handed_out() {
+    let machine = Machine::with(&[("/plans/p/plan.md", "# P\n")]);
+    let ann = context(&machine, "ann", 0);
+    assert_eq!(together(&ann, &[errand(&ann), errand(&ann)]), [None, None]);
+}
+
+/// Somebody who claims for others, and is heard or not.
+struct Claiming {
+    machine: Machine,
+    begins: bool,
+    is_heard: bool,
+}
+
+impl DaemonClient for Claiming {
+    fn commit(&self) -> Option<Generation> {
+        None
+    }
+
+    fn claim(&self, errand: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {
+        let errand = errand().unwrap();
+        let mut handed = None;
+        if self.begins {
+            let context = Context { reading: Reading::Index, ..context(&self.machine, "daemon", 0) };
+            handed = together(&context, std::slice::from_ref(&errand)).remove(0);
+        }
+        match handed {
+            Some(handed) if self.is_heard => ClaimReply::Claimed(handed),
+            _ if self.is_heard => ClaimReply::Nothing,
+            _ => ClaimReply::Unheard(errand),
+        }
+    }
+}
+
+#[track_caller]
+fn check_one_claim(begins: bool, is_heard: bool) {
+    let machine = plans();
+    let witness = Claiming { machine: machine.beside(), begins, is_heard };
+    let freshness = Freshness::Attested(Box::new(witness));
+    let ann = Context { reading: Reading::Index, freshness, ..context(&machine, "ann", 0) };
+    let report = claim(&ann, &ClaimRequest { by: Some("bo".to_owned()), ..ClaimRequest::default() }).unwrap();
+    let granted = report.claim.unwrap();
+    assert_eq!(granted.until.map(Time::whole_seconds), Some(at(LEASE)));
+    let claimed: Vec<_> =
+        texts(&machine).into_values().flatten().filter(|it| it.contains("claim:")).collect();
+    assert_eq!(claimed.len(), 1, "{claimed:?}");
+    assert!(claimed[0].contains(&format!("{{id: \"{}\", by: \"bo\"", granted.id)), "{claimed:?}");
+    assert_eq!(report.step.unwrap()["id"], "p:1");
+}
+
+#[test]
+fn an_errand_makes_one_claim_whatever_is_heard_of_it() {
+    for begins in [true, false] {
+        for is_heard in [true, false] {
+            check_one_claim(begins, is_heard);
+        }
+    }
+}
+
+#[test]
+fn who_asks_for_more_than_an_errand_can_say_goes_alone() {
+    let machine = plans();
+    let alone = |request: ClaimRequest, reading| {
+        let witness = |_: &dyn Fn() -> Option<DelegatedClaim>| panic!("nobody is asked");
+        let freshness = Freshness::Attested(Box::new(Asking(witness)));
+        let ann = Context { reading, freshness, ..context(&machine, "ann", 0) };
+        claim(&ann, &request).unwrap();
+    };
+    let usual = ClaimRequest::default;
+    alone(usual(), Reading::Files);
+    alone(ClaimRequest { force: true, ..usual() }, Reading::Index);
+    alone(ClaimRequest { mode: Mode::DryRun, ..usual() }, Reading::Index);
+    alone(ClaimRequest { target: Some("p".to_owned()), ..usual() }, Reading::Index);
+}
+
+struct Asking<F>(F);
+
+impl<F: Fn(&dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply + Send + Sync> DaemonClient for Asking<F> {
+    fn commit(&self) -> Option<Generation> {
+        None
+    }
+
+    fn claim(&self, errand: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {
+        (self.0)(errand)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn who_is_told_what_happens_hands_out_what_a_look_would(
+        script in prop::collection::vec((between(), 1..4_usize), 1..12)
+    ) {
+        let (mut machine, mut seconds, mut resident) = (plans(), 0, Resident::default());
+        let known = Mutex::new(texts(&machine));
+        for (it, n) in &script {
+            happens(&mut machine, &mut seconds, it);
+            let ann = Context { reading: Reading::Index, ..context(&machine, "ann", seconds) };
+            let since = || {
+                let (now, mut known) = (texts(&machine), known.lock().unwrap());
+                let changed = now.iter().filter(|(path, text)| known.get(*path) != Some(*text));
+                let names = changed.map(|(path, _)| path.split('/').next().unwrap().to_owned()).collect();
+                *known = now;
+                Some(names)
+            };
+            let expected = candidates::look(&ann, None, &HashSet::new()).unwrap();
+            let expected: BTreeSet<_> = expected.iter().take(*n).map(|it| it.step.id.to_string()).collect();
+            let errands: Vec<_> = (0..*n).map(|_| errand(&ann)).collect();
+            let handed = ran(&ann, &errands, &mut resident, &since);
+            let handed: BTreeSet<_> = handed.iter().flatten().map(id_of).collect();
+            prop_assert_eq!(handed, expected, "{:?}", it);
+        }
+    }
+}
+
+#[test]
+fn a_queue_is_kept_while_nothing_happens_but_claims() {
+    let machine = plans();
+    let ann = context(&machine, "ann", 0);
+    let since = || Some(BTreeSet::from(["p".to_owned(), "q".to_owned()]));
+    let mut resident = Resident::default();
+    let mut queue = || resident.queue(&ann, "x", &since).map(|(queue, is_kept)| (queue.len(), is_kept));
+    assert_eq!(queue(), Some((6, false)));
+    assert_eq!(queue(), Some((6, true)));
+    // What it does itself is no news.
+    let handed = ran(&ann, &[errand(&ann), errand(&ann)], &mut resident, &since);
+    assert_eq!(handed.iter().flatten().count(), 2);
+    let surroundings = errand(&ann).surroundings;
+    let kept = resident.queue(&ann, &surroundings, &since).map(|(queue, is_kept)| (queue.len(), is_kept));
+    assert_eq!(kept, Some((4, true)));
+    // A claim that is over soon ends it.
+    let short = ClaimRequest { lease: Some(5), ..ClaimRequest::default() };
+    let short = DelegatedClaim::of(&ann, &short).unwrap();
+    assert!(ran(&ann, &[short], &mut resident, &since)[0].is_some());
+    let kept = resident.queue(&ann, &surroundings, &since).map(|(queue, is_kept)| (queue.len(), is_kept));
+    assert_eq!(kept, Some((3, false)));
+    // Whoever reads otherwise looks.
+    assert_eq!(resident.queue(&ann, "y", &since).map(|it| it.1), Some(false));
+    assert!(resident.queue(&ann, "y", &|| None).is_none());
+    assert_eq!(resident.queue(&ann, "y", &since).map(|it| it.1), Some(false));
+}
+
+#[test]
+fn a_file_that_became_younger_is_looked_at() {
+    let machine = Machine::with(&[("/plans/a/step-1.md", STEP), ("/plans/b/step-1.md", STEP)]);
+    let ann = Context { reading: Reading::Index, ..context(&machine, "ann", 0) };
+    let since = || Some(BTreeSet::from(["a".to_owned(), "b".to_owned()]));
+    let mut resident = Resident::default();
+    let mut first = || {
+        let (queue, _) = resident.queue(&ann, "x", &since).unwrap();
+        let looked = candidates::look(&ann, None, &HashSet::new()).unwrap();
+        assert_eq!(queue[0].step.id, looked[0].step.id);
+        queue[0].step.id.to_string()
+    };
+    let older = first();
+    // The same text once more: of two steps without a date the older one goes first.
+    let path = ann.plans.root().join(older.replace(":1", "/step-1.md"));
+    let file = ann.plans.disk().open(&path, crate::disk::Open::InPlace).unwrap();
+    file.write(STEP.as_bytes()).unwrap();
+    assert_ne!(first(), older);
+}
+
+#[test]
+fn nothing_is_claimed_for_who_has_gone() {
+    let machine = plans();
+    let (before, ann) = (texts(&machine), context(&machine, "ann", 0));
+    let errands = [errand(&ann), errand(&ann)];
+    let is_there = |it: &DelegatedClaim| it.claim == errands[1].claim;
+    let ran = claim_together(&ann, &errands, &mut Resident::default(), &|| None, &is_there);
+    assert!(matches!(ran[..], [ClaimReply::Nothing, ClaimReply::Claimed(_)]), "{ran:?}");
+    let now = texts(&machine);
+    assert_eq!(now.iter().zip(&before).filter(|(now, before)| now != before).count(), 1);
+}

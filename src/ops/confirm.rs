@@ -1,0 +1,204 @@
+//! `confirm`: a person's yes or no to a step, or to a phase of a plan.
+//!
+//! It stops a worker that cooperates and records who said what; who can write files can write this one too, so it is
+//! no border. A no to a step takes its yes back and blocks it; a no to a phase takes its yes back, and its steps wait on.
+
+use std::collections::BTreeSet;
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::ops::update;
+use crate::plan::change::{self, NewAttempt, NewConfirmation, NewNote};
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::records::NoteType;
+use crate::plan::transitions::Verb;
+use crate::plan::words::{StepStatus, nearest};
+use crate::store::fencing::{self, Who};
+use crate::store::plan_file::{self, PlanUpdate};
+use crate::store::resolve::{self, NamedStep, Target};
+use crate::store::step_file::{self, StepUpdate};
+use crate::store::transaction::{ChangeReport, Mode};
+use crate::text::header_edit::Change;
+use crate::text::typed::quoted;
+use crate::text::typed::shell_word;
+
+/// Whether it is known that a person asks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Asker {
+    /// Somebody typed it at a terminal, or answered a question that was put to them.
+    Person,
+    #[default]
+    Unknown,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Answer {
+    #[default]
+    Yes,
+    No,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct ConfirmRequest {
+    /// A step, or the plan of the phase.
+    pub id: String,
+    pub phase: Option<String>,
+    pub answer: Answer,
+    pub note: Option<String>,
+    pub by: Option<String>,
+    pub asker: Asker,
+    pub mode: Mode,
+}
+
+/// Records the answer; without a person nothing is written, and the error holds the command for one to type.
+pub fn confirm(context: &Context, request: &ConfirmRequest) -> Result<ChangeReport, Error> {
+    let target = resolve::target(context, &request.id)?;
+    if request.mode == Mode::Write && (context.here.claim.is_some() || request.asker == Asker::Unknown) {
+        return Err(Error::PersonNeeded { command: command(request, &target) });
+    }
+    update::each(context, "confirm", std::slice::from_ref(&request.id), request.mode, |writing, _| {
+        match (&target, &request.phase) {
+            (Target::Step(step), None) => step_file::update(context, writing, step, &|plans, plan, now| {
+                of_step(context, request, (plans, plan, now))
+            }),
+            (Target::Plan(plan), Some(phase)) => {
+                plan_file::update(context, writing, plan, &|now| of_phase(context, request, now, phase))
+            }
+            (Target::Step(step), Some(_)) => Err(not_both(step)),
+            (Target::Plan(plan), None) => Err(Error::usage(
+                format!("`{plan}` is a plan; steps and phases are confirmed"),
+                format!(
+                    "name a step, or a phase as in `planwatch confirm {plan_word} --phase NAME`",
+                    plan_word = shell_word(&plan)
+                ),
+            )),
+        }
+    })
+}
+
+fn not_both(step: &NamedStep) -> Error {
+    let hint = format!("leave --phase out, or name the plan `{}`", step.id.plan);
+    Error::usage(format!("`{}` is a step; a phase is its plan's", step.id), hint)
+}
+
+/// What a person would type for this.
+fn command(request: &ConfirmRequest, target: &Target) -> String {
+    let mut words = vec!["planwatch".to_owned(), "confirm".to_owned()];
+    words.push(match target {
+        Target::Plan(plan) => plan.to_string(),
+        Target::Step(step) => step.id.to_string(),
+    });
+    words.extend(request.phase.iter().flat_map(|it| ["--phase".to_owned(), it.clone()]));
+    words.extend((request.answer == Answer::No).then(|| "--reject".to_owned()));
+    words.extend(request.note.iter().flat_map(|it| ["--note".to_owned(), it.clone()]));
+    words.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(" ")
+}
+
+fn confirmation(context: &Context, request: &ConfirmRequest) -> NewConfirmation {
+    let by = request.by.as_ref().unwrap_or(&context.by).clone();
+    NewConfirmation { phase: request.phase.clone(), by, at: context.now, note: request.note.clone() }
+}
+
+fn of_step(
+    context: &Context,
+    request: &ConfirmRequest,
+    (plans, plan, step): (&Plans, &Plan, &Step),
+) -> Result<StepUpdate, Error> {
+    if request.answer == Answer::No {
+        return rejected_step(context, request, (plans, plan, step));
+    }
+    if !step.needs_confirmation {
+        let by_phase = step.phase.as_ref().filter(|it| plan.confirm_phases.contains(it));
+        let hint = match by_phase {
+            Some(phase) => {
+                format!("its phase does: `planwatch confirm {} --phase {}`", plan.id, quoted(phase))
+            }
+            None => format!("`planwatch set {} confirm required` asks for one", shell_word(&step.id)),
+        };
+        return Err(Error::usage(format!("`{}` needs no confirmation", step.id), hint));
+    }
+    if step.confirmed.is_some() {
+        return Ok(StepUpdate { did: "already confirmed".to_owned(), ..StepUpdate::default() });
+    }
+    let keys = vec![confirmation(context, request).of_step()];
+    Ok(StepUpdate { keys, did: "confirmed".to_owned(), ..StepUpdate::default() })
+}
+
+/// The step is blocked, with an attempt that says why.
+fn rejected_step(
+    context: &Context,
+    request: &ConfirmRequest,
+    of: (&Plans, &Plan, &Step),
+) -> Result<StepUpdate, Error> {
+    let step = of.2;
+    let who = Who::of(context, &step.id, request.by.as_deref(), None, false);
+    // There is no force here: who works on the step is told first.
+    fencing::check(of.0, step, &who).map_err(|error| match error {
+        Error::Claimed { id, by } => Error::ClaimedWithin { id, by },
+        other => other,
+    })?;
+    if update::refusal(context, of, Verb::Block).is_some() {
+        let message = format!("`{}` is {}; it is too late for a no", step.id, step.status.word());
+        let hint = format!("`planwatch reopen {}` first", shell_word(&step.id));
+        return Err(Error::Conflict { code: "not-allowed", message, hint });
+    }
+    let notes = request.note.as_ref().map_or("rejected".to_owned(), |it| format!("rejected: {it}"));
+    let attempt = NewAttempt {
+        at: context.now,
+        by: who.by,
+        outcome: "blocked".to_owned(),
+        notes: Some(notes),
+        claim: fencing::ended_claim(step, context.now),
+    };
+    Ok(StepUpdate {
+        status: Some(StepStatus::Blocked),
+        removes_claim: step.claim.is_some(),
+        keys: step.confirmed.iter().map(|_| change::remove("confirmed")).collect(),
+        attempts: vec![attempt],
+        did: "rejected".to_owned(),
+        ..StepUpdate::default()
+    })
+}
+
+fn of_phase(
+    context: &Context,
+    request: &ConfirmRequest,
+    plan: &Plan,
+    phase: &str,
+) -> Result<PlanUpdate, Error> {
+    check_phase(plan, phase)?;
+    let given = |it: &usize| plan.confirmations[*it].phase.as_deref() == Some(phase);
+    let given: Vec<_> = (0..plan.confirmations.len()).filter(given).collect();
+    let did = |did: &str| format!("{did} the phase {phase}");
+    if request.answer == Answer::Yes {
+        if !given.is_empty() {
+            return Ok(PlanUpdate { did: "already confirmed".to_owned(), ..PlanUpdate::default() });
+        }
+        let keys = vec![confirmation(context, request).of_phase()];
+        return Ok(PlanUpdate { keys, did: did("confirmed"), ..PlanUpdate::default() });
+    }
+    let take = |index: usize| Change::RemoveItem { key: "confirmations".to_owned(), index };
+    let why = request.note.as_ref().map(|it| format!(": {it}")).unwrap_or_default();
+    let by = request.by.as_ref().unwrap_or(&context.by).clone();
+    let text = format!("rejected the phase {phase}{why}");
+    let note = NewNote { at: context.now, kind: NoteType::Warning, by, text };
+    Ok(PlanUpdate {
+        keys: given.into_iter().rev().map(take).collect(),
+        notes: vec![note],
+        did: did("rejected"),
+        ..PlanUpdate::default()
+    })
+}
+
+/// A phase that nobody waits for is a typo.
+fn check_phase(plan: &Plan, phase: &str) -> Result<(), Error> {
+    let of_steps = plan.steps.iter().filter(|it| it.needs_confirmation).filter_map(|it| it.phase.as_ref());
+    let known: Vec<_> = plan.confirm_phases.iter().chain(of_steps).map(String::as_str).collect();
+    if known.contains(&phase) {
+        return Ok(());
+    }
+    let nearest = nearest(phase, known.iter().copied());
+    let known = known.into_iter().map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect();
+    Err(Error::NoSuchPhase { name: phase.to_owned(), plan: plan.id.to_string(), nearest, known })
+}

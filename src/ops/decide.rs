@@ -1,0 +1,307 @@
+//! `decide`: records a decision in a file that is never rewritten, or reads what was decided, newest first.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views::shown_path;
+use crate::ops::add;
+use crate::ops::knowledge::{self, Entry};
+use crate::plan::decision::{self, Decision, NewDecision};
+use crate::plan::entry::{self, folded};
+use crate::plan::read::{Content, Source};
+use crate::plan::time::Time;
+use crate::plan::words::{near, nearest};
+use crate::store::transaction::{self, ChangeReport, Mode};
+use crate::text::header_edit::Change;
+use crate::text::typed::quoted;
+
+#[derive(Debug, Clone, Default)]
+pub struct DecideRequest {
+    pub topic: String,
+    pub text: String,
+    pub because: Option<String>,
+    /// The id or file name of the decision in whose place this one stands; its beginning is enough.
+    pub supersedes: Option<String>,
+    pub tags: Vec<String>,
+    pub plan: Option<String>,
+    pub step: Option<String>,
+    pub by: Option<String>,
+    /// A YAML mapping.
+    pub metadata: Option<String>,
+    pub mode: Mode,
+}
+
+/// Records a decision.
+pub fn decide(context: &Context, request: &DecideRequest) -> Result<ChangeReport, Error> {
+    let topic = NewDecision::check_topic(&request.topic)
+        .map_err(|hint| Error::usage("the topic is empty or too long", hint))?;
+    if request.text.trim().is_empty() {
+        return Err(Error::usage("the decision is empty", "say what was decided"));
+    }
+    if request.metadata.as_deref().is_some_and(|it| !add::is_mapping(it)) {
+        return Err(Error::usage("the metadata is not a YAML mapping", "write it as '{key: value}'"));
+    }
+    let (plan, step) = knowledge::about(context, request.plan.as_deref(), request.step.as_deref())?;
+    let supersedes = request.supersedes.as_deref().map(|it| named(context, it)).transpose()?;
+    let new = NewDecision {
+        topic,
+        text: request.text.clone(),
+        reasoning: request.because.clone(),
+        by: request.by.clone().unwrap_or_else(|| context.by.clone()),
+        plan,
+        step,
+        supersedes: supersedes.map(|it| format!("{it}.md")),
+        tags: request.tags.clone(),
+        metadata: request.metadata.clone(),
+    };
+    let make = |path: &str, at: Time| written(context, &new, None, path, at);
+    let (directory, instead) = (decision::DIRECTORY, decision::INSTEAD);
+    let entry = Entry { verb: "decide", directory, title: &new.topic, instead, make: &make };
+    let mut report = knowledge::create(context, &entry, request.mode)?;
+    report.hints.push(format!("planwatch decide {}", quoted(&new.topic)));
+    Ok(report)
+}
+
+/// The file of a decision, with `more` in its front matter, and its shape.
+///
+/// Refused where the text would not be read again as it is.
+pub(crate) fn written(
+    context: &Context,
+    new: &NewDecision,
+    more: Option<Change>,
+    path: &str,
+    at: Time,
+) -> Result<(Vec<u8>, Value), Error> {
+    let changes: Vec<_> = new.changes(at).into_iter().chain(more).collect();
+    let bytes = transaction::edit(path, new.body().as_bytes(), &changes, decision::KEYS)?;
+    let content = Content { bytes: bytes.clone(), etag: String::new(), modified: at };
+    let read = decision::read(&Source { path: path.to_owned(), content: Ok(content) });
+    if !new.is_said_by(&read) {
+        let hint = "close its code, and give what stands below a heading `Reasoning` with --because";
+        return Err(Error::usage("the text would not be read again as it is", hint));
+    }
+    Ok((bytes, shape(&context.root_name(), &read, &[])))
+}
+
+/// Finds the decision that somebody names.
+fn named(context: &Context, name: &str) -> Result<String, Error> {
+    let wanted = entry::id_of(name);
+    let ids: Vec<_> = all(context).into_iter().map(|it| it.id).collect();
+    if ids.iter().any(|it| it == wanted) {
+        return Ok(wanted.to_owned());
+    }
+    match ids.iter().filter(|it| !wanted.is_empty() && it.starts_with(wanted)).collect::<Vec<_>>().as_slice()
+    {
+        [only] => Ok((*only).clone()),
+        [] => {
+            let nearest = nearest(wanted, ids.iter().map(String::as_str));
+            Err(Error::NotFound { what: "decision", name: name.to_owned(), nearest })
+        }
+        several => {
+            let names = several.iter().map(|it| it.as_str()).collect::<Vec<_>>().join(", ");
+            Err(Error::usage(format!("`{name}` begins several decisions"), format!("they are {names}")))
+        }
+    }
+}
+
+/// Reads all decisions, oldest first.
+pub(crate) fn all(context: &Context) -> Vec<Decision> {
+    knowledge::sources(context, decision::DIRECTORY).iter().map(decision::read).collect()
+}
+
+/// What was decided, and where to look for it.
+#[derive(Debug, Clone, Default)]
+pub struct DecisionsRequest {
+    /// Compared without case and outer blanks; none: all.
+    pub topic: Option<String>,
+    pub plan: Option<String>,
+    pub step: Option<String>,
+    /// Only those that have all of these.
+    pub tags: Vec<String>,
+    /// A time, or how long ago, as in `7d`.
+    pub since: Option<String>,
+    pub limit: usize,
+}
+
+#[derive(Debug, Clone)]
+pub struct DecisionsReport {
+    /// Newest first.
+    pub decisions: Vec<Decision>,
+    /// How many there are beyond the limit.
+    pub n_more: usize,
+    /// The topics that may have been meant, if there is none of this name; best first.
+    pub near: Vec<String>,
+    /// For each decision those that stand in its place.
+    superseded: BTreeMap<String, Vec<String>>,
+    root: String,
+}
+
+impl DecisionsReport {
+    pub fn to_json(&self) -> Value {
+        let shape = |it: &Decision| shape(&self.root, it, self.superseded_by(&it.id));
+        let decisions: Vec<_> = self.decisions.iter().map(shape).collect();
+        let mut answer = json!({"decisions": decisions, "more": self.n_more});
+        if !self.near.is_empty() {
+            answer["near"] = self.near.clone().into();
+        }
+        answer
+    }
+
+    /// The first decision as an object of its own.
+    pub fn first_to_json(&self) -> Value {
+        let first = self.decisions.first();
+        first.map(|it| shape(&self.root, it, self.superseded_by(&it.id))).unwrap_or_default()
+    }
+
+    /// The decisions that stand in the place of this one.
+    pub fn superseded_by(&self, id: &str) -> &[String] {
+        self.superseded.get(id).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    pub fn path(&self, decision: &Decision) -> String {
+        shown_path(&self.root, &decision.path)
+    }
+}
+
+/// The most topics that are named where there is none of that name.
+const MOST_NEAR: usize = 5;
+
+/// Reads what was decided, newest first.
+pub fn decisions(context: &Context, request: &DecisionsRequest) -> Result<DecisionsReport, Error> {
+    let since = request.since.as_deref().map(|it| knowledge::since(it, context.now)).transpose()?;
+    let mut found = all(context);
+    let topic = request.topic.as_deref().map(folded);
+    let near = topic.as_deref().map_or_else(Vec::new, |topic| near_topics(topic, &found));
+    let superseded = superseded(&found);
+    let (plan, step) = knowledge::wanted(context, request.plan.as_deref(), request.step.as_deref())?;
+    found.retain(|it| {
+        topic.as_ref().is_none_or(|topic| folded(&it.topic) == *topic)
+            && since.is_none_or(|since| it.decided_at.is_some_and(|at| at >= since))
+            && request.tags.iter().all(|tag| it.tags.contains(tag))
+            && plan.as_ref().is_none_or(|plan| it.plan.as_ref() == Some(plan))
+            && step.as_ref().is_none_or(|step| it.step.as_ref() == Some(step))
+    });
+    found.reverse();
+    let n_more = found.len().saturating_sub(request.limit);
+    found.truncate(request.limit);
+    Ok(DecisionsReport { decisions: found, n_more, near, superseded, root: context.root_name() })
+}
+
+/// The topics near one that nothing was decided on, each as it was first written.
+fn near_topics(topic: &str, decisions: &[Decision]) -> Vec<String> {
+    let mut written: BTreeMap<String, &str> = BTreeMap::new();
+    for it in decisions {
+        written.entry(folded(&it.topic)).or_insert(&it.topic);
+    }
+    if written.contains_key(topic) {
+        return Vec::new();
+    }
+    let found = near(topic, written.keys().map(String::as_str)).into_iter();
+    found.filter_map(|it| written.get(&it).map(|it| (*it).to_owned())).take(MOST_NEAR).collect()
+}
+
+/// The decision with this id or path, and what it has to do with others.
+pub(crate) fn one(context: &Context, name: &str) -> Option<DecisionsReport> {
+    let wanted = entry::named_in(name, decision::DIRECTORY)?;
+    let all = all(context);
+    let superseded = superseded(&all);
+    let found = all.into_iter().find(|it| it.id == wanted)?;
+    let root = context.root_name();
+    Some(DecisionsReport { decisions: vec![found], n_more: 0, near: Vec::new(), superseded, root })
+}
+
+/// The decisions on a plan, or on one of its steps, that nothing stands in the place of; newest first.
+pub(crate) fn standing(context: &Context, plan: &str, step: Option<&str>) -> Vec<Decision> {
+    let all = all(context);
+    let superseded = superseded(&all);
+    let is_meant = |it: &Decision| {
+        it.plan.as_deref() == Some(plan)
+            && step.is_none_or(|step| it.step.as_deref() == Some(step))
+            && !superseded.contains_key(&it.id)
+    };
+    all.into_iter().rev().filter(is_meant).collect()
+}
+
+/// For each decision those that stand in its place.
+fn superseded(all: &[Decision]) -> BTreeMap<String, Vec<String>> {
+    let mut superseded: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for decision in all {
+        if let Some(old) = &decision.supersedes {
+            superseded.entry(old.clone()).or_default().push(decision.id.clone());
+        }
+    }
+    superseded
+}
+
+/// A topic that something was decided on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Topic {
+    /// As the first decision spells it.
+    pub topic: String,
+    pub n_decisions: usize,
+    pub last: Option<Time>,
+}
+
+impl Topic {
+    pub fn to_json(&self) -> Value {
+        let last = self.last.map(Time::with_milliseconds);
+        json!({"topic": self.topic, "decisions": self.n_decisions, "last": last})
+    }
+}
+
+pub fn topics_to_json(topics: &[Topic]) -> Value {
+    json!({"topics": topics.iter().map(Topic::to_json).collect::<Vec<_>>()})
+}
+
+/// Lists the topics, sorted.
+pub fn topics(context: &Context) -> Vec<Topic> {
+    let mut topics: BTreeMap<String, Topic> = BTreeMap::new();
+    for decision in all(context) {
+        let (topic, last) = (decision.topic, decision.decided_at);
+        let entry = topics.entry(folded(&topic)).or_insert(Topic { topic, n_decisions: 0, last });
+        entry.n_decisions += 1;
+        entry.last = last;
+    }
+    topics.into_values().collect()
+}
+
+fn shape(root: &str, it: &Decision, superseded_by: &[String]) -> Value {
+    json!({
+        "id": it.id,
+        "topic": it.topic,
+        "decision": it.decision,
+        "reasoning": it.reasoning,
+        "by": it.by,
+        "decided_at": it.decided_at.map(Time::with_milliseconds),
+        "plan": it.plan,
+        "step": it.step,
+        "supersedes": it.supersedes,
+        "superseded_by": superseded_by,
+        "tags": it.tags,
+        "metadata": it.metadata,
+        "custom": it.custom,
+        "path": shown_path(root, &it.path),
+        "problems": knowledge::codes(&it.problems),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_answer_names_near_topics_and_others_have_no_such_key() {
+        let report = |near: &[&str]| DecisionsReport {
+            decisions: Vec::new(),
+            n_more: 0,
+            near: near.iter().map(|&it| it.to_owned()).collect(),
+            superseded: BTreeMap::new(),
+            root: String::new(),
+        };
+        assert_eq!(report(&["authentication"]).to_json()["near"], json!(["authentication"]));
+        assert_eq!(report(&[]).to_json(), json!({"decisions": [], "more": 0}));
+    }
+}

@@ -1,0 +1,388 @@
+//! `doctor`: what somebody needs to know when planwatch behaves oddly; looks, and mends nothing but the index.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::api::context::Context;
+use crate::api::daemon::{DaemonStatus, Freshness};
+use crate::api::error::Error;
+use crate::api::views::shown_path;
+use crate::disk::{Discarded, Kept, RealDisk, Unfinished, read_file, watch_limit};
+use crate::store::leases::{Leases, NotShared};
+use crate::store::load::{self, IndexState};
+use crate::store::transaction::{self, path_of};
+
+#[derive(Debug, Clone, Default)]
+pub struct DoctorRequest {
+    /// Make the index anew first.
+    pub reindex: bool,
+    /// Give up what another planwatch began and did not finish: the id of its journal.
+    pub discard: Option<String>,
+}
+
+/// How something stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    Ok,
+    /// It works, with less than could be had.
+    Note,
+    /// Somebody should do something.
+    Problem,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    pub name: &'static str,
+    pub state: State,
+    pub value: String,
+    /// What to do, or what follows; empty if nothing does.
+    pub hint: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct DoctorReport {
+    pub checks: Vec<Check>,
+    pub discarded: Option<DiscardReport>,
+}
+
+/// What giving up an unfinished change came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DiscardReport {
+    pub id: String,
+    pub verb: String,
+    pub at: String,
+    /// All that it was to do, as a diff; what was done of it stays.
+    pub diff: String,
+    /// Where texts are kept that are in no file.
+    pub kept: Vec<String>,
+}
+
+impl DoctorReport {
+    pub fn to_json(&self) -> Value {
+        json!({"checks": self.checks, "problems": self.n_problems(), "discarded": self.discarded})
+    }
+
+    pub fn n_problems(&self) -> usize {
+        self.checks.iter().filter(|it| it.state == State::Problem).count()
+    }
+
+    /// 6 with problems.
+    pub fn exit_code(&self) -> u8 {
+        if self.n_problems() > 0 { 6 } else { 0 }
+    }
+}
+
+pub fn examine(context: &Context, request: &DoctorRequest) -> Result<DoctorReport, Error> {
+    if request.reindex {
+        load::reindex(context)?;
+    }
+    let discarded = request.discard.as_deref().map(|id| discard(context, id)).transpose()?;
+    let checks = vec![
+        ok("plans directory", context.plans.root().display().to_string()),
+        config(context),
+        trust(context),
+        file_system(context),
+        exchange(context),
+        leases(context),
+        case(context),
+        lock(context),
+        index(context),
+        daemon(context),
+        watches(context),
+        kept(context),
+        unfinished(context),
+        worktrees(context),
+        claims(context),
+    ];
+    Ok(DoctorReport { checks, discarded })
+}
+
+fn check(name: &'static str, state: State, value: impl Into<String>, hint: impl Into<String>) -> Check {
+    Check { name, state, value: value.into(), hint: hint.into() }
+}
+
+fn ok(name: &'static str, value: impl Into<String>) -> Check {
+    check(name, State::Ok, value, "")
+}
+
+fn config(context: &Context) -> Check {
+    let name = "configuration";
+    let n_problems = context.here.config_problems.len();
+    match context.here.config_file.as_ref().map(|it| (it, n_problems)) {
+        None => ok(name, "none"),
+        Some((path, 0)) => ok(name, path.display().to_string()),
+        Some((path, n)) => {
+            let value = format!("{}, with {n} problems", path.display());
+            check(name, State::Problem, value, "`planwatch check` names them")
+        }
+    }
+}
+
+fn trust(context: &Context) -> Check {
+    let name = "own state";
+    match context.plans.runtime_dir() {
+        Some(_) if context.plans.has_foreign_state() => {
+            let place = shown_path(&context.root_name(), &context.plans.in_state_dir("").to_string_lossy());
+            let place = place.trim_end_matches('/');
+            let hint = "another user, or the same one with another XDG_STATE_HOME, uses `.planwatch`, or it came with a \
+                        repository; each has an undo, leases and an index of its own, and all have one lock";
+            check(name, State::Note, place, hint)
+        }
+        Some(_) => ok(name, "`.planwatch` was made on this machine"),
+        None if context.plans.has_key() && !context.plans.is_bare() => {
+            let hint = "it stays as it is; the next change makes a directory for this user beside it, or says why not";
+            check(name, State::Note, "`.planwatch` was not made here, or cannot be made", hint)
+        }
+        None if context.plans.is_bare() => ok(name, "none, as there is no plan yet"),
+        None => {
+            let hint = "undo, the index on disk and `watch --detach` are off; XDG_STATE_HOME names the directory, \
+                        which has to be writable";
+            check(
+                name,
+                State::Problem,
+                "there is no usable state directory for the key of `.planwatch`",
+                hint,
+            )
+        }
+    }
+}
+
+fn file_system(context: &Context) -> Check {
+    let found = context.plans.file_system();
+    let name = "file system";
+    if found.is_remote {
+        let hint = "other machines can write here unnoticed, so `watch` looks every two seconds";
+        return check(name, State::Note, found.name, hint);
+    }
+    ok(name, found.name)
+}
+
+fn exchange(context: &Context) -> Check {
+    let name = "exchange of names";
+    match context.plans.abilities().exchange {
+        Some(true) => ok(name, "works"),
+        Some(false) => {
+            let hint = "a save that falls into the instant of a write can be lost; a local file system has no such gap";
+            check(name, State::Note, "missing", hint)
+        }
+        None => check(name, State::Note, "not tried", "it is tried in `.planwatch`"),
+    }
+}
+
+fn leases(context: &Context) -> Check {
+    let name = "leases on files";
+    match context.plans.abilities().leases {
+        Some(true) => ok(name, "work"),
+        Some(false) => {
+            let hint = "a save into a file with several hard links, or at a mount point, can be lost if it falls into the \
+                        instant of a write; replaced versions are kept for an hour instead of a minute";
+            check(name, State::Note, "missing", hint)
+        }
+        None => check(name, State::Note, "not tried", "it is tried in `.planwatch`"),
+    }
+}
+
+fn case(context: &Context) -> Check {
+    let name = "upper and lower case";
+    match context.plans.abilities().ignores_case {
+        Some(true) => {
+            let hint = "plans whose names differ only in case are one directory here";
+            check(name, State::Note, "the same", hint)
+        }
+        Some(false) => ok(name, "different"),
+        None => check(name, State::Note, "not tried", "it is tried in `.planwatch`"),
+    }
+}
+
+fn lock(context: &Context) -> Check {
+    let name = "lock";
+    match context.plans.is_being_written() {
+        Some(false) => ok(name, "free"),
+        Some(true) => check(name, State::Note, "held", "another process writes at this moment"),
+        None => {
+            check(name, State::Problem, "cannot be taken", "without locks writes of two processes can mix")
+        }
+    }
+}
+
+fn index(context: &Context) -> Check {
+    let name = "index";
+    let (state, size) = load::index_state(context);
+    let size = size.map(|it| format!(", {} KiB", it.div_ceil(1024))).unwrap_or_default();
+    let version = crate::index::VERSION;
+    let own = context.plans.state_dir();
+    let elsewhere = context.plans.index_dir().filter(|it| *it != own);
+    let place = elsewhere.map(|it| format!(", in {}", it.display())).unwrap_or_default();
+    match state {
+        IndexState::Current => ok(name, format!("version {version}{size}, current{place}")),
+        IndexState::Behind { n_plans } => {
+            let value = format!("version {version}{size}, was behind the files of {n_plans} plans{place}");
+            check(name, State::Ok, value, "it is brought up to date now")
+        }
+        IndexState::Missing => ok(name, format!("version {version}, made just now{place}")),
+        IndexState::Bare => ok(name, "none, as there is no plan yet"),
+        IndexState::Unusable => {
+            let hint = "every question reads all files; `planwatch list` says why";
+            check(name, State::Problem, "cannot be used", hint)
+        }
+    }
+}
+
+fn daemon(context: &Context) -> Check {
+    let name = "watching process";
+    let fact = match &context.freshness {
+        Freshness::Attested(witness) => witness.daemon(),
+        Freshness::Unknown => DaemonStatus::None,
+    };
+    let (pid, since, release, polling, http) = match &fact {
+        DaemonStatus::None => {
+            return check(name, State::Ok, "none", "`planwatch watch --detach` starts one; it is not needed");
+        }
+        DaemonStatus::Unreachable { why, hint } => return check(name, State::Problem, why, hint),
+        DaemonStatus::Silent { pid } => {
+            let value = pid.map_or_else(|| "one".to_owned(), |it| it.to_string());
+            let pid = pid.map_or_else(|| "PID".to_owned(), |it| it.to_string());
+            let hint = format!(
+                "every question waits a second for it; `kill -CONT {pid}` lets it go on if it was stopped, \
+                 `kill -KILL {pid}` ends it"
+            );
+            return check(name, State::Problem, format!("{value}, which does not answer"), hint);
+        }
+        DaemonStatus::Running { pid, since, release, polling, http } => (pid, since, release, polling, http),
+    };
+    let own = env!("CARGO_PKG_VERSION");
+    let http = http.as_ref().map(|it| format!(", answers on {it}")).unwrap_or_default();
+    let value = format!("{pid}, since {since}{http}");
+    match polling {
+        Some(why) => check(name, State::Note, value, format!("it looks every two seconds: {why}")),
+        None if release != own => check(
+            name,
+            State::Note,
+            value,
+            format!("it is of release {release}, this is {own}: stop and start it"),
+        ),
+        None => ok(name, value),
+    }
+}
+
+/// Half of the limit and more is worth a word, because other programs watch too.
+fn watches(context: &Context) -> Check {
+    let name = "watched directories";
+    let n = context.plans.n_directories();
+    let hint = "raise it: sysctl fs.inotify.max_user_watches=524288";
+    match watch_limit() {
+        None => ok(name, format!("{n}")),
+        Some(limit) if n >= limit => {
+            check(name, State::Problem, format!("{n}, and the limit is {limit}"), hint)
+        }
+        Some(limit) if n * 2 >= limit => check(name, State::Note, format!("{n} of {limit}"), hint),
+        Some(limit) => ok(name, format!("{n} of {limit}")),
+    }
+}
+
+fn kept(context: &Context) -> Check {
+    let name = "kept texts";
+    let kept = context.plans.kept();
+    if kept.is_empty() {
+        return ok(name, "none");
+    }
+    let root = context.root_name();
+    let shown = |it: &Kept| {
+        let (kept, path) = (it.kept.to_string_lossy(), it.path.to_string_lossy());
+        format!("{} of {} ({})", shown_path(&root, &kept), shown_path(&root, &path), it.why.word())
+    };
+    let value = kept.iter().map(shown).collect::<Vec<_>>().join("; ");
+    check(
+        name,
+        State::Problem,
+        value,
+        "compare each with its file, take over what is missing, then remove it",
+    )
+}
+
+/// What another user or state directory left half-way.
+fn unfinished(context: &Context) -> Check {
+    let name = "unfinished changes";
+    let found = match context.plans.unfinished() {
+        Ok(found) if found.is_empty() => return ok(name, "none"),
+        Ok(found) => found,
+        Err(error) => {
+            return check(name, State::Problem, error.to_string(), error.hint().unwrap_or_default());
+        }
+    };
+    let root = context.root_name();
+    let shown = |it: &Unfinished| {
+        let journal = shown_path(&root, &it.journal.to_string_lossy());
+        let mut files: Vec<_> =
+            it.ops.iter().map(|op| shown_path(&root, &path_of(op).to_string_lossy())).collect();
+        files.sort();
+        files.dedup();
+        format!("{}: `{}` of {} in {journal}, on {}", it.id, it.verb, it.at, files.join(", "))
+    };
+    let value = found.iter().map(shown).collect::<Vec<_>>().join("; ");
+    let hint = "another planwatch began this, and these files are not written until it is finished: by any command that \
+                writes, as the same user with the same XDG_STATE_HOME in the same container; `planwatch doctor \
+                --discard-journal ID` shows what it was to do and gives it up";
+    check(name, State::Problem, value, hint)
+}
+
+fn discard(context: &Context, id: &str) -> Result<DiscardReport, Error> {
+    let mut locked = transaction::lock(context, "doctor")?;
+    let Some(Discarded { unfinished, kept }) = locked.discard_unfinished(id)? else {
+        return Err(Error::NotFound { what: "unfinished change", name: id.to_owned(), nearest: None });
+    };
+    let root = context.root_name();
+    Ok(DiscardReport {
+        diff: unfinished.ops.iter().map(|it| transaction::describe(&root, it)).collect(),
+        kept: kept.iter().map(|it| shown_path(&root, &it.kept.to_string_lossy())).collect(),
+        id: unfinished.id,
+        verb: unfinished.verb,
+        at: unfinished.at,
+    })
+}
+
+fn worktrees(context: &Context) -> Check {
+    let name = "git worktrees";
+    let Some(repository) = &context.here.repository else { return ok(name, "no repository") };
+    let n = common_directory(repository).map_or(0, |it| n_entries(&it.join("worktrees"))) + 1;
+    ok(name, n.to_string())
+}
+
+fn claims(context: &Context) -> Check {
+    let name = "claims";
+    match Leases::of(context).not_shared() {
+        None => ok(name, "every working tree of a repository sees them"),
+        Some(NotShared { path, why, is_missed }) => {
+            let value = format!("claims-not-shared: {path} cannot be written: {why}");
+            match is_missed {
+                true => {
+                    let hint =
+                        "`claim` refuses, as the other working trees would not see it; make it writable";
+                    check(name, State::Problem, value, hint)
+                }
+                false => {
+                    check(name, State::Note, value, "another working tree would not see claims made here")
+                }
+            }
+        }
+    }
+}
+
+/// `.git` itself, or in a linked worktree what its file leads to.
+fn common_directory(repository: &Path) -> Option<PathBuf> {
+    let git = repository.join(".git");
+    if git.is_dir() {
+        return Some(git);
+    }
+    let text = String::from_utf8(read_file(&RealDisk, &git).ok()?).ok()?;
+    let own = repository.join(text.strip_prefix("gitdir:")?.trim());
+    let common = String::from_utf8(read_file(&RealDisk, &own.join("commondir")).ok()?).ok()?;
+    Some(own.join(common.trim()))
+}
+
+fn n_entries(directory: &Path) -> usize {
+    directory.read_dir().map_or(0, |it| it.flatten().count())
+}

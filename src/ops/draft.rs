@@ -1,0 +1,462 @@
+//! `draft`: from a conversation to requirements in several passes, and from those to steps.
+//!
+//! An agent answers each pass; planwatch decides what becomes of the answer. The draft is on disk from the first pass on, and a
+//! pass writes only over bytes that the one before it left there: what somebody else saves meanwhile is never replaced.
+//! Nothing here starts a process: the asker does.
+
+mod conversation;
+mod document;
+mod passes;
+mod said;
+mod steps;
+pub mod turns;
+
+use serde_json::{Value, json};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::plan::id::{self, PlanId};
+use crate::plan::model::Plan;
+use crate::plan::words::PlanStatus;
+use crate::store::load;
+use crate::store::resolve;
+use crate::store::transaction::ChangeReport;
+
+use crate::text::typed::shell_word;
+use passes::mark;
+pub use passes::{FOCI, focus};
+
+/// What a process that was asked came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    pub end: End,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// With this code, as a shell tells it.
+    Exited(i32),
+    TimedOut,
+    Interrupted,
+    /// It said more than any answer holds.
+    TooMuch,
+    NotStarted(String),
+}
+
+/// Whether a pause was interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waited {
+    ToTheEnd,
+    Interrupted,
+}
+
+/// Somebody who answers prompts.
+pub trait Asker {
+    /// Gives a prompt to an agent that knows nothing of the ones before.
+    fn ask(&mut self, prompt: &str) -> Asked;
+    /// Waits for so many seconds.
+    fn wait(&mut self, seconds: u64) -> Waited;
+}
+
+impl Asked {
+    pub fn without_output(end: End) -> Self {
+        Self { end, stdout: String::new(), stderr: String::new() }
+    }
+}
+
+/// Where the text comes from.
+#[derive(Debug, Clone, Default)]
+pub struct Source {
+    /// As it was said.
+    pub conversation: String,
+    /// What the plan remembers of where it came from: a path from the repository's root, or `-`.
+    pub name: String,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct DraftRequest {
+    /// A name or a title for a new draft; the id of one that is there.
+    pub name: String,
+    /// None for [`Aim::Steps`].
+    pub source: Option<Source>,
+    pub aim: Aim,
+    pub passes: Option<u32>,
+    /// How many bytes of a conversation the agent takes.
+    pub limit: usize,
+    pub by: Option<String>,
+    pub before: Before,
+}
+
+/// What passes of earlier calls left behind, for a draft whose answers come one call at a time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Before {
+    /// Passes in a row up to now that changed nothing.
+    pub n_unchanged: u32,
+    /// Marks of the texts that were left.
+    pub left: Vec<String>,
+}
+
+/// What is to be made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Aim {
+    #[default]
+    Requirements,
+    /// The same, from where it was left.
+    GoOn,
+    Steps,
+}
+
+/// So many passes have one thing to look at; a last one, for what still changes, looks at all of it together.
+pub const PASSES: u32 = 5;
+
+/// What happens while a draft is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// An agent is about to be asked.
+    Asking { pass: u32, passes: u32, focus: &'static str },
+    /// A pass is over, and what it came to is on disk.
+    Pass {
+        pass: u32,
+        passes: u32,
+        focus: &'static str,
+        change: Change,
+        added: usize,
+        removed: usize,
+        diff: String,
+    },
+    /// The same pass is asked again.
+    Again { pass: u32, why: String },
+    /// The agent's limit is waited for.
+    Waiting { pass: u32, seconds: u64 },
+    /// Something to know: a prompt that could not be used, a conversation that was cut.
+    Note { text: String },
+}
+
+/// What a pass did to the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    Made,
+    Changed,
+    Unchanged,
+    /// It is again what it was some passes before.
+    CameBack,
+}
+
+impl Change {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Made => "made",
+            Self::Changed => "changed",
+            Self::Unchanged => "unchanged",
+            Self::CameBack => "came back",
+        }
+    }
+}
+
+impl Event {
+    pub fn to_json(&self, with_diff: bool) -> Value {
+        match self {
+            Self::Asking { pass, passes, focus } => {
+                json!({"event": "asking", "pass": pass, "passes": passes, "focus": focus})
+            }
+            Self::Pass { pass, passes, focus, change, added, removed, diff } => {
+                let mut event = json!({
+                    "event": "pass", "pass": pass, "passes": passes, "focus": focus, "change": change.word(),
+                    "added": added, "removed": removed,
+                });
+                if with_diff {
+                    event["diff"] = diff.as_str().into();
+                }
+                event
+            }
+            Self::Again { pass, why } => json!({"event": "again", "pass": pass, "why": why}),
+            Self::Waiting { pass, seconds } => json!({"event": "waiting", "pass": pass, "seconds": seconds}),
+            Self::Note { text } => json!({"event": "note", "why": text}),
+        }
+    }
+}
+
+/// Why there were no more passes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// Two passes in a row changed nothing.
+    Converged,
+    /// A text came back that had been left before.
+    Oscillates,
+    /// All passes were made.
+    Finished,
+    /// Somebody edited it meanwhile; the last answer is beside it.
+    Edited { beside: Option<String> },
+    /// A pass did not come to an answer.
+    Incomplete { why: Why },
+}
+
+/// Why a pass did not come to an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Why {
+    TimedOut,
+    Nothing,
+    Limited { seconds: u64 },
+    Failed(String),
+    Interrupted,
+}
+
+impl Why {
+    fn sentence(&self) -> String {
+        match self {
+            Self::TimedOut => "the agent took too long, twice".to_owned(),
+            Self::Nothing => "the agent answered nothing, three times".to_owned(),
+            Self::Limited { seconds } => format!("the agent's limit lasts {seconds} s more"),
+            Self::Failed(why) => why.clone(),
+            Self::Interrupted => "it was interrupted".to_owned(),
+        }
+    }
+}
+
+/// How a draft stands.
+#[derive(Debug, Clone)]
+pub struct DraftReport {
+    pub state: State,
+    /// None if not even the first pass came to an answer.
+    pub plan: Option<String>,
+    /// The file with the draft, with the plans directory's name.
+    pub path: Option<String>,
+    /// The last pass that was made, by this call or before.
+    pub pass: u32,
+    pub passes: u32,
+    /// Where the steps so far are, if they did not become the plan's.
+    pub kept: Option<String>,
+    /// What became of the plan's steps.
+    pub steps: Option<ChangeReport>,
+}
+
+impl DraftReport {
+    pub fn to_json(&self) -> Value {
+        let beside = match &self.state {
+            State::Edited { beside } => beside.as_ref().or(self.kept.as_ref()),
+            _ => self.kept.as_ref(),
+        };
+        json!({
+            "state": self.word(), "plan": self.plan, "path": self.path, "pass": self.pass, "passes": self.passes,
+            "incomplete": self.is_incomplete(), "beside": beside,
+            "steps": self.steps.as_ref().map(ChangeReport::to_json),
+        })
+    }
+
+    pub fn word(&self) -> &'static str {
+        match self.state {
+            State::Converged => "converged",
+            State::Oscillates => "oscillates",
+            State::Finished => "finished",
+            State::Edited { .. } => "edited",
+            State::Incomplete { .. } => "incomplete",
+        }
+    }
+
+    pub fn is_incomplete(&self) -> bool {
+        matches!(self.state, State::Edited { .. } | State::Incomplete { .. })
+    }
+
+    /// Why it did not come to its end, as an error; none if it did.
+    pub fn error(&self) -> Option<Error> {
+        let name = self.plan.clone().unwrap_or_default();
+        match &self.state {
+            State::Edited { beside } => Some(Error::Conflict {
+                code: "draft-edited",
+                message: match beside.as_ref().or(self.kept.as_ref()) {
+                    Some(beside) => format!("`{name}` was edited meanwhile; the answer is in {beside}"),
+                    None => format!("`{name}` was edited meanwhile, and the pass had nothing to change"),
+                },
+                hint: match &self.kept {
+                    Some(kept) => format!(
+                        "look at it, then `planwatch replace {name_word} --file {kept_word}`",
+                        name_word = shell_word(&name),
+                        kept_word = shell_word(&kept)
+                    ),
+                    None => format!(
+                        "take from it what you want, then `planwatch draft {name_word} --continue`",
+                        name_word = shell_word(&name)
+                    ),
+                },
+            }),
+            State::Incomplete { why } => {
+                let message = match (&self.plan, self.pass) {
+                    (Some(_), pass) if pass > 0 => {
+                        format!("the draft is incomplete after pass {pass}: {}", why.sentence())
+                    }
+                    _ => format!("there is no draft yet: {}", why.sentence()),
+                };
+                let hint = match (&self.plan, &self.kept) {
+                    (Some(plan), Some(kept)) => {
+                        format!(
+                            "`planwatch replace {plan_word} --file {kept_word}` takes the steps so far",
+                            plan_word = shell_word(&plan),
+                            kept_word = shell_word(&kept)
+                        )
+                    }
+                    (Some(plan), None) if self.pass > 0 => {
+                        format!(
+                            "`planwatch draft {plan_word} --continue` goes on",
+                            plan_word = shell_word(&plan)
+                        )
+                    }
+                    _ => "try again".to_owned(),
+                };
+                let code = if *why == Why::TimedOut { "timed-out" } else { "draft-incomplete" };
+                Some(Error::Failed { code, message, hint })
+            }
+            _ => None,
+        }
+    }
+
+    pub fn exit_code(&self) -> u8 {
+        match &self.state {
+            State::Incomplete { why: Why::TimedOut } => 124,
+            State::Incomplete { why: Why::Interrupted } => 130,
+            _ => self.error().map_or(0, |it| it.exit_code()),
+        }
+    }
+}
+
+/// Makes a draft, goes on with one, or makes its steps.
+///
+/// `tell` is told what happens as it happens. What cannot even begin is an error, and nothing is made then.
+pub fn draft(
+    context: &Context,
+    request: &DraftRequest,
+    asker: &mut dyn Asker,
+    tell: &mut dyn FnMut(&Event),
+) -> Result<DraftReport, Error> {
+    match begin(context, request)? {
+        Begun::Over(report) => Ok(*report),
+        Begun::Document(mut work) => passes::run(context, &mut *work, asker, tell, &request.before),
+        Begun::Steps(mut work) => passes::run(context, &mut *work, asker, tell, &request.before),
+    }
+}
+
+/// What would be done, without anything being started.
+#[derive(Debug, Clone)]
+pub struct Preview {
+    pub plan: String,
+    pub path: String,
+    /// The passes that are left, at most, each with what it looks at.
+    pub passes: Vec<(u32, &'static str)>,
+    /// What the first of them would be given.
+    pub prompt: String,
+    pub notes: Vec<String>,
+}
+
+impl Preview {
+    pub fn to_json(&self) -> Value {
+        let pass = |(pass, focus): &(u32, &str)| json!({"pass": pass, "focus": focus});
+        json!({
+            "state": "dry-run", "plan": self.plan, "path": self.path,
+            "passes": self.passes.iter().map(pass).collect::<Vec<_>>(), "prompt": self.prompt, "notes": self.notes,
+        })
+    }
+}
+
+/// Tells what [`draft`] would ask first; none if nothing is left to do.
+pub fn preview(context: &Context, request: &DraftRequest) -> Result<Option<Preview>, Error> {
+    match begin(context, request)? {
+        Begun::Over(_) => Ok(None),
+        Begun::Document(work) => passes::preview(context, &*work).map(Some),
+        Begun::Steps(work) => passes::preview(context, &*work).map(Some),
+    }
+}
+
+/// What somebody wrote is not written over as if a pass had left it.
+fn not_begun(plan: &Plan) -> Error {
+    Error::Conflict {
+        code: "not-a-draft",
+        message: format!("`{}` was not made by `draft`", plan.id),
+        hint: "give its text as the conversation of a new one: `planwatch draft NAME --from FILE`".to_owned(),
+    }
+}
+
+enum Begun {
+    /// Nothing is left to do.
+    Over(Box<DraftReport>),
+    Document(Box<document::Document>),
+    Steps(Box<steps::Steps>),
+}
+
+fn begin(context: &Context, request: &DraftRequest) -> Result<Begun, Error> {
+    if request.passes == Some(0) {
+        return Err(Error::usage("no pass makes no draft", "--passes takes a number from 1"));
+    }
+    match request.aim {
+        Aim::Requirements => document::new(context, request).map(|it| Begun::Document(Box::new(it))),
+        Aim::GoOn => {
+            let plan = of_name(context, &request.name)?;
+            let state = Kept::of(&plan);
+            if state.pass == 0 {
+                return Err(not_begun(&plan));
+            }
+            if state.is_over(request.passes) {
+                let passes = passes::at_most(request.passes);
+                return Ok(Begun::Over(Box::new(document::over(context, &plan, state.pass, passes))));
+            }
+            document::go_on(context, request, &plan, state.pass).map(|it| Begun::Document(Box::new(it)))
+        }
+        Aim::Steps => steps::begin(context, request, of_name(context, &request.name)?)
+            .map(|it| Begun::Steps(Box::new(it))),
+    }
+}
+
+/// The source that a draft remembers, for whoever reads it again; none if no pass is left to make.
+pub fn source(context: &Context, name: &str, passes: Option<u32>) -> Result<Option<String>, Error> {
+    let state = Kept::of(&of_name(context, name)?);
+    Ok((!state.is_over(passes)).then_some(state.source))
+}
+
+/// A live plan that is a draft, by its id or by the title that it was made with.
+fn of_name(context: &Context, name: &str) -> Result<Plan, Error> {
+    let named = PlanId::new(id::slug(name, &|_| false));
+    let id = match resolve::plan(context, name) {
+        Ok(id) if load::exists(context, &id) => id,
+        _ if load::exists(context, &named) => named,
+        Ok(id) => id,
+        Err(error) => return Err(error),
+    };
+    let plan = load::one_plan(context, &id)?.ok_or_else(|| load::missing(context, &id))?;
+    crate::store::transaction::check_live(&plan)?;
+    crate::store::transaction::check_writable(context, &plan.problems)?;
+    if !plan.status.is(PlanStatus::Draft) {
+        return Err(Error::Conflict {
+            code: "not-a-draft",
+            message: format!("`{id}` is not a draft"),
+            hint: format!("`planwatch set {id_word} status draft` makes it one", id_word = shell_word(&id)),
+        });
+    }
+    Ok(plan)
+}
+
+/// What a plan's `draft` says.
+struct Kept {
+    pass: u32,
+    is_incomplete: bool,
+    source: String,
+}
+
+impl Kept {
+    /// A finished draft is read again only if somebody asks for more passes than there were.
+    fn is_over(&self, passes: Option<u32>) -> bool {
+        self.pass > 0 && !self.is_incomplete && passes.is_none_or(|it| it <= self.pass)
+    }
+
+    fn of(plan: &Plan) -> Self {
+        let of = |key: &str| plan.draft.get(key);
+        Self {
+            pass: of("pass").and_then(Value::as_u64).and_then(|it| u32::try_from(it).ok()).unwrap_or(0),
+            is_incomplete: plan.is_incomplete(),
+            source: of("source").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,272 @@
+//! The requirements as the text of a plan.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::conversation::{self, Conversation};
+use super::passes::{self, Work};
+use super::{DraftReport, DraftRequest, State};
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views::shown_path;
+use crate::disk::DiskError;
+use crate::ops::create;
+use crate::plan::change::NewPlan;
+use crate::plan::file_name::PLAN_FILE;
+use crate::plan::id::{self, PlanId};
+use crate::plan::model::Plan;
+use crate::plan::read::PLAN_KEYS;
+use crate::store::load;
+use crate::store::transaction::{self, Mode, Writing};
+use crate::text::front_matter;
+use crate::text::header_edit::{Change, NewValue};
+use crate::text::placeholders::one_line;
+use crate::text::typed::shell_word;
+
+/// Says inside of a change that the file is no longer what the last pass left.
+const EDITED: &str = "draft-edited";
+
+pub(super) struct Document {
+    /// None until the first pass has made it.
+    id: Option<PlanId>,
+    /// Where it would be.
+    wanted: PlanId,
+    /// Below the plans directory.
+    path: String,
+    title: String,
+    conversation: Conversation,
+    source: String,
+    /// The file as the last pass left it.
+    bytes: Option<Vec<u8>>,
+    first: u32,
+    passes: u32,
+}
+
+/// A draft that is not there yet.
+pub(super) fn new(context: &Context, request: &DraftRequest) -> Result<Document, Error> {
+    let name = one_line(&request.name);
+    if name.is_empty() {
+        return Err(Error::usage("the name is empty", "planwatch draft NAME --from CONVERSATION.md"));
+    }
+    let wanted = PlanId::new(id::slug(&name, &|_| false));
+    if load::taken_names(context).iter().any(|it| it.eq_ignore_ascii_case(wanted.as_str())) {
+        return Err(Error::Conflict {
+            code: "plan-exists",
+            message: format!("there is a plan `{wanted}` already"),
+            hint: format!(
+                "`planwatch draft {wanted_word} --continue` goes on with a draft; else take another name",
+                wanted_word = shell_word(&wanted)
+            ),
+        });
+    }
+    let title = if name == wanted.as_str() { title_of(&name) } else { name };
+    let path = format!("{wanted}/{PLAN_FILE}");
+    let (conversation, source) = conversation(request)?;
+    let passes = passes::at_most(request.passes);
+    Ok(Document { id: None, wanted, path, title, conversation, source, bytes: None, first: 1, passes })
+}
+
+/// A draft as it is, with what somebody may have edited since.
+pub(super) fn go_on(
+    context: &Context,
+    request: &DraftRequest,
+    plan: &Plan,
+    pass: u32,
+) -> Result<Document, Error> {
+    let (conversation, source) = conversation(request)?;
+    let bytes = context.plans.read(Path::new(&plan.path))?.bytes;
+    Ok(Document {
+        id: Some(plan.id.clone()),
+        wanted: plan.id.clone(),
+        path: plan.path.clone(),
+        title: plan.title.clone(),
+        conversation,
+        source,
+        bytes: Some(bytes),
+        first: pass + 1,
+        // What is incomplete needs at least one pass to be finished.
+        passes: passes::at_most(request.passes).max(pass + 1),
+    })
+}
+
+/// What is told of a draft that needs no more passes.
+pub(super) fn over(context: &Context, plan: &Plan, pass: u32, passes: u32) -> DraftReport {
+    let path = Some(shown_path(&context.root_name(), &plan.path));
+    let plan = Some(plan.id.to_string());
+    DraftReport { state: State::Finished, plan, path, pass, passes, kept: None, steps: None }
+}
+
+fn conversation(request: &DraftRequest) -> Result<(Conversation, String), Error> {
+    let source = request.source.clone().unwrap_or_default();
+    let conversation = conversation::fitted(&source.conversation, request.limit);
+    if conversation.text.is_empty() {
+        return Err(Error::Failed {
+            code: "conversation-empty",
+            message: "there is no conversation to make a draft from".to_owned(),
+            hint: "--from FILE names one, --from - reads standard input".to_owned(),
+        });
+    }
+    Ok((conversation, source.name))
+}
+
+/// `sign-in` as people write it.
+fn title_of(name: &str) -> String {
+    let words = name.replace(['-', '_'], " ");
+    let mut letters = words.chars();
+    letters.next().map(|it| it.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+impl Document {
+    fn draft_key(&self, pass: u32, is_last: bool) -> Change {
+        let value = NewValue::Map(vec![
+            ("pass".to_owned(), NewValue::Word(pass.to_string())),
+            ("incomplete".to_owned(), NewValue::Word((!is_last).to_string())),
+            ("source".to_owned(), NewValue::Text(self.source.clone())),
+        ]);
+        Change::Set { key: "draft".to_owned(), value }
+    }
+
+    /// The first pass: the plan appears whole, under the next free name if somebody took its own meanwhile.
+    fn make(&mut self, context: &Context, pass: u32, text: &str, is_last: bool) -> Result<(), Error> {
+        let mut writing = Writing::begin(context, "draft", Mode::Write)?;
+        let mut plan =
+            NewPlan { title: self.title.clone(), is_draft: true, ..NewPlan::default() }.changes(context.now);
+        plan.push(self.draft_key(pass, is_last));
+        let body = format!("{text}\n");
+        let id = create::free_id(context, &self.title_or_name());
+        let path = format!("{id}/{PLAN_FILE}");
+        let bytes = transaction::edit(&path, body.as_bytes(), &plan, PLAN_KEYS)?;
+        refuse_unreadable(context, &id, &bytes)?;
+        writing.create_directory(id.as_str(), &[(PLAN_FILE.to_owned(), bytes.clone())])?;
+        (self.path, self.bytes, self.id) = (path, Some(bytes), Some(id));
+        Ok(())
+    }
+
+    fn title_or_name(&self) -> String {
+        if id::slug(&self.title, &|_| false) == self.wanted.as_str() {
+            self.title.clone()
+        } else {
+            self.wanted.to_string()
+        }
+    }
+
+    fn id(&self) -> &PlanId {
+        self.id.as_ref().unwrap_or(&self.wanted)
+    }
+}
+
+/// An answer may hold what makes a file faulty, as the marks of a conflict.
+fn refuse_unreadable(context: &Context, id: &PlanId, bytes: &[u8]) -> Result<(), Error> {
+    let plan = create::as_read(context, id, &[(PLAN_FILE.to_owned(), bytes.to_vec())]);
+    transaction::check_writable(context, &plan.problems)
+}
+
+/// The text below a front matter, as agents are given it: with line ends of LF, without blank lines around it.
+pub(super) fn body(bytes: &[u8]) -> String {
+    let start = front_matter::split(bytes).body_start();
+    let text = String::from_utf8_lossy(bytes.get(start..).unwrap_or_default()).replace("\r\n", "\n");
+    text.trim().to_owned()
+}
+
+impl Work for Document {
+    fn first(&self) -> u32 {
+        self.first
+    }
+
+    fn passes(&self) -> u32 {
+        self.passes
+    }
+
+    fn text(&self) -> Option<String> {
+        self.bytes.as_deref().map(body).filter(|it| !it.is_empty())
+    }
+
+    fn prompt(&self, pass: u32) -> &'static str {
+        if pass == 1 { "draft-requirements" } else { "draft-review" }
+    }
+
+    fn values(&self) -> Map<String, Value> {
+        let values = json!({"title": one_line(&self.title), "conversation": self.conversation.text});
+        values.as_object().cloned().unwrap_or_default()
+    }
+
+    /// A document begins with its title; agents leave it out as often as not.
+    fn accepted(&self, context: &Context, answer: &str) -> Result<String, String> {
+        let has_title = answer.starts_with("# ");
+        let text =
+            if has_title { answer.to_owned() } else { format!("# {}\n\n{answer}", one_line(&self.title)) };
+        let file = format!("---\n---\n{text}\n");
+        refuse_unreadable(context, self.id(), file.as_bytes())
+            .map_err(|it| format!("the answer would make the file faulty: {it}"))?;
+        Ok(text)
+    }
+
+    fn keep(
+        &mut self,
+        context: &Context,
+        pass: u32,
+        text: &str,
+        is_last: bool,
+    ) -> Result<Option<String>, Error> {
+        let Some(expected) = self.bytes.clone() else {
+            self.make(context, pass, text, is_last)?;
+            return Ok(Some(shown_path(&context.root_name(), &self.path)));
+        };
+        let edited = transaction::edit(&self.path, &expected, &[self.draft_key(pass, is_last)], PLAN_KEYS)?;
+        let start = front_matter::split(&edited).body_start();
+        let is_same_text = body(&expected) == text;
+        let line_end = if edited[..start].windows(2).any(|it| it == b"\r\n") { "\r\n" } else { "\n" };
+        let new_body = format!("{text}\n").replace('\n', line_end);
+        let after = if is_same_text { edited } else { [&edited[..start], new_body.as_bytes()].concat() };
+        refuse_unreadable(context, self.id(), &after)?;
+        let mut writing = Writing::begin(context, "draft", Mode::Write)?;
+        let written = writing.change(&self.path, &mut |bytes| match bytes == expected {
+            true => Ok((after.clone(), ())),
+            false => Err(Error::Conflict { code: EDITED, message: String::new(), hint: String::new() }),
+        });
+        match written {
+            Ok(_) => {
+                self.bytes = Some(after);
+                Ok(Some(shown_path(&context.root_name(), &self.path)))
+            }
+            Err(Error::Conflict { code: EDITED, .. }) => Ok(None),
+            // Who takes the file away has edited it too.
+            Err(Error::Disk(error)) if error.code() == "not-found" => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn put_beside(&mut self, context: &Context, pass: u32, text: &str) -> Result<String, Error> {
+        beside(context, self.id(), &format!("draft-pass-{pass}"), text)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.conversation.left_out.clone().into_iter().collect()
+    }
+
+    fn report(&mut self, context: &Context, state: State, pass: u32) -> Result<DraftReport, Error> {
+        let path = self.id.as_ref().map(|_| shown_path(&context.root_name(), &self.path));
+        let (plan, passes) = (self.id.as_ref().map(ToString::to_string), self.passes);
+        Ok(DraftReport { state, plan, path, pass, passes, kept: None, steps: None })
+    }
+
+    fn place(&self, context: &Context) -> (String, String) {
+        (self.id().to_string(), shown_path(&context.root_name(), &self.path))
+    }
+}
+
+/// Makes a file in a plan's directory under the first free name; returns where it is.
+pub(super) fn beside(context: &Context, id: &PlanId, name: &str, text: &str) -> Result<String, Error> {
+    let mut writing = Writing::begin(context, "draft", Mode::Write)?;
+    let mut n = 1;
+    loop {
+        let number = if n == 1 { String::new() } else { format!("-{n}") };
+        let path = format!("{id}/{name}{number}.md");
+        match writing.create(&path, format!("{text}\n").as_bytes()) {
+            Ok(()) => return Ok(shown_path(&context.root_name(), &path)),
+            Err(Error::Disk(DiskError::Exists { .. })) if n < 1000 => n += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}

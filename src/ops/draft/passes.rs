@@ -1,0 +1,238 @@
+//! The passes: one question after the other, until nothing changes any more.
+
+use serde_json::{Map, Value, json};
+
+use super::said::{self, Said};
+use super::{Asker, Before, Change, DraftReport, Event, PASSES, Preview, State, Why};
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::ops::prompt::{self, Rendered};
+use crate::text::diff;
+
+/// What each pass looks at, in order.
+pub const FOCI: [&str; 5] = ["completeness", "correctness", "edge cases", "scope", "clarity"];
+
+/// What the passes behind them look at.
+const TOGETHER: &str = "everything together";
+
+/// A pass is asked so often that does not answer in time.
+const TIMES: u32 = 2;
+
+/// A pass is asked so often that answers nothing.
+const TIMES_EMPTY: u32 = 3;
+
+/// For so long in all the limits of an agent are waited for in one pass, in seconds.
+const PATIENCE: u64 = 15 * 60;
+
+/// Unchanged passes in a row that mean that there is nothing more to find.
+const ENOUGH: u32 = 2;
+
+/// What a pass looks at; they are counted from 1.
+pub fn focus(pass: u32) -> &'static str {
+    let nth = usize::try_from(pass).unwrap_or(0).wrapping_sub(1);
+    FOCI.get(nth).copied().unwrap_or(TOGETHER)
+}
+
+/// How many passes there are at most: as many as were asked for, else one for each thing to look at, and one more that
+/// looks at all together.
+pub(super) fn at_most(asked_for: Option<u32>) -> u32 {
+    asked_for.unwrap_or(PASSES + 1)
+}
+
+/// What the passes work on.
+pub(super) trait Work {
+    /// The first pass that is left to make.
+    fn first(&self) -> u32;
+    fn passes(&self) -> u32;
+    /// The text so far.
+    fn text(&self) -> Option<String>;
+    fn prompt(&self, pass: u32) -> &'static str;
+    /// The values of the prompt beside those of every pass.
+    fn values(&self) -> Map<String, Value>;
+    /// Brings an answer into the form that is kept, or says why it is none.
+    fn accepted(&self, context: &Context, answer: &str) -> Result<String, String>;
+    /// Puts a text where the one before it was; returns none if that is no longer there.
+    fn keep(
+        &mut self,
+        context: &Context,
+        pass: u32,
+        text: &str,
+        is_last: bool,
+    ) -> Result<Option<String>, Error>;
+    /// Puts a text beside that of somebody else; returns where.
+    fn put_beside(&mut self, context: &Context, pass: u32, text: &str) -> Result<String, Error>;
+    /// What is to be known before the first pass.
+    fn notes(&self) -> Vec<String>;
+    /// How it stands then.
+    fn report(&mut self, context: &Context, state: State, pass: u32) -> Result<DraftReport, Error>;
+    fn place(&self, context: &Context) -> (String, String);
+}
+
+pub(super) fn preview(context: &Context, work: &dyn Work) -> Result<Preview, Error> {
+    let Rendered { text, mut notes } = rendered(context, work, work.first(), work.text().as_deref())?;
+    notes.splice(0..0, work.notes());
+    let (plan, path) = work.place(context);
+    let passes = (work.first()..=work.passes()).map(|it| (it, focus(it))).collect();
+    Ok(Preview { plan, path, passes, prompt: text, notes })
+}
+
+fn rendered(context: &Context, work: &dyn Work, pass: u32, text: Option<&str>) -> Result<Rendered, Error> {
+    let is = |it: &str| focus(pass) == it || focus(pass) == TOGETHER;
+    let values = json!({
+        "pass_number": pass,
+        "passes": work.passes(),
+        "is_first_pass": pass == 1,
+        "focus_area": focus(pass),
+        "focus_completeness": is("completeness"),
+        "focus_correctness": is("correctness"),
+        "focus_edge_cases": is("edge cases"),
+        "focus_scope": is("scope"),
+        "focus_clarity": is("clarity"),
+        "previous_output": text.unwrap_or_default(),
+    });
+    let mut all = work.values();
+    all.extend(values.as_object().cloned().unwrap_or_default());
+    prompt::render(context, work.prompt(pass), &Value::Object(all))
+}
+
+/// Makes the passes that are left.
+pub(super) fn run(
+    context: &Context,
+    work: &mut dyn Work,
+    asker: &mut dyn Asker,
+    tell: &mut dyn FnMut(&Event),
+    before: &Before,
+) -> Result<DraftReport, Error> {
+    let mut notes = Vec::new();
+    tell_notes(&mut notes, work.notes(), tell);
+    let passes = work.passes();
+    let mut text = work.text();
+    let mut left: Vec<String> = Vec::new();
+    let mut n_unchanged = before.n_unchanged;
+    for pass in work.first()..=passes {
+        let Rendered { text: prompt, notes: of_prompt } = rendered(context, work, pass, text.as_deref())?;
+        tell_notes(&mut notes, of_prompt, tell);
+        tell(&Event::Asking { pass, passes, focus: focus(pass) });
+        let answer = match answer(context, work, (pass, &prompt), text.as_deref(), asker, tell) {
+            Ok(answer) => answer,
+            Err(why) => return work.report(context, State::Incomplete { why }, pass - 1),
+        };
+        let (answer, change) = match &text {
+            None => (answer, Change::Made),
+            Some(text) if is_same(text, &answer) => (text.clone(), Change::Unchanged),
+            Some(_) if left.iter().any(|it| is_same(it, &answer)) || before.left.contains(&mark(&answer)) => {
+                (answer, Change::CameBack)
+            }
+            Some(_) => (answer, Change::Changed),
+        };
+        n_unchanged = if change == Change::Unchanged { n_unchanged + 1 } else { 0 };
+        let state = match change {
+            Change::CameBack => Some(State::Oscillates),
+            _ if n_unchanged >= ENOUGH => Some(State::Converged),
+            _ if pass == passes => Some(State::Finished),
+            _ => None,
+        };
+        let Some(path) = work.keep(context, pass, &answer, state.is_some())? else {
+            let is_new = change != Change::Unchanged;
+            let beside = if is_new { Some(work.put_beside(context, pass, &answer)?) } else { None };
+            return work.report(context, State::Edited { beside }, pass - 1);
+        };
+        let before = text.as_ref().map(|it| format!("{it}\n"));
+        let diff = diff::unified(
+            &path,
+            before.as_deref().map(str::as_bytes),
+            Some(format!("{answer}\n").as_bytes()),
+        );
+        let (added, removed) = stat(&diff);
+        tell(&Event::Pass { pass, passes, focus: focus(pass), change, added, removed, diff });
+        left.extend(text.replace(answer));
+        if let Some(state) = state {
+            return work.report(context, state, pass);
+        }
+    }
+    work.report(context, State::Finished, passes)
+}
+
+/// The same for texts that are the same, for whoever cannot keep them whole.
+pub(super) fn mark(text: &str) -> String {
+    let lines = text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+    blake3::hash(lines.as_bytes()).to_hex()[..16].to_owned()
+}
+
+/// Blanks at the ends of lines are no change: agents lose and add them.
+fn is_same(one: &str, other: &str) -> bool {
+    one.lines().map(str::trim_end).eq(other.lines().map(str::trim_end))
+}
+
+fn tell_notes(told: &mut Vec<String>, notes: Vec<String>, tell: &mut dyn FnMut(&Event)) {
+    for note in notes {
+        if !told.contains(&note) {
+            tell(&Event::Note { text: note.clone() });
+            told.push(note);
+        }
+    }
+}
+
+/// Lines that came and went, without the head of the diff.
+fn stat(diff: &str) -> (usize, usize) {
+    let lines = || diff.lines().skip_while(|it| !it.starts_with("@@"));
+    (lines().filter(|it| it.starts_with('+')).count(), lines().filter(|it| it.starts_with('-')).count())
+}
+
+/// Asks until there is an answer; who is in the way for too long is not asked again.
+fn answer(
+    context: &Context,
+    work: &dyn Work,
+    (pass, prompt): (u32, &str),
+    text: Option<&str>,
+    asker: &mut dyn Asker,
+    tell: &mut dyn FnMut(&Event),
+) -> Result<String, Why> {
+    let (mut n_late, mut n_empty, mut waited) = (0, 0, 0);
+    loop {
+        let asked = asker.ask(prompt);
+        let said = match (said::said(&asked), text) {
+            (Said::Converged, None) => said::below_converged(&asked.stdout),
+            (said, _) => said,
+        };
+        let why = match said {
+            Said::Interrupted => return Err(Why::Interrupted),
+            Said::Failed(why) => return Err(Why::Failed(why)),
+            Said::Converged => return Ok(text.unwrap_or_default().to_owned()),
+            Said::Text(said) => match work.accepted(context, &said) {
+                Ok(answer) => return Ok(answer),
+                Err(why) if n_empty + 1 >= TIMES_EMPTY => return Err(Why::Failed(why)),
+                Err(why) => {
+                    n_empty += 1;
+                    why
+                }
+            },
+            Said::Nothing => {
+                n_empty += 1;
+                if n_empty >= TIMES_EMPTY {
+                    return Err(Why::Nothing);
+                }
+                "the agent answered nothing".to_owned()
+            }
+            Said::TimedOut => {
+                n_late += 1;
+                if n_late >= TIMES {
+                    return Err(Why::TimedOut);
+                }
+                "the agent took too long".to_owned()
+            }
+            Said::Limited(seconds) => {
+                waited += seconds;
+                if waited > PATIENCE {
+                    return Err(Why::Limited { seconds });
+                }
+                tell(&Event::Waiting { pass, seconds });
+                if asker.wait(seconds) == super::Waited::Interrupted {
+                    return Err(Why::Interrupted);
+                }
+                continue;
+            }
+        };
+        tell(&Event::Again { pass, why });
+    }
+}

@@ -1,0 +1,148 @@
+//! The steps that lead to the requirements: a list in memory, which becomes the plan's steps when it is finished.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::document::{beside, body};
+use super::passes::{self, Work};
+use super::{DraftReport, DraftRequest, Kept, State};
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views::shown_path;
+use crate::ops::replace::{self, ReplaceRequest};
+use crate::plan::model::Plan;
+use crate::plan::step_items;
+use crate::store::load;
+use crate::text::placeholders::one_line;
+use crate::text::typed::shell_word;
+
+/// What the list is called, beside the plan and in errors.
+const NAME: &str = "draft-steps";
+
+pub(super) struct Steps {
+    plan: Plan,
+    requirements: String,
+    words: crate::plan::words::Words,
+    text: Option<String>,
+    passes: u32,
+    by: Option<String>,
+}
+
+pub(super) fn begin(context: &Context, request: &DraftRequest, plan: Plan) -> Result<Steps, Error> {
+    if Kept::of(&plan).is_incomplete {
+        return Err(Error::Conflict {
+            code: "draft-incomplete",
+            message: format!("the draft `{}` is not finished", plan.id),
+            hint: format!("`planwatch draft {} --continue` goes on with it", shell_word(&plan.id)),
+        });
+    }
+    let requirements = body(&context.plans.read(Path::new(&plan.path))?.bytes);
+    if requirements.lines().all(|it| it.trim().is_empty() || it.starts_with("# ")) {
+        return Err(Error::Failed {
+            code: "draft-empty",
+            message: format!("`{}` says nothing to make steps from", plan.id),
+            hint: format!("`planwatch edit {}`", shell_word(&plan.id)),
+        });
+    }
+    let (passes, by) = (passes::at_most(request.passes), request.by.clone());
+    Ok(Steps { plan, requirements, words: context.config.words.clone(), text: None, passes, by })
+}
+
+impl Steps {
+    /// Whether somebody has changed the plan since: its text or one of its steps.
+    fn is_edited(&self, context: &Context) -> Result<bool, Error> {
+        let now = load::one_plan(context, &self.plan.id)?;
+        let marks =
+            |it: &Plan| (it.etag.clone(), it.steps.iter().map(|it| it.etag.clone()).collect::<Vec<_>>());
+        Ok(now.as_ref().map(marks) != Some(marks(&self.plan)))
+    }
+}
+
+impl Work for Steps {
+    fn first(&self) -> u32 {
+        1
+    }
+
+    fn passes(&self) -> u32 {
+        self.passes
+    }
+
+    fn text(&self) -> Option<String> {
+        None
+    }
+
+    fn prompt(&self, _pass: u32) -> &'static str {
+        "draft-steps"
+    }
+
+    fn values(&self) -> Map<String, Value> {
+        let values = json!({"title": one_line(&self.plan.title), "requirements": self.requirements});
+        values.as_object().cloned().unwrap_or_default()
+    }
+
+    fn accepted(&self, _: &Context, answer: &str) -> Result<String, String> {
+        match step_items::read(&self.plan, answer, &self.words) {
+            Ok(_) => Ok(answer.to_owned()),
+            Err(error) => Err(format!("the answer is no list of steps: {error}")),
+        }
+    }
+
+    /// Nothing is written before the last pass: each would make files, and take away those of the one before.
+    fn keep(
+        &mut self,
+        context: &Context,
+        _pass: u32,
+        text: &str,
+        is_last: bool,
+    ) -> Result<Option<String>, Error> {
+        if is_last && self.is_edited(context)? {
+            return Ok(None);
+        }
+        self.text = Some(text.to_owned());
+        Ok(Some(shown_path(&context.root_name(), &format!("{}/{NAME}.md", self.plan.id))))
+    }
+
+    fn put_beside(&mut self, context: &Context, _pass: u32, text: &str) -> Result<String, Error> {
+        beside(context, &self.plan.id, NAME, text)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn report(&mut self, context: &Context, state: State, pass: u32) -> Result<DraftReport, Error> {
+        let path = Some(shown_path(&context.root_name(), &self.plan.path));
+        let (plan, passes) = (Some(self.plan.id.to_string()), self.passes);
+        let mut report = DraftReport { state, plan, path, pass, passes, kept: None, steps: None };
+        let Some(text) = self.text.clone() else { return Ok(report) };
+        if report.is_incomplete() {
+            report.kept = match &report.state {
+                State::Edited { beside: Some(beside) } => Some(beside.clone()),
+                _ => Some(beside(context, &self.plan.id, NAME, &text)?),
+            };
+            return Ok(report);
+        }
+        let request = ReplaceRequest {
+            plan: self.plan.id.to_string(),
+            list: text.clone(),
+            shown: "the agent's list".to_owned(),
+            by: self.by.clone(),
+            ..ReplaceRequest::default()
+        };
+        match replace::replace(context, &request) {
+            Ok(steps) => report.steps = Some(steps),
+            Err(error) => {
+                // The answer of all passes must not be lost with it.
+                let kept = beside(context, &self.plan.id, NAME, &text)?;
+                report.state = State::Incomplete { why: super::Why::Failed(error.to_string()) };
+                report.kept = Some(kept);
+            }
+        }
+        Ok(report)
+    }
+
+    fn place(&self, context: &Context) -> (String, String) {
+        (self.plan.id.to_string(), shown_path(&context.root_name(), &self.plan.path))
+    }
+}

@@ -1,0 +1,296 @@
+//! `export`: a plan with all its steps as one document, for people and tools that do not know planwatch.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views::{StepShape, envelope};
+use crate::ops::run::Outcome;
+use crate::ops::show::{GraphForm, ShowReport, ShowRequest, ShownPlan, show};
+use crate::plan::bring::EXPORTED_STEPS;
+use crate::plan::decision::Decision;
+use crate::plan::model::Order;
+use crate::plan::records::Attempt;
+use crate::plan::transitions::Verb;
+use crate::plan::words::{Status, StepStatus, Words};
+use crate::text::markdown;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExportForm {
+    Json,
+    Markdown,
+    Mermaid,
+    /// An architecture decision record: context, decision, consequences.
+    Adr,
+}
+
+impl ExportForm {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Markdown => "markdown",
+            Self::Mermaid => "mermaid",
+            Self::Adr => "adr",
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct ExportRequest {
+    pub plan: String,
+    pub form: ExportForm,
+}
+
+#[derive(Debug, Clone)]
+pub struct ExportReport {
+    pub plan: String,
+    pub form: ExportForm,
+    pub text: String,
+    /// The plan with its steps; the JSON document itself.
+    object: Value,
+}
+
+impl ExportReport {
+    /// The document itself where it is JSON, else the text with what it is.
+    pub fn to_json(&self) -> Value {
+        match self.form {
+            ExportForm::Json => self.object.clone(),
+            form => json!({"plan": self.plan, "form": form.word(), "text": self.text}),
+        }
+    }
+}
+
+/// Makes the document; the same files give the same bytes.
+pub fn export(context: &Context, request: &ExportRequest) -> Result<ExportReport, Error> {
+    let ask = |graph| show(context, &ShowRequest { id: request.plan.clone(), full: true, graph });
+    let whole = ask(None)?;
+    let object = envelope("plan", whole.to_json());
+    let ShowReport::Plan(plan) = whole else {
+        return Err(Error::usage(
+            format!("`{}` is a step", request.plan),
+            "name its plan: plans are exported whole",
+        ));
+    };
+    let text = match request.form {
+        ExportForm::Json => {
+            let text = serde_json::to_string_pretty(&object).unwrap_or_default();
+            format!("{text}\n")
+        }
+        ExportForm::Markdown => document(&plan),
+        ExportForm::Mermaid => match ask(Some(GraphForm::Mermaid))? {
+            ShowReport::Graph { text, .. } => text,
+            _ => String::new(),
+        },
+        ExportForm::Adr => record(&plan, &context.config.words),
+    };
+    Ok(ExportReport { plan: plan.plan.id.clone(), form: request.form, text, object })
+}
+
+/// The plan and, below it, each step with its text and its attempts.
+fn document(shown: &ShownPlan) -> String {
+    let plan = &shown.plan;
+    let mut text = format!("# {}\n\n", plan.title);
+    let closed = plan.steps_completed + plan.steps_skipped;
+    write!(text, "Status: {}, {closed} of {} steps", plan.status, plan.steps_total).ok();
+    text.push_str(". Priority: ");
+    text.push_str(plan.priority.word());
+    text.extend(plan.due.map(|it| format!(". Due: {it}")));
+    text.push_str(if plan.order == Order::Sequential { ". Order: sequential.\n" } else { ".\n" });
+    text.push_str(&list("## Goals", &plan.goals));
+    text.push_str(&list("## Success criteria", &plan.success_criteria));
+    text.push_str(&lowered(&without_list(&shown.body), &plan.title, 0));
+    let bodies = shown.bodies.as_deref().unwrap_or_default();
+    let mut phase = None;
+    // Without a heading the steps would stand below the last one of the plan's text.
+    if shown.steps.first().is_some_and(|it| it.phase.is_none()) {
+        write!(text, "\n## {EXPORTED_STEPS}\n").ok();
+    }
+    for (step, body) in shown.steps.iter().zip(bodies) {
+        if step.phase != phase {
+            phase.clone_from(&step.phase);
+            write!(text, "\n## {}\n", phase.as_deref().unwrap_or(EXPORTED_STEPS)).ok();
+        }
+        text.push_str(&one_step(step, body));
+    }
+    text
+}
+
+fn one_step(step: &StepShape, body: &str) -> String {
+    let mark = if matches!(step.status.as_str(), "completed" | "skipped") { 'x' } else { ' ' };
+    let mut text = format!("\n### {}. {}\n\n- [{mark}] {}", step.number, step.title, step.status);
+    if !step.depends.is_empty() {
+        let own = format!("{}:", step.plan);
+        let short: Vec<_> = step.depends.iter().map(|it| it.strip_prefix(&own).unwrap_or(it)).collect();
+        write!(text, ", after {}", short.join(", ")).ok();
+    }
+    text.extend(step.due.map(|it| format!(", due {it}")));
+    if let Some(assignee) = &step.assignee {
+        write!(text, ", {assignee}").ok();
+    }
+    text.push('\n');
+    text.push_str(&lowered(body, &step.title, 2));
+    text.push_str(&attempts(&step.attempts));
+    text
+}
+
+fn attempts(all: &[Attempt]) -> String {
+    let mut text = String::new();
+    for it in all {
+        let at = it.at.map(|it| it.to_string()).unwrap_or_default();
+        let (by, outcome) = (it.by.as_deref().unwrap_or_default(), it.outcome.as_deref().unwrap_or_default());
+        write!(text, "- {}", [at.as_str(), by, outcome].join(" ").trim()).ok();
+        if let Some(notes) = &it.notes {
+            write!(text, ": {}", notes.trim().replace('\n', "\n  ")).ok();
+        }
+        text.push('\n');
+    }
+    if text.is_empty() { text } else { format!("\n#### Attempts\n\n{text}") }
+}
+
+fn list(heading: &str, items: &[String]) -> String {
+    let lines: String = items.iter().map(|it| format!("- {}\n", it.replace('\n', "\n  "))).collect();
+    if lines.is_empty() { lines } else { format!("\n{heading}\n\n{lines}") }
+}
+
+/// A plan's text without its Steps list, which the document says in full; a section that says more stays.
+fn without_list(body: &str) -> String {
+    let outline = markdown::outline(body);
+    let Some(section) = outline.section(|it| it == "Steps") else { return body.to_owned() };
+    let items = outline.items.iter().filter(|it| section.contains(&it.span.start));
+    let end = items.clone().map(|it| it.span.end).max().unwrap_or(section.start);
+    let is_list = items.clone().all(|it| it.text.contains("step-"));
+    let first = items.map(|it| it.span.start).min().unwrap_or(end);
+    let says_more =
+        !body[section.start..first].trim().is_empty() || !body[end..section.end].trim().is_empty();
+    let heading = outline.headings.iter().find(|it| it.span.end == section.start);
+    match heading {
+        Some(heading) if is_list && !says_more => {
+            format!("{}{}", &body[..heading.span.start], &body[section.end..])
+        }
+        _ => body.to_owned(),
+    }
+}
+
+/// A body without the heading that says the title, its other headings `by` levels further down.
+fn lowered(body: &str, title: &str, by: usize) -> String {
+    let outline = markdown::outline(body);
+    let mut text = String::new();
+    let mut from = 0;
+    for (nth, heading) in outline.headings.iter().enumerate() {
+        text.push_str(&body[from..heading.span.start]);
+        from = heading.span.start;
+        let is_same = heading.text.contains(title) || title.contains(heading.text.as_str());
+        if nth == 0 && heading.level == 1 && is_same {
+            from = heading.span.end;
+            continue;
+        }
+        let is_marked = body[from..].starts_with('#');
+        let more = by.min(6 - usize::from(heading.level.min(6)));
+        if is_marked {
+            text.push_str(&"#".repeat(more));
+        }
+    }
+    text.push_str(&body[from..]);
+    let text = text.trim();
+    if text.is_empty() { String::new() } else { format!("\n{text}\n") }
+}
+
+/// A decision record of the plan: why it was made, what was decided, what came of it.
+fn record(shown: &ShownPlan, words: &Words) -> String {
+    let plan = &shown.plan;
+    let status = match plan.status.as_str() {
+        "draft" => "Proposed",
+        "active" => "Accepted, in progress",
+        "completed" => "Accepted, done",
+        "abandoned" => "Rejected",
+        other => other,
+    };
+    let mut text = format!("# {}\n", plan.title);
+    let date = plan.created_at.map(|it| it.to_string()).unwrap_or_default();
+    if let Some(date) = date.get(..10) {
+        write!(text, "\nDate: {date}\n").ok();
+    }
+    write!(text, "\n## Status\n\n{status}\n").ok();
+    text.push_str("\n## Context\n");
+    let context = lowered(&without_list(&shown.body), &plan.title, 1);
+    text.push_str(if context.is_empty() { "\nNothing was written down.\n" } else { &context });
+    text.push_str("\n## Decision\n");
+    text.push_str(&list("We want:", &plan.goals));
+    text.push_str(&list("We decided:", &shown.decisions.iter().rev().map(decided).collect::<Vec<_>>()));
+    text.push_str("\nThe work is done in these steps:\n\n");
+    for step in &shown.steps {
+        writeln!(text, "{}. {} ({})", step.number, step.title, step.status).ok();
+    }
+    text.push_str("\n## Consequences\n");
+    text.push_str(&list("It is a success when:", &plan.success_criteria));
+    let completed = shown.steps.iter().filter(|it| it.status == StepStatus::Completed.word());
+    let outcomes = completed.filter_map(|it| Some(format!("{}: {}", it.title, it.result.as_deref()?.trim())));
+    let outcomes = list("Done so far:", &outcomes.collect::<Vec<_>>());
+    text.push_str(if outcomes.is_empty() { "\nNo completed step has a result yet.\n" } else { &outcomes });
+    let failed = shown.steps.iter().flat_map(|step| {
+        let last = step.attempts.len().saturating_sub(1);
+        let of = step.attempts.iter().enumerate();
+        of.filter_map(move |(nth, it)| failed(step, it, nth == last, words))
+    });
+    text.push_str(&list("## Failed and blocked attempts", &failed.collect::<Vec<_>>()));
+    text
+}
+
+fn decided(it: &Decision) -> String {
+    let because = it.reasoning.as_deref().map(|it| format!("\n\nBecause: {}", it.trim()));
+    format!("{}: {}{}", it.topic, it.decision.trim(), because.unwrap_or_default())
+}
+
+/// An attempt after which the work could not go on, with what was recorded of it.
+fn failed(step: &StepShape, attempt: &Attempt, is_last: bool, words: &Words) -> Option<String> {
+    let own = attempt.more.get("status").and_then(Value::as_str);
+    let outcome = attempt.outcome.as_deref().or(own).unwrap_or(&step.status);
+    let is_stuck = |word: &str| matches!(words.read(word), Some(StepStatus::Failed | StepStatus::Blocked));
+    // An attempt of a person may call its outcome anything; what ended the step as failed is one.
+    let is_other = words.read::<StepStatus>(outcome).is_none() && outcome != Verb::Reopen.outcome();
+    let has_ended = is_last && is_stuck(&step.status) && is_other;
+    let of_run = [Outcome::VerifyFailed, Outcome::TimedOut, Outcome::NoOutcome];
+    let is_failed = is_stuck(outcome)
+        || own.is_some_and(is_stuck)
+        || has_ended
+        || of_run.iter().any(|it| it.word() == outcome);
+    let notes = attempt.notes.as_deref().map(|it| format!(": {}", it.trim())).unwrap_or_default();
+    is_failed.then(|| format!("{} ({outcome}){notes}", step.title))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+
+    #[test]
+    fn a_decision_record_lists_every_attempt_that_failed_whatever_its_outcome_is_called() {
+        let step = |status: &str, attempts: &str| {
+            format!("---\nstatus: {status}\nattempts:\n{attempts}---\n# Step\n\nText\n")
+        };
+        for (status, attempts, expected) in [
+            ("failed", "  - {outcome: no luck, notes: cold}\n", &["Step (no luck): cold"][..]),
+            ("blocked", "  - {notes: waits}\n", &["Step (blocked): waits"]),
+            ("failed", "  - {outcome: started}\n  - {outcome: tried}\n", &["Step (tried)"]),
+            ("completed", "  - {outcome: red, status: failed}\n  - {outcome: completed}\n", &["Step (red)"]),
+            ("completed", "  - {outcome: Blocked}\n  - {outcome: completed}\n", &["Step (Blocked)"]),
+            (
+                "pending",
+                "  - {outcome: verify failed}\n  - {outcome: timed out}\n  - {outcome: no outcome reported}\n",
+                &["Step (verify failed)", "Step (timed out)", "Step (no outcome reported)"],
+            ),
+            ("failed", "  - {outcome: failed}\n  - {outcome: reopened}\n", &["Step (failed)"]),
+            ("completed", "  - {outcome: partial}\n  - {outcome: completed}\n", &[]),
+        ] {
+            let text = step(status, attempts);
+            let machine = Machine::with(&[("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", &text)]);
+            let request = ExportRequest { plan: "p".to_owned(), form: ExportForm::Adr };
+            let text = export(&Context::on_model(&machine), &request).unwrap().text;
+            let list = text.split_once("## Failed and blocked attempts\n\n").map_or("", |it| it.1);
+            let lines: Vec<_> = list.lines().filter_map(|it| it.strip_prefix("- ")).collect();
+            assert_eq!(lines, expected, "{status} {attempts}");
+        }
+    }
+}

@@ -1,0 +1,475 @@
+//! `import`: documents, other tools' stores and directories of plans become plans; the source stays as it is.
+
+mod again;
+mod decisions;
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views;
+use crate::disk::{DiskError, Origin, OutsideFile, OutsideFiles};
+use crate::ops::create::{self, Files};
+use crate::plan::bring::{self, Brought, BroughtPlan, Draft, Form, Nothing, SourceFile, Unmapped};
+use crate::plan::change::{set_text, set_word};
+use crate::plan::file_name::{PLAN_FILE, step_file};
+use crate::plan::id::{self, PlanId};
+use crate::plan::problem::{Code, Problem, Severity};
+use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
+use crate::store::idempotency;
+use crate::store::transaction::{self, ChangeReport, Mode, Writing};
+use crate::text::header_edit::Change;
+use crate::text::line_index::{self, line_text};
+use crate::text::typed::shell_word;
+use crate::text::{foreign, front_matter, said};
+
+#[derive(Debug, Clone, Default)]
+pub struct ImportRequest {
+    /// A file or, if the user typed it, a directory; absolute, or from the repository's root.
+    pub source: PathBuf,
+    /// Where `source` came from.
+    pub origin: Origin,
+    /// The document itself, in the place of a file.
+    pub text: Option<String>,
+    /// The source as somebody typed it, for what is said about it.
+    pub shown: String,
+    /// What the plan is to be called; refused where the source holds several.
+    pub name: Option<String>,
+    /// What the plan is to be titled; refused where the source holds several.
+    pub title: Option<String>,
+    /// Of each plan, in the place of what the source says.
+    pub category: Option<String>,
+    /// As `category`.
+    pub priority: Option<String>,
+    /// Whether a plan is made of what was imported before.
+    pub again: bool,
+    pub mode: Mode,
+}
+
+#[derive(Debug, Clone)]
+pub struct ImportReport {
+    pub form: Form,
+    pub change: ChangeReport,
+    /// The files that were made, plan by plan, with their bytes.
+    pub plans: Vec<(PlanId, Files)>,
+    pub unmapped: Vec<Unmapped>,
+    /// Files that could not be read, beside others that could.
+    pub unread: Vec<Problem>,
+    /// Documents of which plans were made before, with these plans; nothing was made of them.
+    pub already: Vec<(String, PlanId)>,
+}
+
+impl ImportReport {
+    pub fn to_json(&self) -> Value {
+        let mut object = self.change.to_json();
+        if let Some(map) = object.as_object_mut() {
+            map.extend(imported(self.form, &self.unmapped, &self.already, &self.unread));
+        }
+        object
+    }
+}
+
+/// What an import answers beside its change.
+fn imported(
+    form: Form,
+    unmapped: &[Unmapped],
+    already: &[(String, PlanId)],
+    unread: &[Problem],
+) -> Map<String, Value> {
+    let one = |it: &Unmapped| json!({"path": it.path, "line": it.line, "why": it.why, "text": it.text});
+    let unmapped = unmapped.iter().map(one).collect();
+    let problems = unread.iter().map(|it| views::problem("", it)).collect();
+    let already = already.iter().map(|(path, plan)| json!({"path": path, "plan": plan.as_str()})).collect();
+    let keys =
+        [("form", form.word().into()), ("unmapped", unmapped), ("already", already), ("problems", problems)];
+    keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// Reads the source, maps it, and makes the plans, all or none; every word of the source is in them or told as unmapped.
+pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport, Error> {
+    let heading = heading(request)?;
+    let (mut sources, unread) = sources(context, request)?;
+    let name = name_of(request);
+    let mut brought =
+        bring::bring(&name, &sources, &context.config.words).map_err(|it| nothing(request, &it))?;
+    brought.unread.extend(unread);
+    let n_plans = brought.plans.len();
+    for (of_one, what, option) in
+        [(request.name.is_some(), "name", "--as"), (request.title.is_some(), "title", "--title")]
+    {
+        if n_plans > 1 && of_one {
+            let message = format!("there are {n_plans} plans in it, which cannot have one {what}");
+            return Err(Error::usage(message, format!("leave {option} out, or name one of the files")));
+        }
+    }
+    for plan in &mut brought.plans {
+        head(plan, request, &heading);
+    }
+    let mut writing = Writing::begin(context, "import", request.mode)?;
+    let mut change = ChangeReport::new("import", request.mode);
+    let news = news(context, request, &mut brought, &mut sources)?;
+    change.hints.extend(news.hints);
+    let plans = made(context, request, &brought, &news.sources)?;
+    let about = plans.first().map(|it| &it.0);
+    let recorded = decisions::recorded(context, about, &brought.decisions, &mut brought.unmapped);
+    let texts: Vec<_> = plans.iter().flat_map(|(_, files)| files).map(|it| it.1.as_slice()).collect();
+    let texts: Vec<_> = texts.into_iter().chain(recorded.files.iter().map(|it| it.1.as_slice())).collect();
+    let is_read = |it: &&SourceFile| brought.unread.iter().all(|problem| problem.path != it.path);
+    let readable: Vec<_> = sources.iter().filter(is_read).collect();
+    let unmapped = with_lost_words(brought.form, &readable, &texts, brought.unmapped);
+    change.changes.extend(plans.iter().map(|(id, files)| create::changed(context, id, files)));
+    change.changes.extend(recorded.changes.iter().cloned());
+    idempotency::tell(context, || change.changes.clone());
+    idempotency::tell_import(context, || imported(brought.form, &unmapped, &news.already, &brought.unread));
+    match plans.as_slice() {
+        [(id, files)] if recorded.files.is_empty() => writing.create_directory(id.as_str(), files)?,
+        several => {
+            let create = |(id, files): &(PlanId, Files)| create::operations(id, files);
+            let ops = several.iter().flat_map(create).chain(recorded.operations());
+            writing.batch("import", ops.collect())?;
+        }
+    }
+    change.diff = writing.diff;
+    change.hints.extend(hints(context, &plans));
+    Ok(ImportReport {
+        form: brought.form,
+        change,
+        plans,
+        unmapped,
+        unread: brought.unread,
+        already: news.already,
+    })
+}
+
+/// What of a source is new.
+struct News {
+    /// One for each plan that is to be made.
+    sources: Vec<Option<again::Source>>,
+    already: Vec<(String, PlanId)>,
+    hints: Vec<String>,
+}
+
+/// Takes out what was imported before, unless it is wanted again.
+///
+/// # Errors
+///
+/// Nothing is left.
+fn news(
+    context: &Context,
+    request: &ImportRequest,
+    brought: &mut Brought,
+    sources: &mut Vec<SourceFile>,
+) -> Result<News, Error> {
+    let form = brought.form;
+    let of = |plan: &BroughtPlan| again::Source::of(context, request, form, plan, sources);
+    let origins: Vec<_> = brought.plans.iter().map(of).collect();
+    let known = again::known(context, &brought.plans, &origins)?;
+    let mut news = News { sources: Vec::new(), already: Vec::new(), hints: Vec::new() };
+    if request.again {
+        let hint = |it: &PlanId| format!("`{it}` was made of this source already");
+        news.hints = known.iter().flatten().map(hint).collect();
+        news.sources = origins;
+        return Ok(news);
+    }
+    if known.iter().all(Option::is_some) {
+        return Err(again::refused(request, &known.into_iter().flatten().collect::<Vec<_>>()));
+    }
+    let mut plans = Vec::new();
+    for ((plan, origin), known) in std::mem::take(&mut brought.plans).into_iter().zip(origins).zip(known) {
+        match known {
+            None => {
+                plans.push(plan);
+                news.sources.push(origin);
+            }
+            Some(id) => {
+                let own = plan.path.clone().unwrap_or_default();
+                let is_of = |path: &str| path == own || path.rsplit_once('/').map_or("", |it| it.0) == own;
+                sources.retain(|it| !is_of(&it.path));
+                brought.unmapped.retain(|it| !is_of(&it.path));
+                news.already.push((if own.is_empty() { plan.title } else { own }, id));
+            }
+        }
+    }
+    brought.plans = plans;
+    Ok(news)
+}
+
+/// What the request says of each plan, as edits of its front matter.
+fn heading(request: &ImportRequest) -> Result<Vec<Change>, Error> {
+    let mut changes = Vec::new();
+    if let Some(title) = &request.title {
+        if title.trim().is_empty() {
+            return Err(Error::usage("the title is empty", "give the plan a title"));
+        }
+        changes.push(set_text("title", title.trim()));
+    }
+    if let Some(category) = &request.category {
+        changes.push(set_word("category", &create::category(category)?));
+    }
+    if let Some(priority) = &request.priority {
+        changes.push(set_word("priority", create::priority(priority)?.word()));
+    }
+    Ok(changes)
+}
+
+/// Gives a plan what the request says; one without a `plan.md` gets one for it.
+fn head(plan: &mut BroughtPlan, request: &ImportRequest, heading: &[Change]) {
+    if heading.is_empty() {
+        return;
+    }
+    let draft = plan.plan.get_or_insert_default();
+    draft.changes.retain(|it| heading.iter().all(|new| new.key() != it.key()));
+    draft.changes.extend(heading.iter().cloned());
+    if let Some(title) = &request.title {
+        plan.title = title.trim().to_owned();
+    }
+}
+
+/// The files to be imported, and those of a directory that could not be read.
+fn sources(context: &Context, request: &ImportRequest) -> Result<(Vec<SourceFile>, Vec<Problem>), Error> {
+    if let Some(text) = &request.text {
+        let file = SourceFile { path: request.shown.clone(), bytes: text.clone().into_bytes() };
+        return Ok((vec![file], Vec::new()));
+    }
+    let is_wanted = |path: &str| {
+        matches!(path, ".beads/" | ".backlog/")
+            || [".md", ".markdown", ".jsonl"].iter().any(|it| path.ends_with(it))
+            || matches!(path.rsplit('/').next(), Some("config.yml" | "backlog.config.yml"))
+    };
+    let reach = context.plans.reach(&context.here.root);
+    let found =
+        reach.read_all(&request.source, request.origin, &is_wanted).map_err(|error| match error.code() {
+            "not-found" => {
+                Error::NotFound { what: "file or directory", name: request.shown.clone(), nearest: None }
+            }
+            _ => Error::Disk(error),
+        })?;
+    let OutsideFiles { mut files, mut unread } = found;
+    let all = files.iter().map(|it| it.relative.as_str());
+    let all: Vec<_> = all.chain(unread.iter().map(|it| it.0.as_str())).map(str::to_owned).collect();
+    let is_kept = narrowed(&all, request.source.ends_with(".beads"));
+    files.retain(|it| is_kept(&it.relative));
+    unread.retain(|it| is_kept(&it.0));
+    if files.is_empty() && !unread.is_empty() {
+        return Err(Error::Disk(unread.remove(0).1));
+    }
+    let file = |it: OutsideFile| SourceFile { path: it.relative, bytes: it.bytes };
+    let problem = |(path, error): (String, DiskError)| {
+        let (code, hint) = match error.code() {
+            "too-large" => (Code::TooLarge, "split it, then import it"),
+            _ => (Code::Unreadable, "make it readable, then import it"),
+        };
+        Problem::of_file(&path, code, error.to_string(), hint)
+    };
+    Ok((files.into_iter().map(file).collect(), unread.into_iter().map(problem).collect()))
+}
+
+/// Which of the files of a directory count: of a whole repository only those of its store.
+fn narrowed(all: &[String], is_beads: bool) -> fn(&str) -> bool {
+    let has = |part: &str| all.iter().any(|it| it.starts_with(part));
+    let has_end = |end: &str| all.iter().any(|it| it.ends_with(end));
+    if has(".beads/") {
+        |it| it.starts_with(".beads/")
+    } else if ["backlog/", ".backlog/"]
+        .iter()
+        .any(|it| has(&format!("{it}tasks/")) || has(&format!("{it}config.yml")))
+    {
+        |it| it.starts_with("backlog/") || it.starts_with(".backlog/") || it == "backlog.config.yml"
+    } else if !is_beads && has_end(".jsonl") && has_end(".md") {
+        |it| !it.ends_with(".jsonl")
+    } else {
+        |_| true
+    }
+}
+
+fn name_of(request: &ImportRequest) -> String {
+    if let Some(name) = &request.name {
+        return name.clone();
+    }
+    if request.text.is_some() {
+        return String::new();
+    }
+    let mut path = request.source.as_path();
+    // A store's own directory says nothing about what is in it.
+    while let Some(name) = path.file_name().and_then(|it| it.to_str()) {
+        let is_plain = !matches!(name, ".beads" | "backlog" | ".backlog" | "issues.jsonl" | "beads.jsonl");
+        match path.parent() {
+            Some(parent) if !is_plain && parent.file_name().is_some() => path = parent,
+            _ => break,
+        }
+    }
+    path.file_stem().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn nothing(request: &ImportRequest, error: &Nothing) -> Error {
+    let source = &request.shown;
+    let hint = "import a Markdown file, a directory of plans, or a store of Backlog.md or beads".to_owned();
+    Error::Failed {
+        code: "nothing-to-import",
+        message: format!("`{source}` cannot be imported: {error}"),
+        hint,
+    }
+}
+
+type Made = Vec<(PlanId, Files)>;
+
+fn made(
+    context: &Context,
+    request: &ImportRequest,
+    brought: &Brought,
+    sources: &[Option<again::Source>],
+) -> Result<Made, Error> {
+    let mut taken: Vec<String> = crate::store::load::taken_names(context);
+    let mut made = Vec::new();
+    for (plan, source) in brought.plans.iter().zip(sources) {
+        let is_taken = |it: &str| taken.iter().any(|name| name.eq_ignore_ascii_case(it));
+        let wanted = request.name.as_deref().unwrap_or(&plan.title);
+        let id = match &request.name {
+            Some(name) if is_taken(&id::slug(name, &|_| false)) => {
+                let message = format!("there is a `{name}` already");
+                return Err(Error::Conflict {
+                    code: "plan-exists",
+                    message,
+                    hint: "choose another --as".to_owned(),
+                });
+            }
+            _ => PlanId::new(id::slug(wanted, &is_taken)),
+        };
+        taken.push(id.to_string());
+        made.push((id.clone(), files(context, &id, plan, source.as_ref())?));
+    }
+    Ok(made)
+}
+
+fn files(
+    context: &Context,
+    id: &PlanId,
+    plan: &BroughtPlan,
+    source: Option<&again::Source>,
+) -> Result<Files, Error> {
+    let mut files = Vec::new();
+    if let Some(draft) = &plan.plan {
+        let mut changes = draft.changes.clone();
+        let is_dated = said_key(&draft.text, "created_at");
+        changes.extend(
+            (!draft.is_verbatim && !is_dated).then(|| set_word("created_at", &context.now.to_string())),
+        );
+        if let Some(source) = source {
+            source.note(draft, &mut changes);
+        }
+        files.push((PLAN_FILE.to_owned(), bytes(PLAN_FILE, draft, &changes, PLAN_KEYS)?));
+    }
+    for (number, draft) in &plan.steps {
+        let name = step_file(number);
+        let own = format!("{id}:{number}");
+        let mut changes = draft.changes.clone();
+        let is_named = said_key(&draft.text, "id");
+        if !draft.is_verbatim || is_named {
+            changes.push(set_text("id", &own));
+        }
+        if !draft.is_verbatim && !changes.iter().any(|it| it.key() == "created_at") {
+            changes.push(set_word("created_at", &context.now.to_string()));
+        }
+        files.push((name.clone(), bytes(&name, draft, &changes, STEP_KEYS)?));
+    }
+    let read = create::as_read(context, id, &files);
+    let problems = read.problems.iter().chain(read.steps.iter().flat_map(|it| &it.problems));
+    match problems.into_iter().find(|it| it.code.refuses_writing()) {
+        Some(problem) => Err(Error::File { problem: Box::new(problem.clone()) }),
+        None => Ok(files),
+    }
+}
+
+fn bytes(name: &str, draft: &Draft, changes: &[Change], order: &[&str]) -> Result<Vec<u8>, Error> {
+    transaction::edit(name, draft.text.as_bytes(), changes, order)
+}
+
+fn said_key(text: &str, key: &str) -> bool {
+    let parts = crate::text::front_matter::split(text.as_bytes());
+    let yaml = parts.yaml().and_then(|it| std::str::from_utf8(it).ok());
+    yaml.and_then(|it| crate::text::yaml::parse(it).ok()).is_some_and(|it| it.root().get(key).is_some())
+}
+
+fn hints(context: &Context, plans: &Made) -> Vec<String> {
+    let mut hints = Vec::new();
+    for (id, files) in plans {
+        let read = create::as_read(context, id, files);
+        let problems = read.problems.iter().chain(read.steps.iter().flat_map(|it| &it.problems));
+        if problems.into_iter().any(|it| it.severity() == Severity::Error) {
+            hints.push(format!("`{id}` has something in doubt; `planwatch check` says what and where"));
+        }
+    }
+    hints.extend(
+        plans
+            .first()
+            .filter(|_| plans.len() == 1)
+            .map(|(id, _)| format!("planwatch list {id_word}", id_word = shell_word(&id))),
+    );
+    hints
+}
+
+/// The law of every import, as something to look at: words that are neither in a plan nor told are told by their line.
+fn with_lost_words(
+    form: Form,
+    sources: &[&SourceFile],
+    made: &[&[u8]],
+    mut unmapped: Vec<Unmapped>,
+) -> Vec<Unmapped> {
+    let result: Vec<_> = made.iter().map(|bytes| said::said(bytes)).collect();
+    let told: Vec<_> = unmapped.iter().map(|it| it.text.clone()).collect();
+    let texts: Vec<(&SourceFile, String)> = sources.iter().map(|it| (*it, source_text(form, it))).collect();
+    let whole: String = texts.iter().map(|(_, text)| format!("{text}\n")).collect();
+    let kept = result.iter().chain(&told).map(String::as_str);
+    let mut lines: Vec<(usize, u32)> = Vec::new();
+    for lost in said::lost(&whole, kept) {
+        let mut at = lost.at;
+        let file = texts.iter().position(|(_, text)| {
+            let is_here = at <= text.len();
+            at -= if is_here { 0 } else { text.len() + 1 };
+            is_here
+        });
+        let Some(file) = file else { continue };
+        let line = line_index::place(texts[file].1.as_bytes(), at).line;
+        if lines.last() != Some(&(file, line)) {
+            lines.push((file, line));
+        }
+    }
+    for (file, line) in lines {
+        let (source, text) = &texts[file];
+        let text = line_text(text.as_bytes(), line).unwrap_or_default();
+        let why = "not all words of this line are in the result";
+        unmapped.push(Unmapped { path: source.path.clone(), line: None, why, text });
+    }
+    unmapped
+}
+
+/// What a source says: of a store its texts, as the names of its keys are its form; else what stands in it.
+pub fn source_text(form: Form, source: &SourceFile) -> String {
+    let text = String::from_utf8_lossy(&source.bytes);
+    match form {
+        Form::Beads if source.path.ends_with(".jsonl") => {
+            let values = text.lines().filter_map(|it| serde_json::from_str::<Value>(it).ok());
+            values.map(|it| json_text(&it)).collect()
+        }
+        Form::Backlog => match foreign::keys(&source.bytes) {
+            Some(keys) => {
+                let body = front_matter::split(&source.bytes).body_start();
+                keys.values().map(json_text).collect::<String>() + &text[body.min(text.len())..]
+            }
+            None => text.into_owned(),
+        },
+        _ => said::said(&source.bytes),
+    }
+}
+
+fn json_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("{text}\n"),
+        Value::Number(number) => format!("{number}\n"),
+        Value::Array(items) => items.iter().map(json_text).collect(),
+        Value::Object(map) => map.values().map(json_text).collect(),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,89 @@
+//! Decisions of a store, recorded as `decide` records them: under the time at which they were made.
+
+use std::path::{Path, PathBuf};
+
+use crate::api::context::Context;
+use crate::api::views::shown_path;
+use crate::disk::FileOp;
+use crate::ops::decide;
+use crate::plan::bring::{BroughtDecision, Unmapped, set_metadata};
+use crate::plan::decision::{self, NewDecision};
+use crate::plan::entry;
+use crate::plan::id::PlanId;
+use crate::store::transaction::Changed;
+use crate::text::header_edit::Change;
+
+/// The files to be made, and what a report says of them.
+#[derive(Default)]
+pub(super) struct Recorded {
+    pub(super) files: Vec<(PathBuf, Vec<u8>)>,
+    pub(super) changes: Vec<Changed>,
+}
+
+impl Recorded {
+    pub(super) fn operations(&self) -> impl Iterator<Item = FileOp> {
+        let create =
+            |(path, bytes): &(PathBuf, Vec<u8>)| FileOp::Create { path: path.clone(), bytes: bytes.clone() };
+        self.files.iter().map(create)
+    }
+}
+
+/// Makes the files of decisions about a plan; one that cannot be written is listed as unmapped.
+pub(super) fn recorded(
+    context: &Context,
+    plan: Option<&PlanId>,
+    all: &[BroughtDecision],
+    unmapped: &mut Vec<Unmapped>,
+) -> Recorded {
+    let mut made = Recorded::default();
+    let mut taken =
+        if all.is_empty() { Vec::new() } else { context.plans.names(Path::new(decision::DIRECTORY)) };
+    for it in all {
+        let mut left = |why| {
+            let text = format!("{}\n{}\n{}", it.topic, it.text, it.reasoning.as_deref().unwrap_or_default());
+            unmapped.push(Unmapped { path: it.path.clone(), line: None, why, text });
+        };
+        let Ok(topic) = NewDecision::check_topic(&it.topic) else {
+            left("the topic of this decision is empty or too long");
+            continue;
+        };
+        let new = NewDecision {
+            topic,
+            text: it.text.clone(),
+            reasoning: it.reasoning.clone(),
+            by: it.by.clone().unwrap_or_else(|| context.by.clone()),
+            plan: plan.map(ToString::to_string),
+            step: None,
+            supersedes: None,
+            tags: it.tags.clone(),
+            metadata: None,
+        };
+        let mut at = it.at.unwrap_or(context.now).whole_milliseconds();
+        while taken.iter().any(|it| it.starts_with(&at.stamp())) {
+            at = at.next_millisecond();
+        }
+        let name = entry::name(at, &new.topic, decision::INSTEAD);
+        let path = format!("{}/{name}.md", decision::DIRECTORY);
+        let Ok((bytes, now)) = decide::written(context, &new, set_metadata_of(it), &path, at) else {
+            left("this decision would not be read again as it is");
+            continue;
+        };
+        made.changes.push(Changed {
+            id: name.clone(),
+            title: new.topic.clone(),
+            path: shown_path(&context.root_name(), &path),
+            was_written: true,
+            was: None,
+            status: None,
+            did: "recorded".to_owned(),
+            now,
+        });
+        taken.push(name);
+        made.files.push((PathBuf::from(path), bytes));
+    }
+    made
+}
+
+fn set_metadata_of(decision: &BroughtDecision) -> Option<Change> {
+    decision.metadata.iter().next().and_then(|(from, inner)| set_metadata(from, inner.as_object()?))
+}

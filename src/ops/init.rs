@@ -1,0 +1,315 @@
+//! `init`: makes a project ready for plans, and makes planwatch known to agents that work in it; takes that back again.
+//!
+//! Whatever is written into a file of the user's can be seen in it, so that `--undo` takes out that and nothing else, also in
+//! another working tree. Only which directories were made cannot be seen: that is recorded for this user.
+
+mod agents;
+mod files;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::api::error::Error;
+use crate::api::workspace::{self, Workspace};
+use crate::disk::{Disk, DiskError, Project, UserStore};
+use crate::store::transaction::Mode;
+use crate::text::diff;
+
+pub use agents::{AGENTS, Agent, BLOCK, SERVER};
+pub use files::{Did, FileReport};
+
+use files::{File, Files};
+
+/// Where `init` works. It needs no plans directory, so it has no context as other verbs have.
+pub struct Around<'a> {
+    pub disk: Arc<dyn Disk>,
+    pub workspace: &'a Workspace,
+    /// The repository's root, else above the plans, else where the user stands.
+    pub root: PathBuf,
+    /// The user's own state directory.
+    pub state_home: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct InitRequest {
+    /// None: the plans directory. With `is_undo`: all of it.
+    pub agents: Vec<Agent>,
+    pub is_undo: bool,
+    pub mode: Mode,
+}
+
+#[derive(Debug, Clone)]
+pub struct InitReport {
+    /// The plans directory and what became of it; none where it was not asked for.
+    pub plans: Option<FileReport>,
+    pub files: Vec<FileReport>,
+    /// What is left to type, and what for.
+    pub commands: Vec<(String, String)>,
+    /// How to begin in each agent.
+    pub begin: Vec<&'static str>,
+    pub diff: String,
+    pub is_undo: bool,
+    pub is_dry_run: bool,
+}
+
+impl InitReport {
+    pub fn to_json(&self) -> Value {
+        let file = |it: &FileReport| json!({"path": it.path, "did": it.did.word(), "why": it.why});
+        let command = |(command, why): &(String, String)| json!({"command": command, "why": why});
+        json!({
+            "undo": self.is_undo,
+            "dry_run": self.is_dry_run,
+            "plans": self.plans.as_ref().map(file),
+            "files": self.files.iter().map(file).collect::<Vec<_>>(),
+            "commands": self.commands.iter().map(command).collect::<Vec<_>>(),
+            "diff": self.diff,
+        })
+    }
+
+    /// Whether anything was written, or would be.
+    pub fn is_change(&self) -> bool {
+        let is_change = |it: &FileReport| matches!(it.did, Did::Made | Did::Changed | Did::Removed);
+        self.files.iter().chain(&self.plans).any(is_change)
+    }
+}
+
+/// Does it, or says what it would do. Nothing is written if one of the files cannot be.
+pub fn init(around: &Around<'_>, request: &InitRequest) -> Result<InitReport, Error> {
+    if !request.is_undo && around.workspace.plans_dir.is_none() {
+        workspace::check_place(&*around.disk, around.workspace)?;
+    }
+    let project = Project::open(Arc::clone(&around.disk), &around.root)?;
+    let agents: &[Agent] = match request.agents.as_slice() {
+        [] if request.is_undo => &AGENTS,
+        named => named,
+    };
+    let mut files = Files::new(&project);
+    for agent in agents {
+        plan(&mut files, *agent, request.is_undo)?;
+    }
+    let files = files.into_all();
+    let record = Record::of(around, &project);
+    let plans = request.agents.is_empty().then(|| plans(around, &record, request.is_undo)).flatten();
+    let mut report = InitReport {
+        plans,
+        files: files.iter().map(File::report).collect(),
+        commands: Vec::new(),
+        begin: Vec::new(),
+        diff: files.iter().map(shown).collect(),
+        is_undo: request.is_undo,
+        is_dry_run: request.mode == Mode::DryRun,
+    };
+    if request.is_undo {
+        // What never was there is not worth a word.
+        report.files.retain(|it| it.did != Did::Nothing);
+    } else {
+        report.begin = agents.iter().map(|it| it.begin()).collect();
+    }
+    // Of all agents only those are worth a word that were there.
+    let is_there = |it: &Agent| report.files.iter().any(|file| file.path.starts_with(it.place()));
+    let told = agents.iter().filter(|it| !request.agents.is_empty() || is_there(it));
+    let told = told.filter_map(|it| it.command(request.is_undo));
+    report.commands = told.map(|(command, why)| (command.to_owned(), why.to_owned())).collect();
+    match (request.mode, request.is_undo) {
+        (Mode::DryRun, _) => {}
+        (Mode::Write, false) => write(around, &project, &record, (&files, report.plans.as_ref()))?,
+        (Mode::Write, true) => {
+            let is_all = request.agents.is_empty();
+            take_back(&project, &record, (&files, report.plans.as_ref()), is_all)?;
+        }
+    }
+    Ok(report)
+}
+
+fn plan(files: &mut Files<'_>, agent: Agent, is_undo: bool) -> Result<(), Error> {
+    for (path, text) in agent.files()? {
+        if is_undo { files.remove_own(&path)? } else { files.write_own(&path, &text)? }
+    }
+    if is_undo {
+        files.remove_block(agent.instructions(), agent)?;
+    } else {
+        files.write_block(agent.instructions(), agent)?;
+    }
+    match (agent.settings(), is_undo) {
+        (Some(path), false) => files.write_server(path),
+        (Some(path), true) => files.remove_server(path),
+        (None, _) => Ok(()),
+    }
+}
+
+fn shown(file: &File) -> String {
+    let path = file.real.to_string_lossy();
+    diff::unified(&path, file.before.as_deref(), file.now.as_deref())
+}
+
+type Planned<'a> = (&'a [File], Option<&'a FileReport>);
+
+fn write(
+    around: &Around<'_>,
+    project: &Project,
+    record: &Record,
+    (files, plans): Planned<'_>,
+) -> Result<(), Error> {
+    let changed: Vec<_> = files.iter().filter(|it| it.is_changed()).collect();
+    let plans = plans.filter(|it| it.did == Did::Made);
+    let mut wanted: BTreeSet<_> = changed.iter().flat_map(|it| above(&it.real)).collect();
+    let inside = record.plans.join("plan");
+    if plans.is_some() {
+        wanted.extend(above(&inside));
+    }
+    // Recorded first: after a crash a directory too many is tried to be taken away, and stays if it is not empty.
+    let missing: BTreeSet<_> =
+        wanted.into_iter().filter(|it| !project.is_dir(it)).map(Path::to_path_buf).collect();
+    record.put(&record.directories.iter().chain(&missing).cloned().collect())?;
+    if plans.is_some() {
+        workspace::make(&around.disk, around.workspace)?;
+    }
+    for (nth, file) in changed.iter().enumerate() {
+        let Some(now) = &file.now else { continue };
+        if let Err(error) = project.put(&file.real, file.before.as_deref(), now) {
+            let left = put_back(project, &changed[..=nth]);
+            for directory in missing.iter().rev() {
+                project.remove_empty_dir(directory);
+            }
+            return Err(unfinished(error, &left));
+        }
+    }
+    Ok(())
+}
+
+/// Makes written files what they were; returns those that could not be made so.
+fn put_back<'a>(project: &Project, written: &[&'a File]) -> Vec<&'a Path> {
+    let back = |it: &&&File| {
+        let Some(now) = &it.now else { return true };
+        // The last one may not have been written at all.
+        if project.read(&it.real).is_ok_and(|there| there == it.before) {
+            return true;
+        }
+        match &it.before {
+            None => project.remove(&it.real, now).is_ok(),
+            Some(before) => project.put(&it.real, Some(now), before).is_ok(),
+        }
+    };
+    written.iter().rev().filter(|it| !back(it)).map(|it| it.real.as_path()).collect()
+}
+
+fn unfinished(error: DiskError, left: &[&Path]) -> Error {
+    if left.is_empty() {
+        return Error::Disk(error);
+    }
+    let left: Vec<_> = left.iter().map(|it| format!("`{}`", it.display())).collect();
+    Error::Failed {
+        code: error.code(),
+        message: format!("{error}; written before that: {}", left.join(", ")),
+        hint: "correct the cause and type it again, or take it back with `planwatch init --undo`".to_owned(),
+    }
+}
+
+fn take_back(
+    project: &Project,
+    record: &Record,
+    (files, plans): Planned<'_>,
+    is_all: bool,
+) -> Result<(), Error> {
+    let mut empty: BTreeSet<_> =
+        record.directories.iter().map(PathBuf::as_path).filter(|it| *it != record.plans).collect();
+    for file in files.iter().filter(|it| it.is_changed()) {
+        match (&file.before, &file.now) {
+            (Some(before), None) => {
+                project.remove(&file.real, before)?;
+                empty.extend(above(&file.real));
+            }
+            (before, Some(now)) => project.put(&file.real, before.as_deref(), now)?,
+            (None, None) => {}
+        }
+    }
+    if plans.is_some_and(|it| it.did == Did::Removed) {
+        project.remove_empty_dir(&record.plans);
+    }
+    // The deepest first; one that was there before stays, as far as that is known.
+    for it in empty.iter().rev().filter(|it| !record.is_there || record.directories.contains(**it)) {
+        project.remove_empty_dir(it);
+    }
+    let left: BTreeSet<_> = record.directories.iter().filter(|it| project.is_dir(it)).cloned().collect();
+    if is_all && left.is_empty() { record.remove() } else { record.put(&left) }
+}
+
+/// The directories above a path, the root left out.
+fn above(path: &Path) -> impl Iterator<Item = &Path> {
+    path.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty())
+}
+
+/// What becomes of the plans directory: made if it is missing, and taken away if `init` has made it and nothing is in it.
+fn plans(around: &Around<'_>, record: &Record, is_undo: bool) -> Option<FileReport> {
+    let there = around.workspace.plans_dir.as_deref();
+    let path = below(there.unwrap_or(&around.workspace.would_be), &around.root);
+    let report = |did, why| Some(FileReport { path, did, why });
+    match (there, is_undo) {
+        (Some(_), false) => report(Did::Nothing, None),
+        (None, false) => report(Did::Made, None),
+        (Some(it), true) if record.directories.contains(&record.plans) => {
+            let is_empty = around.disk.names(it).is_ok_and(|it| it.is_empty());
+            let why = (!is_empty).then(|| "there is something in it".to_owned());
+            report(if is_empty { Did::Removed } else { Did::Kept }, why)
+        }
+        (_, true) => None,
+    }
+}
+
+/// A directory as it is shown: from the root, with a slash behind it.
+fn below(path: &Path, root: &Path) -> String {
+    format!("{}/", path.strip_prefix(root).unwrap_or(path).display())
+}
+
+/// The directories that `init` made in this project, as this user's machine remembers them.
+struct Record {
+    store: Option<UserStore>,
+    name: String,
+    is_there: bool,
+    directories: BTreeSet<PathBuf>,
+    /// The plans directory from the root; empty if it is elsewhere.
+    plans: PathBuf,
+}
+
+impl Record {
+    fn of(around: &Around<'_>, project: &Project) -> Self {
+        let home = around.state_home.as_deref();
+        let store = home.and_then(|it| UserStore::open(&around.disk, it, "init", project.root()));
+        let name = blake3::hash(project.root().as_os_str().as_encoded_bytes()).to_hex()[..32].to_owned();
+        let read = store.as_ref().and_then(|it| it.read(&name));
+        let value: Option<Value> = read.and_then(|it| serde_json::from_slice(&it).ok());
+        let named = value.as_ref().and_then(|it| it["directories"].as_array());
+        let is_inside = |it: &PathBuf| it.is_relative() && !it.components().any(|it| it.as_os_str() == "..");
+        let directories = named.into_iter().flatten().filter_map(Value::as_str).map(PathBuf::from);
+        let workspace = around.workspace;
+        let plans = workspace.plans_dir.as_deref().unwrap_or(&workspace.would_be);
+        let plans = plans.strip_prefix(&around.root).map(Path::to_path_buf).unwrap_or_default();
+        Self {
+            store,
+            name,
+            is_there: value.is_some(),
+            directories: directories.filter(is_inside).collect(),
+            plans,
+        }
+    }
+
+    fn put(&self, directories: &BTreeSet<PathBuf>) -> Result<(), Error> {
+        let is_known = self.is_there && *directories == self.directories;
+        let Some(store) = self.store.as_ref().filter(|_| !is_known) else { return Ok(()) };
+        let named: Vec<_> = directories.iter().map(|it| it.to_string_lossy()).collect();
+        Ok(store.put(&self.name, json!({"directories": named}).to_string().as_bytes())?)
+    }
+
+    fn remove(&self) -> Result<(), Error> {
+        if let Some(store) = &self.store {
+            store.remove(&self.name)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

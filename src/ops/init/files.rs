@@ -1,0 +1,259 @@
+//! The files of a project while `init` works out what becomes of them: read once, changed in memory, written at the end.
+//!
+//! So whatever is refused is refused before anything is written, and two names that lead to one file change it one after the
+//! other.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::agents::{Agent, BLOCK, SERVER};
+use crate::api::error::Error;
+use crate::disk::Project;
+use crate::text::json_entry::{Found, NotJson};
+use crate::text::line_index::{self, Place};
+use crate::text::marked_block::{self, Unpaired};
+use crate::text::seal;
+
+/// What became of a file, or would.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileReport {
+    /// From the project's root, as it was asked for.
+    pub path: String,
+    pub did: Did,
+    /// Why it was kept.
+    pub why: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Did {
+    Made,
+    Changed,
+    Removed,
+    /// It is not as planwatch writes it, and was left alone.
+    Kept,
+    /// It was as it should be.
+    Nothing,
+}
+
+impl Did {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Made => "made",
+            Self::Changed => "changed",
+            Self::Removed => "removed",
+            Self::Kept => "kept",
+            Self::Nothing => "unchanged",
+        }
+    }
+}
+
+/// A file before and after.
+#[derive(Debug)]
+pub(super) struct File {
+    path: String,
+    pub(super) real: PathBuf,
+    pub(super) before: Option<Vec<u8>>,
+    pub(super) now: Option<Vec<u8>>,
+    kept: Option<String>,
+}
+
+impl File {
+    pub(super) fn is_changed(&self) -> bool {
+        self.before != self.now
+    }
+
+    pub(super) fn report(&self) -> FileReport {
+        let did = match (&self.before, &self.now) {
+            (before, now) if before == now && self.kept.is_some() => Did::Kept,
+            (before, now) if before == now => Did::Nothing,
+            (None, _) => Did::Made,
+            (_, None) => Did::Removed,
+            _ => Did::Changed,
+        };
+        FileReport { path: self.path.clone(), did, why: self.kept.clone() }
+    }
+}
+
+/// All files that were asked for, in that order.
+pub(super) struct Files<'a> {
+    project: &'a Project,
+    all: Vec<File>,
+    places: BTreeMap<PathBuf, usize>,
+}
+
+const CHANGED: &str = "it is not as planwatch wrote it";
+
+impl<'a> Files<'a> {
+    pub(super) fn new(project: &'a Project) -> Self {
+        Self { project, all: Vec::new(), places: BTreeMap::new() }
+    }
+
+    pub(super) fn into_all(self) -> Vec<File> {
+        self.all
+    }
+
+    fn file(&mut self, path: &str) -> Result<&mut File, Error> {
+        let real = self.project.place(Path::new(path))?;
+        let at = match self.places.get(&real) {
+            Some(at) => *at,
+            None => {
+                let before = self.project.read(&real)?;
+                self.places.insert(real.clone(), self.all.len());
+                let now = before.clone();
+                self.all.push(File { path: path.to_owned(), real, before, now, kept: None });
+                self.all.len() - 1
+            }
+        };
+        self.all.get_mut(at).ok_or_else(|| bug(path))
+    }
+
+    /// Writes a file that is planwatch's own, unless somebody has changed it.
+    pub(super) fn write_own(&mut self, path: &str, text: &str) -> Result<(), Error> {
+        let file = self.file(path)?;
+        match text_of(file)? {
+            Some(now) if now.replace("\r\n", "\n") == text => {}
+            Some(now) if !seal::is_sealed(&now) => file.kept = Some(CHANGED.to_owned()),
+            _ => file.now = Some(text.as_bytes().to_vec()),
+        }
+        Ok(())
+    }
+
+    /// Takes a file of planwatch's own away, unless somebody has changed it.
+    pub(super) fn remove_own(&mut self, path: &str) -> Result<(), Error> {
+        let file = self.file(path)?;
+        match text_of(file)? {
+            Some(now) if !seal::is_sealed(&now) => file.kept = Some(CHANGED.to_owned()),
+            _ => file.now = None,
+        }
+        Ok(())
+    }
+
+    /// Puts the block for an agent into a file, or its name to the block that is there.
+    pub(super) fn write_block(&mut self, path: &str, agent: Agent) -> Result<(), Error> {
+        let file = self.file(path)?;
+        let text = text_of(file)?;
+        let found = match &text {
+            Some(text) => marked_block::find(text).map_err(|it| unpaired(path, &it))?,
+            None => None,
+        };
+        let new = match (&text, found) {
+            (Some(_), Some(block)) if !block.is_sealed => {
+                file.kept = Some("somebody has changed planwatch's lines in it".to_owned());
+                return Ok(());
+            }
+            (Some(text), Some(block)) => {
+                let mut of: Vec<_> = block.of.iter().map(String::as_str).collect();
+                if !of.contains(&agent.word()) {
+                    of.push(agent.word());
+                    of.sort_unstable();
+                }
+                marked_block::renew(text, &block, &of, BLOCK)
+            }
+            (text, _) => marked_block::put(text.as_deref(), &[agent.word()], BLOCK),
+        };
+        file.now = Some(new.into_bytes());
+        Ok(())
+    }
+
+    /// Takes an agent's name from the block, and the block away that stands there for nobody else.
+    pub(super) fn remove_block(&mut self, path: &str, agent: Agent) -> Result<(), Error> {
+        let file = self.file(path)?;
+        let Some(text) = text_of(file)? else { return Ok(()) };
+        let Some(block) = marked_block::find(&text).map_err(|it| unpaired(path, &it))? else { return Ok(()) };
+        if !block.of.iter().any(|it| it == agent.word()) {
+            return Ok(());
+        }
+        let of: Vec<_> = block.of.iter().map(String::as_str).filter(|it| *it != agent.word()).collect();
+        file.now = if !block.is_sealed {
+            file.kept =
+                Some("somebody has changed planwatch's lines in it; take them out by hand".to_owned());
+            return Ok(());
+        } else if of.is_empty() {
+            marked_block::take(&text, &block).map(String::into_bytes)
+        } else {
+            Some(marked_block::renew(&text, &block, &of, &block.lines).into_bytes())
+        };
+        Ok(())
+    }
+
+    /// Names planwatch among the MCP servers of a file.
+    pub(super) fn write_server(&mut self, path: &str) -> Result<(), Error> {
+        let file = self.file(path)?;
+        let Some(text) = text_of(file)? else {
+            file.now = Some(SERVER.alone().into_bytes());
+            return Ok(());
+        };
+        match SERVER.find(&text).map_err(|it| not_json(path, &it))? {
+            Found::Same => {}
+            Found::Other => file.kept = Some("it starts `planwatch` in another way already".to_owned()),
+            Found::Nothing => {
+                file.now = Some(SERVER.put(&text).map_err(|it| not_json(path, &it))?.into_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes planwatch from the MCP servers of a file, and the file away that was made for it.
+    pub(super) fn remove_server(&mut self, path: &str) -> Result<(), Error> {
+        let file = self.file(path)?;
+        let Some(text) = text_of(file)? else { return Ok(()) };
+        if SERVER.is_alone(&text) {
+            file.now = None;
+            return Ok(());
+        }
+        match SERVER.find(&text) {
+            // A file that never was strict JSON was never written to.
+            Err(_) if !text.contains("\"planwatch\"") => {}
+            Err(it) => return Err(not_json(path, &it)),
+            Ok(Found::Nothing) => {}
+            Ok(Found::Other) => {
+                file.kept = Some("it starts `planwatch` in another way than `init` writes".to_owned());
+            }
+            Ok(Found::Same) => {
+                file.now = Some(SERVER.take(&text).map_err(|it| not_json(path, &it))?.into_bytes());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The text of a file as it is by now.
+fn text_of(file: &File) -> Result<Option<String>, Error> {
+    let Some(bytes) = &file.now else { return Ok(None) };
+    let text = String::from_utf8(bytes.clone()).map_err(|error| {
+        let place = line_index::place(error.as_bytes(), error.utf8_error().valid_up_to());
+        refused(
+            &file.path,
+            "not-utf8",
+            place,
+            "this is not UTF-8".to_owned(),
+            "save the file as UTF-8".to_owned(),
+        )
+    })?;
+    Ok(Some(text))
+}
+
+fn unpaired(path: &str, it: &Unpaired) -> Error {
+    let by_hand = "remove the marks that have no other one".to_owned();
+    refused(path, "not-a-block", it.place, it.reason.to_owned(), by_hand)
+}
+
+fn not_json(path: &str, it: &NotJson) -> Error {
+    let entry = format!("\"{}\": {}", SERVER.key, SERVER.value);
+    let by_hand = format!("write {entry} into \"{}\", or take it out there", SERVER.outer);
+    refused(
+        path,
+        "not-json",
+        it.place,
+        format!("{}; files that are no strict JSON are not written", it.reason),
+        by_hand,
+    )
+}
+
+fn refused(path: &str, code: &'static str, place: Place, reason: String, by_hand: String) -> Error {
+    Error::Edit { code, path: path.to_owned(), line: place.line, column: place.column, reason, by_hand }
+}
+
+fn bug(path: &str) -> Error {
+    Error::Failed { code: "bug", message: format!("`{path}` was lost"), hint: String::new() }
+}

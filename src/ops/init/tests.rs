@@ -1,0 +1,264 @@
+#![expect(clippy::disallowed_methods, reason = "tests make and read their own files")]
+
+use std::os::unix::fs::symlink;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::api::config::Config;
+use crate::disk::RealDisk;
+
+struct Place {
+    top: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        // Hundreds of small files are written safely; in memory that takes no time.
+        let top = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        std::fs::create_dir_all(top.path().join("shop/.git")).unwrap();
+        Self { top }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.top.path().canonicalize().unwrap().join("shop")
+    }
+
+    fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+        let path = self.root().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn text(&self, path: &str) -> String {
+        std::fs::read_to_string(self.root().join(path)).unwrap()
+    }
+
+    fn init(&self, agents: &[Agent], is_undo: bool) -> Result<InitReport, Error> {
+        self.run(&InitRequest { agents: agents.to_vec(), is_undo, mode: Mode::Write })
+    }
+
+    fn run(&self, request: &InitRequest) -> Result<InitReport, Error> {
+        let root = self.root();
+        let plans = root.join("plans");
+        let workspace = Workspace {
+            plans_dir: plans.is_dir().then(|| plans.clone()),
+            would_be: plans,
+            repository: Some(root.clone()),
+            config: Config::default(),
+            problems: Vec::new(),
+        };
+        let state_home = Some(self.top.path().join("state"));
+        init(&Around { disk: Arc::new(RealDisk), workspace: &workspace, root, state_home }, request)
+    }
+
+    /// Everything in the project: files with their bytes, directories and links.
+    fn tree(&self) -> Vec<(PathBuf, Option<Vec<u8>>)> {
+        let entries = walkdir::WalkDir::new(self.root()).sort_by_file_name().into_iter().map(Result::unwrap);
+        let bytes =
+            |it: &walkdir::DirEntry| it.file_type().is_file().then(|| std::fs::read(it.path()).unwrap());
+        entries.map(|it| (it.path().to_path_buf(), bytes(&it))).collect()
+    }
+}
+
+#[track_caller]
+fn said(report: &InitReport) -> Vec<(&str, Did)> {
+    report.files.iter().map(|it| (it.path.as_str(), it.did)).collect()
+}
+
+#[test]
+fn each_agent_gets_its_files_and_loses_them_again() {
+    for agent in AGENTS {
+        let place = Place::new();
+        let before = place.tree();
+        let report = place.init(&[agent], false).unwrap();
+        assert!(report.files.len() >= 4 && report.files.iter().all(|it| it.did == Did::Made), "{report:?}");
+        let made = place.tree();
+        let again = place.init(&[agent], false).unwrap();
+        assert!(again.files.iter().all(|it| it.did == Did::Nothing) && !again.is_change(), "{again:?}");
+        assert_eq!((place.tree(), again.diff), (made, String::new()));
+        let undone = place.init(&[agent], true).unwrap();
+        assert!(undone.files.iter().all(|it| it.did == Did::Removed), "{undone:?}");
+        assert_eq!(place.tree(), before, "{}", agent.word());
+    }
+}
+
+#[test]
+fn directories_that_were_there_stay() {
+    let place = Place::new();
+    for directory in [".claude", ".gemini/commands", ".cursor"] {
+        std::fs::create_dir_all(place.root().join(directory)).unwrap();
+    }
+    let before = place.tree();
+    place.init(&AGENTS, false).unwrap();
+    place.init(&[Agent::Gemini], true).unwrap();
+    place.init(&[], true).unwrap();
+    assert_eq!(place.tree(), before);
+}
+
+#[test]
+fn the_plans_directory_goes_only_if_init_made_it_and_nothing_is_in_it() {
+    let place = Place::new();
+    let before = place.tree();
+    assert_eq!(place.init(&[], false).unwrap().plans.unwrap().did, Did::Made);
+    assert_eq!(place.init(&[], false).unwrap().plans.unwrap().did, Did::Nothing);
+    assert_eq!(place.init(&[], true).unwrap().plans.unwrap().did, Did::Removed);
+    assert_eq!(place.tree(), before);
+    place.init(&[], false).unwrap();
+    place.write("plans/auth/plan.md", "# Auth\n");
+    assert_eq!(place.init(&[], true).unwrap().plans.unwrap().did, Did::Kept);
+    assert_eq!(place.text("plans/auth/plan.md"), "# Auth\n");
+    let place = Place::new();
+    std::fs::create_dir(place.root().join("plans")).unwrap();
+    place.init(&[], false).unwrap();
+    assert!(place.init(&[], true).unwrap().plans.is_none() && place.root().join("plans").is_dir());
+}
+
+#[test]
+fn two_agents_share_a_file_until_the_last_one_goes() {
+    let place = Place::new();
+    place.write("AGENTS.md", "# Shop\n");
+    place.init(&[Agent::Codex], false).unwrap();
+    place.init(&[Agent::Cursor], false).unwrap();
+    assert!(place.text("AGENTS.md").contains("<!-- planwatch:begin codex cursor "));
+    place.init(&[Agent::Codex], true).unwrap();
+    assert!(place.text("AGENTS.md").contains("<!-- planwatch:begin cursor "));
+    place.init(&[Agent::Cursor], true).unwrap();
+    assert_eq!(place.text("AGENTS.md"), "# Shop\n");
+    symlink("AGENTS.md", place.root().join("CLAUDE.md")).unwrap();
+    let before = place.tree();
+    let report = place.init(&AGENTS, false).unwrap();
+    assert_eq!(
+        report.files.iter().filter(|it| it.path.ends_with(".md") && !it.path.contains('/')).count(),
+        2
+    );
+    assert_eq!(place.text("AGENTS.md").matches("planwatch:begin claude codex cursor ").count(), 1);
+    place.init(&[], true).unwrap();
+    assert_eq!(place.tree(), before);
+}
+
+#[test]
+fn what_somebody_changed_is_kept_and_told() {
+    let place = Place::new();
+    place.init(&[Agent::Claude], false).unwrap();
+    let skill = ".claude/skills/ps-plan/SKILL.md";
+    place.write(skill, place.text(skill) + "Mine.\n");
+    place.write("CLAUDE.md", place.text("CLAUDE.md").replace("Claim", "Always claim"));
+    place.write(".mcp.json", "{\"mcpServers\": {\"planwatch\": {\"command\": \"/opt/planwatch\"}}}");
+    let before = place.tree();
+    for is_undo in [false, true] {
+        let report = place.init(&[Agent::Claude], is_undo).unwrap();
+        let kept: Vec<_> =
+            report.files.iter().filter(|it| it.did == Did::Kept).map(|it| it.path.as_str()).collect();
+        assert_eq!(kept, [skill, "CLAUDE.md", ".mcp.json"], "{is_undo}");
+        assert!(report.files.iter().all(|it| (it.did == Did::Kept) == it.why.is_some()));
+        if !is_undo {
+            assert_eq!(place.tree(), before);
+        }
+    }
+    assert!(!place.root().join(".claude/skills/ps-plans").exists());
+}
+
+#[test]
+fn an_older_release_s_files_are_brought_up_to_date() {
+    let place = Place::new();
+    place.init(&[Agent::Claude], false).unwrap();
+    let skill = ".claude/skills/ps-plan/SKILL.md";
+    let old = place.text(skill);
+    let seal =
+        crate::text::seal::sealed("---\nname: ps-plan\nmetadata:\n  seal: \"\"\n---\nAs it was once.\n");
+    place.write(skill, seal);
+    place.write("CLAUDE.md", crate::text::marked_block::put(Some("a\n"), &["claude"], "As it was once.\n"));
+    let report = place.init(&[Agent::Claude], false).unwrap();
+    assert_eq!(said(&report).iter().filter(|(_, did)| *did == Did::Changed).count(), 2);
+    assert!(place.text(skill) == old && place.text("CLAUDE.md").contains(BLOCK));
+    place.init(&[], true).unwrap();
+    assert_eq!(place.text("CLAUDE.md"), "a\n");
+}
+
+#[test]
+fn nothing_is_written_if_one_file_is_refused() {
+    let table: [(&str, &[u8], u32, u32); 3] = [
+        (".mcp.json", b"{\n  // ours\n}\n", 2, 3),
+        ("CLAUDE.md", b"a\n<!-- planwatch:begin claude x -->\n", 2, 1),
+        ("CLAUDE.md", b"a\n b\xff", 2, 3),
+    ];
+    for (refused, bytes, expected_line, expected_column) in table {
+        let place = Place::new();
+        place.write(refused, bytes);
+        let before = place.tree();
+        let error = place.init(&[Agent::Claude], false).unwrap_err();
+        let Error::Edit { path, line, column, .. } = &error else { panic!("{error:?}") };
+        assert_eq!((path.as_str(), *line, *column), (refused, expected_line, expected_column));
+        assert_eq!((place.tree(), error.exit_code()), (before, 6));
+    }
+    let place = Place::new();
+    std::fs::write(place.top.path().join("elsewhere"), "x").unwrap();
+    symlink("../elsewhere", place.root().join("CLAUDE.md")).unwrap();
+    let before = place.tree();
+    assert_eq!(place.init(&[Agent::Claude], false).unwrap_err().code(), "not-a-file");
+    assert_eq!(place.tree(), before);
+}
+
+#[test]
+fn a_dry_run_writes_nothing_and_shows_the_same() {
+    let place = Place::new();
+    place.write("CLAUDE.md", "# Shop\n");
+    let before = place.tree();
+    let request = InitRequest { agents: vec![Agent::Claude], is_undo: false, mode: Mode::DryRun };
+    let dry = place.run(&request).unwrap();
+    assert_eq!(place.tree(), before);
+    let real = place.init(&[Agent::Claude], false).unwrap();
+    assert_eq!((said(&dry), &dry.diff), (said(&real), &real.diff));
+    assert!(dry.diff.contains("+++ b/.mcp.json") && dry.diff.contains(" # Shop\n"), "{}", dry.diff);
+}
+
+/// Files of instructions in any state.
+fn any_text() -> impl Strategy<Value = Option<String>> {
+    prop::option::of("\u{feff}?([a-z#<>!` -]{0,6}(\r\n|\n)){0,4}[a-z]{0,3}")
+}
+
+/// Settings: some servers of others, in some layout.
+fn any_settings() -> impl Strategy<Value = Option<String>> {
+    let server = "[a-o]{1,3}".prop_map(|it| format!("\"{it}\": {{\"command\": \"{it}\"}}"));
+    let servers = (prop::collection::vec(server, 0..2), "(\r?\n)? {0,4}", any::<bool>());
+    prop::option::of(servers.prop_map(|(servers, blank, is_named)| {
+        let servers: String = servers.iter().map(|it| format!("{blank}{it}")).collect::<Vec<_>>().join(",");
+        let named = format!("{blank}\"mcpServers\":{blank}{{{servers}{blank}}}{blank}");
+        format!("{{{}}}{blank}", if is_named { named } else { format!("{blank}\"theme\": 1{blank}") })
+    }))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Whatever was there: made known to agents and taken back, in any order, the project is as it was.
+    #[test]
+    fn init_and_undo_is_nothing(
+        texts in [any_text(), any_text(), any_text()],
+        settings in [any_settings(), any_settings(), any_settings()],
+        order in Just(AGENTS.to_vec()).prop_shuffle(),
+        undone in Just(AGENTS.to_vec()).prop_shuffle(),
+        n in 1_usize..5,
+    ) {
+        let place = Place::new();
+        let named = ["CLAUDE.md", "AGENTS.md", "GEMINI.md", ".mcp.json", ".cursor/mcp.json", ".gemini/settings.json"];
+        for (path, text) in named.iter().zip(texts.iter().chain(&settings)) {
+            if let Some(text) = text {
+                place.write(path, text);
+            }
+        }
+        let before = place.tree();
+        for agent in &order[..n] {
+            place.init(&[*agent], false).unwrap();
+        }
+        let made = place.tree();
+        prop_assert!(made != before);
+        place.init(&order[..n], false).unwrap();
+        prop_assert_eq!(place.tree(), made);
+        for agent in &undone {
+            place.init(&[*agent], true).unwrap();
+        }
+        prop_assert_eq!(place.tree(), before);
+    }
+}

@@ -1,0 +1,145 @@
+//! `insight`: records what somebody learned, or reads it again, newest first.
+
+use serde_json::{Value, json};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views::shown_path;
+use crate::ops::knowledge::{self, Entry};
+use crate::plan::entry::{self, folded, one_line};
+use crate::plan::insight::{self, Insight, NewInsight};
+use crate::plan::read::{Content, Source};
+use crate::plan::time::Time;
+use crate::plan::words::nearest;
+use crate::store::transaction::{self, ChangeReport, Mode};
+use crate::text::typed::quoted;
+
+#[derive(Debug, Clone, Default)]
+pub struct InsightRequest {
+    pub title: String,
+    pub text: String,
+    pub plan: Option<String>,
+    pub tags: Vec<String>,
+    pub by: Option<String>,
+    pub mode: Mode,
+}
+
+/// Records an insight.
+pub fn insight(context: &Context, request: &InsightRequest) -> Result<ChangeReport, Error> {
+    let title = one_line(&request.title);
+    if title.is_empty() || request.text.trim().is_empty() {
+        let message = if title.is_empty() { "the title is empty" } else { "the insight is empty" };
+        return Err(Error::usage(message, "say what was learned, and give it a title to find it by"));
+    }
+    let (plan, _) = knowledge::about(context, request.plan.as_deref(), None)?;
+    let by = request.by.clone().unwrap_or_else(|| context.by.clone());
+    let new = NewInsight { title, text: request.text.clone(), by, plan, tags: request.tags.clone() };
+    let make = |path: &str, at: Time| {
+        let bytes = transaction::edit(path, new.body().as_bytes(), &new.changes(at), insight::KEYS)?;
+        let content = Content { bytes: bytes.clone(), etag: String::new(), modified: at };
+        let read = insight::read(&Source { path: path.to_owned(), content: Ok(content) });
+        if !new.is_said_by(&read) {
+            return Err(Error::usage(
+                "the text would not be read again as it is",
+                "take the marks of conflicts out",
+            ));
+        }
+        Ok((bytes, shape(&context.root_name(), &read)))
+    };
+    let (directory, instead) = (insight::DIRECTORY, insight::INSTEAD);
+    let entry = Entry { verb: "insight", directory, title: &new.title, instead, make: &make };
+    let mut report = knowledge::create(context, &entry, request.mode)?;
+    report.hints.push(format!("planwatch insight {}", quoted(&new.title)));
+    Ok(report)
+}
+
+/// Reads all insights, oldest first.
+pub(crate) fn all(context: &Context) -> Vec<Insight> {
+    let mut found: Vec<_> =
+        knowledge::sources(context, insight::DIRECTORY).iter().map(insight::read).collect();
+    found.sort_by(|a, b| a.id.cmp(&b.id));
+    found
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct InsightsRequest {
+    /// Compared without case and outer blanks; none: all.
+    pub title: Option<String>,
+    pub plan: Option<String>,
+    /// Only those that have all of these.
+    pub tags: Vec<String>,
+    /// A time, or how long ago, as in `7d`.
+    pub since: Option<String>,
+    pub limit: usize,
+}
+
+#[derive(Debug, Clone)]
+pub struct InsightsReport {
+    /// Newest first.
+    pub insights: Vec<Insight>,
+    /// How many there are beyond the limit.
+    pub n_more: usize,
+    /// The title that may have been meant, if none was found.
+    pub nearest: Option<String>,
+    root: String,
+}
+
+impl InsightsReport {
+    pub fn to_json(&self) -> Value {
+        let insights: Vec<_> = self.insights.iter().map(|it| shape(&self.root, it)).collect();
+        json!({"insights": insights, "more": self.n_more})
+    }
+
+    /// The first insight as an object of its own.
+    pub fn first_to_json(&self) -> Value {
+        self.insights.first().map(|it| shape(&self.root, it)).unwrap_or_default()
+    }
+
+    pub fn path(&self, insight: &Insight) -> String {
+        shown_path(&self.root, &insight.path)
+    }
+}
+
+/// Reads insights, newest first.
+pub fn insights(context: &Context, request: &InsightsRequest) -> Result<InsightsReport, Error> {
+    let since = request.since.as_deref().map(|it| knowledge::since(it, context.now)).transpose()?;
+    let mut found = all(context);
+    let title = request.title.as_deref().map(folded);
+    let nearest = title.as_deref().and_then(|title| {
+        let titles: Vec<_> = found.iter().map(|it| folded(&it.title)).collect();
+        (!titles.iter().any(|it| it == title)).then(|| nearest(title, titles.iter().map(String::as_str)))?
+    });
+    let (plan, _) = knowledge::wanted(context, request.plan.as_deref(), None)?;
+    found.retain(|it| {
+        title.as_ref().is_none_or(|title| folded(&it.title) == *title)
+            && since.is_none_or(|since| it.at.is_some_and(|at| at >= since))
+            && request.tags.iter().all(|tag| it.tags.contains(tag))
+            && plan.as_ref().is_none_or(|plan| it.plan.as_ref() == Some(plan))
+    });
+    found.reverse();
+    let n_more = found.len().saturating_sub(request.limit);
+    found.truncate(request.limit);
+    Ok(InsightsReport { insights: found, n_more, nearest, root: context.root_name() })
+}
+
+/// The insight with this id or path.
+pub(crate) fn one(context: &Context, name: &str) -> Option<InsightsReport> {
+    let wanted = entry::named_in(name, insight::DIRECTORY)?;
+    let found = all(context).into_iter().find(|it| it.id == wanted)?;
+    Some(InsightsReport { insights: vec![found], n_more: 0, nearest: None, root: context.root_name() })
+}
+
+fn shape(root: &str, it: &Insight) -> Value {
+    json!({
+        "id": it.id,
+        "title": it.title,
+        "text": it.text,
+        "by": it.by,
+        "at": it.at.map(Time::with_milliseconds),
+        "plan": it.plan,
+        "tags": it.tags,
+        "custom": it.custom,
+        "path": shown_path(root, &it.path),
+        "problems": knowledge::codes(&it.problems),
+    })
+}

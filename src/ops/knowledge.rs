@@ -1,0 +1,236 @@
+//! What decisions, insights and scripts have in common: their files, their names, what is wrong in them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views::shown_path;
+use crate::disk::DiskError;
+use crate::index::{Document, Kind, Texts};
+use crate::ops::search::Hit;
+use crate::ops::search::full_text::Record;
+use crate::ops::{decide, insight, script};
+use crate::plan::decision::Decision;
+use crate::plan::entry;
+use crate::plan::id::{PlanId, read_step_id};
+use crate::plan::insight::Insight;
+use crate::plan::problem::{Code, Problem};
+use crate::plan::read::Source;
+use crate::plan::time::{Time, read_seconds};
+use crate::store::idempotency;
+use crate::store::load;
+use crate::store::resolve::{self, Target};
+use crate::store::transaction::{ChangeReport, Changed, Mode, Writing};
+
+/// More names than this within a thousandth of a second nobody makes.
+const MAX_TRIES: usize = 1000;
+
+/// Reads the Markdown files of a directory below the plans directory, sorted by name.
+pub(crate) fn sources(context: &Context, directory: &str) -> Vec<Source> {
+    let names = context.plans.names(Path::new(directory)).into_iter();
+    let is_file = |it: &String| it.ends_with(".md") && !it.starts_with('.');
+    let paths = names.filter(is_file).map(|it| format!("{directory}/{it}"));
+    paths.map(|path| Source { content: load::read_source(context, &path), path }).collect()
+}
+
+/// Everything that is wrong in decisions, insights and scripts.
+pub(crate) fn problems(context: &Context) -> Vec<Problem> {
+    let decisions = decide::all(context);
+    let mut problems = links(&decisions);
+    problems.extend(decisions.into_iter().flat_map(|it| it.problems));
+    problems.extend(insight::all(context).into_iter().flat_map(|it| it.problems));
+    problems.extend(script::all(context).into_iter().flat_map(|it| it.problems));
+    problems
+}
+
+/// Decisions that stand in the place of one that is gone: none is ever removed.
+fn links(decisions: &[Decision]) -> Vec<Problem> {
+    let is_there = |id: &str| decisions.iter().any(|it| it.id == id);
+    let problem = |it: &Decision| {
+        let gone = it.supersedes.as_deref().filter(|id| !is_there(id))?;
+        let message = format!("the decision `{gone}`, which this one supersedes, is gone");
+        Some(Problem::of_file(&it.path, Code::DecisionRewritten, message, "bring its file back"))
+    };
+    decisions.iter().filter_map(problem).collect()
+}
+
+/// What `search` looks through beside the plans.
+///
+/// The topic of a decision that still holds weighs twice as much as that of one that was superseded.
+pub(crate) fn records(context: &Context) -> Vec<Record> {
+    let decisions = decide::all(context);
+    let superseded: BTreeSet<_> = decisions.iter().filter_map(|it| it.supersedes.clone()).collect();
+    let decision = |it: Decision| {
+        let name = if superseded.contains(&it.id) { "" } else { it.topic.as_str() };
+        let text = [it.decision.as_str(), it.reasoning.as_deref().unwrap_or_default()].join("\n\n");
+        let document = Document::of_record(name, &it.topic, &text, &it.tags.join("\n"));
+        (Kind::Decision, document, it.id, it.plan, it.topic, it.path, it.decided_at)
+    };
+    let insight = |it: Insight| {
+        let document = Document::of_record("", &it.title, &it.text, &it.tags.join("\n"));
+        (Kind::Insight, document, it.id, it.plan, it.title, it.path, it.at)
+    };
+    let decisions = decisions.into_iter().map(decision);
+    let all = decisions.chain(insight::all(context).into_iter().map(insight));
+    let record = |(kind, document, id, plan, title, path, at): (Kind, Document, _, _, _, String, _)| {
+        let texts = Texts::of_record(&path, document.clone());
+        let (is_archived, snippet, rank) = (false, String::new(), 0.0);
+        Record { texts, document, hit: Hit { kind, id, plan, is_archived, title, path, snippet, rank }, at }
+    };
+    all.map(record).collect()
+}
+
+/// A file that is to be made once and never changed.
+pub(crate) struct Entry<'a> {
+    pub(crate) verb: &'static str,
+    pub(crate) directory: &'a str,
+    pub(crate) title: &'a str,
+    /// Stands in the name for a title that has no letters of it.
+    pub(crate) instead: &'a str,
+    pub(crate) make: &'a Make<'a>,
+}
+
+/// The bytes of a file at a path and for a time, and what a surface shows of them.
+pub(crate) type Make<'a> = dyn Fn(&str, Time) -> Result<(Vec<u8>, Value), Error> + 'a;
+
+/// Makes the file under a name of its own: of two within a thousandth of a second the second gets the next one.
+pub(crate) fn create(context: &Context, entry: &Entry<'_>, mode: Mode) -> Result<ChangeReport, Error> {
+    let mut writing = Writing::begin(context, entry.verb, mode)?;
+    let names = context.plans.names(Path::new(entry.directory));
+    let mut at = context.now.whole_milliseconds();
+    for _ in 0..MAX_TRIES {
+        let path = format!("{}/{}.md", entry.directory, entry::name(at, entry.title, entry.instead));
+        let (bytes, now) = (entry.make)(&path, at)?;
+        idempotency::tell(context, || vec![changed(context, entry, &path, now.clone())]);
+        let is_taken = names.iter().any(|it| it.starts_with(&at.stamp()));
+        let made = if is_taken { None } else { Some(writing.create(&path, &bytes)) };
+        match made {
+            // The lock keeps planwatch apart, not a checkout or a copy.
+            None | Some(Err(Error::Disk(DiskError::Exists { .. }))) => at = at.next_millisecond(),
+            Some(Err(error)) => return Err(error),
+            Some(Ok(())) => {
+                let mut report = ChangeReport::new(entry.verb, mode);
+                report.changes.push(changed(context, entry, &path, now));
+                report.diff = writing.diff;
+                return Ok(report);
+            }
+        }
+    }
+    let message = format!("no name is free in `{}`", entry.directory);
+    Err(Error::Failed { code: "no-room", message, hint: "try again in a moment".to_owned() })
+}
+
+fn changed(context: &Context, entry: &Entry<'_>, path: &str, now: Value) -> Changed {
+    Changed {
+        id: entry::id_of(path).to_owned(),
+        title: entry.title.to_owned(),
+        path: shown_path(&context.root_name(), path),
+        was_written: true,
+        was: None,
+        status: None,
+        did: "recorded".to_owned(),
+        now,
+    }
+}
+
+/// The plan and step that somebody named, else those that this process works on, as files hold them.
+pub(crate) fn about(
+    context: &Context,
+    plan: Option<&str>,
+    step: Option<&str>,
+) -> Result<(Option<String>, Option<String>), Error> {
+    if plan.is_none() && step.is_none() {
+        return Ok(about_here(context));
+    }
+    if let Some(step) = step {
+        return match resolve::target(context, step)? {
+            Target::Step(named) if load::exists(context, &named.id.plan) => {
+                Ok((Some(named.id.plan.to_string()), Some(named.id.to_string())))
+            }
+            target => Err(no_step(step, target.plan().as_str())),
+        };
+    }
+    let Some(plan) = plan else { return Ok((None, None)) };
+    match resolve::target(context, plan)? {
+        Target::Plan(id) if load::exists(context, &id) => Ok((Some(id.to_string()), None)),
+        target => Err(load::missing(context, target.plan())),
+    }
+}
+
+/// What the environment names says only where a record belongs; a slip in it keeps nobody from recording.
+fn about_here(context: &Context) -> (Option<String>, Option<String>) {
+    if let Some(step) = context.here.step.as_deref().and_then(read_step_id) {
+        return (Some(step.plan.to_string()), Some(step.to_string()));
+    }
+    let plan = context.here.plan.as_ref().map(PlanId::new);
+    (plan.filter(|it| load::exists(context, it)).map(|it| it.to_string()), None)
+}
+
+/// As [`about`], for reading: what this process works on narrows nothing.
+pub(crate) fn wanted(
+    context: &Context,
+    plan: Option<&str>,
+    step: Option<&str>,
+) -> Result<(Option<String>, Option<String>), Error> {
+    if plan.is_none() && step.is_none() { Ok((None, None)) } else { about(context, plan, step) }
+}
+
+fn no_step(step: &str, plan: &str) -> Error {
+    Error::usage(format!("`{step}` is no step"), format!("name it with its number, as in {plan}:2"))
+}
+
+/// Reads `--since`: a time, a date, or how long ago, as `7d`, `12h` or `2w`.
+pub(crate) fn since(text: &str, now: Time) -> Result<Time, Error> {
+    let trimmed = text.trim();
+    let hours = match trimmed.chars().last() {
+        Some('h') => 1,
+        Some('d') => 24,
+        Some('w') => 24 * 7,
+        _ => 0,
+    };
+    let n = trimmed.get(..trimmed.len().saturating_sub(1)).and_then(|it| it.parse::<u32>().ok());
+    if let Some(n) = n.filter(|_| hours > 0) {
+        let ago = i128::from(n) * hours * 3600 * 1_000_000_000;
+        return Ok(Time::from_nanoseconds(now.as_nanoseconds() - ago));
+    }
+    if let Some(seconds) = read_seconds(trimmed) {
+        let ago = i128::from(seconds) * 1_000_000_000;
+        return Ok(Time::from_nanoseconds(now.as_nanoseconds() - ago));
+    }
+    let not_a_time = |_| {
+        Error::usage(
+            format!("`{text}` is not a time"),
+            "write it as 2026-11-21, 2026-11-21T09:14:03Z, 7d or 12h",
+        )
+    };
+    trimmed.parse().map_err(not_a_time)
+}
+
+/// The codes of a file's problems, as items of lists have them.
+pub(crate) fn codes(problems: &[Problem]) -> Value {
+    let mut codes: Vec<_> = problems.iter().map(|it| it.code.text()).collect();
+    codes.dedup();
+    json!(codes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn since_is_a_time_or_how_long_ago() {
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        let since = |it: &str| since(it, now).map(|it| it.to_string()).map_err(|it| it.exit_code());
+        assert_eq!(since("7d"), Ok("2026-11-14T12:00:00Z".to_owned()));
+        assert_eq!(since(" 12h "), Ok("2026-11-21T00:00:00Z".to_owned()));
+        assert_eq!(since("2w"), Ok("2026-11-07T12:00:00Z".to_owned()));
+        assert_eq!(since("1h30m"), Ok("2026-11-21T10:30:00Z".to_owned()));
+        assert_eq!(since("2026-11-01"), Ok("2026-11-01T00:00:00Z".to_owned()));
+        for text in ["", "d", "-1d", "é", "yesterday", "7", "99999999999d"] {
+            assert_eq!(since(text), Err(2), "{text}");
+        }
+    }
+}

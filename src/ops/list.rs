@@ -1,0 +1,264 @@
+//! `list`: the plans, or one plan's steps.
+
+use serde_json::{Value, json};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::sort::Sort;
+use crate::api::staleness;
+use crate::api::views::{PlanShape, Shaper, StepShape, value};
+use crate::ops::knowledge;
+use crate::plan::id::PlanId;
+use crate::plan::model::{Plan, PlanKind, Step};
+use crate::plan::plans::Plans;
+use crate::plan::rules;
+use crate::plan::time::Time;
+use crate::plan::words::{PlanStatus, Stated, Status, StepStatus, Words};
+use crate::store::load;
+use crate::store::resolve::{self, Side};
+
+/// Which plans, or which steps of one plan.
+#[derive(Debug, Clone, Default)]
+pub struct ListRequest {
+    /// List this plan's steps.
+    pub plan: Option<String>,
+    /// Only these statuses: of plans, or with a plan of steps.
+    pub status: Vec<String>,
+    pub program: Option<String>,
+    pub tag: Option<String>,
+    pub stale: bool,
+    pub archived: bool,
+    pub all: bool,
+    pub sort: Sort,
+    /// Only steps that this person is to do; plans that have one.
+    pub assignee: Option<String>,
+    /// Only what something has happened to since this time, or as long ago, as in `7d`.
+    pub updated_since: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+pub enum ListReport {
+    /// `hidden`: how many more `all` would show.
+    Plans {
+        plans: Vec<PlanShape>,
+        hidden: usize,
+    },
+    Steps {
+        plan: Box<PlanShape>,
+        steps: Vec<StepShape>,
+    },
+}
+
+impl ListReport {
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Plans { .. } => "plan-list",
+            Self::Steps { .. } => "step-list",
+        }
+    }
+
+    pub fn to_json(&self) -> Value {
+        match self {
+            Self::Plans { plans, hidden } => json!({"plans": value(plans), "hidden": hidden}),
+            Self::Steps { plan, steps } => json!({"plan": value(plan), "steps": value(steps)}),
+        }
+    }
+}
+
+/// Lists active and draft plans unless something else is asked for; a plan's steps are always all listed.
+pub fn list(context: &Context, request: &ListRequest) -> Result<ListReport, Error> {
+    match &request.plan {
+        Some(plan) => steps(context, request, &resolve::plan_for_reading(context, plan)?),
+        None => plans(context, request),
+    }
+}
+
+fn plans(context: &Context, request: &ListRequest) -> Result<ListReport, Error> {
+    let statuses = read_words::<PlanStatus>(&context.config.words, &request.status)?;
+    let since = since(context, request)?;
+    // When a step was closed, and who is to do it, is in what the light form leaves out. A stale step may have waited since then.
+    let plans = if request.stale || request.assignee.is_some() {
+        load::all(context)?
+    } else {
+        load::all_light(context)?
+    };
+    if let Some(program) = request.program.as_ref().map(|it| PlanId::new(it.clone()))
+        && plans.get(&program).is_none()
+    {
+        return Err(load::missing(context, &program));
+    }
+    let root = context.root_name();
+    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let (shown, hidden): (Vec<_>, Vec<_>) = plans
+        .iter()
+        .filter(|it| is_asked_for(context, &plans, it, request))
+        .partition(|it| is_shown(it, request, &statuses));
+    let mut shown = load::map(&shown, |it| shaper.plan(it));
+    shown.retain(|it| is_since(it.last_activity, since));
+    request.sort.plans(&mut shown);
+    let hidden = if request.status.is_empty() { hidden.len() } else { 0 };
+    load::let_go(plans);
+    Ok(ListReport::Plans { plans: shown, hidden })
+}
+
+/// The filters that `all` does not lift.
+fn is_asked_for(context: &Context, plans: &Plans, plan: &Plan, request: &ListRequest) -> bool {
+    let is_tagged = request.tag.as_ref().is_none_or(|tag| plan.tags.contains(tag));
+    let is_child =
+        request.program.as_ref().is_none_or(|it| plan.program.as_ref() == Some(&PlanId::new(it.clone())));
+    let is_stale = || {
+        plan.steps.iter().any(|it| staleness::stale(plans, plan, it, context.now, seconds(context)).is_some())
+    };
+    is_tagged && is_child && has_assignee(plan, request) && (!request.stale || is_stale())
+}
+
+fn has_assignee(plan: &Plan, request: &ListRequest) -> bool {
+    let is_theirs = |who: &String| plan.steps.iter().any(|it| it.assignee.as_ref() == Some(who));
+    request.assignee.as_ref().is_none_or(is_theirs)
+}
+
+/// Since when something has to have happened.
+fn since(context: &Context, request: &ListRequest) -> Result<Option<Time>, Error> {
+    request.updated_since.as_deref().map(|it| knowledge::since(it, context.now)).transpose()
+}
+
+fn is_since(at: Option<Time>, since: Option<Time>) -> bool {
+    since.is_none_or(|since| at.is_some_and(|at| at >= since))
+}
+
+fn seconds(context: &Context) -> i64 {
+    i64::from(context.config.stale_days()) * 86_400
+}
+
+fn is_shown(plan: &Plan, request: &ListRequest, statuses: &[PlanStatus]) -> bool {
+    let (status, _) = plan.shown_status();
+    let is_open = !matches!(status, Stated::Known(PlanStatus::Completed | PlanStatus::Abandoned));
+    let by_status = status.known().is_some_and(|it| statuses.contains(&it));
+    match (request.all, request.archived, statuses.is_empty()) {
+        (true, _, true) => true,
+        (true, _, false) => by_status,
+        (_, true, empty) => plan.is_archived && (empty || by_status),
+        (_, false, true) => !plan.is_archived && is_open,
+        (_, false, false) => !plan.is_archived && by_status,
+    }
+}
+
+fn steps(context: &Context, request: &ListRequest, (id, side): &(PlanId, Side)) -> Result<ListReport, Error> {
+    let (ready, words): (Vec<_>, Vec<_>) = request.status.iter().cloned().partition(|it| is_ready_word(it));
+    let statuses = read_words::<StepStatus>(&context.config.words, &words)?;
+    let since = since(context, request)?;
+    let plans = load::some(context, id)?;
+    let plan = resolve::plan_at(&plans, id, *side).ok_or_else(|| load::missing(context, id))?;
+    if plan.kind == PlanKind::Program && plan.steps.is_empty() {
+        return children(context, request, (&plans, plan), since);
+    }
+    let root = context.root_name();
+    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let seconds = seconds(context);
+    let is_wanted = |it: &&Step| {
+        request.status.is_empty()
+            || it.standing().known().is_some_and(|it| statuses.contains(&it))
+            || !ready.is_empty() && rules::is_ready(&plans, plan, it, context.now)
+    };
+    let wanted = plan.steps.iter().filter(is_wanted);
+    let wanted = wanted.filter(|it| request.tag.as_ref().is_none_or(|tag| it.tags.contains(tag)));
+    let wanted = wanted
+        .filter(|it| !request.stale || staleness::stale(&plans, plan, it, context.now, seconds).is_some());
+    let wanted = wanted.filter(|it| request.assignee.is_none() || it.assignee == request.assignee);
+    let mut steps: Vec<_> = wanted.map(|it| shaper.step(plan, it)).collect();
+    steps.retain(|it| is_since(it.last_activity, since));
+    request.sort.steps(&mut steps);
+    Ok(ListReport::Steps { plan: Box::new(shaper.plan(plan)), steps })
+}
+
+/// Whether a word asks for the steps that are ready. In a file it means pending, which steps that wait are, too.
+fn is_ready_word(typed: &str) -> bool {
+    typed.trim().eq_ignore_ascii_case("ready")
+}
+
+/// A program's steps are its plans, closed ones too.
+fn children(
+    context: &Context,
+    request: &ListRequest,
+    (plans, program): (&Plans, &Plan),
+    since: Option<Time>,
+) -> Result<ListReport, Error> {
+    let statuses = read_words::<PlanStatus>(&context.config.words, &request.status)?;
+    let root = context.root_name();
+    let shaper = Shaper { plans, now: context.now, root: &root };
+    let is_wanted = |it: &&Plan| {
+        let status = it.shown_status().0.known();
+        (statuses.is_empty() || status.is_some_and(|it| statuses.contains(&it)))
+            && request.tag.as_ref().is_none_or(|tag| it.tags.contains(tag))
+            && has_assignee(it, request)
+    };
+    let mut shown: Vec<_> = plans.children(&program.id).filter(is_wanted).map(|it| shaper.plan(it)).collect();
+    shown.retain(|it| is_since(it.last_activity, since));
+    request.sort.plans(&mut shown);
+    Ok(ListReport::Plans { plans: shown, hidden: 0 })
+}
+
+pub(crate) fn read_words<S: Status>(words: &Words, typed: &[String]) -> Result<Vec<S>, Error> {
+    typed.iter().map(|it| read_word(words, it)).collect()
+}
+
+pub(crate) fn read_word<S: Status>(words: &Words, typed: &str) -> Result<S, Error> {
+    words.read(typed).ok_or_else(|| {
+        let known = S::ALL.iter().map(|it| it.word()).collect::<Vec<_>>().join(", ");
+        let hint = words
+            .nearest::<S>(typed)
+            .map_or_else(|| format!("known words: {known}"), |it| format!("did you mean `{it}`?"));
+        Error::usage(format!("the status `{typed}` is not known"), hint)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+
+    const FILES: [(&str, &str); 7] = [
+        ("/plans/a/plan.md", "---\nstatus: draft\n---\n# beta\n"),
+        ("/plans/b/plan.md", "---\nstatus: active\n---\n# Alpha\n"),
+        ("/plans/c/plan.md", "---\nstatus: completed\n---\n# gamma\n"),
+        (
+            "/plans/a/step-2.md",
+            "---\nassignee: ann\nattempts:\n  - at: 2026-11-20T09:00:00Z\n    outcome: ok\n---\n# Two\n",
+        ),
+        (
+            "/plans/a/step-10.md",
+            "---\nstatus: completed\nattempts:\n  - at: 2026-11-21T09:00:00Z\n    outcome: ok\n---\n# ten\n",
+        ),
+        ("/plans/a/step-2.5.md", "---\nstatus: odd\nassignee: bo\n---\n# between\n"),
+        ("/plans/b/step-1.md", "---\nassignee: bo\n---\n# One\n"),
+    ];
+
+    #[track_caller]
+    fn check(request: ListRequest, expected: &str) {
+        let context = Context::on_model(&Machine::with(&FILES));
+        let ids = match list(&context, &ListRequest { all: true, ..request }).unwrap() {
+            ListReport::Plans { plans, .. } => plans.into_iter().map(|it| it.id).collect::<Vec<_>>(),
+            ListReport::Steps { steps, .. } => steps.into_iter().map(|it| it.number).collect(),
+        };
+        assert_eq!(ids.join(" "), expected);
+    }
+
+    fn of(plan: Option<&str>) -> ListRequest {
+        ListRequest { plan: plan.map(str::to_owned), ..ListRequest::default() }
+    }
+
+    #[test]
+    fn an_assignee_and_a_time_leave_out_the_others() {
+        let assigned = |plan, who: &str| ListRequest { assignee: Some(who.to_owned()), ..of(plan) };
+        check(assigned(None, "bo"), "a b");
+        check(assigned(None, "ann"), "a");
+        check(assigned(None, "eve"), "");
+        check(assigned(Some("a"), "bo"), "2.5");
+        let since = |at: &str| ListRequest { updated_since: Some(at.to_owned()), ..of(Some("a")) };
+        // Nothing has happened to 2.5 yet.
+        check(since("2000-01-01"), "2 10");
+        check(since("2999-01-01"), "");
+        let wrong = list(&Context::on_model(&Machine::with(&FILES)), &since("2026-02-30"));
+        assert_eq!(wrong.unwrap_err().code(), "usage");
+    }
+}

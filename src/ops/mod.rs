@@ -1,0 +1,52 @@
+//! One file per verb: a request in, a report out, the same for every surface.
+//!
+//! Nothing here prints, reads the environment or asks for the time: all of that is in the [`context::Context`].
+//! Reading verbs take all plans as they are now; writing verbs look only at the plan that they change.
+
+pub mod add;
+pub mod archive;
+pub mod check;
+pub mod claim;
+pub mod completion;
+pub mod confirm;
+pub mod create;
+pub mod decide;
+pub mod doctor;
+pub mod draft;
+pub mod edit;
+pub mod export;
+pub mod hook;
+pub mod import;
+pub mod init;
+pub mod insight;
+pub mod list;
+pub mod next;
+pub mod note;
+pub mod patch;
+pub mod prompt;
+pub mod release;
+pub mod remove;
+pub mod renumber;
+pub mod replace;
+pub mod run;
+pub mod script;
+pub mod search;
+pub mod set;
+pub mod show;
+pub mod skills;
+pub mod squash;
+pub mod stale;
+pub mod status;
+pub mod template;
+pub mod token;
+pub mod undo;
+pub mod update;
+pub mod upsert;
+pub mod verify;
+
+pub(crate) mod knowledge;
+mod plan_status;
+mod program;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! `next`: the step to do now, and why; reads only.
+
+mod cache;
+
+use serde_json::{Value, json};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views::{Shaper, StepShape, value};
+use crate::plan::model::{Plan, PlanKind};
+use crate::plan::plans::Plans;
+use crate::plan::rules::{self, Next, State};
+use crate::plan::time::Time;
+use crate::store::leases::Leases;
+use crate::store::{load, resolve};
+
+use cache::Asked;
+
+#[derive(Debug, Clone, Default)]
+pub struct NextRequest {
+    /// None: `PLANWATCH_PLAN`, else each active plan's candidate.
+    pub plan: Option<String>,
+    /// No more candidates than this are told; none: all.
+    pub most: Option<usize>,
+}
+
+#[derive(Debug, Clone)]
+pub struct NextReport {
+    pub state: State,
+    pub step: Option<StepShape>,
+    pub why: String,
+    /// Each plan's candidate, most urgent first; only where more than one plan was asked.
+    pub candidates: Option<Vec<Candidate>>,
+    /// How many there are, told or not.
+    pub n_candidates: usize,
+    /// The plan that was asked, for the line that says what to type next.
+    pub plan: Option<String>,
+    /// Whether that plan is in the archive.
+    pub is_archived: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    pub step: StepShape,
+    pub why: String,
+}
+
+impl NextReport {
+    pub fn to_json(&self) -> Value {
+        let mut object = json!({"state": self.state.word(), "step": value(&self.step), "why": self.why});
+        if let (Some(candidates), Some(map)) = (&self.candidates, object.as_object_mut()) {
+            let candidates = candidates.iter().map(|it| json!({"step": value(&it.step), "why": it.why}));
+            map.insert("candidates".to_owned(), candidates.collect());
+        }
+        object
+    }
+
+    fn cut(mut self, most: Option<usize>) -> Self {
+        if let (Some(candidates), Some(most)) = (&mut self.candidates, most) {
+            candidates.truncate(most);
+        }
+        self
+    }
+
+    /// 7 when nothing is ready; a complete plan is a success.
+    pub fn exit_code(&self) -> u8 {
+        if matches!(self.state, State::Next | State::Complete) { 0 } else { 7 }
+    }
+}
+
+pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Error> {
+    let named = request.plan.as_ref().or(context.here.plan.as_ref());
+    let plan = named.map(|it| resolve::plan(context, it)).transpose()?;
+    let Some(id) = plan else { return Ok(of_all(context, request.most)) };
+    let plans = load::some(context, &id)?;
+    let root = context.root_name();
+    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let plan = plans.get(&id).ok_or_else(|| load::missing(context, &id))?;
+    if plan.kind == PlanKind::Program && !plan.is_archived {
+        let is_child = |it: &Plan| it.id == id || it.program.as_ref() == Some(&id);
+        let candidates = rules::candidates(&plans, context.now).into_iter().filter(|it| is_child(it.plan));
+        let asked = plans.live().filter(|it| is_child(it) && !it.steps.is_empty());
+        let mut report =
+            among(&shaper, &asked.collect::<Vec<_>>(), &candidates.collect::<Vec<_>>(), request.most);
+        report.plan = Some(id.to_string());
+        return Ok(report);
+    }
+    let Next { state, step, why, .. } = rules::next(&plans, plan, context.now);
+    let step = step.map(|it| shaper.step(plan, it));
+    Ok(NextReport {
+        state,
+        step,
+        why,
+        candidates: None,
+        n_candidates: 0,
+        plan: Some(id.to_string()),
+        is_archived: plan.is_archived,
+    })
+}
+
+fn of_all(context: &Context, most: Option<usize>) -> NextReport {
+    let (told, records) = match cache::ask(context, most) {
+        Asked::Kept(report) => return report.cut(most),
+        Asked::Look(told, records) => (told, records),
+    };
+    let (plans, commit) = load::light_of_commit(context, told);
+    let leases = Leases::of(context);
+    let plans = leases.tell(plans);
+    let root = context.root_name();
+    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let live: Vec<_> = plans.live().collect();
+    let made = most.map(|it| it.max(cache::FEW));
+    let report = among(&shaper, &live, &rules::candidates(&plans, context.now), made);
+    cache::keep(context, records, commit, (&leases, &plans), &report);
+    load::let_go(plans);
+    report.cut(most)
+}
+
+/// The most urgent candidate of several plans, or why none has one; no more than so many are made to be shown.
+fn among(shaper: &Shaper<'_>, asked: &[&Plan], found: &[Next<'_>], most: Option<usize>) -> NextReport {
+    let ready: Vec<_> = found.iter().filter_map(|it| Some((it, it.step?))).collect();
+    let n_candidates = ready.len();
+    let told = &ready[..most.map_or(n_candidates, |it| it.max(1).min(n_candidates))];
+    let candidates: Vec<_> =
+        load::map(told, |(it, step)| Candidate { step: shaper.step(it.plan, step), why: it.why.clone() });
+    let (state, why) = match candidates.first() {
+        Some(first) => {
+            let parts = [Some(first.why.clone()), rules::why_first(shaper.plans, found)];
+            (State::Next, parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
+        }
+        None => why_none(shaper.plans, asked, shaper.now),
+    };
+    let step = candidates.first().map(|it| it.step.clone());
+    NextReport {
+        state,
+        step,
+        why,
+        candidates: Some(candidates),
+        n_candidates,
+        plan: None,
+        is_archived: false,
+    }
+}
+
+/// The most hopeful state of all plans: waiting before blocked, then drafts, then what is over.
+fn why_none(plans: &Plans, asked: &[&Plan], now: Time) -> (State, String) {
+    let states: Vec<_> = asked.iter().map(|it| rules::next(plans, it, now)).collect();
+    let Some(best) = states.iter().map(|it| it.state).min() else {
+        return (State::Empty, "there are no plans".to_owned());
+    };
+    let reasons = states.iter().filter(|it| it.state == best).map(|it| format!("{}: {}", it.plan.id, it.why));
+    let reasons: Vec<_> = reasons.collect();
+    let why = match best {
+        State::Complete => "every plan is complete".to_owned(),
+        _ if reasons.len() > 3 => {
+            format!("{}; and {} more plans", reasons[..3].join("; "), reasons.len() - 3)
+        }
+        _ => reasons.join("; "),
+    };
+    (best, why)
+}

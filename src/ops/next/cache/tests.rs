@@ -1,0 +1,244 @@
+#![expect(clippy::disallowed_methods, reason = "tests edit files as editors do")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::*;
+use crate::api::config::Config;
+use crate::disk::{PlansDir, RealDisk};
+use crate::ops::claim::{ClaimRequest, claim};
+use crate::ops::next::{NextRequest, next};
+use crate::ops::release::{ReleaseRequest, release};
+use crate::store::load::{Wanted, looked};
+
+fn context(home: &Path, seconds: i64) -> Context {
+    let plans = PlansDir::open(Arc::new(RealDisk), &home.join("plans"), Some(&home.join("state"))).unwrap();
+    let noon = Context { reading: Reading::Index, ..Context::of(plans) };
+    Context { now: noon.now.plus_seconds(seconds), ..noon }
+}
+
+/// Asks beside somebody who sees every change, and brings the index up to date for that.
+fn watched(home: &Path, seconds: i64) -> Context {
+    let own: PathBuf = home.to_owned();
+    let witness = move || {
+        let mut index = looked(&context(&own, 0), Wanted::Nothing).index?;
+        index.snapshot().ok()?.generation().ok()?
+    };
+    Context { freshness: Freshness::Attested(Box::new(witness)), ..context(home, seconds) }
+}
+
+fn asked(context: &Context, most: Option<usize>) -> NextReport {
+    next(context, &NextRequest { plan: None, most }).unwrap()
+}
+
+fn write(home: &Path, path: &str, text: &str) {
+    let path = home.join("plans").join(path);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+const STEP: &str = "---\nstatus: pending\n---\n# Step\n";
+
+/// Three plans, the last of which somebody works on, and a claim that lapses within a day.
+fn with_plans(test: impl FnOnce(&Path)) {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path().canonicalize().unwrap();
+    for plan in ["a", "b", "c"] {
+        write(&home, &format!("{plan}/plan.md"), "# Plan\n");
+        write(&home, &format!("{plan}/step-1.md"), STEP);
+        write(&home, &format!("{plan}/step-2.md"), &STEP.replace("---\n#", "depends: [1]\n---\n#"));
+    }
+    test(&home);
+}
+
+/// Puts a mark into the answer that is kept, so that it can be told from one that is made.
+fn mark(home: &Path) {
+    let context = context(home, 0);
+    let mut kept = read(&context).unwrap();
+    kept.why = "kept".to_owned();
+    super::write(&context, &serde_json::to_vec(&kept).unwrap());
+}
+
+fn is_kept(context: &Context) -> bool {
+    asked(context, Some(FEW)).why == "kept"
+}
+
+fn claim_first(context: &Context, lease: i64) {
+    let request = ClaimRequest { lease: Some(lease), ..ClaimRequest::default() };
+    assert!(claim(context, &request).unwrap().claim.is_some());
+}
+
+type Act = fn(&Path) -> Context;
+
+/// What happens, and whether the answer is told again.
+const ACTS: &[(&str, Act, bool)] = &[
+    ("nothing", |home| watched(home, 0), true),
+    ("some time", |home| watched(home, 300), true),
+    (
+        "a step is done",
+        |home| {
+            write(home, "b/step-1.md", "---\nstatus: done\n---\n# Step\n");
+            watched(home, 1)
+        },
+        false,
+    ),
+    (
+        "a text of the same length",
+        |home| {
+            write(home, "b/step-1.md", &STEP.replace("Step", "Stop"));
+            watched(home, 1)
+        },
+        false,
+    ),
+    (
+        "another plan",
+        |home| {
+            write(home, "d/step-1.md", STEP);
+            watched(home, 1)
+        },
+        false,
+    ),
+    (
+        "a plan goes",
+        |home| {
+            std::fs::remove_dir_all(home.join("plans/b")).unwrap();
+            watched(home, 1)
+        },
+        false,
+    ),
+    (
+        "a claim",
+        |home| {
+            claim_first(&context(home, 1), 900);
+            watched(home, 2)
+        },
+        false,
+    ),
+    (
+        "a claim is given back",
+        |home| {
+            let request =
+                ReleaseRequest { ids: vec!["c:1".to_owned()], force: true, ..ReleaseRequest::default() };
+            release(&context(home, 1), &request).unwrap();
+            watched(home, 2)
+        },
+        false,
+    ),
+    (
+        "the claim's record goes",
+        |home| {
+            let leases = home.join("plans/.planwatch/leases");
+            let records = std::fs::read_dir(&leases).unwrap().map(|it| it.unwrap().path());
+            records.filter(|it| !it.ends_with("lock")).for_each(|it| std::fs::remove_file(it).unwrap());
+            watched(home, 1)
+        },
+        false,
+    ),
+    (
+        "a repository is made around it",
+        |home| {
+            // Its working trees share records of their own.
+            std::fs::create_dir_all(home.join(".git/objects")).unwrap();
+            std::fs::write(home.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+            watched(home, 1)
+        },
+        false,
+    ),
+    (
+        "it is damaged",
+        |home| {
+            let path = home.join("plans/.planwatch/memos/next");
+            let text = std::fs::read_to_string(&path).unwrap();
+            std::fs::write(path, text.replace("kept", "kepT")).unwrap();
+            watched(home, 1)
+        },
+        false,
+    ),
+    ("its lease is over", |home| watched(home, 400), false),
+    ("long ago", |home| watched(home, HOLDS), false),
+    ("the clock was set back", |home| watched(home, -1), false),
+    (
+        "fewer tries",
+        |home| {
+            let config = Config { max_attempts: Some(1), ..Config::default() };
+            Context { config, ..watched(home, 1) }
+        },
+        false,
+    ),
+    (
+        "own words",
+        |home| {
+            let text = "[words]\n\"in review\" = \"in_progress\"\n";
+            let config = Config { words: Config::read("planwatch.toml", text).0.words, ..Config::default() };
+            Context { config, ..watched(home, 1) }
+        },
+        false,
+    ),
+];
+
+#[test]
+fn an_answer_is_told_again_until_something_changes_that_it_hangs_on() {
+    for &(name, act, is_told_again) in ACTS {
+        with_plans(|home| {
+            let request =
+                ClaimRequest { target: Some("c:1".to_owned()), lease: Some(400), ..ClaimRequest::default() };
+            claim(&context(home, 0), &request).unwrap();
+            assert!(!is_kept(&watched(home, 0)), "{name}");
+            mark(home);
+            assert!(is_kept(&watched(home, 0)), "{name}");
+            let later = act(home);
+            assert_eq!(is_kept(&later), is_told_again, "{name}");
+            let files = Context { reading: Reading::Files, ..context(home, 0) };
+            let files = Context { now: later.now, config: later.config.clone(), ..files };
+            let (told, read) = (asked(&later, Some(FEW)).to_json(), asked(&files, None).to_json());
+            assert_eq!(told["step"], read["step"], "{name}");
+            assert_eq!(told["candidates"], read["candidates"], "{name}");
+            assert!(is_told_again || told == read, "{name}");
+        });
+    }
+}
+
+#[test]
+fn what_is_kept_is_what_was_answered() {
+    with_plans(|home| {
+        let custom = "---\nstatus: pending\npriority: high\ntags: [x]\nown: {deep: [1, 2.5, null]}\nattempts:\n  - {at: 2026-01-01T00:00:00Z, by: bo, outcome: failed, notes: no}\n---\n# Step\n";
+        write(home, "b/step-1.md", custom);
+        (0..FEW).for_each(|n| write(home, &format!("p{n}/step-1.md"), STEP));
+        let fresh = asked(&watched(home, 0), Some(FEW));
+        assert_eq!(fresh.n_candidates, FEW + 3);
+        let mut kept = read(&watched(home, 0)).unwrap().report().unwrap();
+        assert_eq!(kept.to_json(), fresh.to_json());
+        assert_eq!(kept.n_candidates, FEW + 3);
+        // Whoever wants all is not told the few.
+        mark(home);
+        assert_ne!(asked(&watched(home, 0), None).why, "kept");
+        mark(home);
+        assert!(is_kept(&watched(home, 0)));
+        kept = asked(&watched(home, 0), Some(1));
+        assert_eq!((kept.candidates.unwrap().len(), kept.n_candidates), (1, FEW + 3));
+    });
+}
+
+#[test]
+fn nothing_is_kept_that_only_a_look_can_tell() {
+    let is_there = |home: &Path| home.join("plans/.planwatch/memos/next").exists();
+    with_plans(|home| {
+        asked(&context(home, 0), Some(FEW));
+        asked(&Context { reading: Reading::Files, ..watched(home, 0) }, Some(FEW));
+        asked(&Context { freshness: Freshness::Attested(Box::new(|| None)), ..context(home, 0) }, Some(FEW));
+        assert!(!is_there(home), "nobody knows that the index is right");
+        let pid = Some(std::process::id());
+        claim(&context(home, 0), &ClaimRequest { pid, ..ClaimRequest::default() }).unwrap();
+        asked(&watched(home, 0), Some(FEW));
+        assert!(!is_there(home), "the claim's process may end");
+    });
+    with_plans(|home| {
+        // A claim of elsewhere lapses a day after its time stamp.
+        let claimed = "---\nstatus: in_progress\nclaim: {id: g1234567, by: bo, at: 2026-11-20T12:05:00Z}\n---\n# Step\n";
+        write(home, "a/step-1.md", claimed);
+        asked(&watched(home, 0), Some(FEW));
+        assert!(!is_there(home), "it lapses in five minutes");
+        asked(&watched(home, 301), Some(FEW));
+        assert!(is_there(home));
+    });
+}

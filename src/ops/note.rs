@@ -1,0 +1,46 @@
+//! `note`: a remark on a plan or a step; needs no ownership.
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::ops::update;
+use crate::plan::change::NewNote;
+use crate::plan::records::NoteType;
+use crate::store::fencing::{self, Who};
+use crate::store::plan_file::{self, PlanUpdate};
+use crate::store::resolve::{self, Target};
+use crate::store::step_file::{self, StepUpdate};
+use crate::store::transaction::{ChangeReport, Mode};
+
+#[derive(Debug, Clone, Default)]
+pub struct NoteRequest {
+    pub id: String,
+    pub text: String,
+    /// `info` if none is given.
+    pub kind: Option<String>,
+    pub by: Option<String>,
+    pub mode: Mode,
+}
+
+/// Appends a note.
+pub fn note(context: &Context, request: &NoteRequest) -> Result<ChangeReport, Error> {
+    let kind = request.kind.as_deref().map_or(Some(NoteType::Info), NoteType::read);
+    let kind = kind
+        .ok_or_else(|| Error::usage("a note is info, warning or instruction", "leave --type out for info"))?;
+    let by = request.by.clone().unwrap_or_else(|| context.by.clone());
+    let note = NewNote { at: context.now, kind, by, text: request.text.clone() };
+    let did = || "noted".to_owned();
+    update::each(context, "note", std::slice::from_ref(&request.id), request.mode, |writing, id| {
+        match resolve::target(context, id)? {
+            Target::Plan(plan) => plan_file::update(context, writing, &plan, &|_| {
+                Ok(PlanUpdate { notes: vec![note.clone()], did: did(), ..PlanUpdate::default() })
+            }),
+            Target::Step(step) => {
+                let who = Who::of(context, &step.id, request.by.as_deref(), None, false);
+                step_file::update(context, writing, &step, &|_, _, now| {
+                    let renews = fencing::is_owner(now, &who);
+                    Ok(StepUpdate { notes: vec![note.clone()], renews, did: did(), ..StepUpdate::default() })
+                })
+            }
+        }
+    })
+}

@@ -1,0 +1,204 @@
+//! One update of a step, as scripts send it: a status, a result, some metadata, all in one write.
+
+use serde_json::{Map, Value};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::ops::list;
+use crate::ops::update::{self, AttemptRequest, MoveRequest};
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::transitions::Verb;
+use crate::plan::words::StepStatus;
+use crate::store::fencing::{self, Owner, Who};
+use crate::store::repeat;
+use crate::store::resolve;
+use crate::store::step_file::{self, StepUpdate};
+use crate::store::transaction::{ChangeReport, Mode};
+use crate::text::header_edit::{Change, NewValue};
+use crate::text::yaml::{Kind, Style, View};
+use crate::text::{front_matter, line_index, yaml};
+
+#[derive(Debug, Clone, Default)]
+pub struct PatchRequest {
+    pub id: String,
+    pub status: Option<String>,
+    /// Becomes the notes of an attempt.
+    pub result: Option<String>,
+    /// Replaces what is below the heading.
+    pub text: Option<String>,
+    /// Keys that are set; null takes a key out, and what is not named stays.
+    pub metadata: Option<Map<String, Value>>,
+    pub by: Option<String>,
+    /// The claim that this update belongs to.
+    pub claim: Option<String>,
+    pub mode: Mode,
+}
+
+/// The outcome of an attempt that only tells a result.
+const RESULT: &str = "result";
+
+/// Makes the update; what the file has already is not written again.
+pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, Error> {
+    let wanted = request.status.as_deref();
+    let wanted = wanted.map(|it| list::read_word::<StepStatus>(&context.config.words, it)).transpose()?;
+    update::each(context, "update", std::slice::from_ref(&request.id), request.mode, |writing, id| {
+        let named = resolve::step(context, id)?;
+        let who = Who::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), false);
+        step_file::update_by_bytes(context, writing, &named, &|plans, plan, step, bytes| {
+            let mut update = status_or_result(context, (plans, plan, step), request, wanted, &who)?;
+            if let Some(text) = &request.text
+                && update.refusal.is_none()
+            {
+                if fencing::check(plans, step, &who)? == Owner::Late {
+                    return Ok(fencing::late_result(context, step, &who, "another text", None));
+                }
+                update.text = Some(below_heading(&step.title, text)?);
+            }
+            if update.refusal.is_none()
+                && let Some(metadata) = &request.metadata
+            {
+                update.keys.extend(merged(step, bytes, metadata)?);
+                if update.did == repeat::REPEATED && !update.keys.is_empty() {
+                    "updated".clone_into(&mut update.did);
+                }
+            }
+            Ok(update)
+        })
+    })
+}
+
+/// A text as it goes below the heading; one that begins with the heading says it once.
+///
+/// A front matter in it would be read as text there, so it is refused.
+pub(crate) fn below_heading(title: &str, text: &str) -> Result<String, Error> {
+    if front_matter::split(text.as_bytes()).yaml().is_some() {
+        let hint = "leave the lines between `---` out; the other fields of the update set them";
+        return Err(Error::usage("the text begins with a front matter", hint));
+    }
+    let text = text.replace("\r\n", "\n");
+    let start = text.trim_start_matches('\n');
+    let (first, rest) = start.split_once('\n').unwrap_or((start, ""));
+    let says_title = first.strip_prefix("# ").is_some_and(|it| it.trim() == title);
+    Ok(if says_title { rest } else { start }.trim_matches('\n').to_owned())
+}
+
+fn status_or_result(
+    context: &Context,
+    (plans, plan, step): (&Plans, &Plan, &Step),
+    request: &PatchRequest,
+    wanted: Option<StepStatus>,
+    who: &Who,
+) -> Result<StepUpdate, Error> {
+    let (ids, mode) = (Vec::new(), request.mode);
+    let (by, claim, force) = (request.by.clone(), request.claim.clone(), false);
+    match (wanted, &request.result) {
+        (Some(status), message) => {
+            let (verb, message) = (Verb::giving(status), message.clone());
+            let request = MoveRequest { verb, ids, message, by, claim, force, mode };
+            update::decide_move(context, plans, plan, step, &request, who)
+        }
+        (None, Some(result)) => {
+            let (outcome, notes) = (RESULT.to_owned(), Some(result.clone()));
+            let request = AttemptRequest { outcome, notes, keep_status: true, ..AttemptRequest::default() };
+            update::decide_attempt(context, (plans, plan, step), &request, (context.now, None), who)
+        }
+        (None, None) => {
+            let renews = fencing::is_owner(step, who);
+            Ok(StepUpdate { renews, did: "updated".to_owned(), ..StepUpdate::default() })
+        }
+    }
+}
+
+/// The metadata with what is to be changed in it; nothing if that is what it is.
+fn merged(step: &Step, bytes: &[u8], patch: &Map<String, Value>) -> Result<Option<Change>, Error> {
+    let mut metadata = step.metadata.clone();
+    for (key, new) in patch {
+        if new.is_null() {
+            metadata.shift_remove(key);
+        } else {
+            metadata.insert(key.clone(), new.clone());
+        }
+    }
+    if metadata == step.metadata {
+        return Ok(None);
+    }
+    refuse_comments(&step.path, bytes)?;
+    let key = "metadata".to_owned();
+    Ok(Some(if metadata.is_empty() {
+        Change::Remove { key }
+    } else {
+        Change::Set { key, value: NewValue::of_json(&Value::Object(metadata)) }
+    }))
+}
+
+/// The mapping is written anew, which would lose what stands beside its lines.
+fn refuse_comments(path: &str, bytes: &[u8]) -> Result<(), Error> {
+    let split = front_matter::split(bytes);
+    let Some(text) = split.yaml().and_then(|it| std::str::from_utf8(it).ok()) else { return Ok(()) };
+    let Ok(tree) = yaml::parse(text) else { return Ok(()) };
+    let Some((key, value)) = tree.root().find_entry("metadata") else { return Ok(()) };
+    let mut at = key.span().start;
+    let mut is_commented = false;
+    scalars(value, &mut |it| {
+        let span = it.span();
+        let is_block = matches!(it.style(), Style::Literal | Style::Folded);
+        // Behind the `|` of a block scalar a comment may stand.
+        let head = if is_block { text[span.clone()].find('\n').unwrap_or(0) } else { 0 };
+        is_commented |= text.get(at..span.start + head).is_some_and(|it| it.contains('#'));
+        at = span.end;
+    });
+    at = at.max(value.outer_span().end);
+    let rest = text[at..].lines().next().filter(|_| !text[..at].ends_with('\n')).unwrap_or_default();
+    if !is_commented && !rest.contains('#') {
+        return Ok(());
+    }
+    let begin = text.as_ptr() as usize - bytes.as_ptr() as usize;
+    let place = line_index::place(bytes, begin + key.span().start);
+    Err(Error::Edit {
+        code: "layout",
+        path: path.to_owned(),
+        line: place.line,
+        column: place.column,
+        reason: "there are comments in `metadata`, which would be lost".to_owned(),
+        by_hand: "change it in an editor".to_owned(),
+    })
+}
+
+/// The keys and values that are no collections, in the order of the text.
+fn scalars(view: View<'_>, found: &mut impl FnMut(View<'_>)) {
+    match view.kind() {
+        _ if view.is_alias() => {}
+        Kind::Map => view.own_entries().for_each(|(key, value)| {
+            scalars(key, found);
+            scalars(value, found);
+        }),
+        Kind::List => view.items().for_each(|it| scalars(it, found)),
+        Kind::Null | Kind::Bool | Kind::Number | Kind::Text => found(view),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_comments_stand_in_the_way() {
+        for (metadata, is_refused) in [
+            ("metadata:\n  a: 1\n", false),
+            ("metadata:\n  a: 1 # why\n", true),
+            ("metadata: # why\n  a: 1\n", true),
+            ("metadata:\n  # why\n  a: 1\n", true),
+            ("metadata:\n  a: '# no'\n  \"b#\": [c#d, {e: f#g}]\n", false),
+            ("metadata:\n  a: '# no'\n  b: [1, # why\n    2]\n", true),
+            ("metadata:\n  a: |\n    # no\n    text\n", false),
+            ("metadata:\n  a: | # why\n    text\n", true),
+            ("metadata:\n  a: >-\n    # no\nresult: '#'\n", false),
+            ("metadata: {a: '#'} # why\n", true),
+            ("metadata: {a: , b: ~}\nresult: 1 # another's\n", false),
+        ] {
+            let file = format!("---\n{metadata}---\n");
+            assert_eq!(refuse_comments("a/step-1.md", file.as_bytes()).is_err(), is_refused, "{metadata}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! `start`, `done`, `skip` and `reopen` on a plan: draft, active, completed, abandoned.
+
+use crate::api::context::Context;
+use crate::api::error::{self, Error};
+use crate::ops::update::MoveRequest;
+use crate::plan::change::NewNote;
+use crate::plan::id::PlanId;
+use crate::plan::model::{Plan, PlanKind};
+use crate::plan::records::NoteType;
+use crate::plan::transitions::Verb;
+use crate::plan::words::{PlanStatus, Status};
+use crate::store::load;
+use crate::store::plan_file::{self, PlanUpdate};
+use crate::store::transaction::{Changed, Writing};
+use crate::text::typed::shell_word;
+
+/// Moves a plan; its steps are not touched.
+pub(crate) fn move_plan(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    id: &PlanId,
+    request: &MoveRequest,
+) -> Result<Changed, Error> {
+    let target = target(id, request.verb)?;
+    let by = request.by.as_ref().unwrap_or(&context.by);
+    plan_file::update(context, writing, id, &|plan| {
+        let is_same = plan.status.is(target);
+        let refusal = if is_same { None } else { check(context, plan, request.verb)?.err() };
+        let is_forced = refusal.is_some();
+        if let Some(error) = refusal.filter(|_| !request.force) {
+            return Err(error);
+        }
+        let text = match (is_forced, &request.message) {
+            (true, Some(text)) => Some(format!("{}: {text}", forced(target))),
+            (true, None) => Some(forced(target)),
+            (false, text) => text.clone(),
+        };
+        let note = text.map(|text| NewNote { at: context.now, kind: NoteType::Info, by: by.clone(), text });
+        let did = if is_same && note.is_none() {
+            format!("already {}", target.word())
+        } else {
+            did(request.verb).to_owned()
+        };
+        Ok(PlanUpdate {
+            status: Some(target),
+            notes: note.into_iter().collect(),
+            did,
+            ..PlanUpdate::default()
+        })
+    })
+}
+
+fn did(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Skip => "abandoned",
+        Verb::Start => "active",
+        other => other.outcome(),
+    }
+}
+
+fn target(id: &PlanId, verb: Verb) -> Result<PlanStatus, Error> {
+    match verb {
+        Verb::Start | Verb::Reopen => Ok(PlanStatus::Active),
+        Verb::Done => Ok(PlanStatus::Completed),
+        Verb::Skip => Ok(PlanStatus::Abandoned),
+        Verb::Fail | Verb::Block => {
+            let message =
+                format!("`{id}` is a plan; plans are started, done, skipped (abandoned) or reopened");
+            Err(Error::usage(message, format!("name one of its steps, as in `{id}:1`")))
+        }
+    }
+}
+
+/// The outer error is one of looking; the inner one is what force goes past.
+fn check(context: &Context, plan: &Plan, verb: Verb) -> Result<Result<(), Error>, Error> {
+    if let Err(error) = check_move(plan, verb) {
+        return Ok(Err(error));
+    }
+    if verb == Verb::Done { check_completion(context, plan) } else { Ok(Ok(())) }
+}
+
+/// A plan with open steps is not completed, whatever way that is asked for; of a program the steps of its plans count.
+///
+/// The outer error is one of looking; the inner one is what force goes past.
+pub(crate) fn check_completion(context: &Context, plan: &Plan) -> Result<Result<(), Error>, Error> {
+    let mut open = open_steps(plan);
+    if plan.kind == PlanKind::Program {
+        let plans = load::all(context)?;
+        open.extend(plans.children(&plan.id).flat_map(open_steps));
+    }
+    if open.is_empty() {
+        return Ok(Ok(()));
+    }
+    let message = format!("`{}` has open steps: {}", plan.id, error::few(&open, 12));
+    let hint = "finish or skip them, or use --force".to_owned();
+    Ok(Err(Error::Conflict { code: "steps-open", message, hint }))
+}
+
+/// What a status that was set past a refusal is recorded as.
+pub(crate) fn forced(status: PlanStatus) -> String {
+    format!("forced: {}", status.word())
+}
+
+fn open_steps(plan: &Plan) -> Vec<String> {
+    let open = plan.steps.iter().filter(|it| !it.is_closed());
+    open.map(|it| format!("{} ({})", it.id, it.status.word())).collect()
+}
+
+fn check_move(plan: &Plan, verb: Verb) -> Result<(), Error> {
+    let from = plan.status.known();
+    let is_allowed = match (verb, from) {
+        (_, None) => true,
+        (Verb::Start, Some(it)) => it == PlanStatus::Draft,
+        (Verb::Done, Some(it)) => it == PlanStatus::Active,
+        (Verb::Skip, Some(it)) => it != PlanStatus::Completed,
+        (Verb::Reopen, Some(it)) => it != PlanStatus::Draft,
+        (_, Some(_)) => true,
+    };
+    if !is_allowed {
+        let message =
+            format!("`{}` is {}; `{}` does not go from there", plan.id, plan.status.word(), verb.word());
+        let other = if from == Some(PlanStatus::Draft) { "start" } else { "reopen" };
+        return Err(Error::Conflict {
+            code: "not-allowed",
+            message,
+            hint: format!("`planwatch {other} {}`", shell_word(&plan.id)),
+        });
+    }
+    Ok(())
+}
+
+/// Says that a plan was started whose draft is not finished.
+pub(crate) fn hint_for_incomplete(id: &PlanId) -> String {
+    let id_word = shell_word(id);
+    format!(
+        "the draft of `{id}` is incomplete; `planwatch set {id_word} status draft` and `planwatch draft {id_word} --continue` finish it"
+    )
+}
+
+/// Says how to hand out steps of a plan whose file says that it is over.
+pub(crate) fn hint_for_closed(plan: &Plan) -> Option<String> {
+    let id = &plan.id;
+    let is_over = matches!(plan.status.known(), Some(PlanStatus::Completed | PlanStatus::Abandoned));
+    is_over
+        .then(|| format!("`{id}` is {}; `planwatch reopen {id}` makes it active again", plan.status.word()))
+}

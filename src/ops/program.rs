@@ -1,0 +1,111 @@
+//! Programs: plans that others belong to, on one level.
+
+use std::path::PathBuf;
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::disk::FileOp;
+use crate::ops::create::NewRequest;
+use crate::plan::change::set_text;
+use crate::plan::id::PlanId;
+use crate::plan::model::{Plan, PlanKind};
+use crate::plan::read::PLAN_KEYS;
+use crate::store::plan_file;
+use crate::store::{load, resolve, transaction};
+use crate::text::typed::shell_word;
+
+/// A plan with more steps is better taken apart.
+pub(crate) const MANY_STEPS: usize = 100;
+
+/// The edits that make plans belong to a program that is about to be made.
+pub(crate) fn adoption(
+    context: &Context,
+    request: &NewRequest,
+    program: &PlanId,
+) -> Result<Vec<FileOp>, Error> {
+    if !request.is_program && !request.children.is_empty() {
+        return Err(Error::usage("only a program has children", "add --kind program"));
+    }
+    let mut seen: Vec<PlanId> = Vec::new();
+    let mut ops = Vec::new();
+    for text in &request.children {
+        let id = resolve::plan(context, text)?;
+        if seen.contains(&id) {
+            continue;
+        }
+        let plan = load::one_plan(context, &id)?.ok_or_else(|| load::missing(context, &id))?;
+        transaction::check_live(&plan)?;
+        transaction::check_writable(context, &plan.problems)?;
+        check_child(&plan)?;
+        ops.push(adopt(context, &plan, program)?);
+        seen.push(id);
+    }
+    Ok(ops)
+}
+
+fn adopt(context: &Context, plan: &Plan, program: &PlanId) -> Result<FileOp, Error> {
+    let path = PathBuf::from(&plan.path);
+    let changes = [set_text("program", program.as_str())];
+    if plan.etag.is_none() {
+        let file = plan_file::missing_file(plan, context)?;
+        return Ok(FileOp::Create {
+            bytes: transaction::edit(&plan.path, &file, &changes, PLAN_KEYS)?,
+            path,
+        });
+    }
+    let before = context.plans.read(&path)?.bytes;
+    let after = transaction::edit(&plan.path, &before, &changes, PLAN_KEYS)?;
+    Ok(FileOp::Change { path, before, after })
+}
+
+/// Refuses programs, and plans that belong to another program already.
+fn check_child(plan: &Plan) -> Result<(), Error> {
+    if plan.kind == PlanKind::Program {
+        return Err(nested(plan.id.as_str()));
+    }
+    let Some(other) = &plan.program else { return Ok(()) };
+    Err(Error::Conflict {
+        code: "has-a-program",
+        message: format!("`{}` belongs to the program `{other}`", plan.id),
+        hint: format!("`planwatch set {} program --unset` takes it out", shell_word(&plan.id)),
+    })
+}
+
+pub(crate) fn nested(name: &str) -> Error {
+    Error::usage(
+        format!("`{name}` is a program, and programs belong to none"),
+        "let its plans belong to the other one",
+    )
+}
+
+/// Refuses what is no program to belong to.
+pub(crate) fn check_program(context: &Context, id: &PlanId) -> Result<(), Error> {
+    let plan = load::one_plan(context, id)?.ok_or_else(|| load::missing(context, id))?;
+    if plan.kind == PlanKind::Program {
+        return Ok(());
+    }
+    let hint = format!(
+        "`planwatch new TITLE --kind program --children {id_word}` makes one, `planwatch set {id_word} kind program` makes it one",
+        id_word = shell_word(&id)
+    );
+    Err(Error::usage(format!("`{id}` is no program"), hint))
+}
+
+/// Refuses a `program` or a `kind` that would nest programs, or name none.
+pub(crate) fn check_set(context: &Context, plan: &Plan, key: &str, value: &str) -> Result<(), Error> {
+    match key {
+        "program" if plan.kind == PlanKind::Program => Err(nested(plan.id.as_str())),
+        "program" => check_program(context, &PlanId::new(value)),
+        "kind" if plan.program.is_some() && value.trim().eq_ignore_ascii_case("program") => {
+            let hint = format!(
+                "`planwatch set {} program --unset` takes it out of its program first",
+                shell_word(&plan.id)
+            );
+            Err(Error::usage(
+                format!("`{}` belongs to a program, and programs belong to none", plan.id),
+                hint,
+            ))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,382 @@
+//! Prompts: what an agent's process is told, the project's own before the built-in ones.
+//!
+//! A prompt of the project that cannot be used is reported with its place, and the built-in one is used: a slip in it must
+//! not keep a plan from being worked on.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views::shown_path;
+use crate::ops::template::Origin;
+use crate::plan::model::{Plan, Step};
+use crate::plan::problem::{Code, Problem};
+use crate::plan::words::nearest;
+use crate::store::load;
+use crate::store::resolve::{self, Target};
+use crate::text::line_index::Place;
+use crate::text::placeholders::{self, Broken};
+use crate::text::typed::quoted;
+
+/// Where the project's own prompts are, in the plans directory.
+const OWN: &str = "_prompts";
+
+/// How the name of a prompt's file ends.
+const ENDING: &str = ".pmt";
+
+/// A prompt as it is written.
+#[derive(Debug, Clone)]
+pub struct Prompt {
+    pub name: String,
+    /// What its author says about it, in one line.
+    pub description: Option<String>,
+    pub source: Origin,
+    /// Where it is, or where it would be in `templates/` of planwatch's own source.
+    pub path: String,
+    pub text: String,
+    /// Why it cannot be used; the built-in one is then used in its place.
+    pub problem: Option<Broken>,
+    /// The names that a placeholder may use.
+    pub variables: Vec<String>,
+}
+
+impl Rendered {
+    pub fn to_json(&self, name: &str) -> Value {
+        json!({"name": name, "text": self.text, "notes": self.notes})
+    }
+}
+
+impl Prompt {
+    pub fn to_json(&self) -> Value {
+        let files = json!([{"name": format!("{}{ENDING}", self.name), "path": self.path, "text": self.text}]);
+        json!({
+            "name": self.name, "description": self.description, "source": self.source, "files": files,
+            "variables": self.variables, "problem": self.complaint(),
+        })
+    }
+
+    /// What is wrong with it, with its place.
+    pub fn complaint(&self) -> Option<String> {
+        self.problem.as_ref().map(|it| format!("{}:{}:{}: {}", self.path, it.line, it.column, it.reason))
+    }
+}
+
+/// A prompt that is filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    pub text: String,
+    /// What has to be told beside it: that the project's own prompt could not be used, and why.
+    pub notes: Vec<String>,
+}
+
+/// What comes with planwatch.
+struct BuiltIn {
+    name: &'static str,
+    text: &'static str,
+    /// A value for each variable, as it is used for trying the prompt; a list has one item.
+    sample: fn() -> Value,
+}
+
+macro_rules! built_in {
+    ($($name:literal $sample:ident),* $(,)?) => {
+        &[$(BuiltIn {
+            name: $name,
+            text: include_str!(concat!("../../templates/prompts/", $name, ".pmt")),
+            sample: $sample,
+        }),*]
+    };
+}
+
+const ALL: &[BuiltIn] = built_in! {
+    "step" of_step,
+    "draft-requirements" of_requirements,
+    "draft-review" of_review,
+    "draft-steps" of_steps,
+};
+
+/// What `step` may name.
+fn of_step() -> Value {
+    json!({
+        "plan": "auth",
+        "plan_word": "auth",
+        "plan_title": "Sign in",
+        "step": "auth:2",
+        "step_word": "auth:2",
+        "number": "2",
+        "title": "Migrations",
+        "body": "The text of the step's file.",
+        "path": "plans/auth/step-2.md",
+        "claim": "h4f09a21",
+        "touches": ["db/**"],
+        "verify": ["make test"],
+        "attempts": [
+            {"at": "2026-11-21T09:14:03Z", "by": "ann", "outcome": "failed", "notes": "the table is locked"}
+        ],
+    })
+}
+
+/// What all prompts of a draft may name; `focus_…` is true for the one thing that the pass looks at.
+fn of_draft(focus: &str) -> Map<String, Value> {
+    let is = |it: &str| Value::Bool(it == focus);
+    let values = json!({
+        "title": "Sign in",
+        "pass_number": 2,
+        "passes": 5,
+        "focus_area": focus.replace('_', " "),
+        "is_first_pass": false,
+        "focus_completeness": is("completeness"),
+        "focus_correctness": is("correctness"),
+        "focus_edge_cases": is("edge_cases"),
+        "focus_scope": is("scope"),
+        "focus_clarity": is("clarity"),
+    });
+    values.as_object().cloned().unwrap_or_default()
+}
+
+fn of_requirements() -> Value {
+    let mut values = of_draft("completeness");
+    values.insert("pass_number".to_owned(), json!(1));
+    values.insert("is_first_pass".to_owned(), json!(true));
+    values.insert("conversation".to_owned(), json!("The conversation."));
+    values.insert("previous_output".to_owned(), json!(""));
+    Value::Object(values)
+}
+
+fn of_review() -> Value {
+    let mut values = of_draft("correctness");
+    values.insert("conversation".to_owned(), json!("The conversation."));
+    values.insert("previous_output".to_owned(), json!("The document so far."));
+    Value::Object(values)
+}
+
+fn of_steps() -> Value {
+    let mut values = of_draft("correctness");
+    values.insert("requirements".to_owned(), json!("The requirements."));
+    values.insert("previous_output".to_owned(), json!("The steps so far."));
+    Value::Object(values)
+}
+
+/// Fills a prompt in; a value that is not given is empty, false or zero.
+pub fn render(context: &Context, name: &str, values: &Value) -> Result<Rendered, Error> {
+    let built_in = find(name)?;
+    let values = with_all(&(built_in.sample)(), values);
+    let mut notes = Vec::new();
+    if let Some(own) = own(context, built_in) {
+        let filled = match own.problem.clone() {
+            Some(problem) => Err(problem),
+            None => placeholders::fill(&own.text, &values),
+        };
+        match filled {
+            Ok(text) => return Ok(Rendered { text, notes }),
+            Err(problem) => {
+                let complaint = Prompt { problem: Some(problem), ..own }.complaint().unwrap_or_default();
+                notes.push(format!("{complaint}; the built-in prompt `{name}` is used"));
+            }
+        }
+    }
+    let text = placeholders::fill(built_in.text, &values).map_err(|it| Error::Template {
+        path: built_in_path(name),
+        line: it.line,
+        column: it.column,
+        reason: it.reason,
+    })?;
+    Ok(Rendered { text, notes })
+}
+
+/// All prompts, each as it would be used but for what is wrong with it.
+pub fn list(context: &Context) -> Vec<Prompt> {
+    ALL.iter().map(|it| own(context, it).unwrap_or_else(|| shown(it))).collect()
+}
+
+/// One prompt as it is written; none of that name: none.
+pub fn show(context: &Context, name: &str) -> Option<Prompt> {
+    let built_in = ALL.iter().find(|it| it.name == name)?;
+    Some(own(context, built_in).unwrap_or_else(|| shown(built_in)))
+}
+
+/// A built-in prompt filled in with its sample values; none of that name: none.
+pub fn sample_text(name: &str) -> Option<String> {
+    let built_in = find(name).ok()?;
+    placeholders::fill(built_in.text, &(built_in.sample)()).ok()
+}
+
+/// The names of all prompts.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ALL.iter().map(|it| it.name)
+}
+
+/// Fills a prompt in to look at: `step` for a step that is there, the others with a word in the place of each text.
+pub fn try_out(context: &Context, name: &str, about: Option<&str>) -> Result<Rendered, Error> {
+    let built_in = find(name)?;
+    let sample = (built_in.sample)();
+    let values = match about {
+        None => sample,
+        Some(id) if name == "step" => match resolve::target(context, id)? {
+            Target::Step(named) => {
+                let plan = load::one_plan(context, &named.id.plan)?
+                    .ok_or_else(|| load::missing(context, &named.id.plan))?;
+                let step = resolve::one_step(context, &plan, &named)?;
+                step_values(context, &plan, step, step.claim.as_ref().map(|it| it.id.as_str()))
+            }
+            Target::Plan(_) => {
+                return Err(Error::usage(
+                    format!("`{id}` is a plan"),
+                    format!(
+                        "name a step, as in `planwatch template render step {}`",
+                        quoted(&format!("{id}:1"))
+                    ),
+                ));
+            }
+        },
+        Some(title) => {
+            let mut values = sample;
+            values["title"] = title.into();
+            values
+        }
+    };
+    render(context, name, &values)
+}
+
+/// The values of `step`.
+pub fn step_values(context: &Context, plan: &Plan, step: &Step, claim: Option<&str>) -> Value {
+    let path = shown_path(&context.root_name(), &step.path);
+    let read = context.plans.read(Path::new(&step.path)).map(|it| it.bytes).unwrap_or_default();
+    let start = crate::text::front_matter::split(&read).body_start();
+    let body = String::from_utf8_lossy(read.get(start..).unwrap_or_default());
+    let attempt = |it: &crate::plan::records::Attempt| {
+        json!({
+            "at": it.at.map(|it| it.to_string()).unwrap_or_default(),
+            "by": it.by.as_deref().unwrap_or_default(),
+            "outcome": it.outcome.as_deref().unwrap_or_default(),
+            "notes": it.notes.as_deref().map(placeholders::one_line).unwrap_or_default(),
+        })
+    };
+    json!({
+        "plan": plan.id.as_str(),
+        "plan_word": quoted(plan.id.as_str()),
+        "plan_title": placeholders::one_line(&plan.title),
+        "step": step.id.to_string(),
+        "step_word": quoted(&step.id.to_string()),
+        "number": step.id.number.to_string(),
+        "title": placeholders::one_line(&step.title),
+        "body": body.trim(),
+        "path": path,
+        "claim": claim.unwrap_or_default(),
+        "touches": step.touches.as_deref().unwrap_or_default(),
+        "verify": step.verify.iter().map(|it| it.run.as_str()).collect::<Vec<_>>(),
+        "attempts": step.attempts.iter().map(attempt).collect::<Vec<_>>(),
+    })
+}
+
+/// Everything that is wrong with the project's prompts.
+pub(crate) fn problems(context: &Context) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for file in context.plans.names(Path::new(OWN)) {
+        let Some(name) = file.strip_suffix(ENDING).filter(|it| !it.starts_with('.')) else { continue };
+        let path = format!("{OWN}/{file}");
+        let Some(built_in) = ALL.iter().find(|it| it.name == name) else {
+            let near = nearest(name, names()).map(|it| format!("did you mean `{it}{ENDING}`?"));
+            let known = || format!("the prompts are {}", names().collect::<Vec<_>>().join(", "));
+            let message = format!("nothing uses a prompt that is called `{name}`");
+            let hint = near.unwrap_or_else(known);
+            problems.push(Problem::of_file(&path, Code::PromptInvalid, message, hint));
+            continue;
+        };
+        if let Some(Broken { line, column, reason }) = own(context, built_in).and_then(|it| it.problem) {
+            let message = format!("{reason}; the built-in prompt is used");
+            let hint = format!(
+                "`planwatch template render {name}` tries it; its variables: {}",
+                variables(built_in).join(", ")
+            );
+            let place = Place { line, column };
+            problems.push(Problem::at(&path, place, Code::PromptInvalid, message, hint));
+        }
+    }
+    problems
+}
+
+/// The variables that a prompt may use, in the order in which they are told.
+fn variables(of: &BuiltIn) -> Vec<String> {
+    (of.sample)().as_object().map(|it| it.keys().cloned().collect()).unwrap_or_default()
+}
+
+fn find(name: &str) -> Result<&'static BuiltIn, Error> {
+    let missing =
+        || Error::NotFound { what: "prompt", name: name.to_owned(), nearest: nearest(name, names()) };
+    ALL.iter().find(|it| it.name == name).ok_or_else(missing)
+}
+
+fn built_in_path(name: &str) -> String {
+    format!("templates/prompts/{name}{ENDING}")
+}
+
+fn shown(of: &BuiltIn) -> Prompt {
+    Prompt {
+        name: of.name.to_owned(),
+        description: placeholders::comment(of.text),
+        source: Origin::BuiltIn,
+        path: built_in_path(of.name),
+        text: of.text.to_owned(),
+        problem: None,
+        variables: variables(of),
+    }
+}
+
+/// The project's own prompt in the place of a built-in one, if there is a file of that name.
+fn own(context: &Context, built_in: &BuiltIn) -> Option<Prompt> {
+    let file = format!("{}{ENDING}", built_in.name);
+    if !context.plans.names(Path::new(OWN)).contains(&file) {
+        return None;
+    }
+    let relative = format!("{OWN}/{file}");
+    let (text, problem) = match context.plans.read(Path::new(&relative)) {
+        Err(error) => (String::new(), Some(at_start(error.to_string()))),
+        Ok(read) => match String::from_utf8(read.bytes) {
+            Ok(text) => {
+                let problem = placeholders::check(&text, &(built_in.sample)()).err();
+                let is_empty = problem.is_none() && text.trim().is_empty();
+                (text, problem.or_else(|| is_empty.then(|| at_start("it is empty".to_owned()))))
+            }
+            Err(error) => {
+                let place =
+                    crate::text::line_index::place(error.as_bytes(), error.utf8_error().valid_up_to());
+                let reason = "this is not UTF-8".to_owned();
+                let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                (text, Some(Broken { line: place.line, column: place.column, reason }))
+            }
+        },
+    };
+    Some(Prompt {
+        name: built_in.name.to_owned(),
+        description: placeholders::comment(&text),
+        source: Origin::Own,
+        path: shown_path(&context.root_name(), &relative),
+        text,
+        problem,
+        variables: variables(built_in),
+    })
+}
+
+fn at_start(reason: String) -> Broken {
+    Broken { line: 1, column: 1, reason }
+}
+
+/// The values that were given, and an empty one of its kind for each other variable.
+fn with_all(sample: &Value, given: &Value) -> Value {
+    let empty = |it: &Value| match it {
+        Value::Bool(_) => json!(false),
+        Value::Number(_) => json!(0),
+        Value::Array(_) => json!([]),
+        Value::Object(_) => json!({}),
+        _ => json!(""),
+    };
+    let Some(sample) = sample.as_object() else { return given.clone() };
+    let one =
+        |(key, it): (&String, &Value)| (key.clone(), given.get(key).cloned().unwrap_or_else(|| empty(it)));
+    Value::Object(sample.iter().map(one).collect())
+}
+
+#[cfg(test)]
+mod tests;

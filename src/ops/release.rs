@@ -1,0 +1,153 @@
+//! `release`: gives work back unfinished, one's own or, where claims have lapsed, everybody's.
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::ops::claim;
+use crate::ops::update;
+use crate::plan::change::NewAttempt;
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::transitions;
+use crate::plan::words::{Status, StepStatus};
+use crate::store::fencing::{self, Owner, Who};
+use crate::store::idempotency;
+use crate::store::load;
+use crate::store::repeat::{self, Said};
+use crate::store::resolve::{self, NamedStep};
+use crate::store::step_file::{self, StepUpdate};
+use crate::store::transaction::{ChangeReport, Changed, Mode, Refused, Writing};
+use crate::text::typed::shell_word;
+
+#[derive(Debug, Clone, Default)]
+pub struct ReleaseRequest {
+    pub ids: Vec<String>,
+    /// Recorded as an attempt's notes.
+    pub message: Option<String>,
+    pub by: Option<String>,
+    pub claim: Option<String>,
+    /// Only what has lapsed; without ids all of it.
+    pub expired: bool,
+    pub force: bool,
+    pub mode: Mode,
+}
+
+/// Makes each step pending again, in turn; what is refused is reported, the rest is done.
+pub fn release(context: &Context, request: &ReleaseRequest) -> Result<ChangeReport, Error> {
+    if request.expired && request.ids.is_empty() {
+        return release_all_expired(context, request);
+    }
+    update::each(context, "release", &request.ids, request.mode, |writing, id| {
+        let id = resolve::step(context, id)?;
+        release_one(context, writing, &id, request)
+    })
+}
+
+fn release_one(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    named: &NamedStep,
+    request: &ReleaseRequest,
+) -> Result<Changed, Error> {
+    let who = Who::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), request.force);
+    step_file::update(context, writing, named, &|plans, _: &Plan, step| match request.expired {
+        true => decide_expired(context, plans, step, &who),
+        false => decide(context, plans, step, &who, request.message.as_deref()),
+    })
+}
+
+/// The ids are those of one look; each is decided on anew under the lock.
+fn release_all_expired(context: &Context, request: &ReleaseRequest) -> Result<ChangeReport, Error> {
+    let plans = load::all(context)?;
+    let lapsed = |it: &&Step| plans.claims().lapse(it, context.now).is_some();
+    let ids: Vec<_> = plans.live().flat_map(|it| &it.steps).filter(lapsed).map(NamedStep::of).collect();
+    let mut report = ChangeReport::new("release", request.mode);
+    if ids.is_empty() {
+        return Ok(report);
+    }
+    idempotency::tell_many(context);
+    let root = context.root_name();
+    let mut writing = Writing::begin(context, "release", request.mode)?;
+    for id in ids {
+        match release_one(context, &mut writing, &id, request).map_err(|it| it.below(&root)) {
+            Ok(changed) => report.changes.push(changed),
+            Err(error) => report.refused.push(Refused { id: id.id.to_string(), error }),
+        }
+    }
+    report.diff = std::mem::take(&mut writing.diff);
+    Ok(report)
+}
+
+fn decide(
+    context: &Context,
+    plans: &Plans,
+    step: &Step,
+    who: &Who,
+    message: Option<&str>,
+) -> Result<StepUpdate, Error> {
+    // A claim that the file lost is ended by whoever made it, though there is nothing to write.
+    // So is one of a working tree that was removed.
+    let taken_back = plans.claims().taken_back(step).or_else(|| plans.claims().left_behind(step));
+    if let Some(held) = taken_back.filter(|_| step.status.is(StepStatus::Pending)) {
+        let is_owner = match &who.claim {
+            Some(id) => *id == held.claim,
+            None => held.by.as_deref() == Some(who.by.as_str()),
+        };
+        if !is_owner && !who.force {
+            return Err(fencing::claimed(step, held.by.as_deref(), &held.claim));
+        }
+        return Ok(StepUpdate { ends_record: true, did: "claim ended".to_owned(), ..StepUpdate::default() });
+    }
+    let owner = fencing::check(plans, step, who)?;
+    if repeat::is_release(plans, owner, step, who, Said { outcome: "released", notes: message }) {
+        return Ok(repeat::repeated());
+    }
+    if owner == Owner::Late {
+        return Ok(fencing::late_result(context, step, who, "released", message));
+    }
+    let from = step.standing().known();
+    if !transitions::may_be_released(from) && !who.force {
+        let message = format!("`{}` is {}; there is nothing to give back", step.id, step.status.word());
+        let hint = format!("`planwatch reopen {}` makes it pending again", shell_word(&step.id));
+        return Err(Error::Conflict { code: "not-allowed", message, hint });
+    }
+    let is_forced = owner == Owner::Forced || !transitions::may_be_released(from);
+    let claim = fencing::ended_claim(step, context.now);
+    let outcome = if is_forced { "forced" } else { "released" };
+    let notes = match (is_forced, message) {
+        (true, Some(text)) => Some(format!("released: {text}")),
+        (true, None) => Some("released".to_owned()),
+        (false, text) => text.map(str::to_owned),
+    };
+    let attempt = (message.is_some() || is_forced).then(|| NewAttempt {
+        at: context.now,
+        by: who.by.clone(),
+        outcome: outcome.to_owned(),
+        notes,
+        claim,
+    });
+    let is_same = step.status.is(StepStatus::Pending) && attempt.is_none();
+    Ok(StepUpdate {
+        status: Some(StepStatus::Pending),
+        removes_claim: step.claim.is_some(),
+        attempts: attempt.into_iter().collect(),
+        did: if is_same { format!("already {}", StepStatus::Pending.word()) } else { "released".to_owned() },
+        ..StepUpdate::default()
+    })
+}
+
+/// As a take-over, but that nobody takes the step.
+fn decide_expired(context: &Context, plans: &Plans, step: &Step, who: &Who) -> Result<StepUpdate, Error> {
+    let Some(lapse) = plans.claims().lapse(step, context.now) else {
+        let message = format!("`{}` has no lapsed claim", step.id);
+        let hint = format!("`planwatch show {}` tells who works on it", shell_word(&step.id));
+        return Err(Error::Conflict { code: "not-lapsed", message, hint });
+    };
+    let is_at_limit = claim::is_at_limit(context, step);
+    Ok(StepUpdate {
+        status: Some(if is_at_limit { StepStatus::Failed } else { StepStatus::Pending }),
+        removes_claim: true,
+        attempts: vec![claim::lapsed_attempt(context, step, lapse, &who.by)],
+        did: if is_at_limit { "failed".to_owned() } else { lapse.outcome().to_owned() },
+        ..StepUpdate::default()
+    })
+}

@@ -1,0 +1,244 @@
+//! `remove`: a step or a plan goes to `_archive/<plan>/removed-<time>/`; nothing is deleted.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::api::context::Context;
+use crate::api::error::{Error, few};
+use crate::api::precondition;
+use crate::api::views::shown_path;
+use crate::disk::FileOp;
+use crate::ops::update;
+use crate::plan::change::NewAttempt;
+use crate::plan::file_name::{self, FileName};
+use crate::plan::id::PlanId;
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::read::STEP_KEYS;
+use crate::plan::words::StepStatus;
+use crate::store::fencing::{self, Owner, Who};
+use crate::store::relink::{self, Gone, Left};
+use crate::store::resolve::{self, NamedStep, Target};
+use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
+use crate::store::{leases, load, step_file, steps_list_line};
+use crate::text::typed::shell_word;
+
+#[derive(Debug, Clone, Default)]
+pub struct RemoveRequest {
+    pub ids: Vec<String>,
+    /// A plan is removed only then.
+    pub is_confirmed: bool,
+    pub by: Option<String>,
+    /// The claim that this update belongs to.
+    pub claim: Option<String>,
+    pub force: bool,
+    pub mode: Mode,
+}
+
+/// Moves steps or plans out of the way; what depended on a step depends on what that depended on.
+pub fn remove(context: &Context, request: &RemoveRequest) -> Result<ChangeReport, Error> {
+    let (mut hints, mut not_repointed) = (Vec::new(), Vec::new());
+    let mut report = update::each(context, "remove", &request.ids, request.mode, |writing, id| {
+        let removed = match resolve::target(context, id)? {
+            Target::Step(step) => remove_step(context, writing, &step, request)?,
+            Target::Plan(plan) => remove_plan(context, writing, &plan, request)?,
+        };
+        hints.extend(removed.hints);
+        not_repointed.extend(removed.not_repointed);
+        Ok(removed.changed)
+    })?;
+    report.hints.extend(hints);
+    report.not_repointed = not_repointed;
+    Ok(report)
+}
+
+/// One thing that was removed.
+struct Removed {
+    changed: Changed,
+    hints: Vec<String>,
+    /// Steps that still wait for it.
+    not_repointed: Vec<String>,
+}
+
+impl From<Changed> for Removed {
+    fn from(changed: Changed) -> Self {
+        Self { changed, hints: Vec::new(), not_repointed: Vec::new() }
+    }
+}
+
+/// Where removed files of a plan go; the name sorts by time and is a plain file name everywhere.
+pub(crate) fn removed_dir(context: &Context, plan: &PlanId) -> PathBuf {
+    let time = context.now.to_string().replace([':', '-'], "");
+    PathBuf::from("_archive").join(plan.as_str()).join(format!("removed-{time}"))
+}
+
+fn remove_step(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    named: &NamedStep,
+    request: &RemoveRequest,
+) -> Result<Removed, Error> {
+    let id = &named.id;
+    let ((plans, troubles), own) = load::settled_all(context, &id.plan)?;
+    transaction::check_live(&own)?;
+    let step = resolve::one_step(context, &own, named)?;
+    precondition::check_step(context, &plans, &own, step)?;
+    let who = Who::of(context, id, request.by.as_deref(), request.claim.as_deref(), request.force);
+    let plans = leases::Leases::of(context).tell_for(plans, id);
+    let owner = refuse_worked_on(&plans, step, &who)?;
+    if owner == Owner::Late {
+        let late =
+            |_: &Plans, _: &Plan, now: &Step| Ok(fencing::late_result(context, now, &who, "remove", None));
+        return step_file::update(context, writing, named, &late).map(Removed::from);
+    }
+    transaction::check_writable(context, &own.problems)?;
+    let heirs: Vec<_> = step.depends.iter().filter(|it| *it != id).cloned().collect();
+    let is_doubled = own.is_doubled(step);
+    let gone = [Gone::removed(id.clone(), heirs, step.unclear_dependencies())];
+    let left =
+        if is_doubled { Left::of_own(&gone) } else { Left::of(context, (&plans, &troubles), &gone, &[]) };
+    left.allow(context, request.force)?;
+    let directory = removed_dir(context, &id.plan);
+    let mut ops = Vec::new();
+    if step.has_file() {
+        let is_marked = owner == Owner::Forced && step.unreadable().is_none();
+        ops.extend(is_marked.then(|| forced(context, &who, step)).transpose()?);
+        let to = free_name(context, &directory, &file_name::step_file(&id.number));
+        ops.push(FileOp::Rename { from: PathBuf::from(&step.path), to });
+    }
+    if is_doubled {
+        // Another file has the number: its line and what waits for it stay.
+        writing.batch("remove", ops)?;
+        return Ok(changed(context, step.id.to_string(), &step.title, &step.path).into());
+    }
+    let (line, removed) = steps_list_line::taken_out(context, &own, &id.number, &gone[0].heirs)?;
+    ops.extend(line.op);
+    if !removed.is_empty() {
+        let path = free_name(context, &directory, &format!("steps-line-{}.md", id.number));
+        ops.push(FileOp::Create { path, bytes: removed.into_bytes() });
+    }
+    let repointed = relink::dependants(context, &plans, &line.plan, &gone, (&[], &left))?;
+    ops.extend(repointed.ops);
+    writing.batch("remove", ops)?;
+    if request.mode == Mode::Write {
+        leases::forget(context, id);
+    }
+    let changed = changed(context, step.id.to_string(), &step.title, &step.path);
+    let hints = repointed.hints.into_iter().chain(left.hint()).collect();
+    Ok(Removed { changed, hints, not_repointed: left.names() })
+}
+
+/// Work of somebody else stops a removal, and so does work that nobody owns; who owns it may end it so.
+pub(crate) fn refuse_worked_on(plans: &Plans, step: &Step, who: &Who) -> Result<Owner, Error> {
+    let owner = fencing::check(plans, step, who)?;
+    if owner == Owner::Free && step.claim.is_none() && step.status.is(StepStatus::InProgress) && !who.force {
+        return Err(Error::Conflict {
+            code: "claimed",
+            message: format!("`{}` is in progress", step.id),
+            hint: "end the work first, or use --force".to_owned(),
+        });
+    }
+    Ok(owner)
+}
+
+/// The file that is kept says that it was taken away from somebody's work.
+fn forced(context: &Context, who: &Who, step: &Step) -> Result<FileOp, Error> {
+    let path = PathBuf::from(&step.path);
+    let before = context.plans.read(&path)?.bytes;
+    let (at, by, outcome) = (context.now, who.by.clone(), "forced".to_owned());
+    let attempt = NewAttempt { at, by, outcome, notes: Some("removed".to_owned()), claim: None };
+    let after = transaction::edit(&step.path, &before, &[attempt.change()], STEP_KEYS)?;
+    Ok(FileOp::Change { path, before, after })
+}
+
+fn changed(context: &Context, id: String, title: &str, path: &str) -> Changed {
+    let (title, path) = (title.to_owned(), shown_path(&context.root_name(), path));
+    Changed {
+        id,
+        title,
+        path,
+        was_written: true,
+        was: None,
+        status: None,
+        did: "removed".to_owned(),
+        now: Value::Null,
+    }
+}
+
+/// A second removal within a second finds the name taken.
+pub(crate) fn free_name(context: &Context, directory: &Path, name: &str) -> PathBuf {
+    let stem = name.trim_end_matches(".md");
+    let taken = context.plans.names(directory);
+    let mut names = std::iter::once(name.to_owned()).chain((2_u32..).map(|n| format!("{stem}-{n}.md")));
+    directory.join(names.find(|it| !taken.contains(it)).unwrap_or_default())
+}
+
+fn remove_plan(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    id: &PlanId,
+    request: &RemoveRequest,
+) -> Result<Removed, Error> {
+    let plan = load::settled_plan(context, id)?;
+    transaction::check_live(&plan)?;
+    precondition::check_plan(context, &Plans::new(vec![plan.clone()]), &plan)?;
+    if !request.is_confirmed && request.mode == Mode::Write {
+        let message = match plan.steps.len() {
+            0 => format!("`{id}` has no steps; say --yes to remove it"),
+            1 => format!("`{id}` has 1 step; say --yes to remove all of it"),
+            n => format!("`{id}` has {n} steps; say --yes to remove all of it"),
+        };
+        return Err(Error::usage(
+            message,
+            format!("`planwatch remove {id_word} --yes` moves it below _archive/", id_word = shell_word(&id)),
+        ));
+    }
+    if !request.force {
+        fencing::refuse_live_claims(context, id)?;
+    }
+    // The records of other working trees stand with all plans.
+    let plans = load::some(context, id)?;
+    for step in &plan.steps {
+        let who = Who::of(context, &step.id, request.by.as_deref(), request.claim.as_deref(), request.force);
+        // A claim that is named is one step's; the others are still somebody's.
+        let others = Who { claim: None, ..who.clone() };
+        fencing::check(&plans, step, &who).and_then(|it| match it {
+            Owner::Late => fencing::check(&plans, step, &others),
+            other => Ok(other),
+        })?;
+    }
+    let directory = PathBuf::from(plan.path.trim_end_matches(file_name::PLAN_FILE).trim_end_matches('/'));
+    let is_unknown = |it: &String| !matches!(file_name::classify(it), FileName::Plan | FileName::Step(_));
+    let unknown: Vec<_> = context.plans.names(&directory).into_iter().filter(is_unknown).collect();
+    if !unknown.is_empty() && !request.force {
+        let message = format!("`{id}` also holds {}", unknown.join(", "));
+        return Err(Error::Conflict {
+            code: "unknown-files",
+            message,
+            hint: "move them out, or use --force to remove them too".to_owned(),
+        });
+    }
+    let left = relink::waiting_for_plan(context, &load::all(context)?, id);
+    let to = free_directory(context, &removed_dir(context, id));
+    writing.batch("remove", vec![FileOp::Rename { from: directory, to }])?;
+    if request.mode == Mode::Write {
+        plan.steps.iter().for_each(|it| leases::forget(context, &it.id));
+    }
+    let changed = changed(context, id.to_string(), &plan.title, &plan.path);
+    let hint = (!left.is_empty()).then(|| {
+        format!("steps of `{id}` are still in `depends` of {}", few(&relink::quoted(&left), MOST_NAMED))
+    });
+    let not_repointed = left.iter().map(ToString::to_string).collect();
+    Ok(Removed { changed, hints: hint.into_iter().collect(), not_repointed })
+}
+
+/// A step that was removed within the same second has made the directory.
+fn free_directory(context: &Context, wanted: &Path) -> PathBuf {
+    let name = wanted.file_name().unwrap_or_default().to_string_lossy();
+    let numbered = (2_u32..).map(|n| wanted.with_file_name(format!("{name}-{n}")));
+    let mut names = std::iter::once(wanted.to_path_buf()).chain(numbered);
+    names.find(|it| !context.plans.is_dir(it)).unwrap_or_default()
+}
+
+const MOST_NAMED: usize = 10;

@@ -1,0 +1,209 @@
+//! `move STEP --after N` or `--before N`: another place in the plan, so another number; what depends on it follows.
+
+use std::path::{Path, PathBuf};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::precondition;
+use crate::api::views::{Shaper, value};
+use crate::disk::FileOp;
+use crate::ops::add;
+use crate::plan::change::{NewAttempt, set_text};
+use crate::plan::file_name;
+use crate::plan::id::StepId;
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::read::{self, STEP_KEYS};
+use crate::plan::step_number::StepNumber;
+use crate::store::fencing::{self, Owner, Who};
+use crate::store::relink::{self, Gone, Left};
+use crate::store::transaction::{self, ChangeReport, Changed, Mode, Refused, Writing};
+use crate::store::{leases, load, resolve, step_file, steps_list_line};
+use crate::text::header_edit::Change;
+
+#[derive(Debug, Clone, Default)]
+pub struct RenumberRequest {
+    pub id: String,
+    /// The step behind which it goes; not given: `before` is.
+    pub after: String,
+    /// The step before which it goes.
+    pub before: Option<String>,
+    pub by: Option<String>,
+    /// The claim that this update belongs to.
+    pub claim: Option<String>,
+    pub force: bool,
+    pub mode: Mode,
+}
+
+/// Renames a step's file, corrects its `id` and its line in the Steps list, and re-points dependants.
+pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeReport, Error> {
+    let named = resolve::step(context, &request.id)?;
+    let id = named.id.clone();
+    let mut writing = Writing::begin(context, "move", request.mode)?;
+    let ((plans, troubles), own) = load::settled_all(context, &id.plan)?;
+    let step = resolve::one_step(context, &own, &named)?;
+    let is_doubled = own.is_doubled(step);
+    let moved = Some(&id.number).filter(|_| !is_doubled);
+    let place = place(&own, request, moved)?;
+    transaction::check_live(&own)?;
+    precondition::check_step(context, &plans, &own, step)?;
+    transaction::check_writable(context, &step.problems)?;
+    transaction::check_writable(context, &own.problems)?;
+    let no_room = |_| Error::Failed {
+        code: "no-room",
+        message: match &place {
+            Place::Behind(after) => format!("there is no room behind {after}"),
+            Place::First(before) => format!("there is no room before {before}"),
+        },
+        hint: "move it elsewhere first".to_owned(),
+    };
+    let number = match &place {
+        Place::Behind(after) => add::behind(&own, after, moved)?,
+        Place::First(before) => before.below(),
+    };
+    let number = number.map_err(no_room)?;
+    let new = StepId { plan: own.id.clone(), number };
+    let mut report = ChangeReport::new("move", request.mode);
+    if is_in_place(&own, &id, &place) && !is_doubled {
+        report.changes.push(changed(context, &plans, &own, step, &id, "already there"));
+        return Ok(report);
+    }
+    let who = Who::of(context, &id, request.by.as_deref(), request.claim.as_deref(), request.force);
+    let plans = leases::Leases::of(context).tell_for(plans, &id);
+    let owner = fencing::check(&plans, step, &who)?;
+    if owner == Owner::Late {
+        let late =
+            |_: &Plans, _: &Plan, step: &Step| Ok(fencing::late_result(context, step, &who, "move", None));
+        let Err(error) = step_file::update(context, &mut writing, &named, &late) else { return Ok(report) };
+        if request.mode == Mode::Write || writing.diff.is_empty() {
+            return Err(error);
+        }
+        report.refused.push(Refused { id: id.to_string(), error });
+        report.diff = writing.diff;
+        return Ok(report);
+    }
+    let forced = (owner == Owner::Forced).then(|| forced(context, &who, &id, &new));
+    // What depends on a number that two files had goes on with the one that keeps it.
+    let gone: Vec<_> = (!is_doubled).then(|| Gone::moved(id.clone(), new.clone())).into_iter().collect();
+    let left = Left::of(context, (&plans, &troubles), &gone, &[]);
+    left.allow(context, request.force)?;
+    let (plan, hints) =
+        move_files(context, &mut writing, &plans, (&own, step), &new, (forced, &gone, &left))?;
+    report.changes.push(changed(context, &plans, &plan, step, &new, &format!("moved from {}", id.number)));
+    report.diff = writing.diff;
+    report.hints = hints;
+    report.hints.extend(left.hint());
+    report.not_repointed = left.names();
+    Ok(report)
+}
+
+fn forced(context: &Context, who: &Who, old: &StepId, new: &StepId) -> Change {
+    let notes = Some(format!("moved from {} to {}", old.number, new.number));
+    let (at, by, outcome) = (context.now, who.by.clone(), "forced".to_owned());
+    NewAttempt { at, by, outcome, notes, claim: None }.change()
+}
+
+/// Where a step is to go.
+enum Place {
+    Behind(StepNumber),
+    /// Before this step, which is the first of the others.
+    First(StepNumber),
+}
+
+/// Reads where a step is to go; `moved` is its own number, unless another file has that, too.
+fn place(plan: &Plan, request: &RenumberRequest, moved: Option<&StepNumber>) -> Result<Place, Error> {
+    let itself =
+        |where_to: &str| Error::usage(format!("a step cannot go {where_to} itself"), "name another step");
+    let Some(before) = &request.before else {
+        let after = add::own_number(plan, &request.after)?;
+        return if Some(&after) == moved { Err(itself("behind")) } else { Ok(Place::Behind(after)) };
+    };
+    let before = add::own_number(plan, before)?;
+    if Some(&before) == moved {
+        return Err(itself("before"));
+    }
+    let wanted = StepId { plan: plan.id.clone(), number: before.clone() };
+    resolve::find_step(&Plans::new(vec![plan.clone()]), &wanted)?;
+    let others = plan.steps.iter().map(|it| &it.id.number).filter(|it| Some(*it) != moved);
+    Ok(match others.filter(|it| **it < before).max() {
+        Some(last) => Place::Behind(last.clone()),
+        None => Place::First(before),
+    })
+}
+
+/// Whether the step is where it is to go.
+fn is_in_place(plan: &Plan, id: &StepId, place: &Place) -> bool {
+    let mut others = plan.steps.iter().map(|it| &it.id.number);
+    match place {
+        Place::Behind(after) => others.rfind(|it| **it < id.number) == Some(after),
+        Place::First(before) => others.find(|it| **it > id.number) == Some(before),
+    }
+}
+
+/// Returns the plan as it is then, and what is left to people.
+fn move_files(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    plans: &Plans,
+    (plan, step): (&Plan, &Step),
+    new: &StepId,
+    (more, gone, left): (Option<Change>, &[Gone], &Left),
+) -> Result<(Plan, Vec<String>), Error> {
+    let is_doubled = plan.is_doubled(step);
+    let line = match is_doubled {
+        true => steps_list_line::added(context, plan, step, &new.number)?,
+        false => steps_list_line::moved(context, plan, &step.id.number, &new.number)?,
+    };
+    let path = Path::new(&step.path).with_file_name(file_name::step_file(&new.number));
+    let path = path.to_string_lossy().into_owned();
+    let mut ops = Vec::new();
+    if step.has_file() {
+        let from = PathBuf::from(&step.path);
+        let to = from.with_file_name(file_name::step_file(&new.number));
+        let before = context.plans.read(&from)?.bytes;
+        let changes: Vec<_> = id_change(&before, new).into_iter().chain(more).collect();
+        let after = transaction::edit(&step.path, &before, &changes, STEP_KEYS)?;
+        // In another place its text may count for less: later steps in it are no dependencies.
+        let wanted: Vec<_> = step.depends.iter().filter(|it| **it != step.id).cloned().collect();
+        let after = relink::kept_waiting(context, &line.plan, (new, &path), after, &wanted)?;
+        if before != after {
+            ops.push(FileOp::Change { path: from.clone(), before, after });
+        }
+        ops.push(FileOp::Rename { from, to });
+    }
+    ops.extend(line.op);
+    let repointed = relink::dependants(context, plans, &line.plan, gone, (&[], left))?;
+    ops.extend(repointed.ops);
+    writing.batch("move", ops)?;
+    if !writing.is_dry_run() {
+        leases::moved(context, &step.id, new, &path);
+    }
+    Ok((line.plan, repointed.hints))
+}
+
+/// A file that has an `id` gets the new one; one that has none needs none.
+fn id_change(file: &[u8], new: &StepId) -> Option<Change> {
+    relink::has_key(file, "id").then(|| set_text("id", &new.to_string()))
+}
+
+fn changed(context: &Context, plans: &Plans, plan: &Plan, step: &Step, new: &StepId, did: &str) -> Changed {
+    let directory = plan.path.trim_end_matches(file_name::PLAN_FILE);
+    let path = format!("{directory}{}", file_name::step_file(&new.number));
+    let moved = context.plans.read(std::path::Path::new(&path)).ok().map(|it| {
+        let content = read::Content { etag: load::etag(&it.bytes), bytes: it.bytes, modified: context.now };
+        read::read_step_of(plan, new, &path, content, &context.config.words)
+    });
+    let moved = moved.unwrap_or_else(|| Step { id: new.clone(), path: path.clone(), ..step.clone() });
+    let root = context.root_name();
+    let shaper = Shaper { plans, now: context.now, root: &root };
+    Changed {
+        id: new.to_string(),
+        title: moved.title.clone(),
+        path: shaper.path(&path),
+        was_written: *new != step.id,
+        was: Some(step.id.to_string()),
+        status: None,
+        did: did.to_owned(),
+        now: value(&shaper.step(plan, &moved)),
+    }
+}

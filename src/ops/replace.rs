@@ -1,0 +1,417 @@
+//! `replace PLAN --file F`: a list says which steps a plan has from now on.
+//!
+//! A step that the list names keeps its file and its history; a status that the list gives it is a move by the table of
+//! [`crate::plan::transitions`], with the checks of the verb for it. The list's order decides where the step is. What the list
+//! does not name goes to `_archive/<plan>/removed-<time>/`, but for closed steps, which stay as the plan's history. What
+//! waited for a step that goes waits for the new ones in its place, and for what that waited for.
+
+mod files;
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::precondition;
+use crate::api::views::{Shaper, value};
+use crate::ops::{plan_status, remove};
+use crate::plan::file_name;
+use crate::plan::id::StepId;
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::problem::{Code, Problem};
+use crate::plan::step_items::{self, Dependency, Places, StepItem};
+use crate::plan::transitions::Verb;
+use crate::plan::words::Stated;
+use crate::store::fencing::{Owner, Who};
+use crate::store::relink::{self, Gone, Left};
+use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
+use crate::store::{leases, load, resolve};
+
+#[derive(Debug, Clone, Default)]
+pub struct ReplaceRequest {
+    pub plan: String,
+    /// The list, as Markdown or JSON.
+    pub list: String,
+    /// What the list is called in errors: a path, or `-`.
+    pub shown: String,
+    pub by: Option<String>,
+    /// What `created_by` of new steps says; none: `by`.
+    pub created_by: Option<String>,
+    pub force: bool,
+    pub mode: Mode,
+}
+
+/// Makes the steps of a plan those of a list, as one change: after a crash all of it is there, or nothing.
+pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeReport, Error> {
+    let id = resolve::plan(context, &request.plan)?;
+    let mut writing = Writing::begin(context, "replace", request.mode)?;
+    let ((plans, troubles), plan) = load::settled_all(context, &id)?;
+    transaction::check_live(&plan)?;
+    transaction::check_writable(context, &plan.problems)?;
+    precondition::check_plan(context, &plans, &plan)?;
+    refuse_doubled(&plan)?;
+    let (items, has_more) = step_items::read(&plan, &request.list, &context.config.words)
+        .map_err(|it| unreadable(request, &it.to_string()))?;
+    let places = step_items::places(&plan, &items).map_err(|it| unreadable(request, &it.to_string()))?;
+    let wanted = Wanted::new(context, &plans, &plan, &items, &places, request)?;
+    wanted.check_free(request)?;
+    let left = wanted.left(&troubles);
+    left.allow(context, request.force)?;
+    let mut made = files::make(&wanted, &left, request.force, None)?;
+    if let Some(goal) = wanted.goal(&made) {
+        made = files::make(&wanted, &left, request.force, Some(&goal))?;
+    }
+    let (after, changes) = wanted.after(&made);
+    refuse_circle(&after, &plan)?;
+    if !made.ops.is_empty() {
+        writing.batch("replace", made.ops)?;
+    }
+    if request.mode == Mode::Write {
+        wanted.keep_records(&after);
+    }
+    let mut report = ChangeReport::new("replace", request.mode);
+    report.changes = changes;
+    report.diff = std::mem::take(&mut writing.diff);
+    report.hints = made.hints;
+    report.hints.extend(left.hint());
+    report.not_repointed = left.names();
+    report.hints.extend(has_more.then(|| "what stands around the list was left out".to_owned()));
+    report.hints.extend(plan_status::hint_for_closed(&plan));
+    Ok(report)
+}
+
+fn unreadable(request: &ReplaceRequest, reason: &str) -> Error {
+    Error::Failed {
+        code: "list-invalid",
+        message: format!("{}: {reason}", request.shown),
+        hint: "write a Markdown list of steps, or a JSON array of titles or of objects as `list --json` has them"
+            .to_owned(),
+    }
+}
+
+fn refuse_doubled(plan: &Plan) -> Result<(), Error> {
+    let Some(step) = plan.steps.iter().find(|it| plan.is_doubled(it)) else { return Ok(()) };
+    let message = format!("two files have the number {}", step.id.number);
+    Err(Error::Failed { code: "duplicate-step-number", message, hint: "rename one of them first".to_owned() })
+}
+
+/// A list whose items have their places.
+struct Wanted<'a> {
+    context: &'a Context,
+    plans: &'a Plans,
+    plan: &'a Plan,
+    items: &'a [StepItem],
+    places: &'a Places,
+    /// What each item waits for; none: the list does not say.
+    depends: Vec<Option<Vec<StepId>>>,
+    /// The steps that go and those that get another number, with what stands for them.
+    gone: Vec<Gone>,
+    by: Option<&'a str>,
+    created_by: Option<&'a str>,
+}
+
+impl<'a> Wanted<'a> {
+    fn new(
+        context: &'a Context,
+        plans: &'a Plans,
+        plan: &'a Plan,
+        items: &'a [StepItem],
+        places: &'a Places,
+        request: &'a ReplaceRequest,
+    ) -> Result<Self, Error> {
+        let by = request.by.as_deref();
+        let created_by = request.created_by.as_deref().or(by);
+        let (depends, gone) = (Vec::new(), Vec::new());
+        let mut wanted = Self { context, plans, plan, items, places, depends, gone, by, created_by };
+        wanted.depends = wanted.resolved(request)?;
+        wanted.gone = wanted.with_heirs();
+        Ok(wanted)
+    }
+
+    fn id(&self, item: usize) -> StepId {
+        StepId { plan: self.plan.id.clone(), number: self.places.numbers[item].clone() }
+    }
+
+    /// The step that an item is.
+    fn step(&self, item: usize) -> Option<&'a Step> {
+        self.places.steps[item].map(|it| &self.plan.steps[it])
+    }
+
+    /// The verb that gives an item's step the status that the list says; none: the step is in it already.
+    fn verb(&self, item: usize) -> Option<Verb> {
+        let (step, status) = (self.step(item)?, self.items[item].status?);
+        (!step.standing().is(status)).then(|| Verb::giving(status))
+    }
+
+    /// The plans as the list wants them, on which the moves are judged: a step and what it waits for may be completed
+    /// by one list. None: the list moves no step.
+    fn goal(&self, made: &files::Made) -> Option<Plans> {
+        let verbs: Vec<_> =
+            (0..self.items.len()).filter_map(|it| Some((self.id(it), self.verb(it)?))).collect();
+        if verbs.is_empty() {
+            return None;
+        }
+        let claims = self.plans.claims().clone();
+        let mut plans = self.with_plan(&made.plan);
+        let own = plans.iter_mut().find(|it| !it.is_archived && it.id == self.plan.id)?;
+        for (id, verb) in verbs {
+            let Some(step) = own.steps.iter_mut().find(|it| it.id == id) else { continue };
+            step.status = Stated::Known(verb.target());
+            step.claim = step.claim.take().filter(|_| verb == Verb::Start);
+        }
+        Some(Plans::judged(plans).with_claims(claims))
+    }
+
+    fn item_of(&self, step: &Step) -> Option<usize> {
+        let nth = self.plan.steps.iter().position(|it| it.path == step.path);
+        nth.and_then(|nth| self.places.steps.iter().position(|it| *it == Some(nth)))
+    }
+
+    /// Steps that no item names and that are open.
+    fn removed(&self) -> impl Iterator<Item = &'a Step> {
+        let is_named = |nth: usize| self.places.steps.contains(&Some(nth));
+        let steps = self.plan.steps.iter().enumerate();
+        steps.filter(move |(nth, it)| !is_named(*nth) && !it.is_closed()).map(|(_, it)| it)
+    }
+
+    fn resolved(&self, request: &ReplaceRequest) -> Result<Vec<Option<Vec<StepId>>>, Error> {
+        let goes: BTreeSet<&StepId> = self.removed().map(|it| &it.id).collect();
+        let one = |nth: usize, dependency: &Dependency| match dependency {
+            Dependency::Item(item) => Ok(self.id(*item)),
+            Dependency::Either(id, item) => {
+                let step = self.plan.find(id);
+                let named = step.and_then(|it| self.item_of(it)).map(|it| self.id(it));
+                let stays = step.filter(|it| it.is_closed()).map(|_| id.clone());
+                Ok(named.or(stays).unwrap_or_else(|| self.id(*item)))
+            }
+            Dependency::Step(id) => {
+                // A step that the list names is meant where it stands then.
+                let named = self.plan.find(id).filter(|_| id.plan == self.plan.id);
+                if let Some(item) = named.and_then(|it| self.item_of(it)) {
+                    return Ok(self.id(item));
+                }
+                if goes.contains(id) || self.plans.step(id).is_none() {
+                    let reason = format!("item {}: there is no `{id}` to wait for", nth + 1);
+                    return Err(unreadable(request, &reason));
+                }
+                Ok(id.clone())
+            }
+        };
+        let all = |(nth, item): (usize, &StepItem)| {
+            let depends = item.depends.as_ref();
+            depends.map(|it| it.iter().map(|it| one(nth, it)).collect::<Result<Vec<_>, _>>()).transpose()
+        };
+        self.items.iter().enumerate().map(all).collect()
+    }
+
+    /// What stands for each step that goes or moves: its new number; else the new steps in its place that no other
+    /// of them waits for, and what it waited for itself.
+    fn with_heirs(&self) -> Vec<Gone> {
+        let mut gone = Vec::new();
+        for item in 0..self.items.len() {
+            let Some(step) = self.step(item).filter(|it| it.id != self.id(item)) else { continue };
+            gone.push(Gone::moved(step.id.clone(), self.id(item)));
+        }
+        for step in self.removed() {
+            let mut heirs = Vec::new();
+            let unclear = self.heirs_of(step, &mut heirs, &mut BTreeSet::new());
+            gone.push(Gone::removed(step.id.clone(), heirs, unclear));
+        }
+        gone
+    }
+
+    /// Returns why they may not be all, if they may not.
+    fn heirs_of(
+        &self,
+        step: &'a Step,
+        heirs: &mut Vec<StepId>,
+        seen: &mut BTreeSet<StepId>,
+    ) -> Option<&'a Problem> {
+        let mut left = vec![step];
+        let mut unclear = None;
+        let mut add = |id: StepId| {
+            if !heirs.contains(&id) {
+                heirs.push(id);
+            }
+        };
+        self.ends_around(step).for_each(&mut add);
+        while let Some(step) = left.pop() {
+            unclear = unclear.or_else(|| step.unclear_dependencies());
+            for id in step.depends.iter().filter(|it| seen.insert((*it).clone())) {
+                let own = self.plan.find(id).filter(|_| id.plan == self.plan.id);
+                match own {
+                    Some(own) => match self.item_of(own) {
+                        Some(item) => add(self.id(item)),
+                        None if own.is_closed() => add(id.clone()),
+                        None => left.push(own),
+                    },
+                    None => add(id.clone()),
+                }
+            }
+        }
+        unclear
+    }
+
+    /// Steps that cannot follow; those that the list names follow, or the list says what they wait for.
+    fn left(&self, troubles: &[Problem]) -> Left {
+        let is_said = |it: &usize| self.depends[*it].is_some();
+        let said = (0..self.items.len()).filter(is_said).filter_map(|it| Some(self.step(it)?.id.clone()));
+        Left::of(self.context, (self.plans, troubles), &self.gone, &said.collect::<Vec<_>>())
+    }
+
+    /// The new steps between the same neighbours as a step that goes, without those that another one of them needs.
+    fn ends_around(&self, step: &Step) -> impl Iterator<Item = StepId> {
+        let number = &step.id.number;
+        let stays = |item: usize| self.step(item).is_some_and(|it| it.id == self.id(item));
+        let kept: Vec<_> = (0..self.items.len()).filter(|it| stays(*it)).collect();
+        let before = kept.iter().rfind(|it| self.places.numbers[**it] < *number);
+        let behind = kept.iter().find(|it| self.places.numbers[**it] > *number);
+        let range = before.map_or(0, |it| it + 1)..behind.copied().unwrap_or(self.items.len());
+        let new: Vec<usize> = range.filter(|it| self.step(*it).is_none()).collect();
+        let is_needed =
+            |id: &StepId| new.iter().any(|it| self.depends[*it].as_ref().is_some_and(|it| it.contains(id)));
+        let ends: Vec<_> = new.iter().map(|it| self.id(*it)).filter(|it| !is_needed(it)).collect();
+        ends.into_iter()
+    }
+
+    /// Steps that somebody works on neither go nor move.
+    fn check_free(&self, request: &ReplaceRequest) -> Result<(), Error> {
+        for gone in &self.gone {
+            let Some(step) = self.plan.find(&gone.id) else { continue };
+            // One that only goes need not be written.
+            if self.item_of(step).is_some() {
+                transaction::check_writable(self.context, &step.problems)?;
+            }
+            let who = Who::of(self.context, &step.id, self.by, None, request.force);
+            if remove::refuse_worked_on(self.plans, step, &who)? == Owner::Late {
+                return Err(Error::ClaimLost {
+                    id: step.id.to_string(),
+                    claim: who.claim.unwrap_or_default(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The record of a claim goes along with a step that moves, and goes with one that goes.
+    fn keep_records(&self, after: &Plans) {
+        for Gone { id, .. } in &self.gone {
+            match self.plan.find(id).and_then(|it| self.item_of(it)) {
+                Some(item) => leases::moved(self.context, id, &self.id(item), &self.path(item)),
+                None => leases::forget(self.context, id),
+            }
+        }
+        for item in (0..self.items.len()).filter(|it| self.verb(*it).is_some()) {
+            if let Some((before, now)) = self.step(item).zip(after.step(&self.id(item))) {
+                leases::changed(self.context, before, now, false);
+            }
+        }
+    }
+
+    /// All plans as they are then, and what happened to each step.
+    fn after(&self, made: &files::Made) -> (Plans, Vec<Changed>) {
+        let own = &made.plan;
+        let plans = Plans::judged(self.with_plan(own)).with_claims(self.plans.claims().clone());
+        let root = self.context.root_name();
+        let shaper = Shaper { plans: &plans, now: self.context.now, root: &root };
+        let written: BTreeSet<_> =
+            made.ops.iter().map(|it| transaction::path_of(it).to_string_lossy()).collect();
+        let mut changes = Vec::new();
+        for step in self.removed() {
+            changes.push(self.changed(step, step.path.clone(), "removed", Value::Null));
+        }
+        for step in self.left_out() {
+            let Some(now) = plans.step(&step.id) else { continue };
+            let path = shaper.path(&now.path);
+            let mut change = self.changed(now, path, "kept", value(&shaper.step(own, now)));
+            change.status = Some(now.status.word().to_owned());
+            change.was_written = false;
+            changes.push(change);
+        }
+        for item in 0..self.items.len() {
+            let id = self.id(item);
+            let Some(step) = plans.step(&id) else { continue };
+            let (old, verb) = (self.step(item), self.verb(item));
+            let did = match (old, verb) {
+                (None, _) => "added".to_owned(),
+                (Some(old), _) if old.id != id => format!("moved from {}", old.id.number),
+                (Some(_), Some(verb)) => verb.outcome().to_owned(),
+                (Some(_), None) => "changed".to_owned(),
+            };
+            let path = shaper.path(&step.path);
+            let mut change = self.changed(step, path, &did, value(&shaper.step(own, step)));
+            change.was = old.filter(|_| verb.is_some()).map(|it| it.status.word().to_owned());
+            change.status = Some(step.status.word().to_owned());
+            change.was_written = did != "changed" || written.contains(step.path.as_str());
+            changes.push(change);
+        }
+        (plans, changes)
+    }
+
+    /// Closed steps that no item names. They stay.
+    fn left_out(&self) -> impl Iterator<Item = &'a Step> {
+        self.plan.steps.iter().filter(|it| it.is_closed() && self.item_of(it).is_none())
+    }
+
+    /// All plans with this one in the place of the plan, and what waited for steps that go repointed.
+    fn with_plan(&self, own: &Plan) -> Vec<Plan> {
+        let mut all = self.plans.clone().into_vec();
+        for plan in all.iter_mut().filter(|it| !it.is_archived) {
+            match plan.id == own.id {
+                true => plan.clone_from(own),
+                false => plan.steps.iter_mut().for_each(|it| *it = self.followed(it)),
+            }
+        }
+        all
+    }
+
+    /// A step that waits for what stands for the steps that are gone.
+    fn followed(&self, step: &Step) -> Step {
+        let follow =
+            |depends: Vec<StepId>, it: &Gone| relink::inherited(&step.id, &depends, &it.id, &it.heirs);
+        Step { depends: self.gone.iter().fold(step.depends.clone(), follow), ..step.clone() }
+    }
+
+    fn changed(&self, step: &Step, path: String, did: &str, now: Value) -> Changed {
+        Changed {
+            id: step.id.to_string(),
+            title: step.title.clone(),
+            path,
+            was_written: true,
+            was: None,
+            status: None,
+            did: did.to_owned(),
+            now,
+        }
+    }
+
+    /// Where the file of an item is then.
+    fn path(&self, item: usize) -> String {
+        let id = self.id(item);
+        match self.step(item).or_else(|| self.plan.find(&id)).filter(|it| it.id == id) {
+            Some(step) => step.path.clone(),
+            None => {
+                let directory = self.plan.path.trim_end_matches(file_name::PLAN_FILE);
+                format!("{directory}{}", file_name::step_file(&id.number))
+            }
+        }
+    }
+}
+
+/// What the list says must not make a step wait for itself.
+fn refuse_circle(after: &Plans, before: &Plan) -> Result<(), Error> {
+    let had = before.steps.iter().any(|it| it.problems.iter().any(|it| it.code == Code::DependencyCycle));
+    let plan = after.get(&before.id).filter(|_| !had);
+    let mut problems = plan.into_iter().flat_map(|it| &it.steps).flat_map(|it| &it.problems);
+    let Some(problem) = problems.find(|it| it.code == Code::DependencyCycle) else { return Ok(()) };
+    Err(Error::Failed {
+        code: problem.code.text(),
+        message: format!("refused: {}", problem.message),
+        hint: "say in the list what each step waits for".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

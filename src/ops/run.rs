@@ -1,0 +1,283 @@
+//! `run`: one fresh process for each step of a plan, until all are closed or something halts it.
+//!
+//! Here is what a run is asked and what it tells; `drive` is its loop, `attempt` one process from claim to end, `outcome`
+//! decides what became of the step, `settle` writes it. Nothing here starts a process: that is a [`Workers`].
+//!
+//! The file decides, never what a process says. All that a run knows of its work is in the step's file and in the record of
+//! its claim, so that a run that was killed is taken up by the next one.
+
+mod attempt;
+mod drive;
+mod outcome;
+mod preview;
+mod settle;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::api::agents::{Agent, AgentCommand, PromptBy};
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::trust::Subject;
+use crate::disk::Process;
+
+pub use drive::run;
+pub use outcome::{How, Outcome};
+pub use preview::{Preview, preview};
+
+/// How long an attempt may take, if nobody says anything about it.
+pub const TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
+/// What a run is asked to do.
+#[derive(Debug, Clone)]
+pub struct RunRequest {
+    pub plan: String,
+    pub agent: Agent,
+    /// Who works, in claims and attempts; none: the agent's name.
+    pub by: Option<String>,
+    /// Steps side by side.
+    pub jobs: usize,
+    /// Different steps that are begun.
+    pub max_steps: Option<usize>,
+    /// Tries of a step; none: as configured.
+    pub max_attempts: Option<u32>,
+    /// Of each attempt; none: the agent's, else [`TIMEOUT`].
+    pub timeout: Option<Duration>,
+    /// Without a word of its process; none: the agent's, else without end.
+    pub idle: Option<Duration>,
+    /// Of the whole run.
+    pub max_time: Option<Duration>,
+    /// US dollars.
+    pub budget: Option<f64>,
+    /// Hashes of `verify` commands, or of the agent, that may run this once.
+    pub trust_hashes: Vec<String>,
+    /// What else the processes find in their environment.
+    pub environment: Vec<(OsString, OsString)>,
+    pub process: Option<Process>,
+}
+
+impl RunRequest {
+    pub(crate) fn by(&self) -> &str {
+        self.by.as_deref().unwrap_or(&self.agent.name)
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout.or(self.agent.timeout).unwrap_or(TIMEOUT)
+    }
+
+    pub(crate) fn idle(&self) -> Option<Duration> {
+        self.idle.or(self.agent.idle)
+    }
+}
+
+/// What a run sees of the world and tells it; one for all its threads.
+pub trait Surface: Sync {
+    /// The surroundings at this moment.
+    fn context(&self) -> Result<Context, Error>;
+    /// How long the run has gone on.
+    fn elapsed(&self) -> Duration;
+    fn tell(&self, event: &Event<'_>);
+    /// Asks a person, if there is one, whether something may run from now on.
+    fn may_trust(&self, subject: &Subject) -> bool;
+}
+
+/// Who starts processes for a run.
+pub trait Workers: Sync {
+    /// Runs a process and everything that it starts to the end; nothing of its group is left then.
+    fn work(&self, job: &Job<'_>, told: &dyn Fn(Told<'_>)) -> Ended;
+    /// Ends what a dead run has left of the work on a claim: the group of its first process, if that is still the same one,
+    /// and where nobody had noted that yet, whatever works under the claim. `log` is the run's, of its last process.
+    fn end_left(&self, claim: &str, leader: Option<&Process>, log: Option<&File>);
+    /// Whether somebody has stopped the run.
+    fn is_stopped(&self) -> bool;
+    /// What tells one state of the working tree around `root` from another, without what is in `without`; none where
+    /// nobody can tell.
+    fn tree(&self, root: &Path, without: &Path) -> Option<String>;
+}
+
+/// A process to be started.
+#[derive(Debug)]
+pub struct Job<'a> {
+    pub command: &'a AgentCommand,
+    /// What it reads, and how; none: nothing.
+    pub prompt: Option<(&'a Path, PromptBy)>,
+    pub directory: &'a Path,
+    pub environment: &'a [(OsString, OsString)],
+    /// Where its output goes, at the end.
+    pub log: &'a File,
+    pub timeout: Duration,
+    pub idle: Option<Duration>,
+}
+
+/// What a process tells while it runs.
+#[derive(Debug, Clone, Copy)]
+pub enum Told<'a> {
+    /// The number of the first process of its group.
+    Started(u32),
+    Output(&'a [u8]),
+}
+
+/// How a process ended.
+#[derive(Debug, Clone)]
+pub struct Ended {
+    pub how: How,
+    /// As a shell tells it.
+    pub exit_code: Option<i32>,
+    /// The end of what it said, at most some hundred thousand bytes.
+    pub output: Vec<u8>,
+}
+
+/// What a run tells as it goes on.
+#[derive(Debug, Clone)]
+pub enum Event<'a> {
+    /// A worker's process begins.
+    Started {
+        step: &'a str,
+        title: &'a str,
+        attempt: usize,
+        of: usize,
+        why: &'a str,
+        log: &'a str,
+    },
+    Output {
+        step: &'a str,
+        bytes: &'a [u8],
+    },
+    Verifying {
+        step: &'a str,
+        command: &'a str,
+    },
+    /// An attempt is over: the outcome as its attempt has it, and the step's status from then on.
+    Ended(&'a EndedStep),
+    Progress {
+        closed: usize,
+        total: usize,
+    },
+    /// Others are at work on what could be done.
+    Waiting {
+        why: &'a str,
+    },
+    /// A remark.
+    Note {
+        text: &'a str,
+    },
+}
+
+/// What became of an attempt.
+#[derive(Debug, Clone, Default)]
+pub struct EndedStep {
+    pub step: String,
+    pub title: String,
+    pub outcome: String,
+    pub status: String,
+    /// None where nothing was started.
+    pub exit_code: Option<i32>,
+    pub seconds: i64,
+    pub cost: Option<f64>,
+    pub log: String,
+    /// The first line to be read about it.
+    pub notes: Option<String>,
+}
+
+impl EndedStep {
+    pub fn to_json(&self) -> Value {
+        json!({
+            "event": "ended", "step": self.step, "title": self.title, "outcome": self.outcome, "status": self.status,
+            "exit_code": self.exit_code, "seconds": self.seconds, "cost": self.cost, "log": self.log,
+            "notes": self.notes,
+        })
+    }
+}
+
+/// Why a run ended, by the code that machines get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    Complete,
+    /// A step failed, is blocked, or was given back.
+    Halted,
+    /// A limit of the run itself.
+    Limit,
+    ConfirmationNeeded,
+    NotTrusted,
+    NothingReady,
+    Interrupted,
+}
+
+impl End {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Halted => "halted",
+            Self::Limit => "limit",
+            Self::ConfirmationNeeded => "confirmation-needed",
+            Self::NotTrusted => "not-trusted",
+            Self::NothingReady => "nothing-ready",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Complete => 0,
+            Self::Halted | Self::Limit => 1,
+            Self::ConfirmationNeeded | Self::NotTrusted => 5,
+            Self::NothingReady => 7,
+            Self::Interrupted => 130,
+        }
+    }
+}
+
+/// What a run came to.
+#[derive(Debug, Clone)]
+pub struct RunReport {
+    pub plan: String,
+    pub end: End,
+    /// A sentence without a full stop.
+    pub why: String,
+    /// The step that it ended with, where it is one.
+    pub step: Option<String>,
+    pub attempts: usize,
+    /// Steps that were completed or skipped in it.
+    pub closed: usize,
+    pub cost: Option<f64>,
+    /// Commands to type next.
+    pub hints: Vec<(String, &'static str)>,
+}
+
+impl RunReport {
+    pub fn to_json(&self) -> Value {
+        let hints: Vec<_> = self.hints.iter().map(|(it, _)| it).collect();
+        json!({
+            "plan": self.plan, "end": self.end.word(), "why": self.why, "step": self.step, "attempts": self.attempts,
+            "closed": self.closed, "cost": self.cost, "next": hints, "exit_code": self.end.exit_code(),
+        })
+    }
+}
+
+/// The environment of a step's process, beside its run's own.
+fn environment(
+    context: &Context,
+    request: &RunRequest,
+    step: &str,
+    plan: &str,
+    claim: &str,
+) -> Vec<(OsString, OsString)> {
+    let own = [
+        ("PLANWATCH_PLAN", OsString::from(plan)),
+        ("PLANWATCH_STEP", step.into()),
+        ("PLANWATCH_CLAIM", claim.into()),
+        ("PLANWATCH_BY", request.by().into()),
+        ("PLANS_DIR", context.plans.root().as_os_str().to_owned()),
+    ];
+    let own = own.into_iter().map(|(name, value)| (OsString::from(name), value));
+    request.environment.iter().cloned().chain(own).collect()
+}
+
+/// Where processes begin: the repository's root, else the directory above the plans directory.
+fn directory(context: &Context) -> PathBuf {
+    context.here.root.clone()
+}

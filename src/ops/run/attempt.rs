@@ -1,0 +1,311 @@
+//! One attempt at a step, from its claim to what is written of it.
+
+use serde_json::Value;
+
+use crate::api::agents::AgentCommand;
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views::shown_path;
+use crate::disk::Process;
+use crate::ops::claim::{Begun, Task};
+use crate::ops::run::outcome::{self, Found, How, Outcome, Verdict, Verified};
+use crate::ops::run::settle::{self, Facts};
+use crate::ops::run::{
+    Ended, EndedStep, Event, Job, RunRequest, Surface, Told, Workers, directory, environment,
+};
+use crate::ops::{prompt, verify};
+use crate::plan::model::Step;
+use crate::plan::words::StepStatus;
+use crate::store::{leases, load};
+
+/// How often a file that changes under the run is looked at again.
+const TRIES: usize = 5;
+
+/// What an attempt needs to be made.
+pub(super) struct Attempt<'a> {
+    pub(super) request: &'a RunRequest,
+    pub(super) surface: &'a dyn Surface,
+    pub(super) workers: &'a dyn Workers,
+    pub(super) begun: &'a Begun,
+}
+
+/// What came of it.
+pub(super) struct Made {
+    pub(super) verdict: Verdict,
+    /// As it is now; none where it is gone.
+    pub(super) step: Option<Step>,
+    pub(super) told: EndedStep,
+    pub(super) cost: Option<f64>,
+}
+
+impl Attempt<'_> {
+    /// Runs the process, looks at the file, verifies, and writes what became of it.
+    pub(super) fn make(&self) -> Result<Made, Error> {
+        let context = self.surface.context()?;
+        // What would run has to be what was looked at before the claim.
+        let trusted = verify::subject(&context, &self.begun.step).map(|it| it.hash);
+        let log = context.plans.run_log(&self.begun.log)?;
+        let ended = match self.begun.task {
+            Task::Verify => None,
+            Task::Work => Some(self.work(&context, &log)?),
+        };
+        let how = ended.as_ref().map_or(How::Exited, |it| it.how.clone());
+        let (answer, cost) = ended.as_ref().map_or((String::new(), None), |it| self.answer(it));
+        let facts = Facts {
+            by: self.request.by().to_owned(),
+            exit_code: match how {
+                How::Stopped => Some(130),
+                _ => ended.as_ref().and_then(|it| it.exit_code),
+            },
+            cost,
+            said: answer,
+        };
+        self.settle(&how, facts, trusted.as_deref(), &log)
+    }
+
+    fn work(&self, context: &Context, log: &std::fs::File) -> Result<Ended, Error> {
+        let begun = self.begun;
+        let id = &begun.step.id;
+        let plan = load::one_plan(context, &id.plan)?.ok_or_else(|| load::missing(context, &id.plan))?;
+        let values = prompt::step_values(context, &plan, &begun.step, Some(&begun.claim));
+        let rendered = prompt::render(context, "step", &values)?;
+        rendered.notes.iter().for_each(|text| self.surface.tell(&Event::Note { text }));
+        let prompt = context.plans.run_prompt(&begun.log, rendered.text.as_bytes())?;
+        let step = id.to_string();
+        let directory = directory(context);
+        let environment = environment(context, self.request, &step, id.plan.as_str(), &begun.claim);
+        let max = context.config.max_attempts() as usize;
+        self.surface.tell(&Event::Started {
+            step: &step,
+            title: &begun.step.title,
+            attempt: begun.step.tries() + 1,
+            of: max,
+            why: &begun.why,
+            log: &shown_path(&context.root_name(), &begun.log),
+        });
+        let job = Job {
+            command: &self.request.agent.command,
+            prompt: Some((&prompt, self.request.agent.prompt)),
+            directory: &directory,
+            environment: &environment,
+            log,
+            timeout: self.timeout(self.request.timeout()),
+            idle: self.request.idle(),
+        };
+        let told = |told: Told<'_>| match told {
+            Told::Output(bytes) => self.surface.tell(&Event::Output { step: &step, bytes }),
+            Told::Started(pid) => {
+                if let Some(process) = Process::find(context.plans.disk(), pid) {
+                    leases::note_worker(context, id, &begun.claim, &process);
+                }
+            }
+        };
+        Ok(self.workers.work(&job, &told))
+    }
+
+    /// An attempt lasts at most as long as its run may.
+    fn timeout(&self, own: std::time::Duration) -> std::time::Duration {
+        let left = self.request.max_time.map(|it| it.saturating_sub(self.surface.elapsed()));
+        left.map_or(own, |it| it.min(own))
+    }
+
+    /// The words of the agent's answer, and what it says it cost.
+    fn answer(&self, ended: &Ended) -> (String, Option<f64>) {
+        let text = String::from_utf8_lossy(&ended.output);
+        let agent = &self.request.agent;
+        let object = last_object(&text);
+        let cost = agent.cost.as_deref().zip(object.as_ref()).and_then(|(key, it)| it.get(key)?.as_f64());
+        let words = agent.answer.zip(object.as_ref()).and_then(|(key, it)| it.get(key)?.as_str());
+        let words = words.map_or_else(|| text.clone().into_owned(), str::to_owned);
+        (plain(&words), cost.filter(|it| it.is_finite() && *it >= 0.0))
+    }
+
+    fn settle(
+        &self,
+        how: &How,
+        mut facts: Facts,
+        trusted: Option<&str>,
+        log: &std::fs::File,
+    ) -> Result<Made, Error> {
+        let mut verified = None;
+        for _ in 0..TRIES {
+            let context = self.surface.context()?;
+            let (found, seen) = settle::look(&context, self.begun)?;
+            let mut verdict = outcome::decide(found, how, verified.as_ref());
+            let Some(seen) = seen else { return Ok(self.made(&context, verdict, None, &facts)) };
+            if found == Found::Completed
+                && (verdict == Verdict::Verify || self.is_changed(&context, &seen, trusted))
+            {
+                let said = self.verify(&context, &seen, trusted, log)?;
+                if let Verified::Failed(words) = &said {
+                    facts.said.clone_from(words);
+                }
+                verdict = outcome::decide(found, how, Some(&said));
+                verified = Some(said);
+            }
+            let is_read_only = matches!(verdict, Verdict::Leave | Verdict::Lost | Verdict::Unclear);
+            let is_ended = matches!(&verdict, Verdict::AsItIs(_)) && !settle::is_ours(&context, self.begun);
+            if is_read_only || is_ended {
+                return Ok(self.made(&context, verdict, Some(seen), &facts));
+            }
+            if let Some(after) = settle::write(&context, self.begun, &seen, &verdict, &facts)? {
+                return Ok(self.made(&context, verdict, Some(after), &facts));
+            }
+        }
+        let message = format!("the file of `{}` changes again and again", self.begun.step.id);
+        Err(Error::Conflict { code: "file-changed", message, hint: "run it again".to_owned() })
+    }
+
+    /// Whether the commands are no longer those that stood there at the claim, or no longer what was trusted.
+    fn is_changed(&self, context: &Context, seen: &Step, trusted: Option<&str>) -> bool {
+        let now = verify::subject(context, seen).map(|it| it.hash);
+        seen.verify != self.begun.step.verify || now.as_deref() != trusted
+    }
+
+    fn verify(
+        &self,
+        context: &Context,
+        seen: &Step,
+        trusted: Option<&str>,
+        log: &std::fs::File,
+    ) -> Result<Verified, Error> {
+        if self.is_changed(context, seen, trusted) {
+            return Ok(Verified::Changed);
+        }
+        // Trust may have been taken back while the work went on.
+        verify::check(context, seen, &self.request.trust_hashes)?;
+        let step = seen.id.to_string();
+        let environment = environment(context, self.request, &step, seen.id.plan.as_str(), &self.begun.claim);
+        // They are no part of the step's own process.
+        let is_kept = |name: &std::ffi::OsString| name != "PLANWATCH_CLAIM" && name != "PLANWATCH_STEP";
+        let environment = environment.into_iter().filter(|(name, _)| is_kept(name));
+        let mark = ("PLANWATCH_VERIFY".into(), self.begun.claim.clone().into());
+        let environment: Vec<_> = environment.chain([mark]).collect();
+        for check in verify::checks(context, seen) {
+            if self.workers.is_stopped() {
+                return Ok(Verified::Stopped);
+            }
+            self.surface.tell(&Event::Verifying { step: &step, command: &check.command });
+            let Some(directory) = &check.directory else {
+                return Ok(Verified::Failed(format!("the directory of `{}` is not there", check.command)));
+            };
+            let command = AgentCommand::Line(check.command.clone());
+            let job = Job {
+                command: &command,
+                prompt: None,
+                directory,
+                environment: &environment,
+                log,
+                timeout: check.timeout,
+                idle: None,
+            };
+            let ended = self.workers.work(&job, &|told| {
+                if let Told::Output(bytes) = told {
+                    self.surface.tell(&Event::Output { step: &step, bytes });
+                }
+            });
+            match (&ended.how, ended.exit_code) {
+                (How::Stopped, _) => return Ok(Verified::Stopped),
+                (How::Exited, Some(0)) => {}
+                (how, code) => return Ok(Verified::Failed(why_failed(&check.command, how, code, &ended))),
+            }
+        }
+        Ok(if seen.verify.is_empty() { Verified::NotNeeded } else { Verified::Ok })
+    }
+
+    fn made(&self, context: &Context, verdict: Verdict, step: Option<Step>, facts: &Facts) -> Made {
+        let begun = self.begun;
+        let outcome = match &verdict {
+            Verdict::Close => "completed".to_owned(),
+            Verdict::Attempt(outcome) => outcome.word().to_owned(),
+            Verdict::AsItIs(StepStatus::Pending) => "released".to_owned(),
+            Verdict::AsItIs(status) => status.to_string(),
+            Verdict::GiveBack(_) => "not started".to_owned(),
+            Verdict::VerifyChanged => "verify changed".to_owned(),
+            Verdict::Leave | Verdict::Verify => "not verified".to_owned(),
+            Verdict::Lost => "claim lost".to_owned(),
+            Verdict::Unclear => "file faulty".to_owned(),
+        };
+        let status = step.as_ref().map(|it| it.standing().word().to_owned()).unwrap_or_default();
+        let last = step.as_ref().and_then(|it| it.attempts.last());
+        let is_own =
+            |it: &&crate::plan::records::Attempt| it.more.get("claim").is_some_and(|it| *it == begun.claim);
+        let notes = match &verdict {
+            Verdict::GiveBack(why) => Some(why.clone()),
+            Verdict::Attempt(Outcome::VerifyFailed) => facts.said.lines().next().map(str::to_owned),
+            _ => last.filter(is_own).and_then(|it| it.notes.as_deref()?.lines().last().map(str::to_owned)),
+        };
+        let at = begun.step.claim.as_ref().and_then(|it| it.at);
+        let told = EndedStep {
+            step: begun.step.id.to_string(),
+            title: begun.step.title.clone(),
+            outcome,
+            status,
+            exit_code: facts.exit_code,
+            seconds: at.map_or(0, |at| context.now.seconds_since(at)).max(0),
+            cost: facts.cost,
+            log: shown_path(&context.root_name(), &begun.log),
+            notes,
+        };
+        Made { verdict, step, told, cost: facts.cost }
+    }
+}
+
+/// The last JSON object of a text that begins a line, on one line or over several.
+fn last_object(text: &str) -> Option<Value> {
+    let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1));
+    let starts: Vec<_> = starts.filter(|at| text[*at..].starts_with('{')).collect();
+    let read =
+        |at: &usize| serde_json::Deserializer::from_str(&text[*at..]).into_iter::<Value>().next()?.ok();
+    starts.iter().rev().find_map(read)
+}
+
+fn why_failed(command: &str, how: &How, code: Option<i32>, ended: &Ended) -> String {
+    let why = match (how, code) {
+        (How::TimedOut | How::Idle, _) => "took too long".to_owned(),
+        (How::NotStarted(why), _) => format!("could not be started: {why}"),
+        (_, Some(code)) => format!("ended with {code}"),
+        (_, None) => "was ended by a signal".to_owned(),
+    };
+    let said = plain(&String::from_utf8_lossy(&ended.output));
+    let tail: Vec<_> = said.trim().lines().collect();
+    let tail = tail[tail.len().saturating_sub(40)..].join("\n");
+    format!("`{command}` {why}\n{tail}").trim().to_owned()
+}
+
+/// A text without what moves a terminal's cursor or colours it.
+pub(super) fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\u{1b}' if rest.peek() == Some(&'[') => {
+                rest.next();
+                while rest.next().is_some_and(|it| !it.is_ascii_alphabetic()) {}
+            }
+            '\n' | '\t' => plain.push(c),
+            c if c.is_control() => {}
+            c => plain.push(c),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_object_is_the_answer() {
+        let key = |text: &str| last_object(text).and_then(|it| it.get("a").and_then(Value::as_i64));
+        assert_eq!(key("{\"a\": 1}\n{\"a\": 2}\nbye\n"), Some(2));
+        assert_eq!(key("warning\n{\n  \"a\": 3,\n  \"b\": {\n  }\n}\n"), Some(3));
+        assert_eq!(key("{\"a\": 4}\n{ no json\n"), Some(4));
+        assert_eq!((key(""), key("{"), key("  {\"a\": 5}")), (None, None, None));
+    }
+
+    #[test]
+    fn what_moves_a_cursor_is_no_word() {
+        assert_eq!(plain("\u{1b}[1;31mred\u{1b}[0m\u{7} and\tplain\r\n"), "red and\tplain\n");
+    }
+}

@@ -1,0 +1,517 @@
+//! The loop of a run: which step is next, when to wait for others, and when it is over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::api::agents::{self, Agent, AgentCommand, OF_AGENT, SHELL};
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::trust;
+use crate::ops::claim::{self, Asked, Begun, RunAsk, Task};
+use crate::ops::run::attempt::{Attempt as Making, Made};
+use crate::ops::run::outcome::{Outcome, Verdict};
+use crate::ops::run::{End, Event, RunReport, RunRequest, Surface, Workers};
+use crate::ops::verify;
+use crate::plan::id::{PlanId, StepId, read_step_id};
+use crate::plan::model::{Plan, PlanKind, Step};
+use crate::plan::plans::Plans;
+use crate::plan::records::Attempt;
+use crate::plan::rules::{self, Obstacle, State};
+use crate::plan::words::StepStatus;
+use crate::store::leases::Leases;
+use crate::store::{load, resolve};
+use crate::text::typed::quoted;
+
+/// How often a run that waits for others looks again.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Works on a plan's steps until it is over, and says why it is.
+///
+/// An error before the first step is begun is returned; one under way halts the run, once the steps under way have ended.
+pub fn run(request: &RunRequest, surface: &dyn Surface, workers: &dyn Workers) -> Result<RunReport, Error> {
+    let context = surface.context()?;
+    let plan = resolve::plan(&context, &request.plan)?;
+    let driver = Driver {
+        request,
+        surface,
+        workers,
+        plan,
+        state: Mutex::new(Progress::default()),
+        changed: Condvar::new(),
+    };
+    driver.check_agent(&context)?;
+    std::thread::scope(|scope| {
+        let more: Vec<_> = (1..request.jobs).map(|_| scope.spawn(|| driver.work())).collect();
+        driver.work();
+        // A thread that panicked has told so on stderr; its step is taken up by the next run.
+        more.into_iter().for_each(|it| drop(it.join()));
+    });
+    driver.report()
+}
+
+struct Driver<'a> {
+    request: &'a RunRequest,
+    surface: &'a dyn Surface,
+    workers: &'a dyn Workers,
+    plan: PlanId,
+    state: Mutex<Progress>,
+    /// A step of this run has ended.
+    changed: Condvar,
+}
+
+/// Why nothing more is begun.
+#[derive(Debug)]
+struct Halt {
+    end: End,
+    why: String,
+    step: Option<StepId>,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    /// Steps that are worked on in this process.
+    active: usize,
+    attempts: usize,
+    begun: BTreeSet<StepId>,
+    closed: BTreeSet<StepId>,
+    cost: Option<f64>,
+    /// The last failure of each step, and the working tree after it.
+    failures: BTreeMap<StepId, (Outcome, Option<String>)>,
+    has_said_waiting: bool,
+    halt: Option<Halt>,
+    error: Option<Error>,
+}
+
+impl Driver<'_> {
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn context(&self) -> Result<Context, Error> {
+        let mut context = self.surface.context()?;
+        context.config.max_attempts = self.request.max_attempts.or(context.config.max_attempts);
+        Ok(context)
+    }
+
+    fn check_agent(&self, context: &Context) -> Result<(), Error> {
+        let Err(subject) = self.agent_may_run(context) else { return Ok(()) };
+        if subject.fault.is_some() || !self.surface.may_trust(&subject) {
+            return Err(trust::refused(&subject));
+        }
+        trust::trust(context, &subject, Some(&subject.hash))
+    }
+
+    /// Looks at the files that the agent's command names as they are now; what has to be trusted is the error.
+    fn agent_may_run(&self, context: &Context) -> Result<(), Box<trust::Subject>> {
+        let subject = agents::subject_now(context, &self.request.agent);
+        let is_fine = |it: &trust::Subject| trust::may_run(context, it, &self.request.trust_hashes);
+        subject.filter(|it| !is_fine(it)).map_or(Ok(()), |it| Err(Box::new(it)))
+    }
+
+    /// Begins one step after the other; runs in each thread.
+    fn work(&self) {
+        while let Some(begun) = self.next() {
+            let attempt = Making {
+                request: self.request,
+                surface: &Limits { driver: self },
+                workers: self.workers,
+                begun: &begun,
+            };
+            let made = attempt.make();
+            let confirmed = self.new_confirmation(&begun);
+            let mut state = self.lock();
+            state.active -= 1;
+            match made {
+                Ok(made) => self.take(&mut state, &begun, &made),
+                Err(error) => fail(&mut state, error),
+            }
+            if let (Some(what), None) = (confirmed, &state.halt) {
+                let why = format!("{what} was confirmed while a step's own process ran; see who did it");
+                state.halt = Some(Halt { end: End::ConfirmationNeeded, why, step: None });
+            }
+            drop(state);
+            self.changed.notify_all();
+        }
+        self.changed.notify_all();
+    }
+
+    /// Claims the next step, waiting where others are at work on what could be done; none: it is over.
+    fn next(&self) -> Option<Claimed> {
+        let mut state = self.lock();
+        loop {
+            if state.halt.is_none() && self.workers.is_stopped() {
+                state.halt = Some(halt(End::Interrupted, "it was stopped"));
+            }
+            if state.halt.is_some() || state.error.is_some() || self.is_at_limit(&mut state) {
+                return None;
+            }
+            match self.claim(&mut state) {
+                Ok(Next::Begun(begun)) => return Some(begun),
+                Ok(Next::Wait(why)) => {
+                    if state.active == 0 && !std::mem::replace(&mut state.has_said_waiting, true) {
+                        self.surface.tell(&Event::Waiting { why: &why });
+                    }
+                    let waited = self.changed.wait_timeout(state, LOOK_AGAIN);
+                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
+                Ok(Next::Again) => {}
+                Err(error) => fail(&mut state, error),
+            }
+        }
+    }
+
+    fn is_at_limit(&self, state: &mut Progress) -> bool {
+        let request = self.request;
+        let said = match () {
+            () if request.max_time.is_some_and(|it| self.surface.elapsed() >= it) => {
+                "the time of the run (--max-time) is over".to_owned()
+            }
+            () if request.budget.zip(state.cost).is_some_and(|(limit, cost)| cost >= limit) => {
+                let cost = state.cost.unwrap_or_default();
+                format!("the budget is spent: {cost:.2} US dollars")
+            }
+            () => return false,
+        };
+        state.halt = Some(halt(End::Limit, &said));
+        true
+    }
+
+    fn claim(&self, state: &mut Progress) -> Result<Next, Error> {
+        let context = self.context()?;
+        self.end_orphans(&context);
+        let is_full = |step: &Step| {
+            let max = self.request.max_steps.unwrap_or(usize::MAX);
+            state.begun.len() >= max && !state.begun.contains(&step.id)
+        };
+        let check = |step: &Step| {
+            if is_full(step) {
+                Err(full())
+            } else {
+                self.agent_may_run(&context).map_err(|it| trust::refused(&it))?;
+                verify::check(&context, step, &self.request.trust_hashes)
+            }
+        };
+        let ask = RunAsk {
+            plan: &self.plan,
+            by: self.request.by(),
+            lease: self.lease(),
+            process: self.request.process.as_ref(),
+            check: &check,
+        };
+        match claim::claim_for_run(&context, &ask) {
+            Ok(Asked::Begun(begun)) => {
+                state.active += 1;
+                state.attempts += usize::from(begun.task == Task::Work);
+                state.begun.insert(begun.step.id.clone());
+                state.has_said_waiting = false;
+                Ok(Next::Begun(Claimed { confirmed: confirmed(&context, &self.plan, &begun), begun }))
+            }
+            Ok(Asked::Failed(id)) => {
+                let why =
+                    format!("{} workers began `{id}` and did not end it", context.config.max_attempts());
+                state.halt = Some(Halt { end: End::Halted, why, step: Some(id) });
+                Ok(Next::Again)
+            }
+            Ok(Asked::Busy) => {
+                Ok(Next::Wait("others change the files that the next step changes".to_owned()))
+            }
+            Ok(Asked::Nothing) if state.active > 0 => Ok(Next::Wait(String::new())),
+            Ok(Asked::Nothing) => self.nothing(&context, state),
+            Err(Error::Failed { code: FULL, .. }) => {
+                // Others of this run may still fail and be tried again, but no new step is begun.
+                if state.active > 0 {
+                    return Ok(Next::Wait(String::new()));
+                }
+                let why = format!("{} steps were begun (--max-steps)", state.begun.len());
+                state.halt = Some(halt(End::Limit, &why));
+                Ok(Next::Again)
+            }
+            Err(Error::NotTrusted(subject)) if self.has_trusted(&context, &subject.name)? => Ok(Next::Again),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asks for trust in a step's commands, or in the agent's, with no lock held.
+    fn has_trusted(&self, context: &Context, name: &str) -> Result<bool, Error> {
+        if name.starts_with(OF_AGENT) {
+            return self.check_agent(context).map(|()| true);
+        }
+        let subjects = verify::named(context, name)?;
+        let may_trust = |it: &&trust::Subject| it.fault.is_none() && self.surface.may_trust(it);
+        let Some(subject) = subjects.first().filter(may_trust) else {
+            return Ok(false);
+        };
+        trust::trust(context, subject, Some(&subject.hash))?;
+        Ok(true)
+    }
+
+    /// For how long a claim holds where nobody can see whether this process runs.
+    fn lease(&self) -> i64 {
+        let seconds = i64::try_from(self.request.timeout().as_secs()).unwrap_or(i64::from(u32::MAX));
+        seconds.saturating_add(30 * 60)
+    }
+
+    /// Ends what runs that were killed have left behind: their steps are about to be done again.
+    fn end_orphans(&self, context: &Context) {
+        let dead = Leases::of(context).runs().into_iter().filter(|(_, is_live)| !is_live);
+        for (record, _) in dead {
+            let Some(run) = record.run else { continue };
+            let log = context.plans.kept_run_log(&run.log);
+            self.workers.end_left(&record.claim, run.worker.as_ref(), log.as_ref());
+        }
+    }
+
+    /// Nothing can be begun: others may be at work, or it is over.
+    fn nothing(&self, context: &Context, state: &mut Progress) -> Result<Next, Error> {
+        let plans = load::some(context, &self.plan)?;
+        let own = |id: &StepId| plans.get(&id.plan).is_some_and(|it| is_part(it, &self.plan));
+        let live = Leases::of(context).runs().into_iter().filter(|(_, is_live)| *is_live);
+        let others = live.filter_map(|(it, _)| read_step_id(&it.step)).filter(|it| own(it));
+        let others: Vec<_> = others.map(|it| it.to_string()).collect();
+        if !others.is_empty() {
+            return Ok(Next::Wait(format!("another run is at work on {}", others.join(", "))));
+        }
+        // What another run has just ended may have made something ready.
+        if !claim::wanted(context, &self.plan)?.is_empty() {
+            return Ok(Next::Again);
+        }
+        state.halt = Some(over(context, &plans, &self.plan)?);
+        Ok(Next::Again)
+    }
+
+    /// What appeared among the confirmations while a step's own process ran: a gate that nobody may open for it.
+    fn new_confirmation(&self, claimed: &Claimed) -> Option<String> {
+        let context = self.context().ok()?;
+        let now = confirmed(&context, &self.plan, &claimed.begun);
+        now.into_iter().find(|it| !claimed.confirmed.contains(it))
+    }
+
+    /// Counts an attempt, and halts where it says so.
+    fn take(&self, state: &mut Progress, begun: &Begun, made: &Made) {
+        let id = &begun.step.id;
+        if let Some(cost) = made.cost {
+            state.cost = Some(state.cost.unwrap_or(0.0) + cost);
+        }
+        if made.step.as_ref().is_some_and(Step::is_closed) {
+            state.closed.insert(id.clone());
+        }
+        self.surface.tell(&Event::Ended(&made.told));
+        let why = self.halts(state, begun, made);
+        if let (Some((end, why)), None) = (why, &state.halt) {
+            state.halt = Some(Halt { end, why, step: Some(id.clone()) });
+        }
+        if let Ok(context) = self.context()
+            && let Ok(plans) = load::some(&context, &self.plan)
+            && let Some(plan) = plans.get(&self.plan)
+        {
+            let progress = rules::progress(&plans, plan, context.now);
+            self.surface.tell(&Event::Progress { closed: progress.closed(), total: progress.total });
+        }
+    }
+
+    fn halts(&self, state: &mut Progress, begun: &Begun, made: &Made) -> Option<(End, String)> {
+        let id = &begun.step.id;
+        let halted = |why: String| Some((End::Halted, why));
+        let is_failed = made.step.as_ref().is_some_and(|it| it.status.is(StepStatus::Failed));
+        let outcome = match &made.verdict {
+            Verdict::AsItIs(StepStatus::Completed) if was_forced(begun, made) => {
+                return halted(format!("`{id}` was completed by force, and nothing has verified that"));
+            }
+            Verdict::Close | Verdict::AsItIs(StepStatus::Completed | StepStatus::Skipped) => return None,
+            Verdict::Lost | Verdict::Leave | Verdict::Verify => return None,
+            Verdict::Attempt(Outcome::Interrupted) => return None,
+            Verdict::AsItIs(StepStatus::Blocked) => return halted(format!("`{id}` is blocked")),
+            Verdict::AsItIs(StepStatus::Failed) => Outcome::Failed,
+            Verdict::AsItIs(_) => return halted(format!("`{id}` was given back")),
+            Verdict::GiveBack(why) => {
+                let others = "`--agent NAME` and `--command LINE` start another one";
+                return halted(format!("the agent could not be started: {why} {others}"));
+            }
+            Verdict::VerifyChanged => {
+                return halted(format!("what verifies `{id}` was changed while it was worked on"));
+            }
+            Verdict::Unclear => return halted(format!("the file of `{id}` has an error")),
+            Verdict::Attempt(outcome) => *outcome,
+        };
+        let context = self.context().ok()?;
+        let tries = made.step.as_ref().map_or(0, Step::tries);
+        let is_over = tries >= context.config.max_attempts() as usize;
+        if is_over || is_failed && outcome != Outcome::Failed {
+            let times = if tries == 1 { "once".to_owned() } else { format!("{tries} times") };
+            return halted(format!("`{id}` was tried {times}, the last time: {}", outcome.word()));
+        }
+        let tree = self.workers.tree(&context.here.root, context.plans.root());
+        let before = state.failures.insert(id.clone(), (outcome, tree.clone()));
+        let is_same = tree.is_some() && before == Some((outcome, tree));
+        is_same.then(|| {
+            (End::Halted, format!("`{id}` came to nothing twice ({}) and changed no file", outcome.word()))
+        })
+    }
+
+    fn report(self) -> Result<RunReport, Error> {
+        let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = state.error.take() {
+            return Err(error);
+        }
+        let Halt { end, why, step } =
+            state.halt.unwrap_or_else(|| halt(End::Halted, "its threads have ended without a word"));
+        let hints = hints(&self.request.agent, &self.plan, end, step.as_ref());
+        Ok(RunReport {
+            plan: self.plan.to_string(),
+            end,
+            why,
+            step: step.map(|it| it.to_string()),
+            attempts: state.attempts,
+            closed: state.closed.len(),
+            cost: state.cost,
+            hints,
+        })
+    }
+}
+
+/// The surface of a run with the limits that it was given.
+struct Limits<'a, 'b> {
+    driver: &'a Driver<'b>,
+}
+
+impl Surface for Limits<'_, '_> {
+    fn context(&self) -> Result<Context, Error> {
+        self.driver.context()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.driver.surface.elapsed()
+    }
+
+    fn tell(&self, event: &Event<'_>) {
+        self.driver.surface.tell(event);
+    }
+
+    fn may_trust(&self, subject: &trust::Subject) -> bool {
+        self.driver.surface.may_trust(subject)
+    }
+}
+
+/// A step that was claimed, and what was confirmed in its plan then.
+struct Claimed {
+    begun: Box<Begun>,
+    confirmed: Vec<String>,
+}
+
+impl std::ops::Deref for Claimed {
+    type Target = Begun;
+
+    fn deref(&self) -> &Begun {
+        &self.begun
+    }
+}
+
+enum Next {
+    Begun(Claimed),
+    Wait(String),
+    Again,
+}
+
+/// The code of [`full`].
+const FULL: &str = "run-limit";
+
+fn full() -> Error {
+    Error::Failed { code: FULL, message: "no further step is begun".to_owned(), hint: String::new() }
+}
+
+/// Whether somebody ended the run's claim as completed by force, past the commands that were to verify it.
+fn was_forced(begun: &Begun, made: &Made) -> bool {
+    let Some(step) = made.step.as_ref().filter(|it| !it.verify.is_empty()) else { return false };
+    let is_it = |it: &Attempt| {
+        let is_own = it.more.get("claim").is_some_and(|it| *it == begun.claim);
+        is_own && it.outcome.as_deref() == Some("forced")
+    };
+    step.attempts.iter().any(is_it)
+}
+
+fn fail(state: &mut Progress, error: Error) {
+    state.error.get_or_insert(error);
+}
+
+fn halt(end: End, why: &str) -> Halt {
+    Halt { end, why: why.to_owned(), step: None }
+}
+
+/// Whether a plan is the run's own, or one of its program.
+fn is_part(plan: &Plan, of: &PlanId) -> bool {
+    plan.id == *of || plan.program.as_ref() == Some(of)
+}
+
+/// Everything that is confirmed in the plans of a run, by its name.
+fn confirmed(context: &Context, run: &PlanId, begun: &Begun) -> Vec<String> {
+    let Ok(plans) = load::some(context, run) else { return Vec::new() };
+    let all = plans.live().filter(|it| is_part(it, run) || it.id == begun.step.id.plan);
+    all.flat_map(|plan| {
+        let phases = plan.confirmations.iter().filter_map(|it| it.phase.as_ref());
+        let phases = phases.map(|it| format!("the phase {it} of `{}`", plan.id));
+        let steps = plan.steps.iter().filter(|it| it.confirmed.is_some());
+        phases.chain(steps.map(|it| format!("`{}`", it.id))).collect::<Vec<_>>()
+    })
+    .collect()
+}
+
+/// Why nothing is left to be begun.
+fn over(context: &Context, plans: &Plans, id: &PlanId) -> Result<Halt, Error> {
+    let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
+    let parts: Vec<_> = match plan.kind {
+        PlanKind::Program if !plan.is_archived => plans.live().filter(|it| is_part(it, id)).collect(),
+        _ => vec![plan],
+    };
+    let asked: Vec<_> = parts.iter().filter(|it| !it.steps.is_empty() || parts.len() == 1).copied().collect();
+    let states: Vec<_> = asked.iter().map(|it| rules::next(plans, it, context.now)).collect();
+    let best = states.iter().map(|it| it.state).min().unwrap_or(State::Empty);
+    let why = states.iter().find(|it| it.state == best).map_or("the plan has no steps", |it| it.why.as_str());
+    if best == State::Complete {
+        return Ok(halt(End::Complete, why));
+    }
+    let waits = |step: &&Step, plan: &Plan| {
+        let obstacles = rules::obstacles(plans, plan, step, context.now);
+        let is_gate =
+            |it: &Obstacle| matches!(it, Obstacle::Confirmation | Obstacle::PhaseConfirmation { .. });
+        !obstacles.is_empty() && obstacles.iter().all(is_gate)
+    };
+    let gate = asked.iter().find_map(|plan| plan.steps.iter().find(|it| waits(it, plan)));
+    Ok(match gate {
+        Some(step) => {
+            let why = format!("`{}` waits for a person's confirmation", step.id);
+            Halt { end: End::ConfirmationNeeded, why, step: Some(step.id.clone()) }
+        }
+        None => halt(End::NothingReady, why),
+    })
+}
+
+/// What to type next.
+fn hints(agent: &Agent, plan: &PlanId, end: End, step: Option<&StepId>) -> Vec<(String, &'static str)> {
+    let plan = quoted(plan.as_str());
+    let by = match &agent.command {
+        AgentCommand::Line(line) if agent.name == SHELL => format!("--command {}", quoted(line)),
+        _ => format!("--agent {}", quoted(&agent.name)),
+    };
+    let run = (format!("planwatch run {plan} {by}"), "to go on");
+    let list = (format!("planwatch list {plan}"), "to list its steps");
+    let of = |verb: &str, what: &'static str| {
+        step.map(|it| (format!("planwatch {verb} {}", quoted(&it.to_string())), what))
+    };
+    match (end, step) {
+        (End::Complete, _) => vec![list],
+        (End::Halted, Some(_)) => {
+            let show = of("show", "to see what happened");
+            let reopen = of("reopen", "to let workers try again");
+            show.into_iter().chain(reopen).chain([run]).collect()
+        }
+        (End::ConfirmationNeeded, Some(_)) => {
+            let show = of("show", "to see what it is about");
+            show.into_iter().chain(of("confirm", "to say yes")).chain([run]).collect()
+        }
+        (End::NothingReady, _) => {
+            vec![list, (format!("planwatch next {plan}"), "to see why nothing is ready")]
+        }
+        _ => vec![list, run],
+    }
+}

@@ -1,0 +1,192 @@
+//! The end of an attempt in the step's file: what is found there, and what is written.
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::ops::claim::{Begun, Task};
+use crate::ops::run::outcome::{Found, Outcome, Verdict};
+use crate::plan::change::{EndedClaim, NewAttempt};
+use crate::plan::model::Step;
+use crate::plan::plans::Plans;
+use crate::plan::words::StepStatus;
+use crate::store::leases::Leases;
+use crate::store::load;
+use crate::store::resolve::NamedStep;
+use crate::store::step_file::{self, StepUpdate};
+use crate::store::transaction::{Mode, Writing, once_saved};
+
+/// How many characters of a process's output an attempt keeps.
+const NOTES: usize = 4_000;
+
+/// What is known of the process, for the attempt.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Facts {
+    pub(crate) by: String,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) cost: Option<f64>,
+    /// The end of what it said.
+    pub(crate) said: String,
+}
+
+/// Reads what the file says of a claim.
+pub(crate) fn look(context: &Context, begun: &Begun) -> Result<(Found, Option<Step>), Error> {
+    let id = &begun.step.id;
+    let plans = match load::around(context, id, None) {
+        Ok(plans) => Leases::of(context).tell(plans),
+        Err(Error::NotFound { .. }) => return Ok((Found::Lost, None)),
+        Err(error) => return Err(error),
+    };
+    let Some(step) = plans.step(id).filter(|it| it.path == begun.step.path) else {
+        return Ok((Found::Lost, None));
+    };
+    Ok((found(context, step, &begun.claim), Some(step.clone())))
+}
+
+/// Whether the claim is still recorded as the run's.
+pub(crate) fn is_ours(context: &Context, begun: &Begun) -> bool {
+    Leases::of(context).find(&begun.claim).is_some()
+}
+
+fn found(context: &Context, step: &Step, claim: &str) -> Found {
+    if step.problems.iter().any(|it| it.code.refuses_writing()) || !step.has_file() {
+        return Found::Unclear;
+    }
+    let Some(status) = step.status.known() else { return Found::Unclear };
+    match &step.claim {
+        Some(other) if other.id != claim => Found::Lost,
+        // A save of an older text, or of a text without the line, takes the claim from the file, not from its record.
+        None if Leases::of(context).find(claim).is_none() => {
+            let is_own = step.attempts.iter().any(|it| it.more.get("claim").is_some_and(|it| it == claim));
+            match status {
+                StepStatus::InProgress => Found::Lost,
+                StepStatus::Pending if !is_own => Found::Ended(StepStatus::Pending),
+                status => Found::Ended(status),
+            }
+        }
+        _ => match status {
+            StepStatus::InProgress | StepStatus::Pending => Found::Open,
+            StepStatus::Completed => Found::Completed,
+            status => Found::Ended(status),
+        },
+    }
+}
+
+/// Writes what the verdict says; none: the file is another one by now, and has to be looked at again.
+///
+/// A verdict that leaves the file as it is only reads. A save under way is waited for.
+pub(crate) fn write(
+    context: &Context,
+    begun: &Begun,
+    seen: &Step,
+    verdict: &Verdict,
+    facts: &Facts,
+) -> Result<Option<Step>, Error> {
+    once_saved(context, || write_now(context, begun, seen, verdict, facts))
+}
+
+fn write_now(
+    context: &Context,
+    begun: &Begun,
+    seen: &Step,
+    verdict: &Verdict,
+    facts: &Facts,
+) -> Result<Option<Step>, Error> {
+    let mut writing = Writing::begin(context, "run", Mode::Write)?;
+    let mut is_other = std::cell::Cell::new(false);
+    let decide = |_: &Plans, _: &crate::plan::model::Plan, step: &Step| {
+        let is_same = (&step.status, &step.claim, &step.verify) == (&seen.status, &seen.claim, &seen.verify);
+        if !is_same || found(context, step, &begun.claim) != found(context, seen, &begun.claim) {
+            is_other.set(true);
+            return Err(Error::ClaimGone { claim: begun.claim.clone() });
+        }
+        Ok(update(context, begun, step, verdict, facts))
+    };
+    let named = NamedStep::of(seen);
+    let tell = |plans| Leases::of(context).tell_for(plans, &seen.id);
+    match step_file::update_under(context, &mut writing, &named, &tell, &decide) {
+        Err(_) if *is_other.get_mut() => Ok(None),
+        Err(error) => Err(error),
+        Ok(done) => {
+            let after = done.after.clone();
+            step_file::note_claim(context, &done);
+            Ok(Some(after))
+        }
+    }
+}
+
+fn update(context: &Context, begun: &Begun, step: &Step, verdict: &Verdict, facts: &Facts) -> StepUpdate {
+    let has_line = step.claim.is_some();
+    let mut update = StepUpdate { removes_claim: has_line, ends_record: !has_line, ..StepUpdate::default() };
+    let attempt = |outcome: &str, notes: Option<String>| new_attempt(context, begun, facts, outcome, notes);
+    let has = |outcome: &str| {
+        let is_it = |it: &crate::plan::records::Attempt| {
+            it.outcome.as_deref() == Some(outcome)
+                && it.more.get("claim").is_some_and(|it| *it == begun.claim)
+        };
+        step.attempts.iter().any(is_it)
+    };
+    match verdict {
+        Verdict::Close => {
+            // What only had to be verified has its worker's attempt.
+            let last = step.attempts.last().and_then(|it| it.outcome.as_deref());
+            let is_told = has("completed") || begun.task == Task::Verify && last == Some("completed");
+            update.attempts.extend((!is_told).then(|| attempt("completed", None)));
+        }
+        Verdict::Attempt(outcome) => {
+            update.attempts.push(attempt(outcome.word(), notes(begun, facts)));
+            let is_last = *outcome != Outcome::Interrupted
+                && step.tries() + 1 >= context.config.max_attempts() as usize;
+            update.status = Some(if is_last { StepStatus::Failed } else { StepStatus::Pending });
+        }
+        Verdict::GiveBack(_) => update.status = Some(StepStatus::Pending),
+        Verdict::VerifyChanged => {
+            update.attempts.push(attempt("verify changed", None));
+            update.status = Some(StepStatus::Blocked);
+        }
+        // A worker that wrote the word into the file made no attempt of it.
+        Verdict::AsItIs(status @ (StepStatus::Failed | StepStatus::Blocked | StepStatus::Skipped)) => {
+            let outcome = crate::plan::transitions::Verb::giving(*status).outcome();
+            update.attempts.extend((!has(outcome)).then(|| attempt(outcome, None)));
+        }
+        Verdict::AsItIs(_) | Verdict::Verify | Verdict::Leave | Verdict::Lost | Verdict::Unclear => {}
+    }
+    update
+}
+
+fn new_attempt(
+    context: &Context,
+    begun: &Begun,
+    facts: &Facts,
+    outcome: &str,
+    notes: Option<String>,
+) -> NewAttempt {
+    let at = begun.step.claim.as_ref().and_then(|it| it.at);
+    let claim = EndedClaim {
+        id: begun.claim.clone(),
+        seconds: at.map(|at| context.now.seconds_since(at)),
+        exit_code: facts.exit_code,
+        cost: facts.cost.map(|it| it.to_string()),
+        log: Some(begun.log.clone()),
+    };
+    NewAttempt {
+        at: context.now,
+        by: facts.by.clone(),
+        outcome: outcome.to_owned(),
+        notes,
+        claim: Some(claim),
+    }
+}
+
+/// The end of what the process said, cut at a line where there is one.
+fn notes(begun: &Begun, facts: &Facts) -> Option<String> {
+    let said = facts.said.trim();
+    if said.is_empty() {
+        return None;
+    }
+    let count = said.chars().count();
+    if count <= NOTES {
+        return Some(said.to_owned());
+    }
+    let tail: String = said.chars().skip(count - NOTES).collect();
+    let tail = tail.split_once('\n').map_or(tail.as_str(), |(_, rest)| rest);
+    Some(format!("[cut; all of it is in {}]\n{}", begun.log, tail.trim()))
+}

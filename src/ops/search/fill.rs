@@ -1,0 +1,283 @@
+//! Fills the full text: of plans that the index holds only the texts below the front matters are read again, in several
+//! threads, while another one splits them into words. Where the index knows nothing yet, both are filled while the files
+//! are read once.
+
+use std::cell::Cell;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+
+use super::full_text::Trouble;
+use crate::api::context::Context;
+use crate::index::{FullText, Head, Index, IndexError, Origin, Seen, Snapshot, Texts, Unsearched};
+use crate::plan::model::Plan;
+use crate::plan::read::body;
+use crate::store::load::etag;
+use crate::store::load::parallel::in_order;
+use crate::store::load::refresh::{Fresh, Wanted, fresh_in, fresh_with_texts, is_commit};
+use crate::store::load::scan::{How, read_whole, reader};
+
+/// How many plans may wait on either side; it bounds the memory.
+const WAITING: usize = 16;
+
+/// How many plans' texts may wait while files are read once for both; it bounds the memory. The index is locked for
+/// writing until they are all taken.
+const AHEAD: usize = 64;
+
+/// A plan to be read: which of them it is, its row, and its data.
+type Job<'a> = (usize, &'a Head, Vec<u8>);
+
+type Jobs<'a> = Mutex<Receiver<Job<'a>>>;
+
+/// Which of them it is, and what was read of the plan; none if it has gone.
+type Read<'a> = (usize, (&'a Head, Result<Option<Texts>, IndexError>));
+
+/// Puts in what is missing, and takes out what is gone. In the end the full text counts as filled from `origin` if every
+/// plan was still as its row says. [`Trouble::Unknown`] if somebody else wrote into the full text since it was seen.
+pub(crate) fn fill(
+    context: &Context,
+    snapshot: &Snapshot<'_>,
+    texts: &mut FullText,
+    state: &Unsearched<'_>,
+    seen: Seen,
+    origin: Option<&Origin>,
+) -> Result<(), Trouble> {
+    let (jobs, taken) = sync_channel(WAITING);
+    let (done, read) = sync_channel(WAITING);
+    // Gone with the last thread that takes from it, so that nobody waits for none.
+    let taken = Arc::new(Mutex::new(taken));
+    let n_threads =
+        thread::available_parallelism().map_or(2, |it| it.get().clamp(1, 8)).min(state.missing.len());
+    let clock = OnceLock::new();
+    let how = How::new(context, &clock);
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| write(texts, read, state, seen, origin));
+        for _ in 0..n_threads {
+            let (taken, done) = (Arc::clone(&taken), done.clone());
+            scope.spawn(move || run(how, &taken, &done));
+        }
+        drop((taken, done));
+        let fed = feed(snapshot, &state.missing, jobs);
+        let written = writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        fed.map_err(Trouble::Index).and(written)
+    })
+}
+
+/// Brings an index up to date that is not known to be right, and fills the full text beside it where nothing was ever put
+/// into the index and nothing is in the full text. That counts as filled from the index's first commit if it was made here.
+///
+/// What goes wrong with the full text is found again by who asks it.
+pub(crate) fn fill_while_read(
+    context: &Context,
+    mut index: Index,
+    texts: &mut FullText,
+    records: &[Texts],
+) -> Fresh {
+    let is_new = index.snapshot().and_then(|it| it.generation()).is_ok_and(|it| it.is_none());
+    let seen = if is_new { seen_empty(texts).unwrap_or_default() } else { None };
+    let Some(seen) = seen else { return fresh_in(context, Some(index), Wanted::Nothing) };
+    let (send, read) = sync_channel(AHEAD);
+    let (tell, told) = sync_channel(1);
+    // Moves what tells of the end, so that a panic does, too.
+    thread::scope(move |scope| {
+        let writer = scope.spawn(move || {
+            // Whoever has the index for writing takes the full text after it, never before.
+            let Ok(first) = read.recv() else { return };
+            let mut all = std::iter::once(first).chain(read).chain(records.iter().cloned());
+            let mut origin = || told.recv().ok().flatten();
+            texts.write(&mut all, &[], seen, &mut origin).ok();
+        });
+        let n_sent = Cell::new(0);
+        let mut found = fresh_with_texts(context, index, &|it| {
+            n_sent.set(n_sent.get() + 1);
+            // Who takes them ends early only over an error of its own.
+            send.send(it).ok();
+        });
+        drop(send);
+        tell.send(first_commit(context, &mut found, n_sent.get())).ok();
+        writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        found
+    })
+}
+
+/// The state of a full text in which there is nothing.
+fn seen_empty(texts: &mut FullText) -> Result<Option<Seen>, IndexError> {
+    let look = texts.look()?;
+    let is_empty = look.unsearched(Some(&[]), &[])?.is_nothing();
+    Ok(is_empty.then_some(look.seen()?))
+}
+
+/// What a full text of so many plans is filled from: the commit that was found, if it is an index's first and still shown,
+/// and the texts of all its plans were sent and no others, as they were where it was begun again.
+fn first_commit(context: &Context, found: &mut Fresh, n_sent: usize) -> Option<Origin> {
+    let snapshot = found.index.as_mut()?.snapshot().ok()?;
+    let is_first = found.before.is_none() && is_commit(&snapshot, found.commit);
+    let origin = snapshot.origin(reader(context)).ok()?;
+    origin.filter(|_| is_first && [n_sent, found.n_texts] == [found.n_plans; 2])
+}
+
+/// Hands the plans out; who takes them ends early only over an error of its own.
+fn feed<'a>(
+    snapshot: &Snapshot<'_>,
+    missing: &[&'a Head],
+    jobs: SyncSender<Job<'a>>,
+) -> Result<(), IndexError> {
+    for (nth, head) in missing.iter().enumerate() {
+        if jobs.send((nth, head, snapshot.data(head)?)).is_err() {
+            break;
+        }
+    }
+    drop(jobs);
+    Ok(())
+}
+
+fn run<'a>(how: How<'_>, jobs: &Jobs<'a>, done: &SyncSender<Read<'a>>) {
+    while let Some((nth, head, data)) = next(jobs) {
+        if done.send((nth, (head, texts_of(how, head, &data)))).is_err() {
+            return;
+        }
+    }
+}
+
+fn next<'a>(jobs: &Jobs<'a>) -> Option<Job<'a>> {
+    jobs.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+}
+
+fn write(
+    texts: &mut FullText,
+    read: Receiver<Read<'_>>,
+    state: &Unsearched<'_>,
+    seen: Seen,
+    origin: Option<&Origin>,
+) -> Result<(), Trouble> {
+    let (n_exact, mut damage) = (Cell::new(0), None);
+    // A full text that is filled in the order of the plans finds the first of many matches soonest.
+    let read = in_order(read).filter_map(|(head, read)| {
+        let texts = read.unwrap_or_else(|error| {
+            damage = Some(error);
+            None
+        })?;
+        n_exact.set(n_exact.get() + usize::from(texts.are_of(head)));
+        Some(texts)
+    });
+    let mut all = read.chain(state.records.iter().cloned());
+    let mut is_exact = || origin.cloned().filter(|_| n_exact.get() == state.missing.len());
+    let written = texts.write(&mut all, &state.gone, seen, &mut is_exact);
+    drop(all);
+    let is_as_seen = written.map_err(Trouble::Texts)?;
+    damage.map_or(Ok(()), |error| Err(Trouble::Index(error)))?;
+    if is_as_seen { Ok(()) } else { Err(Trouble::Unknown) }
+}
+
+/// Adds the bodies to what the index holds of a plan; where a file is not what it was, all of them are read as the plan
+/// is now. None if there is no plan any more.
+fn texts_of(how: How<'_>, head: &Head, data: &[u8]) -> Result<Option<Texts>, IndexError> {
+    let mut plan = head.plan(data)?;
+    if add_bodies(how.context, &mut plan).is_some() {
+        return Ok(Some(Texts::of_head(head, &plan)));
+    }
+    Ok(read_whole(how, &head.key).map(|(packed, plan)| Texts::new(&packed, &plan)))
+}
+
+fn add_bodies(context: &Context, plan: &mut Plan) -> Option<()> {
+    plan.body = body_of(context, &plan.path, plan.etag.as_deref())?;
+    for step in &mut plan.steps {
+        step.body = body_of(context, &step.path, step.etag.as_deref())?;
+    }
+    Some(())
+}
+
+/// The text below the front matter; none if the file is not what it was. What had no file has no text.
+pub(crate) fn body_of(context: &Context, path: &str, hash: Option<&str>) -> Option<String> {
+    let Some(hash) = hash else { return Some(String::new()) };
+    let bytes = context.plans.read(Path::new(path)).ok()?.bytes;
+    (etag(&bytes) == hash).then(|| body(&bytes).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+    use crate::index::{Change, Document, Key, Place, Query};
+
+    fn machine() -> Machine {
+        Machine::with(&[
+            ("/plans/quay/plan.md", "# Quay\n\nOf granite.\n"),
+            ("/plans/quay/step-1.md", "# Piles\n\nUntil they hold.\n"),
+            ("/plans/pier/plan.md", "# Pier\n\nOf oak.\n"),
+        ])
+    }
+
+    fn empty() -> (Index, FullText) {
+        (Index::open(Place::Memory).unwrap().0, FullText::open(Place::Memory).unwrap().0)
+    }
+
+    fn is_filled(context: &Context, index: &mut Index, texts: &mut FullText) -> bool {
+        let origin = index.snapshot().unwrap().origin(reader(context)).unwrap().unwrap();
+        texts.look().unwrap().is_filled_from(&origin).unwrap()
+    }
+
+    fn names(texts: &mut FullText, query: &str) -> Vec<String> {
+        let found = texts.look().unwrap().search(&Query::new(query)).unwrap();
+        found.into_iter().map(|it| it.key.name).collect()
+    }
+
+    #[test]
+    fn what_knows_nothing_is_filled_with_all_at_once() {
+        let context = Context::on_model(&machine());
+        let (index, mut texts) = empty();
+        let records = [Texts::of_record("decisions/1.md", Document::of_record("1", "Granite it is", "", ""))];
+        let mut found = fill_while_read(&context, index, &mut texts, &records);
+        assert_eq!((found.n_plans, found.n_steps), (2, 1));
+        assert!(is_filled(&context, found.index.as_mut().unwrap(), &mut texts));
+        assert_eq!(names(&mut texts, "granite"), ["decisions/1.md", "quay"]);
+        assert_eq!(names(&mut texts, "hold"), ["quay"]);
+        assert_eq!(names(&mut texts, "oak"), ["pier"]);
+    }
+
+    #[test]
+    fn of_an_index_that_was_filled_before_the_texts_are_not_all_that_is_read() {
+        let machine = machine();
+        let context = Context::on_model(&machine);
+        let (index, mut texts) = empty();
+        let mut found = fresh_in(&context, Some(index), Wanted::Nothing);
+        let mut found = fill_while_read(&context, found.index.take().unwrap(), &mut texts, &[]);
+        assert!(!is_filled(&context, found.index.as_mut().unwrap(), &mut texts));
+        assert_eq!(names(&mut texts, "oak"), [""; 0]);
+    }
+
+    #[test]
+    fn what_a_full_text_holds_already_is_compared_with_what_there_is() {
+        let context = Context::on_model(&machine());
+        let (first, mut texts) = empty();
+        fill_while_read(&context, first, &mut texts, &[]);
+        let (index, _) = empty();
+        let mut found = fill_while_read(&context, index, &mut texts, &[]);
+        assert!(!is_filled(&context, found.index.as_mut().unwrap(), &mut texts));
+        assert_eq!(names(&mut texts, "oak"), ["pier"]);
+    }
+
+    #[test]
+    fn only_the_first_commit_of_just_the_plans_that_were_sent_is_what_texts_are_filled_from() {
+        let context = Context::on_model(&machine());
+        let commit = |n_more: usize| {
+            let mut found = fresh_with_texts(&context, empty().0, &drop);
+            let n_sent = found.n_texts + n_more;
+            let commit = first_commit(&context, &mut found, n_sent);
+            (found.index.unwrap(), commit)
+        };
+        let (index, of_all) = commit(0);
+        assert!(of_all.is_some());
+        assert_eq!(commit(1).1, None, "an attempt before sent one, too");
+        let mut again = fresh_with_texts(&context, index, &drop);
+        assert_eq!(first_commit(&context, &mut again, 2), None, "they were sent before it");
+        let key = Key { is_archived: false, name: "pier".to_owned() };
+        let (mut index, _) = commit(0);
+        let shown = index.snapshot().unwrap().generation().unwrap();
+        index.write(&mut [Change::Remove(key)].into_iter()).unwrap();
+        let mut later =
+            Fresh { index: Some(index), commit: shown, n_plans: 2, n_texts: 2, ..Fresh::default() };
+        assert_eq!(first_commit(&context, &mut later, 2), None, "there was another commit since");
+    }
+}

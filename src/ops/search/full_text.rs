@@ -1,0 +1,236 @@
+//! The full text, brought up to date when it is asked: texts of plans that changed are read again for it alone.
+
+use std::path::Path;
+
+use super::fill::{body_of, fill, fill_while_read};
+use crate::api::context::{Context, Notice};
+use crate::api::error::Error;
+use crate::api::views::last_activity;
+use crate::index::{
+    Document, FullText, Generation, Index, IndexError, Kind, Match, Opened, Place, Query, Snapshot, Texts,
+    TextsLook, snippets,
+};
+use crate::ops::knowledge;
+use crate::ops::search::Hit;
+use crate::plan::time::Time;
+use crate::store::load::refresh::{Wanted, after, fresh_in, fresh_told, is_commit, kept_index, told};
+use crate::store::load::scan::reader;
+
+/// How often the kept files are asked while others write into them.
+const MOST_ASKED: usize = 8;
+
+/// Returns the best hits among the files as they are now, best first; only those that are not older than `since`.
+pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> Result<Vec<Hit>, Error> {
+    let asked = Asked { context, query, since, records: knowledge::records(context) };
+    let mut index = kept_index(context);
+    let dir = index.as_ref().and_then(|_| context.plans.index_dir());
+    let told = index.as_ref().and_then(|_| told(context));
+    let mut texts = dir.as_deref().and_then(|it| kept_texts(context, it));
+    if let (Some(index), Some(texts), Some(_)) = (&mut index, &mut texts, told)
+        && let Ok(hits) = ask(&asked, (index, told), texts)
+    {
+        return Ok(hits);
+    }
+    // Whatever went wrong there is found again where the files are looked at.
+    let mut found = match (index, &mut texts) {
+        (Some(index), Some(texts)) if told.is_none() => {
+            fill_while_read(context, index, texts, &asked.texts())
+        }
+        (index, _) => fresh_told(context, index, told, Wanted::Nothing),
+    };
+    for _ in 0..MOST_ASKED {
+        let (Some(index), Some(kept)) = (&mut found.index, &mut texts) else { break };
+        match ask(&asked, (index, found.commit), kept) {
+            Ok(hits) => return Ok(hits),
+            // Only the full text may be another one by now.
+            Err(Trouble::Unknown) if index.snapshot().is_ok_and(|it| is_commit(&it, found.commit)) => {}
+            Err(Trouble::Unknown) => found = fresh_in(context, found.index, Wanted::Nothing),
+            Err(Trouble::Texts(error)) => texts = texts_after(context, texts, &error),
+            Err(Trouble::Index(error)) => {
+                let Some(another) = after(context, found.index, &error) else { break };
+                found = fresh_in(context, Some(another), Wanted::Nothing);
+            }
+        }
+    }
+    in_memory(&asked)
+}
+
+/// Answers without anything kept.
+fn in_memory(asked: &Asked<'_>) -> Result<Vec<Hit>, Error> {
+    let (memory, _) = Index::open(Place::Memory)?;
+    let (mut texts, _) = FullText::open(Place::Memory)?;
+    let filled = fill_while_read(asked.context, memory, &mut texts, &asked.texts());
+    let mut memory = filled.index.ok_or_else(|| Error::from(IndexError::Full))?;
+    ask(asked, (&mut memory, filled.commit), &mut texts).map_err(|it| match it {
+        Trouble::Index(error) | Trouble::Texts(error) => Error::from(error),
+        Trouble::Unknown => Error::from(IndexError::Busy),
+    })
+}
+
+fn kept_texts(context: &Context, dir: &Path) -> Option<FullText> {
+    match FullText::open(Place::Directory(dir)) {
+        Ok((texts, opened)) => {
+            if let Opened::Rebuilt { why } = opened {
+                (context.tell)(Notice::IndexRebuilt { why });
+            }
+            Some(texts)
+        }
+        Err(error) => {
+            (context.tell)(Notice::IndexInMemory { why: error.to_string() });
+            None
+        }
+    }
+}
+
+/// Says what is wrong with a full text, and makes another one in its place where that helps.
+fn texts_after(context: &Context, texts: Option<FullText>, error: &IndexError) -> Option<FullText> {
+    let (mut texts, why) = (texts?, error.to_string());
+    let is_damaged = matches!(error, IndexError::Damaged { .. });
+    if is_damaged && texts.reopen().is_ok() {
+        (context.tell)(Notice::IndexRebuilt { why });
+        return Some(texts);
+    }
+    (context.tell)(Notice::IndexInMemory { why });
+    None
+}
+
+struct Asked<'a> {
+    context: &'a Context,
+    query: &'a Query,
+    since: Option<Time>,
+    /// Decisions and insights, which no plan holds.
+    records: Vec<Record>,
+}
+
+/// Which of the two files did not answer.
+pub(crate) enum Trouble {
+    Index(IndexError),
+    Texts(IndexError),
+    /// Somebody else wrote into one of them meanwhile, and perhaps what an older look found.
+    Unknown,
+}
+
+/// Searches, once the full text holds what the index does: where it was filled from the same commit nothing is compared.
+///
+/// The index must show the commit that speaks of the files as they are.
+fn ask(
+    asked: &Asked<'_>,
+    (index, commit): (&mut Index, Option<Generation>),
+    texts: &mut FullText,
+) -> Result<Vec<Hit>, Trouble> {
+    let snapshot = index.snapshot().map_err(Trouble::Index)?;
+    if !is_commit(&snapshot, commit) {
+        return Err(Trouble::Unknown);
+    }
+    let reader = reader(asked.context);
+    let origin = snapshot.origin(reader).map_err(Trouble::Index)?;
+    let records = asked.texts();
+    let look = texts.look().map_err(Trouble::Texts)?;
+    let is_filled = match &origin {
+        Some(it) => look.is_filled_from(it).map_err(Trouble::Texts)?,
+        None => false,
+    };
+    let heads = if is_filled { None } else { Some(snapshot.heads().map_err(Trouble::Index)?) };
+    if heads.iter().flatten().any(|it| it.reader() != reader) {
+        return Err(Trouble::Unknown);
+    }
+    let state = look.unsearched(heads.as_deref(), &records).map_err(Trouble::Texts)?;
+    if is_filled && state.is_nothing() {
+        return found(asked, &snapshot, &look);
+    }
+    let seen = look.seen().map_err(Trouble::Texts)?;
+    drop(look);
+    fill(asked.context, &snapshot, texts, &state, seen, origin.as_ref())?;
+    let look = texts.look().map_err(Trouble::Texts)?;
+    found(asked, &snapshot, &look)
+}
+
+/// Searches, and makes something to be shown of the best matches.
+fn found(asked: &Asked<'_>, snapshot: &Snapshot<'_>, look: &TextsLook<'_>) -> Result<Vec<Hit>, Trouble> {
+    // What is too old may be among the best, so all are looked at until there are enough.
+    let limit = if asked.since.is_some() { usize::MAX } else { asked.query.limit };
+    let query = Query { limit, ..asked.query.clone() };
+    let matches = look.search(&query).map_err(Trouble::Texts)?;
+    let mut found = Vec::new();
+    for it in matches {
+        if found.len() >= asked.query.limit {
+            break;
+        }
+        found.extend(shown(asked, snapshot, &it).map_err(Trouble::Index)?);
+    }
+    let (mut hits, documents): (Vec<_>, Vec<_>) =
+        found.into_iter().map(|it| ((it.hit, it.is_whole), it.document)).unzip();
+    let snippets = snippets(&query, &documents).map_err(Trouble::Texts)?;
+    if hits.iter().zip(&snippets).any(|((_, is_whole), snippet)| *is_whole && snippet.is_none()) {
+        look.doubt().map_err(Trouble::Texts)?;
+    }
+    for ((hit, _), snippet) in hits.iter_mut().zip(snippets) {
+        hit.snippet = snippet.unwrap_or_else(|| hit.title.clone());
+    }
+    Ok(hits.into_iter().map(|(hit, _)| hit).collect())
+}
+
+impl Asked<'_> {
+    fn texts(&self) -> Vec<Texts> {
+        self.records.iter().map(|it| it.texts.clone()).collect()
+    }
+}
+/// A decision or an insight as it is found.
+pub(crate) struct Record {
+    pub(crate) texts: Texts,
+    pub(crate) document: Document,
+    pub(crate) hit: Hit,
+    pub(crate) at: Option<Time>,
+}
+
+/// A match as it is going to be shown.
+struct Shown {
+    hit: Hit,
+    document: Document,
+    /// Its text is the one that was searched.
+    is_whole: bool,
+}
+
+/// Finds what a match is of; none if it has gone since, or is too old. The text comes from the file.
+fn shown(asked: &Asked<'_>, snapshot: &Snapshot<'_>, found: &Match) -> Result<Option<Shown>, IndexError> {
+    let is_wanted = |at: Option<Time>| asked.since.is_none_or(|since| at.is_some_and(|at| at >= since));
+    if found.key.name.contains('/') {
+        let record = asked.records.iter().find(|it| *it.texts.key() == found.key && is_wanted(it.at));
+        return Ok(record.map(|it| Shown {
+            hit: Hit { rank: found.rank, ..it.hit.clone() },
+            document: it.document.clone(),
+            is_whole: true,
+        }));
+    }
+    let heads = snapshot.heads_named(&found.key.name)?;
+    let Some(head) = heads.iter().find(|it| it.key == found.key) else { return Ok(None) };
+    let mut plan = snapshot.plan(head)?;
+    let hit = |kind, id: String, title: &str, path: &str| Hit {
+        kind,
+        id,
+        plan: Some(found.key.name.clone()),
+        is_archived: found.key.is_archived,
+        title: title.to_owned(),
+        path: path.to_owned(),
+        snippet: String::new(),
+        rank: found.rank,
+    };
+    let context = asked.context;
+    let Some(place) = found.place else {
+        if !is_wanted(last_activity(&plan).map(|(at, _)| at)) {
+            return Ok(None);
+        }
+        let body = body_of(context, &plan.path, plan.etag.as_deref());
+        let is_whole = body.is_some();
+        plan.body = body.unwrap_or_default();
+        let hit = hit(Kind::Plan, plan.id.to_string(), &plan.title, &plan.path);
+        return Ok(Some(Shown { hit, document: Document::of_plan(&plan), is_whole }));
+    };
+    let step = plan.steps.get_mut(place).filter(|it| is_wanted(it.last_activity().map(|(at, _)| at)));
+    let Some(step) = step else { return Ok(None) };
+    let body = body_of(context, &step.path, step.etag.as_deref());
+    let is_whole = body.is_some();
+    step.body = body.unwrap_or_default();
+    let hit = hit(Kind::Step, step.id.to_string(), &step.title, &step.path);
+    Ok(Some(Shown { hit, document: Document::of_step(step), is_whole }))
+}

@@ -1,0 +1,370 @@
+//! `set`: one key of a plan or step, as a person would edit it.
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::ops::add;
+use crate::ops::{list, plan_status, program, update};
+use crate::plan::change::{NewAttempt, NewNote, dependency_item};
+use crate::plan::id::{self, PlanId, StepId};
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::problem::{Code, Problem, Severity};
+use crate::plan::read::{self, PLAN_KEYS, STEP_KEYS};
+use crate::plan::records::NoteType;
+use crate::plan::time::{Day, NotADay};
+use crate::plan::transitions::Verb;
+use crate::plan::words::{PlanStatus, Status, StepStatus, nearest};
+use crate::store::fencing::{self, Owner, Who};
+use crate::store::load::{self, Own};
+use crate::store::plan_file::{self, PlanUpdate};
+use crate::store::resolve::{self, Target};
+use crate::store::step_file::{self, StepUpdate};
+use crate::store::transaction::{self, ChangeReport, Mode};
+use crate::text::header_edit::{Change, NewValue};
+use crate::text::{front_matter, yaml};
+
+/// What to do with the key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SetOp {
+    /// Text, also the empty one and several lines.
+    Text(String),
+    /// One YAML value.
+    Yaml(String),
+    /// One more item of a list, unless it is in it.
+    Add(String),
+    /// As [`SetOp::Add`], the item given as YAML.
+    AddYaml(String),
+    /// One item of a list less.
+    Take(String),
+    /// As [`SetOp::Take`], the item given as YAML.
+    TakeYaml(String),
+    Unset,
+}
+
+#[derive(Debug, Clone)]
+pub struct SetRequest {
+    pub id: String,
+    pub key: String,
+    pub op: SetOp,
+    pub by: Option<String>,
+    pub claim: Option<String>,
+    pub force: bool,
+    pub mode: Mode,
+}
+
+/// Keys that have a verb of their own, or belong to the engine.
+const REFUSED: [(&str, &str); 8] = [
+    ("id", "the file's name is the id; `planwatch move` changes it"),
+    ("claim", "whoever works on the step writes it; an end of the work takes it out"),
+    ("attempts", "`planwatch attempt` adds one; they are never changed"),
+    ("notes", "`planwatch note` adds one; they are never changed"),
+    ("confirmed", "a person types `planwatch confirm STEP`"),
+    ("confirmations", "a person types `planwatch confirm PLAN --phase NAME`"),
+    ("draft", "it is kept while a draft is being refined"),
+    ("<<", "write merge keys in an editor"),
+];
+
+/// Keys whose value is a list, so that a text in its place would be a mistake.
+const LISTS: [&str; 8] =
+    ["tags", "files", "goals", "success_criteria", "confirm_phases", "depends", "verify", "touches"];
+
+/// Keys with a closed set of words, which are written in their canonical form.
+const CLOSED: [&str; 5] = ["priority", "category", "kind", "order", "confirm"];
+
+/// Keys whose value says who may do what with the step; their change needs ownership.
+const FREE: [&str; 5] = ["title", "priority", "due", "tags", "metadata"];
+
+/// Sets, extends, shrinks or removes a key; what would make the file faulty is refused.
+pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Error> {
+    if let Some((key, hint)) = REFUSED.iter().find(|(key, _)| *key == request.key) {
+        return Err(Error::usage(format!("`{key}` is not set by hand"), *hint));
+    }
+    if matches!(request.op, SetOp::Text(_)) && LISTS.contains(&request.key.as_str()) {
+        let message = format!("`{}` is a list", request.key);
+        return Err(Error::usage(
+            message,
+            format!("{0}+=ITEM adds one, {0}-=ITEM takes one out, --yaml sets all", request.key),
+        ));
+    }
+    if request.key.is_empty() {
+        return Err(Error::usage(
+            "the key is empty",
+            "name a key, as in `planwatch set 1 title \"New title\"`",
+        ));
+    }
+    update::each(context, "set", std::slice::from_ref(&request.id), request.mode, |writing, id| {
+        let target = resolve::target(context, id)?;
+        refuse_other_kind(&target, &request.key)?;
+        match target {
+            Target::Plan(plan) => plan_file::update_by_bytes(context, writing, &plan, &|now, bytes| {
+                set_in_plan(context, request, now, bytes)
+            }),
+            Target::Step(step) => {
+                let who = Who::of(
+                    context,
+                    &step.id,
+                    request.by.as_deref(),
+                    request.claim.as_deref(),
+                    request.force,
+                );
+                step_file::update_by_bytes(context, writing, &step, &|plans, _, now, bytes| {
+                    set_in_step(context, request, &who, (plans, now), bytes)
+                })
+            }
+        }
+    })
+}
+
+/// A key of plans on a step, or the other way round, would be written and never read.
+fn refuse_other_kind(target: &Target, key: &str) -> Result<(), Error> {
+    let (own, other, of) = match target {
+        Target::Plan(_) => (PLAN_KEYS, STEP_KEYS, "steps"),
+        Target::Step(_) => (STEP_KEYS, PLAN_KEYS, "plans"),
+    };
+    if own.contains(&key) || !other.contains(&key) {
+        return Ok(());
+    }
+    Err(Error::usage(
+        format!("`{key}` is a key of {of}"),
+        format!("name one of the {of}; own keys need another name"),
+    ))
+}
+
+fn set_in_plan(
+    context: &Context,
+    request: &SetRequest,
+    plan: &Plan,
+    bytes: &[u8],
+) -> Result<PlanUpdate, Error> {
+    if let SetOp::Text(value) = &request.op {
+        program::check_set(context, plan, &request.key, value)?;
+    }
+    let mut update = PlanUpdate { did: did(request), ..PlanUpdate::default() };
+    match (&request.op, request.key.as_str()) {
+        (SetOp::Text(word), "status") => {
+            let status = list::read_word::<PlanStatus>(&context.config.words, word)?;
+            let (shown, own) = written_status(context, word, status);
+            update.did = format!("status = {shown}");
+            match own {
+                Some(own) => update.keys = vec![own],
+                None => update.status = Some(status),
+            }
+        }
+        _ => update.keys = changes(request, bytes, &plan.id)?,
+    }
+    let after = transaction::edit(&plan.path, bytes, &update.keys, PLAN_KEYS)?;
+    let content = read::Content { etag: load::etag(&after), bytes: after, modified: context.now };
+    let again = read::read_plan_again(plan, content, &context.config.words);
+    refuse_new_problems(&plan.problems, &again.problems)?;
+    let completed = PlanStatus::Completed;
+    let completes = update.status.map_or_else(|| again.status.is(completed), |it| it == completed);
+    if !completes || plan.status.is(completed) {
+        return Ok(update);
+    }
+    match plan_status::check_completion(context, plan)? {
+        Ok(()) => {}
+        Err(error) if !request.force => return Err(error),
+        Err(_) => {
+            let by = request.by.clone().unwrap_or_else(|| context.by.clone());
+            let text = plan_status::forced(completed);
+            update.notes.push(NewNote { at: context.now, kind: NoteType::Info, by, text });
+        }
+    }
+    Ok(update)
+}
+
+fn set_in_step(
+    context: &Context,
+    request: &SetRequest,
+    who: &Who,
+    (plans, step): (&Plans, &Step),
+    bytes: &[u8],
+) -> Result<StepUpdate, Error> {
+    let mut update =
+        StepUpdate { did: did(request), renews: fencing::is_owner(step, who), ..StepUpdate::default() };
+    if !FREE.contains(&request.key.as_str()) && fencing::check(plans, step, who)? == Owner::Late {
+        return Ok(fencing::late_result(context, step, who, &format!("set {}", request.key), None));
+    }
+    match (&request.op, request.key.as_str()) {
+        (SetOp::Text(word), "status") => {
+            let status = list::read_word::<StepStatus>(&context.config.words, word)?;
+            let (shown, own) = written_status(context, word, status);
+            update.did = format!("status = {shown}");
+            let mut update = status_update(context, (plans, step), who, status, update);
+            if let Some(own) = own {
+                (update.status, update.keys) = (None, vec![own]);
+            }
+            return Ok(update);
+        }
+        (SetOp::Add(text), "depends") => {
+            update.keys = add_dependency(context, step, bytes, text)?;
+        }
+        (SetOp::AddYaml(yaml), "depends") => {
+            let value = yaml::parse_node(yaml).ok();
+            let text = value.as_ref().and_then(|it| it.root().text()).unwrap_or(yaml);
+            update.keys = add_dependency(context, step, bytes, text)?;
+        }
+        _ => update.keys = changes(request, bytes, &step.id.plan)?,
+    }
+    let after = transaction::edit(&step.path, bytes, &update.keys, STEP_KEYS)?;
+    // A dependency may be missing, or close a circle, which only the steps that it leads to can tell.
+    let plans = load::around(context, &step.id, Some(Own { path: &step.path, bytes: &after }))?;
+    let (_, again) = resolve::same_file(&plans, step)?;
+    refuse_new_problems(&step.problems, &again.problems)?;
+    Ok(update)
+}
+
+/// The word that a status is written with: the project's own as it was typed, else the canonical one. Only the former
+/// needs a change of its own.
+fn written_status(context: &Context, typed: &str, status: impl Status) -> (String, Option<Change>) {
+    let typed = typed.trim();
+    if !context.config.words.is_own(typed) {
+        return (status.word().to_owned(), None);
+    }
+    let value = NewValue::Text(typed.to_owned());
+    (typed.to_owned(), Some(Change::Set { key: "status".to_owned(), value }))
+}
+
+/// A person's edit: any status may follow any other. What it does to a claim is recorded all the same.
+fn status_update(
+    context: &Context,
+    (plans, step): (&Plans, &Step),
+    who: &Who,
+    status: StepStatus,
+    update: StepUpdate,
+) -> StepUpdate {
+    let ends = fencing::ended_claim(step, context.now).filter(|_| status != StepStatus::InProgress);
+    let is_forced = ends.is_some() && fencing::check(plans, step, who).is_ok_and(|it| it == Owner::Forced);
+    let outcome = if is_forced { "forced" } else { Verb::giving(status).outcome() };
+    let notes = is_forced.then(|| status.word().to_owned());
+    let attempt = ends.map(|claim| NewAttempt {
+        at: context.now,
+        by: who.by.clone(),
+        outcome: outcome.to_owned(),
+        notes,
+        claim: Some(claim),
+    });
+    let removes_claim = step.claim.is_some() && status != StepStatus::InProgress;
+    StepUpdate { status: Some(status), removes_claim, attempts: attempt.into_iter().collect(), ..update }
+}
+
+fn refuse_new_problems(before: &[Problem], after: &[Problem]) -> Result<(), Error> {
+    let is_new = |it: &&Problem| !before.iter().any(|old| old.code == it.code && old.message == it.message);
+    let Some(problem) = after
+        .iter()
+        .filter(|it| {
+            it.severity() == Severity::Error || matches!(it.code, Code::UnknownWord | Code::InvalidDate)
+        })
+        .find(is_new)
+    else {
+        return Ok(());
+    };
+    Err(Error::Failed {
+        code: problem.code.text(),
+        message: format!("refused: {}", problem.message),
+        hint: problem.hint.clone(),
+    })
+}
+
+fn did(request: &SetRequest) -> String {
+    match &request.op {
+        SetOp::Unset => format!("{} removed", request.key),
+        SetOp::Add(value) | SetOp::AddYaml(value) => format!("{} += {value}", request.key),
+        SetOp::Take(value) | SetOp::TakeYaml(value) => format!("{} -= {value}", request.key),
+        SetOp::Text(value) => format!("{} = {}", request.key, value.lines().next().unwrap_or_default()),
+        SetOp::Yaml(_) => format!("{} set", request.key),
+    }
+}
+
+fn changes(request: &SetRequest, bytes: &[u8], plan: &PlanId) -> Result<Vec<Change>, Error> {
+    let key = request.key.clone();
+    let change = match &request.op {
+        SetOp::Text(text) if CLOSED.contains(&key.as_str()) => {
+            Change::Set { key, value: NewValue::Text(text.trim().to_lowercase()) }
+        }
+        SetOp::Text(text) if key == "due" => {
+            let day: Day = text.parse().map_err(|it: NotADay| {
+                Error::usage(it.to_string(), "as in due 2026-11-21; `--unset` takes it out")
+            })?;
+            Change::Set { key, value: NewValue::Word(day.to_string()) }
+        }
+        SetOp::Text(text) => Change::Set { key, value: NewValue::Text(text.clone()) },
+        SetOp::Yaml(text) => Change::Set { key, value: NewValue::Yaml(text.clone()) },
+        SetOp::Unset => Change::Remove { key },
+        SetOp::Add(text) => {
+            if items(bytes, &key).contains(text) {
+                return Ok(Vec::new());
+            }
+            Change::Append { key, item: NewValue::Text(text.clone()) }
+        }
+        SetOp::Take(text) => Change::RemoveItem { index: index_of(bytes, &key, text, plan)?, key },
+        SetOp::AddYaml(text) => {
+            if place_of(bytes, &key, text)?.is_some() {
+                return Ok(Vec::new());
+            }
+            Change::Append { key, item: NewValue::Yaml(text.clone()) }
+        }
+        SetOp::TakeYaml(text) => {
+            let index = place_of(bytes, &key, text)?.ok_or_else(|| Error::NotFound {
+                what: "item",
+                name: format!("{text}` in `{key}"),
+                nearest: None,
+            })?;
+            Change::RemoveItem { index, key }
+        }
+    };
+    Ok(vec![change])
+}
+
+/// Finds an item by what it means; the text has to be one YAML value.
+fn place_of(bytes: &[u8], key: &str, text: &str) -> Result<Option<usize>, Error> {
+    let wanted = yaml::parse_node(text)
+        .map_err(|it| Error::usage(format!("`{text}` is no YAML value: {it}"), "put texts in quotes"))?;
+    let Some(tree) = root(bytes) else { return Ok(None) };
+    let Some(list) = tree.root().get(key) else { return Ok(None) };
+    Ok(list.items().position(|it| yaml::same(it, wanted.root())))
+}
+
+fn add_dependency(context: &Context, step: &Step, bytes: &[u8], text: &str) -> Result<Vec<Change>, Error> {
+    let plan = &step.id.plan;
+    // Only which steps there are; what this step's file says is in `step` and `bytes`.
+    let whole = load::one_plan(context, plan)?.ok_or_else(|| load::missing(context, plan))?;
+    let new = add::dependencies(context, &whole, &[text.to_owned()])?;
+    let append = |it: &StepId| Change::Append { key: "depends".to_owned(), item: dependency_item(plan, it) };
+    let is_written = root(bytes).is_some_and(|it| it.root().get("depends").is_some());
+    if is_written {
+        return Ok(new.iter().filter(|it| !step.depends.contains(it)).map(append).collect());
+    }
+    // From here on the key is the whole truth, so it has to hold what the text said.
+    let all: Vec<_> = step.depends.iter().chain(new.iter().filter(|it| !step.depends.contains(it))).collect();
+    let items = all.into_iter().map(|it| dependency_item(plan, it)).collect();
+    Ok(vec![Change::Set { key: "depends".to_owned(), value: NewValue::List(items) }])
+}
+
+fn root(bytes: &[u8]) -> Option<yaml::Tree> {
+    let text = std::str::from_utf8(front_matter::split(bytes).yaml()?).ok()?;
+    yaml::parse(text).ok()
+}
+
+/// The items of a list as texts.
+fn items(bytes: &[u8], key: &str) -> Vec<String> {
+    let Some(tree) = root(bytes) else { return Vec::new() };
+    let Some(list) = tree.root().get(key) else { return Vec::new() };
+    list.items().map(|it| it.text().unwrap_or_default().to_owned()).collect()
+}
+
+/// Finds an item by its text; a dependency also by another spelling.
+fn index_of(bytes: &[u8], key: &str, text: &str, plan: &PlanId) -> Result<usize, Error> {
+    let items = items(bytes, key);
+    let step = |it: &str| {
+        id::read_number(it)
+            .map(|number| StepId { plan: plan.clone(), number })
+            .or_else(|| id::read_step_id(it))
+    };
+    let is_same =
+        |it: &String| it == text || (key == "depends" && step(it).is_some() && step(it) == step(text));
+    items.iter().position(is_same).ok_or_else(|| {
+        let nearest = nearest(text, items.iter().map(String::as_str));
+        Error::NotFound { what: "item", name: format!("{text}` in `{key}"), nearest }
+    })
+}

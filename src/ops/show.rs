@@ -1,0 +1,251 @@
+//! `show`: one plan, step, decision or insight with its text, and a plan's dependencies as a graph.
+
+use serde_json::{Value, json};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::graph;
+use crate::api::views::{PlanShape, Shaper, StepShape, held, problem, value};
+use crate::ops::decide::{self, DecisionsReport};
+use crate::ops::insight::{self, InsightsReport};
+use crate::plan::claims::InForce;
+use crate::plan::decision::Decision;
+use crate::plan::model::{Plan, PlanKind};
+use crate::plan::records::Confirmation;
+use crate::plan::rules::{self, Obstacle};
+use crate::plan::time::Time;
+use crate::store::load;
+use crate::store::resolve::{self, Target};
+
+pub use crate::api::graph::GraphForm;
+
+#[derive(Debug, Clone, Default)]
+pub struct ShowRequest {
+    pub id: String,
+    /// Also the text below the front matter of every step.
+    pub full: bool,
+    pub graph: Option<GraphForm>,
+}
+
+#[derive(Debug, Clone)]
+pub enum ShowReport {
+    Plan(Box<ShownPlan>),
+    Step(Box<ShownStep>),
+    /// Exactly one.
+    Decision(Box<DecisionsReport>),
+    /// Exactly one.
+    Insight(Box<InsightsReport>),
+    Graph {
+        plan: String,
+        form: GraphForm,
+        text: String,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub struct ShownPlan {
+    pub plan: PlanShape,
+    pub body: String,
+    pub steps: Vec<StepShape>,
+    /// The plans of a program, closed ones too.
+    pub children: Vec<PlanShape>,
+    /// Those that hold, on the plan and on its steps, newest first.
+    pub decisions: Vec<Decision>,
+    /// The steps' texts, in their order; only where all was asked for.
+    pub bodies: Option<Vec<String>>,
+    pub problems: Vec<Value>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ShownStep {
+    pub step: StepShape,
+    pub body: String,
+    /// What keeps it from being handed out, as sentences.
+    pub waits_for: Vec<String>,
+    /// The ids of the steps that depend on it.
+    pub dependants: Vec<String>,
+    /// Whether a person has to say yes to it or to its phase.
+    pub is_gated: bool,
+    /// Those on the step that hold, newest first.
+    pub decisions: Vec<Decision>,
+    /// The yes that lets it go on; a phase's has the phase.
+    pub confirmation: Option<Confirmation>,
+    /// The claim that is in force, also where the step's file does not show it.
+    pub held: Option<InForce>,
+    pub problems: Vec<Value>,
+}
+
+impl ShowReport {
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Plan(_) => "plan",
+            Self::Step(_) => "step",
+            Self::Decision(_) => "decision",
+            Self::Insight(_) => "insight",
+            Self::Graph { .. } => "graph",
+        }
+    }
+
+    pub fn to_json(&self) -> Value {
+        match self {
+            Self::Plan(shown) => shown.to_json(),
+            Self::Step(shown) => {
+                let mut object = value(&shown.step);
+                insert(&mut object, "body", json!(shown.body));
+                insert(&mut object, "why_not_ready", json!(shown.waits_for));
+                insert(&mut object, "dependants", json!(shown.dependants));
+                insert(&mut object, "confirmation", value(&shown.confirmation));
+                insert(&mut object, "decisions", decisions(&shown.decisions));
+                insert(&mut object, "problem_list", json!(shown.problems));
+                if let Some(it) = &shown.held {
+                    insert(&mut object, "held", held(it));
+                }
+                object
+            }
+            Self::Decision(shown) => shown.first_to_json(),
+            Self::Insight(shown) => shown.first_to_json(),
+            Self::Graph { plan, form, text } => json!({"plan": plan, "form": form.word(), "text": text}),
+        }
+    }
+}
+
+impl ShownPlan {
+    fn to_json(&self) -> Value {
+        let mut object = value(&self.plan);
+        // The envelope's own `kind` says that this is a plan and not a step.
+        insert(&mut object, "plan_kind", value(&self.plan.kind));
+        insert(&mut object, "body", json!(self.body));
+        let mut steps = value(&self.steps);
+        if let (Some(bodies), Some(steps)) = (&self.bodies, steps.as_array_mut()) {
+            for (step, body) in steps.iter_mut().zip(bodies) {
+                insert(step, "body", json!(body));
+            }
+        }
+        insert(&mut object, "steps", steps);
+        if self.plan.kind == PlanKind::Program {
+            insert(&mut object, "children", value(&self.children));
+        }
+        insert(&mut object, "decisions", decisions(&self.decisions));
+        insert(&mut object, "problem_list", json!(self.problems));
+        object
+    }
+}
+
+/// What of decisions stands beside what they are on; `show` of the id tells the rest.
+fn decisions(of: &[Decision]) -> Value {
+    let shape = |it: &Decision| {
+        json!({
+            "id": it.id, "topic": it.topic, "decision": it.decision, "step": it.step, "by": it.by,
+            "decided_at": it.decided_at.map(Time::with_milliseconds),
+        })
+    };
+    of.iter().map(shape).collect()
+}
+
+fn insert(object: &mut Value, key: &str, value: Value) {
+    if let Some(map) = object.as_object_mut() {
+        map.insert(key.to_owned(), value);
+    }
+}
+
+pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Error> {
+    let (target, side) = match resolve::for_reading(context, &request.id) {
+        Err(error) if error.code() == "not-found" => return record(context, request).ok_or(error),
+        other => other?,
+    };
+    let plans = match &target {
+        Target::Plan(id) => load::some(context, id)?,
+        Target::Step(_) => load::some_and_waiting(context, target.plan())?,
+    };
+    let plan =
+        resolve::plan_at(&plans, target.plan(), side).ok_or_else(|| load::missing(context, target.plan()))?;
+    if let Some(form) = request.graph {
+        return Ok(ShowReport::Graph { plan: plan.id.to_string(), form, text: graph::draw(plan, form) });
+    }
+    let root = context.root_name();
+    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    // The index holds no texts for this, and one plan is quickly read.
+    let read_again = if has_texts(plan) { None } else { load::plan_at(context, &plan.id, side)? };
+    let texts = read_again.as_ref().unwrap_or(plan);
+    match target {
+        Target::Plan(_) => {
+            let mut shown = shown_plan(&shaper, plan, texts, request.full);
+            shown.decisions = decide::standing(context, plan.id.as_str(), None);
+            Ok(ShowReport::Plan(Box::new(shown)))
+        }
+        Target::Step(named) => {
+            let step = resolve::shown_step(plan, &named)?;
+            let text = texts.steps.iter().find(|it| it.path == step.path);
+            let (is_gated, confirmation) = rules::confirmation(plan, step);
+            let shown = ShownStep {
+                step: shaper.step(plan, step),
+                body: text.map(|it| it.body.clone()).unwrap_or_default(),
+                waits_for: rules::obstacles(&plans, plan, step, context.now)
+                    .iter()
+                    .filter_map(sentence)
+                    .collect(),
+                dependants: dependants(&shaper, plan, &named.id),
+                is_gated,
+                decisions: decide::standing(context, plan.id.as_str(), Some(&step.id.to_string())),
+                confirmation: confirmation.cloned(),
+                held: plans.claims().in_force(step, context.now),
+                problems: step.problems.iter().map(|it| problem(&root, it)).collect(),
+            };
+            Ok(ShowReport::Step(Box::new(shown)))
+        }
+    }
+}
+
+/// What `search` finds beside plans and steps, by the id or the path that it prints.
+fn record(context: &Context, request: &ShowRequest) -> Option<ShowReport> {
+    if request.graph.is_some() {
+        return None;
+    }
+    let decision = decide::one(context, &request.id).map(|it| ShowReport::Decision(Box::new(it)));
+    decision.or_else(|| insight::one(context, &request.id).map(|it| ShowReport::Insight(Box::new(it))))
+}
+
+fn has_texts(plan: &Plan) -> bool {
+    !plan.body.is_empty() || plan.steps.iter().any(|it| !it.body.is_empty())
+}
+
+fn shown_plan(shaper: &Shaper<'_>, plan: &Plan, texts: &Plan, full: bool) -> ShownPlan {
+    let body = |path: &str| {
+        texts.steps.iter().find(|it| it.path == path).map(|it| it.body.clone()).unwrap_or_default()
+    };
+    let problems = plan.problems.iter().chain(plan.steps.iter().flat_map(|it| &it.problems));
+    let is_program = plan.kind == PlanKind::Program && !plan.is_archived;
+    let children = shaper.plans.children(&plan.id).filter(|_| is_program);
+    ShownPlan {
+        plan: shaper.plan(plan),
+        children: children.map(|it| shaper.plan(it)).collect(),
+        decisions: Vec::new(),
+        body: texts.body.clone(),
+        steps: plan.steps.iter().map(|it| shaper.step(plan, it)).collect(),
+        bodies: full.then(|| plan.steps.iter().map(|it| body(&it.path)).collect()),
+        problems: problems.map(|it| problem(shaper.root, it)).collect(),
+    }
+}
+
+fn dependants(shaper: &Shaper<'_>, plan: &Plan, id: &crate::plan::id::StepId) -> Vec<String> {
+    // Live plans wait for a live plan of the name.
+    let is_meant = shaper.plans.get(&plan.id).is_some_and(|it| it.path == plan.path);
+    let steps = shaper.plans.live().filter(|_| is_meant).flat_map(|it| &it.steps);
+    steps.filter(|it| it.depends.contains(id)).map(|it| it.id.to_string()).collect()
+}
+
+/// Says an obstacle as people do; a closed or running step's own status is no obstacle worth a line.
+pub(crate) fn sentence(obstacle: &Obstacle) -> Option<String> {
+    let text = match obstacle {
+        Obstacle::Dependency { step, status: Some(status) } => format!("`{step}`, which is {status}"),
+        Obstacle::Dependency { step, status: None } => format!("`{step}`, which does not exist"),
+        Obstacle::Before { step } => format!("`{step}`, the step before it"),
+        Obstacle::Confirmation => "a person's confirmation".to_owned(),
+        Obstacle::PhaseConfirmation { phase } => format!("a person's confirmation of the phase {phase}"),
+        Obstacle::Faulty { code } => format!("its file to be mended ({code})"),
+        Obstacle::PlanFaulty => "plan.md to be mended".to_owned(),
+        Obstacle::PlanClosed => "its plan to be active".to_owned(),
+        Obstacle::Claimed { .. } | Obstacle::Status(_) => return None,
+    };
+    Some(text)
+}

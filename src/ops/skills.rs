@@ -1,0 +1,180 @@
+//! What agents are told when somebody types `/ps-plan`, `/ps-plans` or `/ps-execute`: one text for skills, commands of agents
+//! and prompts of the MCP server.
+//!
+//! The texts are the files in `templates/agents/`.
+
+mod files;
+
+use serde_json::{Value, json};
+
+use crate::api::error::Error;
+use crate::text::placeholders;
+use crate::text::typed::quoted;
+
+pub use files::{For, planner_file};
+
+/// A skill: a text with a name that a user can call, about one plan or about all.
+#[derive(Debug, Clone, Copy)]
+pub struct Skill {
+    pub name: &'static str,
+    /// For people, as in a menu.
+    pub title: &'static str,
+    /// What may stand behind the name; none for a skill that is about all plans.
+    pub argument: Option<Argument>,
+    /// The commands that it may run without asking, beside those that read: `planwatch <verb>` for each.
+    pub verbs: &'static [&'static str],
+    /// Whether it edits files of plans with tools of the agent's own.
+    pub edits: bool,
+    text: &'static str,
+}
+
+/// The plan that a skill is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Argument {
+    pub is_required: bool,
+    pub description: &'static str,
+}
+
+/// The skills, in the order in which a plan comes by them.
+pub const ALL: [Skill; 3] = [
+    Skill {
+        name: "ps-plan",
+        title: "Plan with planwatch",
+        argument: Some(Argument { is_required: false, description: "Plan to begin or to go on with" }),
+        verbs: &["new", "add", "set", "move", "squash", "remove", "start", "note", "decide", "undo"],
+        edits: true,
+        text: include_str!("../../templates/agents/ps-plan.md"),
+    },
+    Skill {
+        name: "ps-plans",
+        title: "How the plans stand",
+        argument: None,
+        verbs: &[],
+        edits: false,
+        text: include_str!("../../templates/agents/ps-plans.md"),
+    },
+    Skill {
+        name: "ps-execute",
+        title: "Carry out a plan",
+        argument: Some(Argument { is_required: true, description: "Plan to carry out, or to go on with" }),
+        verbs: &["run", "claim", "done", "fail", "block", "release", "add", "note"],
+        edits: false,
+        text: include_str!("../../templates/agents/ps-execute.md"),
+    },
+];
+
+/// The planner's text, as it is written.
+const PLANNER: &str = include_str!("../../templates/agents/planner.md");
+
+impl Skill {
+    /// What it is for, on one line.
+    pub fn description(&self) -> String {
+        placeholders::comment(self.text).unwrap_or_default()
+    }
+
+    /// The text for an agent; `plan` is the id that the user named, also of a plan that is not there yet.
+    pub fn prompt(&self, plan: Option<&str>) -> Result<String, Error> {
+        fill(self.name, self.text, &values(plan, &planner()?))
+    }
+}
+
+/// The skill of this name.
+pub fn find(name: &str) -> Option<&'static Skill> {
+    ALL.iter().find(|it| it.name == name)
+}
+
+/// The text of the agent that plans together with the user.
+pub fn planner() -> Result<String, Error> {
+    fill("planner", PLANNER, &values(None, ""))
+}
+
+/// What the planner is for, on one line.
+pub fn planner_description() -> String {
+    placeholders::comment(PLANNER).unwrap_or_default()
+}
+
+/// What a text may name.
+fn values(plan: Option<&str>, planner: &str) -> Value {
+    json!({
+        "plan": plan.unwrap_or_default(),
+        "plan_word": plan.map_or_else(|| "PLAN".to_owned(), quoted),
+        "planner": planner.trim_end(),
+    })
+}
+
+fn fill(name: &str, text: &str, values: &Value) -> Result<String, Error> {
+    placeholders::fill(text, values).map_err(|it| Error::Template {
+        path: format!("templates/agents/{name}.md"),
+        line: it.line,
+        column: it.column,
+        reason: it.reason,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts() -> Vec<(&'static str, &'static str)> {
+        ALL.iter().map(|it| (it.name, it.text)).chain([("planner", PLANNER)]).collect()
+    }
+
+    #[test]
+    fn the_texts_are_sound_and_say_what_they_are_for() {
+        for (name, text) in texts() {
+            assert_eq!(placeholders::check(text, &values(Some("auth"), "The planner.")), Ok(()), "{name}");
+            let description = placeholders::comment(text).unwrap_or_default();
+            assert!((40..=300).contains(&description.len()), "{name}: {description}");
+            assert!(!description.contains(['"', '\\', '<']), "{name}: {description}");
+            assert!(text.ends_with('\n') && !text.ends_with("\n\n"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_prompt_is_whole_with_and_without_a_plan() {
+        for skill in &ALL {
+            for plan in [None, Some("auth"), Some("it's mine"), Some("{{plan}}")] {
+                let text = skill.prompt(plan).unwrap();
+                assert!(
+                    !text.starts_with(char::is_whitespace) && text.ends_with('\n'),
+                    "{}:\n{text}",
+                    skill.name
+                );
+                assert!(!text.replace("{{plan}}", "").contains("{{"), "{}:\n{text}", skill.name);
+                assert!(!text.contains("\n\n\n"), "{}:\n{text}", skill.name);
+                assert!(text.len() < 9000, "{} has {} bytes", skill.name, text.len());
+                let plan = plan.filter(|_| skill.argument.is_some());
+                assert!(plan.is_none_or(|it| text.contains(&quoted(it))), "{}:\n{text}", skill.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_planner_knows_its_part_and_what_the_user_may_say() {
+        let text = find("ps-plan").unwrap().prompt(None).unwrap();
+        assert!(text.contains(planner().unwrap().trim_end()));
+        for said in [
+            "\"show plan\"",
+            "\"show step N\"",
+            "\"add step\"",
+            "\"edit step N\"",
+            "\"done\"",
+            "`/ps-execute`",
+        ] {
+            assert!(text.contains(said), "{said} is missing:\n{text}");
+        }
+    }
+
+    #[test]
+    fn each_verb_that_needs_no_question_is_in_its_text() {
+        for skill in &ALL {
+            let text = skill.prompt(None).unwrap();
+            for verb in skill.verbs {
+                let is_named = text.contains(&format!("planwatch {verb} "))
+                    || text.contains(&format!("planwatch {verb}\n"));
+                let may_be_left_out = ["note", "release"].contains(verb);
+                assert!(is_named || may_be_left_out, "{} does not name {verb}", skill.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! `squash PLAN N N…`: several steps become one, in the place of the first; nothing of them is lost.
+//!
+//! The first one's file stays and gets what the others hold: their texts, attempts and notes, each step's behind those of
+//! the step before, what they wait for, verify and touch. All files as they were go to `_archive/<plan>/removed-<time>/`.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::precondition;
+use crate::api::views::{Shaper, value};
+use crate::disk::{DiskError, FileOp};
+use crate::ops::{add, remove};
+use crate::plan::change::{self, NewAttempt, NewNote, dependency_item};
+use crate::plan::file_name;
+use crate::plan::id::StepId;
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::problem::Code;
+use crate::plan::read::{self, STEP_KEYS};
+use crate::plan::records::Attempt;
+use crate::plan::words::StepStatus;
+use crate::store::fencing::{Owner, Who};
+use crate::store::relink::{self, Gone, Left};
+use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
+use crate::store::{leases, load, resolve, step_file, steps_list_line};
+use crate::text::header_edit::{Change, NewValue};
+use crate::text::typed::shell_word;
+use crate::text::{front_matter, markdown, scalar};
+
+#[derive(Debug, Clone, Default)]
+pub struct SquashRequest {
+    pub plan: String,
+    /// Two or more step numbers; their order in the plan counts, not this one.
+    pub steps: Vec<String>,
+    pub title: String,
+    pub by: Option<String>,
+    pub force: bool,
+    pub mode: Mode,
+}
+
+/// Makes one step of several, as one change: after a crash all of it is there, or nothing.
+pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport, Error> {
+    if request.title.trim().is_empty() {
+        return Err(Error::usage("the title is empty", "give the new step a title"));
+    }
+    let id = resolve::plan(context, &request.plan)?;
+    let mut writing = Writing::begin(context, "squash", request.mode)?;
+    let ((plans, troubles), plan) = load::settled_all(context, &id)?;
+    transaction::check_live(&plan)?;
+    transaction::check_writable(context, &plan.problems)?;
+    precondition::check_plan(context, &plans, &plan)?;
+    let steps = chosen(context, &plan, &request.steps)?;
+    let forced = check_free(context, &plans, &steps, request)?;
+    let depends = depends_of_all(&steps);
+    refuse_circle(&plans, &steps, &depends)?;
+    let kept = steps[0].id.clone();
+    let gone: Vec<_> = steps[1..].iter().map(|it| Gone::moved(it.id.clone(), kept.clone())).collect();
+    let mut left = Left::of(context, (&plans, &troubles), &gone, std::slice::from_ref(&kept));
+    // The new step could lack a dependency that one of them does not name clearly.
+    steps.iter().filter_map(|it| it.unclear_dependencies()).for_each(|it| left.add(&kept, it));
+    left.allow(context, request.force)?;
+    let texts = steps.iter().map(|it| text_of(context, it)).collect::<Result<Vec<_>, _>>()?;
+    let (steps, depends, gone) = (&steps, &depends, &gone);
+    let merged = Merged { context, plan: &plan, steps, texts: &texts, depends, request, gone, left: &left };
+    let Edits { bytes, ops, hints, archived } = merged.ops(&plans, forced)?;
+    writing.batch("squash", ops)?;
+    for (step, place, read) in archived {
+        writing.report_save(&step, &place, &read);
+    }
+    if request.mode == Mode::Write {
+        steps.iter().for_each(|it| leases::forget(context, &it.id));
+    }
+    let mut report = ChangeReport::new("squash", request.mode);
+    report.changes.push(changed(context, plans, &plan, steps, bytes));
+    report.diff = std::mem::take(&mut writing.diff);
+    report.hints = hints;
+    report.hints.extend(left.hint());
+    report.not_repointed = left.names();
+    Ok(report)
+}
+
+/// The text of a step, which is the one that the plan was read from: all that the new step gets of it comes from one version.
+fn text_of(context: &Context, step: &Step) -> Result<Vec<u8>, Error> {
+    let Some(etag) = &step.etag else { return Ok(step_file::missing_file(step, context)) };
+    let bytes = context.plans.read(Path::new(&step.path))?.bytes;
+    if load::etag(&bytes) != *etag {
+        let path = context.plans.root().join(&step.path);
+        return Err(DiskError::FileChanged { path }.into());
+    }
+    Ok(bytes)
+}
+
+/// The steps in the plan's order.
+fn chosen<'a>(context: &Context, plan: &'a Plan, texts: &[String]) -> Result<Vec<&'a Step>, Error> {
+    let mut steps: Vec<&Step> = Vec::new();
+    for text in texts {
+        let number = add::own_number(plan, text)?;
+        let step = plan.find(&StepId { plan: plan.id.clone(), number }).ok_or_else(|| Error::NoSuchStep {
+            name: text.clone(),
+            steps: plan.steps.iter().map(|it| it.id.number.to_string()).collect(),
+        })?;
+        transaction::check_writable(context, &step.problems)?;
+        if plan.is_doubled(step) {
+            let message = format!("two files have the number {}", step.id.number);
+            let hint = "rename one of them first".to_owned();
+            return Err(Error::Failed { code: "duplicate-step-number", message, hint });
+        }
+        if !steps.iter().any(|it| it.id == step.id) {
+            steps.push(step);
+        }
+    }
+    steps.sort_by(|a, b| a.id.number.cmp(&b.id.number));
+    if steps.len() < 2 {
+        let hint =
+            format!("name two or more, as in `planwatch squash {} 2 3 --title TITLE`", shell_word(&plan.id));
+        return Err(Error::usage("one step alone cannot be squashed", hint));
+    }
+    Ok(steps)
+}
+
+/// Refuses steps that somebody works on; with force the attempt says so that the new step keeps.
+fn check_free(
+    context: &Context,
+    plans: &Plans,
+    steps: &[&Step],
+    request: &SquashRequest,
+) -> Result<Option<NewAttempt>, Error> {
+    let mut forced = None;
+    for step in steps {
+        let who = Who::of(context, &step.id, request.by.as_deref(), None, request.force);
+        let owner = remove::refuse_worked_on(plans, step, &who)?;
+        if owner == Owner::Late {
+            return Err(Error::ClaimLost { id: step.id.to_string(), claim: who.claim.unwrap_or_default() });
+        }
+        if owner == Owner::Forced {
+            let (at, outcome) = (context.now, "forced".to_owned());
+            let notes = Some("squashed".to_owned());
+            forced = Some(NewAttempt { at, by: who.by, outcome, notes, claim: None });
+        }
+    }
+    Ok(forced)
+}
+
+/// What the steps wait for outside of themselves, each once.
+fn depends_of_all(steps: &[&Step]) -> Vec<StepId> {
+    let mut all: Vec<StepId> = Vec::new();
+    for id in steps.iter().flat_map(|it| &it.depends) {
+        if !steps.iter().any(|it| it.id == *id) && !all.contains(id) {
+            all.push(id.clone());
+        }
+    }
+    all
+}
+
+/// A step between them that waits for one of them and that another one waits for would wait for itself.
+fn refuse_circle(plans: &Plans, steps: &[&Step], depends: &[StepId]) -> Result<(), Error> {
+    let kept = &steps[0].id;
+    let is_gone = |it: &StepId| steps[1..].iter().any(|step| step.id == *it);
+    let mut all = plans.clone().into_vec();
+    for plan in all.iter_mut().filter(|it| !it.is_archived) {
+        plan.steps.retain(|it| !is_gone(&it.id));
+        for step in &mut plan.steps {
+            step.problems.retain(|it| it.code != Code::DependencyCycle);
+            if step.id == *kept {
+                step.depends = depends.to_vec();
+            }
+            step.depends.iter_mut().filter(|it| is_gone(it)).for_each(|it| it.clone_from(kept));
+        }
+    }
+    let after = Plans::judged(all);
+    let circle =
+        after.step(kept).and_then(|it| it.problems.iter().find(|it| it.code == Code::DependencyCycle));
+    let Some(problem) = circle else { return Ok(()) };
+    Err(Error::Failed {
+        code: problem.code.text(),
+        message: format!("refused: {}", problem.message),
+        hint: "squash the steps between them as well, or take a dependency out first".to_owned(),
+    })
+}
+
+/// What makes one step of several.
+struct Edits {
+    /// The new text of the first file.
+    bytes: Vec<u8>,
+    ops: Vec<FileOp>,
+    /// What is left to people.
+    hints: Vec<String>,
+    /// The other steps' files, where they go, and the bytes that the new text was made of.
+    archived: Vec<(String, PathBuf, Vec<u8>)>,
+}
+
+/// Steps that become one.
+struct Merged<'a> {
+    context: &'a Context,
+    plan: &'a Plan,
+    steps: &'a [&'a Step],
+    /// Of each of them.
+    texts: &'a [Vec<u8>],
+    depends: &'a [StepId],
+    request: &'a SquashRequest,
+    gone: &'a [Gone],
+    left: &'a Left,
+}
+
+impl Merged<'_> {
+    fn ops(&self, plans: &Plans, forced: Option<NewAttempt>) -> Result<Edits, Error> {
+        let (kept, others) = (self.steps[0], &self.steps[1..]);
+        let gone: Vec<_> = others.iter().map(|it| it.id.clone()).collect();
+        let line = (&kept.id, self.request.title.as_str(), self.depends);
+        let (line, removed) = steps_list_line::squashed(self.context, self.plan, line, &gone)?;
+        let directory = remove::removed_dir(self.context, &self.plan.id);
+        let archived =
+            |step: &Step| remove::free_name(self.context, &directory, &file_name::step_file(&step.id.number));
+        let mut ops = Vec::new();
+        let before = self.texts[0].clone();
+        let after = self.text(&line.plan, &before, forced)?;
+        let path = PathBuf::from(&kept.path);
+        if kept.has_file() {
+            ops.push(FileOp::Create { path: archived(kept), bytes: before.clone() });
+            ops.push(FileOp::Change { path, before, after: after.clone() });
+        } else {
+            ops.push(FileOp::Create { path, bytes: after.clone() });
+        }
+        let mut moved = Vec::new();
+        for (step, text) in others.iter().zip(&self.texts[1..]).filter(|it| it.0.has_file()) {
+            let to = archived(step);
+            moved.push((step.path.clone(), to.clone(), text.clone()));
+            ops.push(FileOp::Rename { from: PathBuf::from(&step.path), to });
+        }
+        ops.extend(line.op);
+        if !removed.is_empty() {
+            let path = remove::free_name(self.context, &directory, "steps-lines.md");
+            ops.push(FileOp::Create { path, bytes: removed.into_bytes() });
+        }
+        let rewritten = std::slice::from_ref(&kept.id);
+        let repointed =
+            relink::dependants(self.context, plans, &line.plan, self.gone, (rewritten, self.left))?;
+        ops.extend(repointed.ops);
+        Ok(Edits { bytes: after, ops, hints: repointed.hints, archived: moved })
+    }
+
+    /// The first file with the front matter of all of them and their texts below the new title.
+    fn text(&self, plan: &Plan, before: &[u8], forced: Option<NewAttempt>) -> Result<Vec<u8>, Error> {
+        let kept = self.steps[0];
+        let mut changes = self.changes(before);
+        changes.extend(forced.map(|it| it.change()));
+        let edited = transaction::edit(&kept.path, before, &changes, STEP_KEYS)?;
+        let header = &edited[..front_matter::split(&edited).body_start()];
+        let body = self.body();
+        let eol = if before.windows(2).any(|it| it == b"\r\n") { "\r\n" } else { "\n" };
+        let body = body.replace("\r\n", "\n").replace('\n', eol);
+        let body = if header.is_empty() { body.trim_start() } else { &body };
+        let file = [header, body.as_bytes()].concat();
+        relink::kept_waiting(self.context, plan, (&kept.id, &kept.path), file, self.depends)
+    }
+
+    fn body(&self) -> String {
+        let title = self.request.title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut body = format!("\n# {title}\n");
+        for (step, bytes) in self.steps.iter().zip(self.texts).filter(|it| it.0.has_file()) {
+            let text = String::from_utf8_lossy(front_matter::split(bytes).body()).into_owned();
+            let text = text.trim_matches(['\r', '\n']);
+            // A title that the text does not say stands in the front matter alone, which only the first step keeps.
+            if markdown::outline(text).title().is_none() {
+                body.extend(["\n# ", &step.title, "\n"]);
+            }
+            if !text.is_empty() {
+                body.extend(["\n", text, "\n"]);
+            }
+        }
+        body
+    }
+
+    /// The edits of the first front matter: what the others add, and what no longer holds.
+    fn changes(&self, before: &[u8]) -> Vec<Change> {
+        let (kept, others) = (self.steps[0], &self.steps[1..]);
+        let own = &kept.id.plan;
+        let status = status_of_all(self.steps);
+        let mut changes = Vec::new();
+        changes.extend((!kept.status.is(status)).then(|| change::set_status(status)));
+        changes.extend(kept.claim.as_ref().map(|_| change::remove("claim")));
+        if relink::has_key(before, "title") {
+            changes.push(change::set_text("title", &self.request.title));
+        }
+        let unread = self.unread_items();
+        if relink::has_key(before, "depends") || !unread.is_empty() {
+            let items = self.depends.iter().map(|it| dependency_item(own, it));
+            let items = items.chain(unread).collect();
+            changes.push(Change::Set { key: "depends".to_owned(), value: NewValue::List(items) });
+        }
+        let is_confirmed = self.steps.iter().all(|it| !it.needs_confirmation || it.confirmed.is_some());
+        if others.iter().any(|it| it.needs_confirmation) && !kept.needs_confirmation {
+            changes.push(change::set_word("confirm", "required"));
+        }
+        changes.extend((!is_confirmed && kept.confirmed.is_some()).then(|| change::remove("confirmed")));
+        changes
+            .extend(appended("tags", self.steps, |it| it.tags.iter().cloned().map(NewValue::Text).collect()));
+        changes.extend(appended("verify", self.steps, verify_items));
+        changes.extend(self.touches());
+        for step in others {
+            changes.extend(step.notes.iter().map(|it| {
+                let at = it.at.unwrap_or(self.context.now);
+                let by = it.by.clone().unwrap_or_default();
+                NewNote { at, kind: it.kind, by, text: it.text.clone() }.change()
+            }));
+            changes.extend(step.attempts.iter().map(attempt));
+        }
+        changes
+    }
+
+    /// Items of the steps' `depends` that name no step: with them the new step is not ready.
+    fn unread_items(&self) -> Vec<NewValue> {
+        let of = |(step, text): (&&Step, &Vec<u8>)| relink::unread_items(text, &step.id);
+        let mut items: Vec<NewValue> = Vec::new();
+        for item in self.steps.iter().zip(self.texts).filter(|it| it.0.has_file()).flat_map(of) {
+            if !items.contains(&item) {
+                items.push(item);
+            }
+        }
+        items
+    }
+
+    /// Unknown touches stay unknown: they overlap with everything.
+    fn touches(&self) -> Vec<Change> {
+        let texts = |it: &Step| it.touches.iter().flatten().cloned().map(NewValue::Text).collect();
+        match self.steps.iter().all(|it| it.touches.is_some()) {
+            true => appended("touches", self.steps, texts),
+            false if self.steps[0].touches.is_some() => vec![change::remove("touches")],
+            false => Vec::new(),
+        }
+    }
+}
+
+/// What is open stays open; of closed steps one that was done counts.
+fn status_of_all(steps: &[&Step]) -> StepStatus {
+    use StepStatus::{Blocked, Completed, Failed, InProgress, Pending, Skipped};
+    let any = |status| steps.iter().any(|it| it.status.is(status));
+    let all_closed = steps.iter().all(|it| it.is_closed());
+    match () {
+        () if all_closed && any(Completed) => Completed,
+        () if all_closed => Skipped,
+        () if any(Blocked) => Blocked,
+        () if any(Failed) => Failed,
+        () if any(InProgress) => InProgress,
+        () => Pending,
+    }
+}
+
+/// The items of the other steps that the first one's list lacks.
+fn appended(key: &str, steps: &[&Step], items: impl Fn(&Step) -> Vec<NewValue>) -> Vec<Change> {
+    let mut known = items(steps[0]);
+    let mut changes = Vec::new();
+    for item in steps[1..].iter().flat_map(|it| items(it)) {
+        if !known.contains(&item) {
+            known.push(item.clone());
+            changes.push(Change::Append { key: key.to_owned(), item });
+        }
+    }
+    changes
+}
+
+fn verify_items(step: &Step) -> Vec<NewValue> {
+    let item = |it: &crate::plan::records::Verify| {
+        let more = [("dir", &it.dir), ("timeout", &it.timeout)];
+        let more =
+            more.into_iter().filter_map(|(key, it)| Some((key.to_owned(), NewValue::Text(it.clone()?))));
+        let more: Vec<_> = more.collect();
+        if more.is_empty() {
+            return NewValue::Text(it.run.clone());
+        }
+        NewValue::Map([vec![("run".to_owned(), NewValue::Text(it.run.clone()))], more].concat())
+    };
+    step.verify.iter().map(item).collect()
+}
+
+/// An attempt as it stands in another file, with every key that it has.
+fn attempt(attempt: &Attempt) -> Change {
+    let text = |key: &str, it: &Option<String>| Some((key.to_owned(), NewValue::Text(it.clone()?)));
+    let mut entries: Vec<_> =
+        attempt.at.iter().map(|it| ("at".to_owned(), NewValue::Word(it.to_string()))).collect();
+    entries.extend(text("by", &attempt.by));
+    entries.extend(text("outcome", &attempt.outcome));
+    entries.extend(text("notes", &attempt.notes));
+    entries.extend(attempt.more.iter().map(|(key, value)| (key.clone(), json_value(value))));
+    Change::Append { key: "attempts".to_owned(), item: NewValue::Map(entries) }
+}
+
+/// A text is written as texts are.
+fn json_value(value: &Value) -> NewValue {
+    match value {
+        Value::String(text) => NewValue::Text(text.clone()),
+        other => NewValue::Yaml(scalar::json(other)),
+    }
+}
+
+fn changed(context: &Context, plans: Plans, plan: &Plan, steps: &[&Step], bytes: Vec<u8>) -> Changed {
+    let kept = steps[0];
+    let content = read::Content { etag: load::etag(&bytes), bytes, modified: context.now };
+    let now = read::read_step_of(plan, &kept.id, &kept.path, content, &context.config.words);
+    let is_gone = |it: &Step| steps[1..].iter().any(|gone| gone.id == it.id);
+    let mut own = plan.clone();
+    own.steps.retain(|it| !is_gone(it));
+    own.steps.iter_mut().filter(|it| it.id == kept.id).for_each(|it| it.clone_from(&now));
+    let mut all = plans.into_vec();
+    all.iter_mut().filter(|it| it.path == own.path).for_each(|it| it.clone_from(&own));
+    let plans = Plans::new(all);
+    let root = context.root_name();
+    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let numbers: Vec<_> = steps.iter().map(|it| it.id.number.to_string()).collect();
+    Changed {
+        id: kept.id.to_string(),
+        title: now.title.clone(),
+        path: shaper.path(&kept.path),
+        was_written: true,
+        was: Some(kept.status.word().to_owned()),
+        status: Some(now.status.word().to_owned()),
+        did: format!("squashed from {}", numbers.join(", ")),
+        now: value(&shaper.step(&own, &now)),
+    }
+}
+
+#[cfg(test)]
+mod saves;

@@ -1,0 +1,247 @@
+//! `status`: what needs attention, who works on what, what is ready, what was finished.
+
+use crate::api::views::Reason;
+use serde_json::{Value, json};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::staleness;
+use crate::api::views::{PlanShape, Shaper, StepShape, held, value, with};
+use crate::ops::knowledge;
+use crate::plan::claims::InForce;
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::problem::{Problem, Severity};
+use crate::plan::rules::{self, Obstacle};
+use crate::plan::time::Time;
+use crate::plan::words::{PlanStatus, Status, StepStatus};
+use crate::store::interrupted::{self, Interrupted};
+use crate::store::load;
+
+#[derive(Debug, Clone, Default)]
+pub struct StatusRequest {
+    /// Days until a step counts as stale, and back to which finished steps are told.
+    pub days: Option<u32>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Attention {
+    pub reason: Reason,
+    pub step: StepShape,
+    /// Since when; of a failed or blocked step the last attempt, of a stale one the last activity.
+    pub since: Option<Time>,
+    /// The last attempt's outcome and notes, in one line.
+    pub last: Option<String>,
+}
+
+/// A completed step.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    pub step: StepShape,
+    /// When its last attempt says that it was completed; else when its file was modified.
+    pub at: Time,
+    /// Who wrote that attempt.
+    pub by: Option<String>,
+}
+
+/// A step, and since when it is as it is.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    pub step: StepShape,
+    /// Of a claim that lapsed its own time, of what was worked on the last activity, of a ready step since when it has
+    /// waited, of a closed one when it was closed.
+    pub since: Option<Time>,
+    /// The claim that is in force although the step's file does not show it: one of another working tree, or one that
+    /// the file lost.
+    pub held: Option<InForce>,
+}
+
+#[derive(Debug, Clone)]
+pub struct StatusReport {
+    pub plans: Vec<PlanShape>,
+    pub attention: Vec<Attention>,
+    pub in_progress: Vec<Standing>,
+    /// Each active plan's next step, most urgent first.
+    pub ready: Vec<Standing>,
+    /// Finished within the days asked for, newest first.
+    pub finished: Vec<Finished>,
+    pub n_errors: usize,
+    pub n_warnings: usize,
+    /// Versions of files that a race displaced and that are kept.
+    pub kept: Vec<String>,
+    /// A change of several files that was interrupted.
+    pub interrupted: Option<Interrupted>,
+    pub days: u32,
+}
+
+impl Standing {
+    fn to_json(&self) -> Value {
+        let mut object = with(&self.step, json!({"since": self.since.map(Time::whole_seconds)}));
+        if let Some(in_force) = &self.held {
+            object["held"] = held(in_force);
+        }
+        object
+    }
+}
+
+impl StatusReport {
+    /// How many of the plans are drafts, which are not worked on yet.
+    pub fn n_drafts(&self) -> usize {
+        self.plans.iter().filter(|it| is_draft(it)).count()
+    }
+
+    pub fn to_json(&self) -> Value {
+        let attention = self.attention.iter().map(|it| {
+            json!({"reason": it.reason.word(), "since": it.since.map(Time::whole_seconds), "last": it.last, "step": value(&it.step)})
+        });
+        let standing = |of: &[Standing]| of.iter().map(Standing::to_json).collect::<Vec<_>>();
+        let finished = self
+            .finished
+            .iter()
+            .map(|it| with(&it.step, json!({"finished_at": it.at.whole_seconds(), "finished_by": it.by})));
+        let mut object = json!({
+            "plans": value(&self.plans),
+            "open_plans": self.plans.len() - self.n_drafts(),
+            "drafts": self.n_drafts(),
+            "attention": attention.collect::<Vec<_>>(),
+            "in_progress": standing(&self.in_progress),
+            "ready": standing(&self.ready),
+            "finished": finished.collect::<Vec<_>>(),
+            "problems": {"errors": self.n_errors, "warnings": self.n_warnings},
+            "kept": self.kept,
+            "days": self.days,
+        });
+        if let Some(interrupted) = &self.interrupted {
+            object["interrupted"] = interrupted.to_json();
+        }
+        object
+    }
+}
+
+/// Whether a plan is a draft.
+pub fn is_draft(plan: &PlanShape) -> bool {
+    plan.status == PlanStatus::Draft.word()
+}
+
+pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport, Error> {
+    let (plans, mut beside) = load::all_and_problems(context);
+    beside.extend(knowledge::problems(context));
+    let root = context.root_name();
+    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let days = request.days.unwrap_or(context.config.stale_days());
+    let active: Vec<_> = plans.live().filter(|it| it.status.is(PlanStatus::Active)).collect();
+    let working = |it: &Step| {
+        it.standing().is(StepStatus::InProgress)
+            && !it.is_unverified()
+            && !rules::is_lapsed(&plans, it, context.now)
+    };
+    let (n_errors, n_warnings) = count_problems(&plans, &beside);
+    Ok(StatusReport {
+        plans: plans.live().filter(|it| is_open(it)).map(|it| shaper.plan(it)).collect(),
+        attention: attention(&shaper, &active, days),
+        in_progress: steps(&active)
+            .filter(|(_, it)| working(it) || held_beside(&plans, it).is_some())
+            .map(|(plan, it)| standing(&shaper, plan, it))
+            .collect(),
+        ready: rules::candidates(&plans, context.now)
+            .iter()
+            .filter_map(|it| Some(standing(&shaper, it.plan, it.step?)))
+            .collect(),
+        finished: finished(&shaper, days),
+        n_errors,
+        n_warnings,
+        kept: context.plans.kept().iter().map(|it| it.kept.to_string_lossy().into_owned()).collect(),
+        interrupted: interrupted::find(context),
+        days,
+    })
+}
+
+fn standing(shaper: &Shaper<'_>, plan: &Plan, step: &Step) -> Standing {
+    let (since, held) = match held_beside(shaper.plans, step) {
+        Some((held, at)) => (at, Some(held)),
+        None => (staleness::since(shaper.plans, plan, step, shaper.now), None),
+    };
+    Standing { step: shaper.step(plan, step), since, held }
+}
+
+/// The claim in force that the step's file does not show, and when it was made.
+fn held_beside(plans: &Plans, step: &Step) -> Option<(InForce, Option<Time>)> {
+    let held = plans.claims().holder(step)?;
+    let in_force = InForce::of(held)?;
+    Some((in_force, held.at))
+}
+
+fn is_open(plan: &Plan) -> bool {
+    let (status, _) = plan.shown_status();
+    !status.known().is_some_and(|it| matches!(it, PlanStatus::Completed | PlanStatus::Abandoned))
+}
+
+fn steps<'a>(plans: &'a [&'a Plan]) -> impl Iterator<Item = (&'a Plan, &'a Step)> {
+    plans.iter().flat_map(|plan| plan.steps.iter().map(|it| (*plan, it)))
+}
+
+fn attention(shaper: &Shaper<'_>, active: &[&Plan], days: u32) -> Vec<Attention> {
+    let found = steps(active).filter_map(|(plan, step)| {
+        let (reason, since) = reason(shaper, plan, step, days)?;
+        Some(Attention { reason, step: shaper.step(plan, step), since, last: last_attempt(step) })
+    });
+    let mut found: Vec<_> = found.collect();
+    found.sort_by_key(|it| it.reason);
+    found
+}
+
+fn reason(shaper: &Shaper<'_>, plan: &Plan, step: &Step, days: u32) -> Option<(Reason, Option<Time>)> {
+    let since = || staleness::since(shaper.plans, plan, step, shaper.now);
+    match step.status.known() {
+        Some(StepStatus::Failed) => return Some((Reason::Failed, since())),
+        Some(StepStatus::Blocked) => return Some((Reason::Blocked, since())),
+        _ if step.is_closed() => return None,
+        _ if step.is_unverified() => return Some((Reason::NotVerified, since())),
+        _ => {}
+    }
+    // Another working tree may have taken over the claim that lapsed here.
+    if rules::is_lapsed(shaper.plans, step, shaper.now) && held_beside(shaper.plans, step).is_none() {
+        return Some((Reason::Lapsed, since()));
+    }
+    if step.is_faulty() {
+        return Some((Reason::Faulty, None));
+    }
+    let obstacles = rules::obstacles(shaper.plans, plan, step, shaper.now);
+    let is_confirmation =
+        |it: &Obstacle| matches!(it, Obstacle::Confirmation | Obstacle::PhaseConfirmation { .. });
+    if !obstacles.is_empty() && obstacles.iter().all(is_confirmation) {
+        return Some((Reason::ToConfirm, None));
+    }
+    if let Some(day) = staleness::overdue(plan, step, shaper.now) {
+        return Some((Reason::Overdue, Some(day.end())));
+    }
+    let seconds = i64::from(days) * 86_400;
+    staleness::stale(shaper.plans, plan, step, shaper.now, seconds).map(|since| (Reason::Stale, Some(since)))
+}
+
+fn last_attempt(step: &Step) -> Option<String> {
+    let last = step.attempts.last()?;
+    let parts = [last.outcome.as_deref(), last.notes.as_deref().and_then(|it| it.lines().next())];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(": "))
+}
+
+fn finished(shaper: &Shaper<'_>, days: u32) -> Vec<Finished> {
+    let is_recent = |at: &Time| shaper.now.seconds_since(*at) <= i64::from(days) * 86_400;
+    let all = shaper.plans.live().flat_map(|plan| plan.steps.iter().map(move |it| (plan, it)));
+    let mut found: Vec<_> = all
+        .filter(|(_, it)| it.standing().is(StepStatus::Completed))
+        .filter_map(|(plan, it)| Some((it.closed_at().filter(is_recent)?, plan, it)))
+        .collect();
+    found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.2.id.cmp(&b.2.id)));
+    let by = |step: &Step| step.closing_attempt().and_then(|it| it.by.clone());
+    found.into_iter().map(|(at, plan, it)| Finished { step: shaper.step(plan, it), at, by: by(it) }).collect()
+}
+
+fn count_problems(plans: &Plans, beside: &[Problem]) -> (usize, usize) {
+    let plans =
+        plans.iter().flat_map(|it| it.problems.iter().chain(it.steps.iter().flat_map(|it| &it.problems)));
+    let is_error = |it: &&Problem| it.severity() == Severity::Error;
+    let (errors, warnings): (Vec<_>, Vec<_>) = plans.chain(beside).partition(is_error);
+    (errors.len(), warnings.len())
+}

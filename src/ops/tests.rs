@@ -1,0 +1,10 @@
+//! What every verb has in common, and what the modules below promise, tested through the verbs.
+
+mod all_or_nothing;
+mod keys;
+mod order;
+mod preconditions;
+mod repeated_reports;
+mod resting;
+mod saves;
+mod staleness;

@@ -1,0 +1,268 @@
+//! A request with a key, stopped at every call, and sent again: it is carried out once.
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::request_key::Answer;
+use crate::api::request_key::RequestKey;
+use serde_json::Value;
+use std::sync::Arc;
+
+use crate::disk::model::Machine;
+use crate::ops::add::{self, AddRequest};
+use crate::ops::archive::{self, ArchiveRequest};
+use crate::ops::claim::{self, ClaimRequest};
+use crate::ops::create::{self, NewRequest};
+use crate::ops::note::{self, NoteRequest};
+use crate::ops::renumber::{self, RenumberRequest};
+use crate::ops::undo::{self, UndoRequest};
+use crate::ops::update::{self, AttemptRequest, MoveRequest};
+use crate::plan::transitions::Verb;
+use crate::store::idempotency::*;
+use crate::store::repeat::REPEATED;
+use crate::store::transaction::Mode;
+
+type Act = fn(&Context) -> Result<Value, Error>;
+
+const STEP: &str = "---\nstatus: pending\n---\n# Step\n";
+
+fn machine() -> Machine {
+    let files = [("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", STEP), ("/plans/p/step-2.md", STEP)];
+    let machine = Machine::with(&files);
+    machine.plans().made_runtime_dir().unwrap();
+    let request = NoteRequest { id: "p:2".to_owned(), text: "before".to_owned(), ..NoteRequest::default() };
+    note::note(&Context::on_model(&machine), &request).unwrap();
+    machine
+}
+
+/// What a surface does with a request and its key.
+fn ask(machine: &Machine, key: &str, act: Act) -> Result<Value, Error> {
+    let (context, name) = (Context::on_model(machine), name_of(key));
+    let earlier = find(&context, &name)?;
+    if let Some(answer) = earlier.as_ref().and_then(|it| it.answer.as_ref()) {
+        return Ok(serde_json::from_str(&answer.body).unwrap());
+    }
+    let key = Arc::new(RequestKey::new(&name, "request", context.now, earlier));
+    let context = Context { key: Some(Arc::clone(&key)), ..context };
+    let said = match key.made().filter(|it| !it.is_claim()) {
+        Some(made) => made.to_json(&context),
+        None => act(&context)?,
+    };
+    let answer = Answer { status: 200, headers: Vec::new(), body: said.to_string() };
+    keep(&context, &name, "request", answer).ok();
+    Ok(said)
+}
+
+fn note_step(context: &Context) -> Result<Value, Error> {
+    let request = NoteRequest { id: "p:1".to_owned(), text: "once".to_owned(), ..NoteRequest::default() };
+    Ok(note::note(context, &request)?.to_json())
+}
+
+fn note_plan(context: &Context) -> Result<Value, Error> {
+    let request = NoteRequest { id: "p".to_owned(), text: "once".to_owned(), ..NoteRequest::default() };
+    Ok(note::note(context, &request)?.to_json())
+}
+
+fn attempt(context: &Context) -> Result<Value, Error> {
+    let request =
+        AttemptRequest { id: "p:1".to_owned(), outcome: "partly".to_owned(), ..AttemptRequest::default() };
+    Ok(update::attempt(context, &request)?.to_json())
+}
+
+fn done(context: &Context) -> Result<Value, Error> {
+    let (ids, message) = (vec!["p:1".to_owned()], Some("merged".to_owned()));
+    let (verb, by, claim, force, mode) = (Verb::Done, None, None, true, Mode::Write);
+    let request = MoveRequest { verb, ids, message, by, claim, force, mode };
+    Ok(update::move_steps(context, &request)?.to_json())
+}
+
+fn add_step(context: &Context) -> Result<Value, Error> {
+    let request = AddRequest { plan: "p".to_owned(), title: "Third".to_owned(), ..AddRequest::default() };
+    Ok(add::add(context, &request)?.to_json())
+}
+
+fn new_plan(context: &Context) -> Result<Value, Error> {
+    let request = NewRequest {
+        title: "Other".to_owned(),
+        steps: ["One", "Two"].map(|it| it.to_owned().into()).into(),
+        ..NewRequest::default()
+    };
+    Ok(create::new(context, &request)?.to_json())
+}
+
+fn move_step(context: &Context) -> Result<Value, Error> {
+    let request =
+        RenumberRequest { id: "p:1".to_owned(), after: "2".to_owned(), ..RenumberRequest::default() };
+    Ok(renumber::renumber(context, &request)?.to_json())
+}
+
+fn archive_plan(context: &Context) -> Result<Value, Error> {
+    let request = ArchiveRequest { plans: vec!["p".to_owned()], restores: false, mode: Mode::Write };
+    Ok(archive::archive(context, &request)?.to_json())
+}
+
+fn take_back(context: &Context) -> Result<Value, Error> {
+    Ok(undo::undo(context, &UndoRequest::default())?.to_json())
+}
+
+fn claim_step(context: &Context) -> Result<Value, Error> {
+    let request = ClaimRequest { target: Some("p".to_owned()), ..ClaimRequest::default() };
+    Ok(claim::claim(context, &request)?.to_json())
+}
+
+/// Stops the request before every call, and sends it again after a kill and after every power cut; returns how often the
+/// answer was made from the record.
+fn check(act: Act) {
+    let whole = machine();
+    let expected = ask(&whole, "k", act).unwrap();
+    let (mut n_anew, mut n_again) = (0, 0);
+    for call in 1.. {
+        let dying = machine().dying_before(call);
+        let answer = ask(&dying, "k", act);
+        if !dying.has_died() {
+            assert_eq!(answer.unwrap()["changes"], expected["changes"]);
+            break;
+        }
+        // After a power cut undo may know less, so there may be nothing to take back.
+        let is_undo = expected["verb"] == "undo";
+        let cuts = if is_undo { Vec::new() } else { dying.after_power_cut() };
+        for after in [dying.after_kill()].into_iter().chain(cuts) {
+            let context = Context::on_model(&after);
+            let is_made = find(&context, &name_of("k")).unwrap().is_some();
+            n_again += usize::from(is_made);
+            n_anew += usize::from(!is_made);
+            let again = ask(&after, "k", act).unwrap();
+            assert_eq!(after.tree(), whole.tree(), "call {call}");
+            assert_eq!(again["verb"], expected["verb"], "call {call}");
+            // An undo reports files, which its record does not know before they are taken back.
+            if !is_undo {
+                assert_eq!(again["changes"][0]["id"], expected["changes"][0]["id"], "call {call}");
+                assert_eq!(again["diff"], expected["diff"], "call {call}");
+            }
+            assert_eq!(ask(&after, "k", act).unwrap(), again, "call {call}");
+            assert_eq!(after.tree(), whole.tree(), "call {call}");
+        }
+    }
+    assert!(n_anew > 5 && n_again > 5, "{n_anew} {n_again}");
+}
+
+#[test]
+fn a_note_is_added_once() {
+    check(note_step);
+    check(note_plan);
+}
+
+#[test]
+fn an_attempt_is_recorded_once() {
+    check(attempt);
+}
+
+#[test]
+fn a_step_is_completed_once() {
+    check(done);
+}
+
+#[test]
+fn a_step_is_added_once() {
+    check(add_step);
+}
+
+#[test]
+fn a_plan_is_made_once() {
+    check(new_plan);
+}
+
+#[test]
+fn a_change_of_several_files_is_made_once() {
+    check(move_step);
+    check(archive_plan);
+}
+
+#[test]
+fn one_change_is_taken_back() {
+    check(take_back);
+}
+
+/// The claims that the files have.
+fn claims(machine: &Machine) -> Vec<String> {
+    let texts = ["/plans/p/step-1.md", "/plans/p/step-2.md"].map(|it| machine.text(it).unwrap());
+    let id = |it: &String| Some(it.split_once("claim: {id: \"")?.1[..8].to_owned());
+    texts.iter().filter_map(id).collect()
+}
+
+#[test]
+fn one_step_is_claimed() {
+    let mut n_again = 0;
+    for call in 1.. {
+        let dying = machine().dying_before(call);
+        ask(&dying, "k", claim_step).ok();
+        if !dying.has_died() {
+            break;
+        }
+        let after = dying.after_kill();
+        find(&Context::on_model(&after), &name_of("k")).unwrap();
+        let before = claims(&after);
+        let again = ask(&after, "k", claim_step).unwrap();
+        let id = again["claim"]["id"].as_str().unwrap().to_owned();
+        assert_eq!(claims(&after), std::slice::from_ref(&id), "call {call}");
+        assert_eq!(again["step"]["claim"]["id"], id.as_str(), "call {call}");
+        n_again += usize::from(before == [id]);
+        // The claim is a whole one: another worker gets the other step.
+        let other = claim_step(&Context::on_model(&after)).unwrap();
+        assert_eq!(other["step"]["id"], "p:2", "call {call}");
+    }
+    assert!(n_again > 5, "{n_again}");
+}
+
+/// Another worker asks between the kill and the repetition. A claim that was made is not taken over meanwhile.
+#[test]
+fn a_claim_waits_for_its_repetition() {
+    for call in 1.. {
+        let dying = machine().dying_before(call);
+        ask(&dying, "k", claim_step).ok();
+        if !dying.has_died() {
+            break;
+        }
+        let after = dying.after_kill();
+        let other = claim_step(&Context::on_model(&after)).unwrap();
+        let again = ask(&after, "k", claim_step).unwrap();
+        assert_ne!(again["step"]["id"], other["step"]["id"], "call {call}");
+        assert_eq!(claims(&after).len(), 2, "call {call}");
+        assert_eq!(ask(&after, "k", claim_step).unwrap(), again, "call {call}");
+    }
+}
+
+/// As the command line does it: nothing but the record of the change says that there was one.
+#[test]
+fn a_key_without_an_answer_is_repeated_from_its_record() {
+    let machine = machine();
+    let note = |request: &str| {
+        let context = Context::on_model(&machine);
+        let key = Some(Arc::new(begin(&context, "k", request)?));
+        let request = NoteRequest { id: "p:1".to_owned(), text: "once".to_owned(), ..NoteRequest::default() };
+        note::note(&Context { key, ..context }, &request)
+    };
+    assert_eq!(note("one").unwrap().changes[0].did, "noted");
+    let tree = machine.tree();
+    let again = note("one").unwrap();
+    assert_eq!((again.changes[0].did.as_str(), again.changes[0].was_written), (REPEATED, false));
+    assert_eq!(again.changes[0].now["notes"].as_array().map(Vec::len), Some(1));
+    assert_eq!(note("two").unwrap_err().code(), "idempotency-key-reused");
+    assert_eq!(machine.tree(), tree);
+}
+
+#[test]
+fn keys_are_remembered_for_a_day_however_many_there_are() {
+    let machine = machine();
+    let begin = Context::on_model(&machine).now;
+    let at = |seconds: i64| Context { now: begin.plus_seconds(seconds), ..Context::on_model(&machine) };
+    let answer = || Answer { status: 200, headers: Vec::new(), body: String::new() };
+    for n in 0..1100 {
+        keep(&at(n), &format!("k{n}"), "request", answer()).unwrap();
+    }
+    let find = |name: &str, seconds: i64| find(&at(seconds), name).unwrap().is_some();
+    assert!(find("k0", REMEMBERED - 1) && find("k1099", REMEMBERED));
+    assert!(!find("k0", REMEMBERED) && !find("new", 0));
+    let counted = bytes(&at(0)).unwrap();
+    keep(&at(2 * REMEMBERED), "late", "request", answer()).unwrap();
+    assert!(find("late", 2 * REMEMBERED) && bytes(&at(2 * REMEMBERED)).unwrap() < counted / 1000);
+}

@@ -1,0 +1,193 @@
+//! Editors that save while a change is made: each acknowledged change is in the file once, each refused one is not.
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::disk::model::Machine;
+use crate::ops::claim::{self, ClaimRequest};
+use crate::ops::note::{self, NoteRequest};
+use crate::ops::release::{self, ReleaseRequest};
+use crate::ops::set::{self, SetOp, SetRequest};
+use crate::ops::update::{self, AttemptRequest, MoveRequest};
+use crate::plan::transitions::Verb;
+use crate::store::transaction::*;
+use std::path::Path;
+
+const STEP: &str = "/plans/p/step-1.md";
+const PENDING: &str = "---\nstatus: pending\ntags: [b, x, b]\n---\n# One\n\n## Dependencies\n\nstep-0\n";
+const CLAIMED: &str = "---\nstatus: in_progress\nclaim: {id: \"g0000001\", by: \"ann\", at: 2026-11-21T11:59:00Z}\n---\n# One\n";
+
+/// A command, and how often its change stands in a text.
+struct Case {
+    name: &'static str,
+    before: &'static str,
+    run: fn(&Context) -> Result<(), Error>,
+    count: fn(&str) -> usize,
+}
+
+fn set(context: &Context, key: &str, op: SetOp) -> Result<(), Error> {
+    let (id, key, mode) = ("p:1".to_owned(), key.to_owned(), Mode::Write);
+    set::set(context, &SetRequest { id, key, op, by: None, claim: None, force: false, mode }).map(drop)
+}
+
+fn moved(context: &Context, verb: Verb, message: Option<&str>) -> Result<(), Error> {
+    let (ids, message, mode) = (vec!["p:1".to_owned()], message.map(str::to_owned), Mode::Write);
+    let request = MoveRequest { verb, ids, message, by: None, claim: None, force: false, mode };
+    update::move_steps(context, &request).map(drop)
+}
+
+const CASES: [Case; 9] = [
+    Case {
+        name: "set +=",
+        before: PENDING,
+        run: |context| set(context, "tags", SetOp::Add("new".to_owned())),
+        count: |text| text.matches("b, new]").count(),
+    },
+    Case {
+        name: "set -=",
+        before: PENDING,
+        run: |context| set(context, "tags", SetOp::Take("b".to_owned())),
+        count: |text| usize::from(text.contains("[x, b]")),
+    },
+    Case {
+        name: "set depends +=",
+        before: PENDING,
+        run: |context| set(context, "depends", SetOp::Add("2".to_owned())),
+        count: |text| usize::from(text.contains("depends:\n  - 0\n  - 2\n")),
+    },
+    Case {
+        name: "set status",
+        before: PENDING,
+        run: |context| set(context, "status", SetOp::Text("blocked".to_owned())),
+        count: |text| text.matches("status: blocked").count(),
+    },
+    Case {
+        name: "attempt",
+        before: PENDING,
+        run: |context| {
+            let (id, outcome) = ("p:1".to_owned(), "no answer".to_owned());
+            update::attempt(context, &AttemptRequest { id, outcome, ..AttemptRequest::default() }).map(drop)
+        },
+        count: |text| text.matches("outcome: no answer").count(),
+    },
+    Case {
+        name: "note",
+        before: PENDING,
+        run: |context| {
+            let (id, text) = ("p:1".to_owned(), "a word".to_owned());
+            note::note(context, &NoteRequest { id, text, ..NoteRequest::default() }).map(drop)
+        },
+        count: |text| text.matches("a word").count(),
+    },
+    Case {
+        name: "claim",
+        before: "---\nstatus: pending\n---\n# One\n",
+        run: |context| {
+            let report = claim::claim(
+                context,
+                &ClaimRequest { target: Some("p:1".to_owned()), ..ClaimRequest::default() },
+            )?;
+            let id = report.claim.unwrap().id;
+            let file = context.plans.read(Path::new("p/step-1.md")).unwrap().bytes;
+            // An editor that has not read it may have saved over it since.
+            let text = String::from_utf8(file).unwrap();
+            assert!(!text.contains("claim:") || text.contains(&id), "{text}");
+            Ok(())
+        },
+        count: |text| text.matches("claim:").count(),
+    },
+    Case {
+        name: "fail",
+        before: CLAIMED,
+        run: |context| moved(context, Verb::Fail, Some("it broke")),
+        count: |text| text.matches("it broke").count(),
+    },
+    Case {
+        name: "release",
+        before: CLAIMED,
+        run: |context| {
+            let ids = vec!["p:1".to_owned()];
+            release::release(context, &ReleaseRequest { ids, ..ReleaseRequest::default() }).map(drop)
+        },
+        count: |text| usize::from(text.contains("status: pending") && !text.contains("claim:")),
+    },
+];
+
+fn machine(step: &str) -> Machine {
+    let plan = "# P\n";
+    let (zero, two) = ("---\nstatus: completed\n---\n# Zero\n", "---\nstatus: completed\n---\n# Two\n");
+    Machine::with(&[
+        ("/plans/p/plan.md", plan),
+        ("/plans/p/step-0.md", zero),
+        (STEP, step),
+        ("/plans/p/step-2.md", two),
+    ])
+}
+
+/// The saves that an editor makes while each command runs: `first`, and another one of what it reads after that.
+#[test]
+fn what_is_answered_is_what_the_file_holds_however_often_an_editor_saves() {
+    let mut seen_twice = 0;
+    for case in &CASES {
+        let machine = machine(case.before);
+        let quiet = machine.after_kill();
+        (case.run)(&Context::on_model(&quiet)).unwrap();
+        assert_eq!((case.count)(&quiet.text(STEP).unwrap()), 1, "{}", case.name);
+        let n = quiet.calls();
+        for first in 1..=n {
+            for again in (first..first + 12).step_by(3) {
+                for second in (again + 1..again + 14).step_by(4) {
+                    let saving = machine.saved_twice(first, again, second);
+                    let answer = (case.run)(&Context::on_model(&saving));
+                    let text = saving.text(STEP).unwrap();
+                    let count = (case.count)(&text);
+                    let place = format!("{} {first} {again} {second}: {answer:?}\n{text}", case.name);
+                    match answer {
+                        Ok(()) if saving.has_overwritten() => assert!(count <= 1, "{place}"),
+                        Ok(()) => assert_eq!(count, 1, "{place}"),
+                        Err(_) => assert_eq!(count, 0, "{place}"),
+                    }
+                    seen_twice += usize::from(text.contains("first\n") && text.contains("token\n"));
+                }
+            }
+        }
+    }
+    assert!(seen_twice > 1000, "the editor hardly came to save twice: {seen_twice}");
+}
+
+/// A file that is truncated and written later keeps all that its editor wrote, and is not written to meanwhile.
+#[test]
+fn a_slow_save_is_not_taken_for_a_short_text() {
+    let (mut n_refused, mut n_done) = (0, 0);
+    for case in &CASES {
+        // planwatch's own log knows how long the file was.
+        let machine = machine(case.before);
+        (CASES[3].run)(&Context::on_model(&machine)).ok();
+        let quiet = machine.after_kill();
+        let n = if (case.run)(&Context::on_model(&quiet)).is_ok() { quiet.calls() } else { continue };
+        for truncated in 1..=n {
+            for written in [truncated + 2, truncated + 30, truncated + 1000] {
+                let saving = machine.saved_slowly(truncated, written);
+                let before = saving.text(STEP).unwrap();
+                let answer = (case.run)(&Context::on_model(&saving));
+                saving.finish_saves();
+                let text = saving.text(STEP).unwrap();
+                let context = Context::on_model(&saving);
+                let kept = context.plans.kept();
+                let is_kept = |it: &crate::disk::Kept| {
+                    let path = Path::new("/plans").join(&it.kept);
+                    saving.text(&path.to_string_lossy()).is_some_and(|it| it.contains("token"))
+                };
+                let place = format!("{} {truncated} {written}: {answer:?}\n{text}", case.name);
+                let has_both = text.contains("# One") && text.contains("status:");
+                assert!(has_both || before.is_empty(), "{place}");
+                assert!(!saving.has_saved() || text.contains("token") || kept.iter().any(is_kept), "{place}");
+                match answer {
+                    Err(error) if error.code() == "file-changed" => n_refused += 1,
+                    Err(error) => panic!("{error:?} {place}"),
+                    Ok(()) => n_done += 1,
+                }
+            }
+        }
+    }
+    assert!(n_refused > 50 && n_done > 50, "{n_refused} {n_done}");
+}

@@ -1,0 +1,252 @@
+//! `undo`: takes back changes that planwatch made, as long as their files are as it left them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views::shown_path;
+use crate::disk::FileOp;
+use crate::ops::archive::ARCHIVE;
+use crate::plan::file_name::{self, FileName};
+use crate::plan::id::{PlanId, StepId, read_step_id};
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::read;
+use crate::store::fencing::{self, Who};
+use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
+use crate::store::{leases, load};
+
+/// A change that can be taken back, newest first in a list.
+#[derive(Debug, Clone)]
+pub struct UndoItem {
+    pub id: String,
+    pub verb: String,
+    pub at: String,
+    pub paths: Vec<String>,
+    pub blocked: Option<Blocked>,
+}
+
+/// Why a change cannot be taken back now.
+#[derive(Debug, Clone)]
+pub struct Blocked {
+    pub code: &'static str,
+    /// The file that is the reason; none where it is something else.
+    pub path: Option<String>,
+    /// The id of the later change that wrote the file.
+    pub by: Option<String>,
+}
+
+impl UndoItem {
+    pub fn to_json(&self) -> Value {
+        let blocked = |it: &Blocked| json!({"code": it.code, "path": it.path, "by": it.by});
+        let blocked = self.blocked.as_ref().map(blocked);
+        json!({"id": self.id, "verb": self.verb, "at": self.at, "paths": self.paths, "blocked": blocked})
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct UndoRequest {
+    /// As the list has it; none: the last change.
+    pub id: Option<String>,
+    pub by: Option<String>,
+    /// The claim that the change ends, where it takes one back.
+    pub claim: Option<String>,
+    pub force: bool,
+    pub mode: Mode,
+}
+
+pub fn list_to_json(items: &[UndoItem]) -> Value {
+    json!({"changes": items.iter().map(UndoItem::to_json).collect::<Vec<_>>()})
+}
+
+/// Lists what `undo` can take back, and what keeps it from that.
+pub fn undo_list(context: &Context) -> Vec<UndoItem> {
+    let root = context.root_name();
+    let shown = |path: &Path| shown_path(&root, &path.to_string_lossy());
+    let item = |it: crate::disk::UndoEntry| UndoItem {
+        blocked: it.blocked.as_ref().map(|error| {
+            let reason = error.reason();
+            let path = reason.map(|(_, path, _)| shown(path));
+            Blocked { code: error.code(), path, by: reason.and_then(|it| it.2).map(|it| it.id.clone()) }
+        }),
+        paths: it.paths.iter().map(|path| shown(path)).collect(),
+        id: it.id,
+        verb: it.verb,
+        at: it.at,
+    };
+    context.plans.undo_list().into_iter().map(item).collect()
+}
+
+/// Restores the files of a change; a file that was edited since is left alone, and the undo refused.
+///
+/// A claim that it takes back is given back, as by `release`; a live one only by its owner, or by force.
+pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Error> {
+    let mode = request.mode;
+    let mut writing = Writing::begin(context, "undo", mode)?;
+    let id = request.id.as_deref();
+    let (change, ops) = context.plans.undo_operations(id)?;
+    let claimed = claimed(context, &ops)?;
+    claimed.iter().try_for_each(|it| it.check(context, request))?;
+    if mode == Mode::Write {
+        let ids: BTreeSet<_> = ops
+            .iter()
+            .filter_map(|it| id_of(transaction::path_of(it)))
+            .filter_map(|it| read_step_id(&it))
+            .collect();
+        let closed: Vec<_> = ids.into_iter().filter(|it| is_closed(context, it)).collect();
+        writing.undo(id)?;
+        // What is done no more is done on no branch.
+        closed.iter().filter(|it| !is_closed(context, it)).for_each(|it| leases::reopened(context, it));
+        claimed.iter().for_each(|it| it.follow(context));
+    }
+    let root = context.root_name();
+    let mut report = ChangeReport::new("undo", mode);
+    for op in &ops {
+        report.diff.push_str(&transaction::describe(&root, op));
+        let path = shown_path(&root, &transaction::path_of(op).to_string_lossy());
+        let id = id_of(transaction::path_of(op)).unwrap_or_else(|| path.clone());
+        let (title, did) = (String::new(), format!("{} taken back", change.verb));
+        report.changes.push(Changed {
+            id,
+            title,
+            path,
+            was_written: true,
+            was: None,
+            status: None,
+            did,
+            now: Value::Null,
+        });
+    }
+    Ok(report)
+}
+
+/// A claim in a file that the undo changes, moves or takes away.
+struct Claimed {
+    plans: Plans,
+    step: Step,
+    /// The file is not to have it any more.
+    is_lost: bool,
+}
+
+/// Finds the claims in the files that the operations are about.
+fn claimed(context: &Context, ops: &[FileOp]) -> Result<Vec<Claimed>, Error> {
+    let top = |it: &Path| it.iter().next().and_then(|it| it.to_str()).map(PlanId::new);
+    let named: BTreeSet<_> = ops.iter().filter_map(|it| top(source_of(it)?)).collect();
+    let mut found = Vec::new();
+    for id in named.iter().filter(|it| PlanId::is_plan_name(it.as_str()) && load::is_live(context, it)) {
+        let plans = load::some(context, id)?;
+        let Some(plan) = plans.get(id) else { continue };
+        for step in plan.steps.iter().filter(|it| it.claim_in_force().is_some()) {
+            let Some(is_lost) = is_lost(context, plan, step, ops) else { continue };
+            found.push(Claimed { plans: plans.clone(), step: step.clone(), is_lost });
+        }
+    }
+    Ok(found)
+}
+
+/// The file that is there before an operation.
+fn source_of(op: &FileOp) -> Option<&Path> {
+    match op {
+        FileOp::Create { .. } => None,
+        FileOp::Change { path, .. } | FileOp::Discard { path, .. } => Some(path),
+        FileOp::Rename { from, .. } | FileOp::Remove { path: from, .. } => Some(from),
+    }
+}
+
+/// Whether a step's file will not have its claim any more; none: the file is not touched.
+fn is_lost(context: &Context, plan: &Plan, step: &Step, ops: &[FileOp]) -> Option<bool> {
+    let mut path = PathBuf::from(&step.path);
+    let mut touched = None;
+    for op in ops.iter().filter(|it| source_of(it).is_some_and(|it| Path::new(&step.path).starts_with(it))) {
+        if let FileOp::Rename { from, to } | FileOp::Remove { path: from, to } = op {
+            path = path.strip_prefix(from).map_or_else(|_| to.clone(), |rest| to.join(rest));
+        }
+        touched = Some(matches!(op, FileOp::Discard { .. }) || path.starts_with(ARCHIVE));
+    }
+    let changed = ops.iter().find_map(|it| match it {
+        FileOp::Change { path: at, after, .. } if *at == path || *at == Path::new(&step.path) => Some(after),
+        _ => None,
+    });
+    let Some(after) = changed else { return touched };
+    let content = read::Content { etag: load::etag(after), bytes: after.clone(), modified: context.now };
+    let then = read::read_step_of(plan, &step.id, &step.path, content, &context.config.words);
+    let id = |it: &Step| it.claim.as_ref().map(|it| it.id.clone());
+    Some(touched == Some(true) || id(&then) != id(step))
+}
+
+impl Claimed {
+    /// Refuses to take a live claim away from its owner.
+    fn check(&self, context: &Context, request: &UndoRequest) -> Result<(), Error> {
+        let step = &self.step;
+        if !self.is_lost || self.plans.claims().lapse(step, context.now).is_some() {
+            return Ok(());
+        }
+        let (by, claim) = (request.by.as_deref(), request.claim.as_deref());
+        let who = Who::of(context, &step.id, by, claim, request.force);
+        // A claim that is named may be another step's.
+        let is_own = step.claim.as_ref().is_some_and(|it| who.claim.as_ref() == Some(&it.id));
+        let who = Who { claim: who.claim.clone().filter(|_| is_own), ..who };
+        fencing::check(&self.plans, step, &who).map(drop).map_err(|error| match error {
+            Error::Claimed { id, by } => Error::ClaimedWithin { id, by },
+            other => other,
+        })
+    }
+
+    /// Lets the record of the claim follow: to the step's other number, or to its end.
+    fn follow(&self, context: &Context) {
+        let before = &self.step;
+        let plan = load::one_plan(context, &before.id.plan).ok().flatten().filter(|it| !it.is_archived);
+        let steps = plan.map(|it| it.steps).unwrap_or_default();
+        let claim = |it: &Step| it.claim.as_ref().map(|it| it.id.clone());
+        let same = steps.iter().find(|it| claim(it) == claim(before));
+        match (same, steps.iter().find(|it| it.id == before.id)) {
+            (Some(step), _) if step.id == before.id => {}
+            (Some(step), _) => leases::moved(context, &before.id, &step.id, &step.path),
+            (None, Some(after)) => leases::changed(context, before, after, false),
+            (None, None) => leases::forget(context, &before.id),
+        }
+    }
+}
+
+fn is_closed(context: &Context, id: &StepId) -> bool {
+    let plan = load::one_plan(context, &id.plan).ok().flatten();
+    plan.is_some_and(|it| it.find(id).is_some_and(Step::is_closed))
+}
+
+/// Returns the step or else the plan that a file below the plans directory belongs to.
+fn id_of(path: &Path) -> Option<String> {
+    let inside = path.strip_prefix("_archive").unwrap_or(path);
+    let names: Vec<_> = inside.iter().filter_map(|it| it.to_str()).collect();
+    let (plan, rest) = names.split_first().filter(|(it, _)| PlanId::is_plan_name(it))?;
+    let plan = PlanId::new(*plan);
+    match rest {
+        [file] => match file_name::classify(file) {
+            FileName::Step(number) => Some(StepId { plan, number }.to_string()),
+            _ => Some(plan.to_string()),
+        },
+        _ => Some(plan.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(path: &str, expected: Option<&str>) {
+        assert_eq!(id_of(Path::new(path)).as_deref(), expected);
+    }
+
+    #[test]
+    fn files_belong_to_their_step_or_plan() {
+        check("p/step-02.5.md", Some("p:2.5"));
+        check("p/plan.md", Some("p"));
+        check("p", Some("p"));
+        check("_archive/p/step-1.md", Some("p:1"));
+        check("_archive/p/removed-20261121T120000Z/step-1.md", Some("p"));
+        check("_decisions/20261121T091403.250Z-a.md", None);
+    }
+}

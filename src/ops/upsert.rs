@@ -1,0 +1,297 @@
+//! Plans and steps that come as whole texts, as scripts send them: the same text again changes nothing.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views::{PlanShape, Shaper, StepShape};
+use crate::ops::add::{self, AddRequest};
+use crate::ops::create;
+use crate::plan::change::{NewPlan, set_text};
+use crate::plan::file_name::PLAN_FILE;
+use crate::plan::id::{self, PlanId};
+use crate::plan::model::{Order, Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::problem::Severity;
+use crate::plan::read::PLAN_KEYS;
+use crate::plan::step_number::StepNumber;
+use crate::store::resolve::{self, Side};
+use crate::store::transaction::{self, Mode, Writing};
+use crate::store::{load, step_file};
+use crate::text::front_matter;
+use crate::text::markdown;
+use crate::text::scalar;
+use crate::text::typed::shell_word;
+
+/// A plan as a text.
+#[derive(Debug, Clone, Default)]
+pub struct PlanText {
+    /// A plan's id, or what the id of a new one is made from.
+    pub title: String,
+    /// What is to stand in `plan.md`, with or without front matter.
+    pub body: String,
+}
+
+/// A step as a text.
+#[derive(Debug, Clone, Default)]
+pub struct StepText {
+    pub plan: String,
+    /// What is to stand in the file, with or without front matter; its heading or first line is the title.
+    pub text: String,
+    /// At exactly this number.
+    pub at: Option<String>,
+    /// Behind this step.
+    pub after: Option<String>,
+    pub created_by: Option<String>,
+    pub metadata: Option<Map<String, Value>>,
+}
+
+/// What became of a text.
+#[derive(Debug, Clone)]
+pub struct Put<T> {
+    /// False: it was there already, with the same text.
+    pub is_new: bool,
+    pub now: T,
+}
+
+/// Makes a plan of this text, unless there is one of this name with the same text.
+///
+/// A plan of this name with another text is a conflict.
+pub fn put_plan(context: &Context, request: &PlanText) -> Result<Put<PlanShape>, Error> {
+    if request.title.trim().is_empty() {
+        return Err(Error::usage("the title is empty", "give the plan a title"));
+    }
+    let id = id_of(context, &request.title);
+    if let Some(same) = same_plan(context, &id, &request.body)? {
+        return Ok(Put { is_new: false, now: same });
+    }
+    let mut writing = Writing::begin(context, "new", Mode::Write)?;
+    // Somebody else may have been quicker.
+    if let Some(same) = same_plan(context, &id, &request.body)? {
+        return Ok(Put { is_new: false, now: same });
+    }
+    let is_sequential = context.config.order == Some(Order::Sequential);
+    let new = NewPlan { title: request.title.clone(), is_sequential, ..NewPlan::default() };
+    let files = vec![(PLAN_FILE.to_owned(), plan_file(context, &new, &request.body)?)];
+    refuse_faulty(&create::as_read(context, &id, &files))?;
+    if load::exists(context, &id) {
+        let (name, bytes) = &files[0];
+        writing.create(&format!("{id}/{name}"), bytes)?;
+    } else {
+        writing.create_directory(id.as_str(), &files)?;
+    }
+    drop(writing);
+    let plan = load::one_plan(context, &id)?.ok_or_else(|| load::missing(context, &id))?;
+    Ok(Put { is_new: true, now: plan_shape(context, &plan)? })
+}
+
+/// The plan that has this very name, else the one that a title of these words has.
+fn id_of(context: &Context, title: &str) -> PlanId {
+    let exact = PlanId::new(title);
+    if load::exists(context, &exact) { exact } else { PlanId::new(id::slug(title, &|_| false)) }
+}
+
+/// None: there is no such plan, or it has no `plan.md`.
+fn same_plan(context: &Context, id: &PlanId, text: &str) -> Result<Option<PlanShape>, Error> {
+    let Some(plan) = load::one_plan(context, id)?.filter(|it| it.etag.is_some()) else { return Ok(None) };
+    let bytes = context.plans.read(Path::new(&plan.path))?.bytes;
+    if !plan.is_archived && is_same(&bytes, text) {
+        return plan_shape(context, &plan).map(Some);
+    }
+    let (message, hint) = if plan.is_archived {
+        (
+            format!("`{id}` exists, and is archived"),
+            format!("planwatch archive --restore {id_word}", id_word = shell_word(&id)),
+        )
+    } else {
+        (
+            format!("`{id}` exists, with another text"),
+            "change the plan that is there, or choose another title".to_owned(),
+        )
+    };
+    Err(Error::Conflict { code: "plan-exists", message, hint })
+}
+
+fn plan_shape(context: &Context, plan: &Plan) -> Result<PlanShape, Error> {
+    let plans = load::some(context, &plan.id)?;
+    let plan = resolve::plan_at(&plans, &plan.id, Side::LiveFirst).unwrap_or(plan);
+    let root = context.root_name();
+    Ok(Shaper { plans: &plans, now: context.now, root: &root }.plan(plan))
+}
+
+/// Whether a file, or what stands below its front matter, is this text, up to the line ends at its end.
+fn is_same(file: &[u8], text: &str) -> bool {
+    let ended = |it: &[u8]| it.len() - it.iter().rev().take_while(|it| matches!(it, b'\n' | b'\r')).count();
+    let cut = |it: &'_ [u8]| it[..ended(it)].to_vec();
+    let body = &file[front_matter::split(file).body_start()..];
+    let text = cut(text.as_bytes());
+    cut(file) == text || cut(body) == text
+}
+
+/// The text with what a plan of planwatch's own has in front of it, where the text does not say it itself, and with all
+/// that was asked for beside it.
+pub(crate) fn plan_file(context: &Context, new: &NewPlan, body: &str) -> Result<Vec<u8>, Error> {
+    if body.trim().is_empty() {
+        return transaction::edit(PLAN_FILE, new.body().as_bytes(), &new.changes(context.now), PLAN_KEYS);
+    }
+    let bytes = with_end(body);
+    let own = step_file::own_keys(&bytes);
+    let mut changes = new.changes(context.now);
+    let has_heading = heading(body).is_some();
+    changes.extend((!has_heading).then(|| set_text("title", &new.title)));
+    const USUAL: [&str; 4] = ["status", "title", "order", "created_at"];
+    changes.retain(|it| !USUAL.contains(&it.key()) || !own.iter().any(|key| key == it.key()));
+    changes.extend(new.description.as_ref().map(|it| set_text("description", it)));
+    transaction::edit(PLAN_FILE, &bytes, &changes, PLAN_KEYS)
+}
+
+fn with_end(text: &str) -> Vec<u8> {
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    format!("{text}{end}").into_bytes()
+}
+
+fn heading(text: &str) -> Option<String> {
+    let body = &text[front_matter::split(text.as_bytes()).body_start()..];
+    markdown::outline(body).title().filter(|it| !it.is_empty()).map(str::to_owned)
+}
+
+pub(crate) fn refuse_faulty(plan: &Plan) -> Result<(), Error> {
+    let fault = plan.problems.iter().find(|it| it.severity() == Severity::Error);
+    fault.map_or(Ok(()), |it| Err(Error::File { problem: Box::new(it.clone()) }))
+}
+
+/// Makes a step of this text, unless the number that is asked for has it already.
+///
+/// A number that stands only in the plan's Steps list gets its file; one with another text is a conflict.
+pub fn put_step(context: &Context, request: &StepText) -> Result<Put<(StepShape, String)>, Error> {
+    let plan = resolve::plan(context, &request.plan)?;
+    if let Some(same) = same_step(context, &plan, request)? {
+        return Ok(Put { is_new: false, now: same });
+    }
+    let metadata = request.metadata.clone().map(|it| scalar::json(&Value::Object(it)));
+    let add = AddRequest {
+        plan: request.plan.clone(),
+        title: title(&request.text),
+        at: request.at.clone(),
+        after: request.after.clone(),
+        metadata,
+        body: Some(String::from_utf8_lossy(&with_end(&request.text)).into_owned()),
+        by: request.created_by.clone(),
+        keeps_own: true,
+        ..AddRequest::default()
+    };
+    let report = match add::add(context, &add) {
+        Err(error) if error.code() == "step-exists" => {
+            // Somebody else was quicker, perhaps with the same text.
+            let same = same_step(context, &plan, request)?.ok_or(error)?;
+            return Ok(Put { is_new: false, now: same });
+        }
+        other => other?,
+    };
+    let id = report.changes.first().and_then(|it| id::read_step_id(&it.id)).map(|it| it.number);
+    let found = id.map(|it| step_shape(context, &plan, &it)).transpose()?.flatten();
+    let found = found.ok_or_else(|| load::missing(context, &plan))?;
+    Ok(Put { is_new: true, now: found })
+}
+
+/// Its heading without marks, else its first line.
+fn title(text: &str) -> String {
+    let body = &text[front_matter::split(text.as_bytes()).body_start()..];
+    let line = || body.lines().map(|it| it.trim_start_matches('#').trim()).find(|it| !it.is_empty());
+    heading(text).or_else(|| line().map(str::to_owned)).unwrap_or_default()
+}
+
+fn same_step(
+    context: &Context,
+    plan: &PlanId,
+    request: &StepText,
+) -> Result<Option<(StepShape, String)>, Error> {
+    let Some(at) = &request.at else { return Ok(None) };
+    let Some(number) = id::read_number(at) else {
+        return Err(Error::usage(format!("`{at}` is no step number"), "write it as 2 or 2.5"));
+    };
+    let found = load::one_plan(context, plan)?.ok_or_else(|| load::missing(context, plan))?;
+    transaction::check_live(&found)?;
+    let mut same = found.steps.iter().filter(|it| it.id.number == number && it.has_file()).peekable();
+    if same.peek().is_none() {
+        return Ok(None);
+    }
+    for step in same {
+        let bytes = context.plans.read(Path::new(&step.path))?.bytes;
+        if is_same(&bytes, &request.text) {
+            return step_shape(context, plan, &number);
+        }
+    }
+    Err(Error::Conflict {
+        code: "step-exists",
+        message: format!("`{plan}:{number}` exists, with another text"),
+        hint: "change the step that is there, or choose another number".to_owned(),
+    })
+}
+
+fn step_shape(
+    context: &Context,
+    plan: &PlanId,
+    number: &StepNumber,
+) -> Result<Option<(StepShape, String)>, Error> {
+    let plans = load::some(context, plan)?;
+    let Some(plan) = plans.get(plan) else { return Ok(None) };
+    let Some(step) = plan.steps.iter().find(|it| it.id.number == *number) else { return Ok(None) };
+    shaped(context, &plans, plan, step).map(Some)
+}
+
+/// A plan and its text.
+pub fn plan(context: &Context, plan: &str) -> Result<(PlanShape, String), Error> {
+    let (id, side) = resolve::plan_for_reading(context, plan)?;
+    let plans = load::some(context, &id)?;
+    let plan = resolve::plan_at(&plans, &id, side).ok_or_else(|| load::missing(context, &id))?;
+    let root = context.root_name();
+    let shape = Shaper { plans: &plans, now: context.now, root: &root }.plan(plan);
+    Ok((shape, body(context, &plan.path, plan.etag.is_some())?))
+}
+
+/// A step and its text.
+pub fn step(context: &Context, step: &str) -> Result<(StepShape, String), Error> {
+    let named = resolve::step(context, step)?;
+    let plans = load::some(context, &named.id.plan)?;
+    let plan = plans.get(&named.id.plan).ok_or_else(|| load::missing(context, &named.id.plan))?;
+    shaped(context, &plans, plan, resolve::shown_step(plan, &named)?)
+}
+
+/// What stands below the front matter of a step's file; empty if there is none.
+pub fn step_text(context: &Context, step: &str) -> Result<String, Error> {
+    let named = resolve::step(context, step)?;
+    let plan = &named.id.plan;
+    let plan = load::one_plan(context, plan)?.ok_or_else(|| load::missing(context, plan))?;
+    Ok(resolve::shown_step(&plan, &named)?.body.clone())
+}
+
+fn body(context: &Context, path: &str, exists: bool) -> Result<String, Error> {
+    if !exists {
+        return Ok(String::new());
+    }
+    let bytes = context.plans.read(Path::new(path))?.bytes;
+    Ok(String::from_utf8_lossy(front_matter::split(&bytes).body()).into_owned())
+}
+
+fn shaped(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Result<(StepShape, String), Error> {
+    let root = context.root_name();
+    let shape = Shaper { plans, now: context.now, root: &root }.step(plan, step);
+    Ok((shape, body(context, &step.path, step.has_file())?))
+}
+
+/// All steps of a plan with their texts, in their order.
+pub fn steps(context: &Context, plan: &str) -> Result<Vec<(StepShape, String)>, Error> {
+    let (id, side) = resolve::plan_for_reading(context, plan)?;
+    let plans = load::some(context, &id)?;
+    let plan = resolve::plan_at(&plans, &id, side).ok_or_else(|| load::missing(context, &id))?;
+    let texts = load::plan_at(context, &id, side)?;
+    let root = context.root_name();
+    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let body = |path: &str| {
+        texts.iter().flat_map(|it| &it.steps).find(|it| it.path == path).map(|it| it.body.clone())
+    };
+    Ok(plan.steps.iter().map(|it| (shaper.step(plan, it), body(&it.path).unwrap_or_default())).collect())
+}

@@ -1,0 +1,124 @@
+//! The `verify` commands of steps: what exactly would run, and whether it may.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::trust::{self, Subject};
+use crate::plan::model::Step;
+use crate::plan::records::Verify;
+use crate::plan::script as script_file;
+use crate::plan::time;
+use crate::store::load;
+use crate::store::resolve::{self, Target};
+
+/// How long a command may take that says nothing about it.
+const TIMEOUT: Duration = Duration::from_secs(10 * 60);
+
+/// A command that can be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// One line for a shell, as the file has it.
+    pub command: String,
+    /// Absolute; none: it is not there, or leads out of the repository.
+    pub directory: Option<PathBuf>,
+    pub timeout: Duration,
+}
+
+/// The commands of a step.
+pub(crate) fn checks(context: &Context, step: &Step) -> Vec<Check> {
+    let of = |it: &Verify| {
+        let timeout = it.timeout.as_deref().and_then(time::read_seconds);
+        let timeout = timeout.and_then(|it| u64::try_from(it).ok()).map(Duration::from_secs);
+        let directory = directory(context, it);
+        Check { command: it.run.clone(), directory, timeout: timeout.unwrap_or(TIMEOUT) }
+    };
+    step.verify.iter().map(of).collect()
+}
+
+fn directory(context: &Context, verify: &Verify) -> Option<PathBuf> {
+    let root = &context.here.root;
+    let relative = script_file::inside(root, verify.dir.as_deref().unwrap_or("."))?;
+    context.plans.directory_below(root, &relative).ok()
+}
+
+/// What has to be trusted before a step's commands run; none: it has no commands.
+///
+/// It is of all of them together, in their order, with the files of the repository that they name.
+pub fn subject(context: &Context, step: &Step) -> Option<Subject> {
+    if step.verify.is_empty() {
+        return None;
+    }
+    let covered = |it: &Verify| {
+        let shown = it.dir.as_deref().unwrap_or(".");
+        trust::covered(context, &it.run, shown, directory(context, it).as_deref())
+    };
+    let all: Vec<_> = step.verify.iter().map(covered).collect();
+    let hashes: Vec<_> = all.iter().map(|it| it.hash.as_str()).chain(["verify"]).collect();
+    let files: BTreeSet<_> = all.iter().flat_map(|it| it.files.iter().cloned()).collect();
+    let lines: Vec<_> = step.verify.iter().map(shown).collect();
+    Some(Subject {
+        what: format!("the verification of `{}`", step.id),
+        name: step.id.to_string(),
+        path: context.plans.root().join(&step.path),
+        command: lines.join("\n"),
+        directory: ".".to_owned(),
+        hash: trust::hash(&hashes),
+        files: files.into_iter().collect(),
+        fault: all.iter().find_map(|it| it.fault.clone()),
+    })
+}
+
+fn shown(verify: &Verify) -> String {
+    match &verify.dir {
+        Some(dir) => format!("{}   (in {dir})", verify.run),
+        None => verify.run.clone(),
+    }
+}
+
+/// Refuses commands that nobody has said may run; `given` are hashes that somebody typed for this once.
+pub(crate) fn check(context: &Context, step: &Step, given: &[String]) -> Result<(), Error> {
+    let Some(subject) = subject(context, step) else { return Ok(()) };
+    if trust::may_run(context, &subject, given) { Ok(()) } else { Err(trust::refused(&subject)) }
+}
+
+/// What would have to be trusted of a step, or of all open steps of a plan, by what somebody typed.
+pub fn named(context: &Context, name: &str) -> Result<Vec<Subject>, Error> {
+    let target = resolve::target(context, name)?;
+    let plans = load::some(context, target.plan())?;
+    let plan = plans.get(target.plan()).ok_or_else(|| load::missing(context, target.plan()))?;
+    let found: Vec<_> = match &target {
+        Target::Step(named) => vec![resolve::one_step(context, plan, named)?],
+        Target::Plan(_) => plan.steps.iter().filter(|it| !it.is_closed()).collect(),
+    };
+    let subjects: Vec<_> = found.iter().filter_map(|it| subject(context, it)).collect();
+    if subjects.is_empty() {
+        let what = if matches!(target, Target::Step(_)) { "step" } else { "plan" };
+        let hint = "`planwatch trust` lists what wants trust here".to_owned();
+        let message = format!("the {what} `{name}` has no commands that would run");
+        return Err(Error::Failed { code: "nothing-to-trust", message, hint });
+    }
+    Ok(subjects)
+}
+
+/// What would have to be trusted of all open steps of live plans.
+pub fn wanting_trust(context: &Context) -> Result<Vec<Subject>, Error> {
+    let plans = load::all(context)?;
+    let steps = plans.live().flat_map(|it| &it.steps).filter(|it| !it.is_closed());
+    Ok(steps.filter_map(|it| subject(context, it)).collect())
+}
+
+/// The files of a plan's steps, or of one, absolute: for taking trust back.
+pub fn files_of(context: &Context, name: &str) -> Result<Vec<PathBuf>, Error> {
+    let target = resolve::target(context, name)?;
+    let plan = target.plan();
+    let plans = load::some(context, plan)?;
+    let found = plans.get(plan).ok_or_else(|| load::missing(context, plan))?;
+    let steps: Vec<_> = match &target {
+        Target::Step(named) => vec![resolve::one_step(context, found, named)?],
+        Target::Plan(_) => found.steps.iter().collect(),
+    };
+    Ok(steps.iter().map(|it| context.plans.root().join(&it.path)).collect())
+}

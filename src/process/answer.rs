@@ -1,0 +1,379 @@
+//! An agent that is asked one thing: a prompt on its standard input, the answer on its standard output.
+//!
+//! Its process leads a group of its own, which ends with it: nothing that it started goes on behind the caller's back.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is the floor that the ban on starting processes points to"
+)]
+
+use std::io::{self, Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+use crate::ops::draft::{Asked, Asker, End, Waited};
+use crate::process::worker::why_no_program;
+
+/// How long a group may take to end after it was told to, before it is killed.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How long output may still come after the process itself has ended, from others that hold its pipe.
+const AFTERMATH: Duration = Duration::from_secs(1);
+
+/// Standard output and standard error.
+const STREAMS: usize = 2;
+
+/// More than this is no answer.
+const MOST: usize = 2 << 20;
+
+/// Of what is said on standard error only the end is kept.
+const MOST_ASIDE: usize = 64 << 10;
+
+/// How an agent is started for an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preset {
+    pub name: &'static str,
+    pub words: &'static [&'static str],
+    /// What is known of its options.
+    pub checked: &'static str,
+    /// How many bytes of a conversation it takes.
+    pub conversation: usize,
+}
+
+/// The agents that are known, each in a mode in which it changes nothing.
+pub const PRESETS: [Preset; 3] = [
+    Preset {
+        name: "claude",
+        words: &["claude", "-p", "--permission-mode", "plan", "--permission-prompts", "none"],
+        checked: "options checked against the help of Claude Code 2.1.330; no model was asked",
+        conversation: 400_000,
+    },
+    Preset {
+        name: "codex",
+        words: &["codex", "exec", "--sandbox", "read-only", "--skip-git-repo-check", "-"],
+        checked: "options checked against the help of codex-cli 0.169.0; no model was asked",
+        conversation: 400_000,
+    },
+    Preset {
+        name: "gemini",
+        words: &["gemini", "--approval-mode", "plan"],
+        checked: "options checked against the help of Gemini CLI 0.61.0; no model was asked",
+        conversation: 1_500_000,
+    },
+];
+
+/// How many bytes of a conversation a command that somebody typed is given.
+pub const CONVERSATION: usize = 400_000;
+
+/// What is started, and how long it may take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnswerCommand {
+    pub words: Vec<String>,
+    pub directory: PathBuf,
+    pub timeout: Duration,
+}
+
+impl AnswerCommand {
+    /// The words of a line for a shell, as somebody typed it; nothing is ever put into it.
+    pub fn of_shell(line: &str) -> Vec<String> {
+        ["sh", "-c", line].map(str::to_owned).to_vec()
+    }
+}
+
+enum Message {
+    Exited,
+    /// One of the two streams.
+    StreamEnded,
+    TooMuch,
+    Stop,
+}
+
+/// Ends what an [`Agent`] does, from another thread.
+#[derive(Debug, Clone, Default)]
+pub struct Stopper(Arc<Mutex<Stopping>>);
+
+#[derive(Debug, Default)]
+struct Stopping {
+    times: usize,
+    listener: Option<Sender<Message>>,
+}
+
+impl Stopper {
+    /// Stops the present question and all later ones; asked twice, without grace.
+    pub fn stop(&self) {
+        let mut stopping = held(&self.0);
+        stopping.times += 1;
+        // Nobody listens between two questions; the count is looked at before the next one.
+        stopping.listener.as_ref().map(|it| it.send(Message::Stop));
+    }
+
+    fn listen(&self, listener: Option<Sender<Message>>) -> usize {
+        let mut stopping = held(&self.0);
+        stopping.listener = listener;
+        stopping.times
+    }
+}
+
+/// An agent, asked by a new process each time.
+#[derive(Debug)]
+pub struct Agent {
+    pub command: AnswerCommand,
+    pub stopper: Stopper,
+}
+
+impl Asker for Agent {
+    fn ask(&mut self, prompt: &str) -> Asked {
+        let (sender, receiver) = channel();
+        if self.stopper.listen(Some(sender.clone())) > 0 {
+            return Asked::without_output(End::Interrupted);
+        }
+        let asked = match start(&self.command) {
+            Err(error) => Asked::without_output(End::NotStarted(why_no_program(&self.command.words, &error))),
+            Ok(child) => converse(child, prompt, self.command.timeout, &sender, &receiver),
+        };
+        self.stopper.listen(None);
+        asked
+    }
+
+    fn wait(&mut self, seconds: u64) -> Waited {
+        let (sender, receiver) = channel();
+        let times = self.stopper.listen(Some(sender));
+        let is_over = times == 0
+            && receiver.recv_timeout(Duration::from_secs(seconds)) == Err(RecvTimeoutError::Timeout);
+        self.stopper.listen(None);
+        if is_over { Waited::ToTheEnd } else { Waited::Interrupted }
+    }
+}
+
+impl PartialEq for Message {
+    fn eq(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+}
+
+fn start(command: &AnswerCommand) -> io::Result<Child> {
+    let Some((program, arguments)) = command.words.split_first() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the command is empty"));
+    };
+    let mut it = Command::new(program);
+    it.args(arguments).current_dir(&command.directory).process_group(0);
+    it.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+}
+
+type Kept = Arc<Mutex<Vec<u8>>>;
+
+/// Gives the prompt, takes the answer, and sees to it that the whole group has ended.
+fn converse(
+    mut child: Child,
+    prompt: &str,
+    timeout: Duration,
+    sender: &Sender<Message>,
+    receiver: &Receiver<Message>,
+) -> Asked {
+    let Ok(raw) = i32::try_from(child.id()) else { return Asked::without_output(End::Exited(-1)) };
+    let Some(group) = Pid::from_raw(raw) else { return Asked::without_output(End::Exited(-1)) };
+    let (out, aside) = (Kept::default(), Kept::default());
+    let prompt = prompt.to_owned();
+    if let Some(mut stdin) = child.stdin.take() {
+        // A process that does not read its input is no failure of ours.
+        thread::spawn(move || drop(stdin.write_all(prompt.as_bytes())));
+    }
+    if let Some(stdout) = child.stdout.take() {
+        let (kept, sender) = (Arc::clone(&out), sender.clone());
+        thread::spawn(move || {
+            let end = if read_all(stdout, &kept) { Message::StreamEnded } else { Message::TooMuch };
+            sender.send(end).ok();
+        });
+    }
+    if let Some(stderr) = child.stderr.take() {
+        let (kept, sender) = (Arc::clone(&aside), sender.clone());
+        thread::spawn(move || {
+            read_end(stderr, &kept);
+            sender.send(Message::StreamEnded).ok();
+        });
+    }
+    let exited = sender.clone();
+    thread::spawn(move || {
+        // Only looked at, not collected: until then nobody else can get its number.
+        waitid(WaitId::Pid(group), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).ok();
+        exited.send(Message::Exited).ok();
+    });
+    let (early, n_ended) = until_exit(group, timeout, receiver);
+    kill_process_group(group, Signal::KILL).ok();
+    until_heard(n_ended, receiver);
+    let status = child.wait();
+    let text = |kept: &Kept| String::from_utf8_lossy(&held(kept)).into_owned();
+    let (stdout, stderr) = (text(&out), text(&aside));
+    let exited = || status.map_or(-1, |it| it.code().unwrap_or_else(|| 128 + it.signal().unwrap_or(0)));
+    Asked { end: early.unwrap_or_else(|| End::Exited(exited())), stdout, stderr }
+}
+
+/// Waits until the process has ended and said everything; the answer is why it was ended before, and how many of its
+/// streams have ended.
+fn until_exit(group: Pid, timeout: Duration, receiver: &Receiver<Message>) -> (Option<End>, usize) {
+    let mut early = None;
+    let mut end = Instant::now() + timeout;
+    let (mut has_exited, mut n_ended) = (false, 0);
+    while !(has_exited && n_ended == STREAMS) {
+        let left = end.saturating_duration_since(Instant::now());
+        let message = receiver.recv_timeout(left);
+        let why = match message {
+            Ok(Message::StreamEnded) => {
+                n_ended += 1;
+                continue;
+            }
+            Ok(Message::Exited) => {
+                has_exited = true;
+                end = Instant::now() + AFTERMATH;
+                continue;
+            }
+            // What still holds the pipe now is not the agent itself; it goes with the group.
+            Err(_) if has_exited || early.is_some() => break,
+            Ok(Message::Stop) if early.is_some() => break,
+            Ok(Message::Stop) => End::Interrupted,
+            Ok(Message::TooMuch) => End::TooMuch,
+            Err(_) => End::TimedOut,
+        };
+        n_ended += usize::from(why == End::TooMuch);
+        if early.is_none() {
+            early = Some(why);
+            end = Instant::now() + GRACE;
+            kill_process_group(group, Signal::TERM).ok();
+        }
+    }
+    (early, n_ended)
+}
+
+/// Lets everything be read that the group has said: half an answer must not pass for one.
+///
+/// Who has left the group and holds a pipe is not waited for longer than [`GRACE`].
+fn until_heard(mut n_ended: usize, receiver: &Receiver<Message>) {
+    let end = Instant::now() + GRACE;
+    while n_ended < STREAMS {
+        match receiver.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(Message::StreamEnded | Message::TooMuch) => n_ended += 1,
+            Ok(_) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// Reads to the end; false: there is too much of it, and the rest is not read.
+fn read_all(mut from: impl Read, kept: &Kept) -> bool {
+    let mut part = [0; 8192];
+    loop {
+        match from.read(&mut part) {
+            Ok(0) => return true,
+            Ok(n) => {
+                let mut kept = held(kept);
+                kept.extend_from_slice(&part[..n]);
+                if kept.len() > MOST {
+                    return false;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return true,
+        }
+    }
+}
+
+/// Reads everything and keeps the end of it.
+fn read_end(mut from: impl Read, kept: &Kept) {
+    let mut part = [0; 8192];
+    loop {
+        match from.read(&mut part) {
+            Ok(0) => return,
+            Ok(n) => {
+                let mut kept = held(kept);
+                kept.extend_from_slice(&part[..n]);
+                let over = kept.len().saturating_sub(MOST_ASIDE);
+                kept.drain(..over);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// A thread that panicked has left a whole text behind.
+fn held<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agent(line: &str, seconds: u64) -> Agent {
+        let (words, directory) = (AnswerCommand::of_shell(line), PathBuf::from("/"));
+        let command = AnswerCommand { words, directory, timeout: Duration::from_secs(seconds) };
+        Agent { command, stopper: Stopper::default() }
+    }
+
+    #[track_caller]
+    fn check(line: &str, seconds: u64, end: &End, stdout: &str, stderr: &str) {
+        let asked = agent(line, seconds).ask("the prompt\n");
+        assert_eq!(
+            (&asked.end, asked.stdout.as_str(), asked.stderr.as_str()),
+            (end, stdout, stderr),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn the_prompt_goes_in_and_the_answer_comes_out() {
+        check("cat; echo aside >&2", 60, &End::Exited(0), "the prompt\n", "aside\n");
+        check("exit 3", 60, &End::Exited(3), "", "");
+        check("kill -9 $$", 60, &End::Exited(137), "", "");
+    }
+
+    #[test]
+    fn whoever_takes_too_long_is_ended_with_all_that_it_started() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut agent = agent("sleep 1000 & echo $! >child; echo half; wait", 2);
+        agent.command.directory = directory.path().to_owned();
+        let asked = agent.ask("");
+        assert_eq!((asked.end, asked.stdout.as_str()), (End::TimedOut, "half\n"));
+        let child = std::process::Command::new("cat").arg(directory.path().join("child")).output().unwrap();
+        let child: i32 = String::from_utf8_lossy(&child.stdout).trim().parse().unwrap();
+        let stat = std::process::Command::new("cat").arg(format!("/proc/{child}/stat")).output().unwrap();
+        let stat = String::from_utf8_lossy(&stat.stdout).into_owned();
+        // It is gone, or only waits for its new parent to notice.
+        assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
+    }
+
+    #[test]
+    fn a_process_that_stays_behind_with_the_pipe_is_not_waited_for() {
+        check("sleep 1000 & echo done", 60, &End::Exited(0), "done\n", "");
+    }
+
+    #[test]
+    fn endless_output_is_cut_off() {
+        let asked = agent("yes", 60).ask("");
+        assert!(asked.end == End::TooMuch && asked.stdout.len() <= MOST + 8192, "{}", asked.stdout.len());
+    }
+
+    #[test]
+    fn what_is_stopped_is_asked_nothing_more() {
+        let mut agent = agent("sleep 1000", 60);
+        let stopper = agent.stopper.clone();
+        let asked = thread::scope(|scope| {
+            scope.spawn(move || stopper.stop());
+            agent.ask("")
+        });
+        assert_eq!((asked.end, agent.wait(1000)), (End::Interrupted, Waited::Interrupted));
+        assert_eq!(agent.ask("").end, End::Interrupted);
+        let mut none = agent;
+        none.command.words = vec!["/no/such/program".to_owned()];
+        none.stopper = Stopper::default();
+        let why = "the program `/no/such/program` was not found; is it installed and on the PATH?";
+        assert_eq!(none.ask("").end, End::NotStarted(why.to_owned()));
+    }
+}

@@ -1,0 +1,10 @@
+//! The only starter of processes.
+
+pub mod answer;
+pub mod daemon;
+pub mod editor;
+mod orphans;
+pub mod pager;
+pub mod shell;
+mod tree;
+pub mod worker;

@@ -1,0 +1,156 @@
+//! What a run that was killed has left running, known by the claim in its environment.
+//!
+//! Read from `/proc`, which Linux alone has. A run can be killed after it has started a process and before it has noted which.
+//! Such a process carries the claim from the moment on when it is a program of its own; until then it is a copy of the run,
+//! and holds the lock of the run's log, which it gives up by that.
+
+use std::fs::{File, TryLockError};
+use std::io::Read;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, getpgid, getpgrp};
+
+use super::worker::{LOOK_AGAIN, end_group};
+
+/// No process takes so long to become a program of its own.
+const STARTING: Duration = Duration::from_secs(1);
+
+/// No environment that is read is larger.
+const LIMIT: u64 = 4 << 20;
+
+/// Ends the groups of all processes that work under a claim, or of them only `group`, and of those that verify what was
+/// done; never this process's own.
+pub(super) fn end(claim: &str, group: Option<Pid>, grace: Duration) {
+    let own = getpgrp();
+    let group_of = |it| getpgid(Some(it)).ok();
+    let working = with("PLANWATCH_CLAIM", claim).into_iter().filter_map(group_of);
+    let working = working.filter(|it| group.is_none_or(|group| group == *it));
+    let mut groups: Vec<_> =
+        working.chain(with("PLANWATCH_VERIFY", claim).into_iter().filter_map(group_of)).collect();
+    groups.retain(|it| *it != own);
+    groups.sort_by_key(|it| it.as_raw_nonzero());
+    groups.dedup();
+    groups.into_iter().for_each(|it| end_group(it, grace));
+}
+
+/// Starts a process that logs there; whoever waits for that sees it as it is to be, or not at all.
+pub(super) fn while_starting<T>(log: &File, start: impl FnOnce() -> T) -> T {
+    // Where that is not to be had, as on a file system without locks, there is only who notes the process in time.
+    let is_locked = log.try_lock().is_ok();
+    let started = start();
+    if is_locked {
+        log.unlock().ok();
+    }
+    started
+}
+
+/// Waits while a process is being started that logs there.
+pub(super) fn wait_for_start(log: &File) {
+    let begun = Instant::now();
+    while matches!(log.try_lock(), Err(TryLockError::WouldBlock)) && begun.elapsed() < STARTING {
+        thread::sleep(LOOK_AGAIN);
+    }
+    log.unlock().ok();
+}
+
+/// The processes of this user that have the claim in their environment under this name.
+fn with(name: &str, claim: &str) -> Vec<Pid> {
+    let entry = format!("{name}={claim}");
+    let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let names = all.flatten().filter_map(|it| it.file_name().to_str()?.parse::<i32>().ok());
+    let has = |pid: &i32| {
+        let mut environment = Vec::new();
+        let file = File::open(format!("/proc/{pid}/environ"));
+        let read = file.and_then(|it| it.take(LIMIT).read_to_end(&mut environment));
+        read.is_ok() && environment.split(|it| *it == 0).any(|it| it == entry.as_bytes())
+    };
+    names.filter(has).filter_map(Pid::from_raw).collect()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "the test starts what is to be ended")]
+
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    use std::process::{Child, Command};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::ops::run::Workers;
+    use crate::process::worker::Processes;
+
+    fn worker(claim: &str) -> Child {
+        sleeping("PLANWATCH_CLAIM", claim)
+    }
+
+    fn sleeping(name: &str, claim: &str) -> Child {
+        let mut command = Command::new("sleep");
+        command.arg("600").env(name, claim).process_group(0);
+        let child = command.spawn().expect("sleep starts");
+        // Whoever starts a process goes on a moment before Linux shows its environment.
+        while !group(&child).is_some_and(|it| with(name, claim).contains(&it)) {
+            thread::yield_now();
+        }
+        child
+    }
+
+    fn group(of: &Child) -> Option<Pid> {
+        i32::try_from(of.id()).ok().and_then(Pid::from_raw)
+    }
+
+    #[test]
+    fn what_is_being_started_is_waited_for() {
+        let home = tempfile::tempdir().unwrap();
+        let open = || File::create(home.path().join("log")).unwrap();
+        // As a copy of the run that is not a program of its own yet.
+        let starting = open();
+        starting.lock().unwrap();
+        let (log, is_started) = (open(), AtomicBool::new(false));
+        let (begin, begun) = mpsc::channel();
+        let mut worker = thread::scope(|scope| {
+            let is_started = &is_started;
+            let worker = scope.spawn(move || {
+                begun.recv().unwrap();
+                let worker = worker("h0000003");
+                is_started.store(true, Ordering::SeqCst);
+                drop(starting);
+                worker
+            });
+            begin.send(()).unwrap();
+            wait_for_start(&log);
+            assert!(is_started.load(Ordering::SeqCst), "nobody was waited for");
+            Processes::default().end_left("h0000003", None, Some(&log));
+            worker.join().unwrap()
+        });
+        assert_eq!(worker.wait().unwrap().signal(), Some(15));
+    }
+
+    #[test]
+    fn the_log_is_locked_while_a_process_is_started() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("log");
+        let (log, other) = (File::create(&path).unwrap(), File::open(&path));
+        let other = other.unwrap();
+        let is_locked = || matches!(other.try_lock(), Err(TryLockError::WouldBlock));
+        assert!(while_starting(&log, is_locked));
+        assert!(!is_locked());
+    }
+
+    #[test]
+    fn only_what_works_under_the_claim_is_ended() {
+        let (mut mine, mut also, mut other) = (worker("h0000001"), worker("h0000001"), worker("h0000002"));
+        let mut check = sleeping("PLANWATCH_VERIFY", "h0000001");
+        // Nobody has waited for them, so as zombies they stay in their groups.
+        end("h0000001", group(&mine), Duration::from_millis(1));
+        assert_eq!(mine.wait().unwrap().signal(), Some(15));
+        assert_eq!(check.wait().unwrap().signal(), Some(15), "what verifies has a group of its own");
+        assert!(also.try_wait().unwrap().is_none());
+        end("h0000001", None, Duration::from_millis(1));
+        assert_eq!(also.wait().unwrap().signal(), Some(15));
+        assert!(other.try_wait().unwrap().is_none());
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+}

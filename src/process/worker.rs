@@ -1,0 +1,412 @@
+//! The processes of a run: each in a group of its own, with limits, and with nothing left of the group afterwards.
+//!
+//! A process reads its prompt from a file that is its standard input, so that nobody waits for it to be read. What it
+//! and its children say comes through one pipe; a thread writes that to the log. The loop waits for whatever comes first:
+//! output, the end, a stop, a limit. A child that leaves the group cannot keep it waiting.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this is the floor that the ban on starting processes points to"
+)]
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, PipeReader, Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
+};
+
+use crate::api::agents::{AgentCommand, PromptBy};
+use crate::disk::{Process, ProcessState, RealDisk};
+use crate::ops::run::{Ended, How, Job, Told, Workers};
+use crate::process::{orphans, tree};
+
+/// How long a group has to end by itself once it is asked to.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How long output may still come from somewhere when the group is gone.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// How often it is asked whether a group has gone.
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// So much of a process's output is logged and told.
+const LOG_LIMIT: u64 = 16 << 20;
+
+/// So much of the end of the output is kept for whoever reads it.
+const TAIL: usize = 256 << 10;
+
+/// Chunks of output that wait for being told, before the process has to wait.
+const WAITING: usize = 16;
+
+/// Starts processes, until it is stopped.
+#[derive(Debug, Default)]
+pub struct Processes {
+    stop: Arc<Stop>,
+}
+
+/// Stops a run's processes from another thread.
+#[derive(Debug, Default)]
+pub struct Stop {
+    is_stopped: AtomicBool,
+    running: Mutex<Vec<SyncSender<Message>>>,
+}
+
+impl Processes {
+    pub fn stopper(&self) -> Arc<Stop> {
+        Arc::clone(&self.stop)
+    }
+}
+
+impl Stop {
+    /// Ends every process that runs, and lets none begin.
+    pub fn stop(&self) {
+        self.is_stopped.store(true, Ordering::SeqCst);
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whose queue is full is awake, and looks before it waits.
+        running.iter().for_each(|it| drop(it.try_send(Message::Stop)));
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::SeqCst)
+    }
+
+    fn listen(&self, sender: &SyncSender<Message>) {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).push(sender.clone());
+    }
+
+    /// Forgets those that nobody reads from any more.
+    fn forget_gone(&self) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running
+            .retain(|it| !matches!(it.try_send(Message::Nothing), Err(mpsc::TrySendError::Disconnected(_))));
+    }
+}
+
+/// What the loop waits for.
+#[derive(Debug)]
+enum Message {
+    Output(Vec<u8>),
+    /// Nobody can say anything more.
+    Silence,
+    /// The first process of the group has ended; it is not reaped yet, so its number is still its own.
+    Exited,
+    Stop,
+    Nothing,
+}
+
+impl Workers for Processes {
+    fn work(&self, job: &Job<'_>, told: &dyn Fn(Told<'_>)) -> Ended {
+        let not_started = |error: &io::Error| Ended {
+            how: How::NotStarted(why_not_started(job.command, error)),
+            exit_code: None,
+            output: Vec::new(),
+        };
+        if self.is_stopped() {
+            return Ended { how: How::Stopped, exit_code: None, output: Vec::new() };
+        }
+        match Running::start(job, &self.stop) {
+            Err(error) => not_started(&error),
+            Ok(mut running) => {
+                told(Told::Started(running.child.id()));
+                let how = running.watch(job, &self.stop, told);
+                let ended = running.end(how, job.command, told);
+                self.stop.forget_gone();
+                ended
+            }
+        }
+    }
+
+    fn end_left(&self, claim: &str, leader: Option<&Process>, log: Option<&File>) {
+        let group_of = |it: &Process| i32::try_from(it.pid).ok().and_then(Pid::from_raw);
+        let leader = leader.map(|it| (group_of(it), it.state(&RealDisk)));
+        let group = match leader {
+            Some((Some(group), ProcessState::Running)) => return end_group(group, GRACE),
+            // The first one is gone, its children may not be; or it was killed before it was noted.
+            Some((group @ Some(_), ProcessState::Gone)) => group,
+            None => None,
+            Some(_) => return,
+        };
+        log.into_iter().for_each(orphans::wait_for_start);
+        orphans::end(claim, group, GRACE);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.is_stopped()
+    }
+
+    fn tree(&self, root: &Path, without: &Path) -> Option<String> {
+        tree::fingerprint(root, without)
+    }
+}
+
+/// A process under way.
+struct Running {
+    child: Child,
+    group: Pid,
+    messages: Receiver<Message>,
+    /// Tells the reading thread that nobody listens any more.
+    is_over: Arc<AtomicBool>,
+    tail: VecDeque<u8>,
+    n_told: u64,
+    is_silent: bool,
+}
+
+impl Running {
+    fn start(job: &Job<'_>, stop: &Stop) -> io::Result<Self> {
+        let (reader, writer) = io::pipe()?;
+        let mut command = command(job)?;
+        command.stdout(writer.try_clone()?).stderr(writer);
+        let log = job.log.try_clone()?;
+        let mut child = orphans::while_starting(job.log, || command.spawn())?;
+        // The writing ends here go with the command, so that only the processes have any.
+        drop(command);
+        let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else {
+            child.kill().ok();
+            child.wait().ok();
+            return Err(io::Error::other("the process has no number"));
+        };
+        let (sender, messages) = mpsc::sync_channel(WAITING);
+        stop.listen(&sender);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let reading = (sender.clone(), Arc::clone(&is_over));
+        let threads = spawn("output", move || read_all(reader, &log, &reading.0, &reading.1))
+            .and_then(|()| spawn("end", move || wait_for(group, &sender)));
+        let mut running =
+            Self { child, group, messages, is_over, tail: VecDeque::new(), n_told: 0, is_silent: false };
+        if let Err(error) = threads {
+            running.kill();
+            return Err(error);
+        }
+        Ok(running)
+    }
+
+    fn kill(&mut self) {
+        kill_process_group(self.group, Signal::KILL).ok();
+        self.child.wait().ok();
+        self.is_over.store(true, Ordering::SeqCst);
+    }
+
+    /// Waits for the end of the first process, or for what ends it.
+    fn watch(&mut self, job: &Job<'_>, stop: &Stop, told: &dyn Fn(Told<'_>)) -> How {
+        let begun = Instant::now();
+        let mut last = begun;
+        loop {
+            if stop.is_stopped() {
+                return How::Stopped;
+            }
+            let now = Instant::now();
+            let left = job.timeout.saturating_sub(now - begun);
+            let quiet = job.idle.map(|it| it.saturating_sub(now - last));
+            if left.is_zero() {
+                return How::TimedOut;
+            }
+            if quiet.is_some_and(|it| it.is_zero()) {
+                return How::Idle;
+            }
+            match self.messages.recv_timeout(quiet.map_or(left, |it| it.min(left))) {
+                Ok(Message::Exited) => return How::Exited,
+                Ok(Message::Output(bytes)) => {
+                    last = Instant::now();
+                    self.hear(&bytes, told);
+                }
+                Ok(Message::Silence) => self.is_silent = true,
+                Ok(Message::Stop | Message::Nothing) | Err(RecvTimeoutError::Timeout) => {}
+                // Both threads are gone, and with them whoever could tell of the end.
+                Err(RecvTimeoutError::Disconnected) => return How::Exited,
+            }
+        }
+    }
+
+    fn hear(&mut self, bytes: &[u8], told: &dyn Fn(Told<'_>)) {
+        self.tail.extend(bytes);
+        let surplus = self.tail.len().saturating_sub(TAIL);
+        self.tail.drain(..surplus);
+        if self.n_told < LOG_LIMIT {
+            told(Told::Output(bytes));
+        }
+        self.n_told += bytes.len() as u64;
+    }
+
+    /// Ends what is left of the group, reaps the first process, and hears the last words.
+    fn end(mut self, how: How, command: &AgentCommand, told: &dyn Fn(Told<'_>)) -> Ended {
+        if how != How::Exited {
+            kill_process_group(self.group, Signal::TERM).ok();
+            if !self.hear_until(GRACE, told, |it| matches!(it, Message::Exited)) {
+                kill_process_group(self.group, Signal::KILL).ok();
+            }
+        }
+        // The first process is a zombie or about to be one: its number is its own until it is waited for.
+        kill_process_group(self.group, Signal::TERM).ok();
+        let status = self.child.wait();
+        end_group(self.group, GRACE);
+        if !self.is_silent {
+            self.hear_until(LAST_WORDS, told, |it| matches!(it, Message::Silence));
+        }
+        self.is_over.store(true, Ordering::SeqCst);
+        let exit_code = status.ok().and_then(|it| it.code().or_else(|| it.signal().map(|it| 128 + it)));
+        let output = self.tail.into_iter().collect();
+        // What a shell says of a command that it cannot find or start.
+        let is_line = matches!(command, AgentCommand::Line(_));
+        let how = match (how, exit_code) {
+            (How::Exited, Some(code @ (126 | 127))) if is_line => {
+                let what = if code == 127 { "find" } else { "start" };
+                How::NotStarted(format!("the shell could not {what} its command (it ended with {code})"))
+            }
+            (how, _) => how,
+        };
+        Ended { how, exit_code, output }
+    }
+
+    /// Hears what comes until it is what is waited for; false: it did not come in time.
+    fn hear_until(
+        &mut self,
+        time: Duration,
+        told: &dyn Fn(Told<'_>),
+        is_it: impl Fn(&Message) -> bool,
+    ) -> bool {
+        let end = Instant::now() + time;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            match self.messages.recv_timeout(left) {
+                Ok(message) => {
+                    let is_it = is_it(&message);
+                    match message {
+                        Message::Output(bytes) => self.hear(&bytes, told),
+                        Message::Silence => self.is_silent = true,
+                        Message::Exited | Message::Stop | Message::Nothing => {}
+                    }
+                    if is_it {
+                        return true;
+                    }
+                }
+                Err(_) => return false,
+            }
+            if Instant::now() >= end {
+                return false;
+            }
+        }
+    }
+}
+
+/// Ends a group whose first process may have been waited for, and returns when it is gone.
+pub(super) fn end_group(group: Pid, grace: Duration) {
+    kill_process_group(group, Signal::TERM).ok();
+    let begun = Instant::now();
+    let mut is_killed = false;
+    while test_kill_process_group(group).is_ok() {
+        if begun.elapsed() >= grace && !std::mem::replace(&mut is_killed, true) {
+            kill_process_group(group, Signal::KILL).ok();
+        }
+        // A zombie that nobody waits for stays in its group for ever.
+        if begun.elapsed() >= 2 * grace {
+            return;
+        }
+        thread::sleep(LOOK_AGAIN);
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
+}
+
+/// Reads to the end, or until nobody listens; the log gets what fits.
+fn read_all(mut reader: PipeReader, mut log: &File, sender: &SyncSender<Message>, is_over: &AtomicBool) {
+    let mut buffer = vec![0; 16 << 10];
+    let mut n_logged: u64 = 0;
+    loop {
+        let n = match reader.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => break,
+        };
+        if is_over.load(Ordering::SeqCst) {
+            break;
+        }
+        let bytes = &buffer[..n];
+        if n_logged < LOG_LIMIT {
+            log.write_all(bytes).ok();
+            n_logged += n as u64;
+            if n_logged >= LOG_LIMIT {
+                let mark = format!("\n[planwatch: what follows beyond {LOG_LIMIT} bytes is left out]\n");
+                log.write_all(mark.as_bytes()).ok();
+            }
+        }
+        if sender.send(Message::Output(bytes.to_vec())).is_err() {
+            break;
+        }
+    }
+    sender.send(Message::Silence).ok();
+}
+
+/// Waits for the end of a process without reaping it.
+fn wait_for(pid: Pid, sender: &SyncSender<Message>) {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), options) {}
+    sender.send(Message::Exited).ok();
+}
+
+/// The command with its prompt; the path of a prompt is a word or a variable, never a part of a shell's line.
+fn command(job: &Job<'_>) -> io::Result<Command> {
+    let by_file = job.prompt.filter(|(_, by)| *by == PromptBy::File).map(|(path, _)| path);
+    let mut command = match job.command {
+        AgentCommand::Line(line) => {
+            let mut shell = Command::new("sh");
+            let line = match by_file {
+                Some(_) => line.replace("{prompt}", "\"$PLANWATCH_PROMPT\""),
+                None => line.clone(),
+            };
+            shell.arg("-c").arg(line);
+            shell
+        }
+        AgentCommand::Words(words) => {
+            let path = by_file.map(|it| it.as_os_str().to_owned()).unwrap_or_default();
+            let word = |it: &String| if it == "{prompt}" { path.clone() } else { OsString::from(it) };
+            let mut words = words.iter().map(word);
+            let program = words.next().ok_or_else(|| io::Error::other("the agent's command is empty"))?;
+            let mut command = Command::new(program);
+            command.args(words);
+            command
+        }
+    };
+    let stdin = match job.prompt {
+        Some((path, PromptBy::Stdin)) => Stdio::from(File::open(path)?),
+        _ => Stdio::null(),
+    };
+    command.stdin(stdin).current_dir(job.directory).process_group(0);
+    command.envs(job.environment.iter().map(|(name, value)| (name, value)));
+    command.envs(by_file.map(|it| ("PLANWATCH_PROMPT", it)));
+    Ok(command)
+}
+
+fn why_not_started(command: &AgentCommand, error: &io::Error) -> String {
+    match command {
+        AgentCommand::Words(words) => why_no_program(words, error),
+        AgentCommand::Line(_) => said(error),
+    }
+}
+
+/// A missing program is named, because what the system says of it names nothing.
+pub(super) fn why_no_program(words: &[String], error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::NotFound {
+        let program = words.first().map_or("", String::as_str);
+        return format!("the program `{program}` was not found; is it installed and on the PATH?");
+    }
+    said(error)
+}
+
+fn said(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error ").next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,62 @@
+//! What is remembered of every plan, to tell what changed: as little as that takes.
+
+use crate::plan::model::{Plan, Step};
+use crate::plan::words::{PlanStatus, Stated, StepStatus};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KnownPlan {
+    /// As it is shown, so that a plan's last step completes it.
+    pub(crate) status: Stated<PlanStatus>,
+    pub(crate) title: Box<str>,
+    /// Of `plan.md`, relative to the plans directory.
+    pub(crate) path: Box<str>,
+    /// In the plan's order.
+    pub(crate) steps: Vec<KnownStep>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KnownStep {
+    /// The file's name, which tells two files of one number apart.
+    pub(crate) name: Box<str>,
+    /// The number as it is shown.
+    pub(crate) number: Box<str>,
+    pub(crate) title: Box<str>,
+    pub(crate) status: Stated<StepStatus>,
+    pub(crate) n_attempts: u32,
+    /// Not only a line of the Steps list.
+    pub(crate) has_file: bool,
+}
+
+impl KnownPlan {
+    pub(crate) fn of(plan: &Plan) -> Self {
+        let mut steps: Vec<_> = plan.steps.iter().map(KnownStep::of).collect();
+        steps.shrink_to_fit();
+        Self {
+            status: plan.shown_status().0,
+            title: plan.title.as_str().into(),
+            path: plan.path.as_str().into(),
+            steps,
+        }
+    }
+
+    pub(crate) fn step(&self, name: &str) -> Option<&KnownStep> {
+        self.steps.iter().find(|it| &*it.name == name)
+    }
+}
+
+impl KnownStep {
+    pub(crate) fn of(step: &Step) -> Self {
+        Self {
+            name: name_of(&step.path).into(),
+            number: step.id.number.to_string().into(),
+            title: step.title.as_str().into(),
+            status: step.status.clone(),
+            n_attempts: u32::try_from(step.attempts.len()).unwrap_or(u32::MAX),
+            has_file: step.has_file(),
+        }
+    }
+}
+
+pub(crate) fn name_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
+}

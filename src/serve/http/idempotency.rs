@@ -1,0 +1,255 @@
+//! `Idempotency-Key`: a request that is sent again with the same key, because the answer was lost, gets the same answer.
+//!
+//! What a key did is recorded with the change that it made (`engine::once`), and the answer is put beside it. So the
+//! answer is given again after a restart. If the process was killed between the two, the answer is made from the record.
+//! A refusal is not kept: nothing was done, and the request may succeed the next time.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::header::{CONTENT_TYPE, ETAG, LOCATION};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::api::context::Context;
+use crate::api::request_key::{Answer, Record, RequestKey};
+use crate::serve::http::connections::CONNECTION;
+use crate::serve::http::guard::BODY_LIMIT;
+use crate::serve::http::problem::Problem;
+use crate::serve::http::routes;
+use crate::serve::http::state::App;
+use crate::store::idempotency;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// What the records of a day may come to. Beyond that new keys are refused, because none may be forgotten.
+const MOST_BYTES: u64 = 2 << 30;
+
+/// How long to wait where there is no room: records go by the hour.
+const ROOM_AFTER: u64 = 60 * 60;
+
+/// An answer that is not kept because it is too large. What the key did is remembered all the same.
+const LARGEST: usize = 4 << 20;
+
+tokio::task_local! {
+    /// The key of the request that the present task answers.
+    pub(super) static KEY: Arc<RequestKey>;
+}
+
+/// The keys of requests that are being answered, and how many bytes the records have.
+#[derive(Debug, Clone, Default)]
+pub(super) struct InFlight(Arc<Mutex<Flights>>);
+
+#[derive(Debug, Default)]
+struct Flights {
+    names: HashSet<String>,
+    /// None: not counted yet.
+    bytes: Option<u64>,
+}
+
+/// Takes the key out again, however the request ends.
+struct Flying {
+    all: InFlight,
+    name: String,
+}
+
+impl InFlight {
+    fn flights(&self) -> std::sync::MutexGuard<'_, Flights> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, name: &str) -> Option<Flying> {
+        let is_new = self.flights().names.insert(name.to_owned());
+        is_new.then(|| Flying { all: self.clone(), name: name.to_owned() })
+    }
+
+    /// Whether one more key can be remembered. The records are counted at the first key, and again before a refusal.
+    fn has_room(&self, count: impl FnOnce() -> Result<u64, Problem>) -> Result<bool, Problem> {
+        let known = self.flights().bytes;
+        if known.is_some_and(|it| it < MOST_BYTES) {
+            return Ok(true);
+        }
+        let counted = count()?;
+        self.flights().bytes = Some(counted);
+        Ok(counted < MOST_BYTES)
+    }
+
+    fn add(&self, added: u64) {
+        if let Some(bytes) = &mut self.flights().bytes {
+            *bytes += added;
+        }
+    }
+}
+
+impl Drop for Flying {
+    fn drop(&mut self) {
+        self.all.flights().names.remove(&self.name);
+    }
+}
+
+/// Answers a request with a key once, and again with the same.
+pub(super) async fn once(State(app): State<App>, request: Request, next: Next) -> Response {
+    let is_claiming = request.method() == Method::GET && request.uri().path().ends_with("/next-step");
+    let is_writing = [Method::POST, Method::PATCH, Method::DELETE].contains(request.method());
+    let is_mcp = request.uri().path() == "/mcp" || request.uri().path().starts_with("/mcp/");
+    // What no route answers is refused for that, whatever the key was used for.
+    let has_key = request.headers().contains_key(IDEMPOTENCY_KEY);
+    let is_declared = has_key && routes::is_declared(request.method(), request.uri().path());
+    let is_meant = (is_writing || is_claiming) && !is_mcp && is_declared;
+    match request.headers().get(IDEMPOTENCY_KEY).cloned() {
+        Some(key) if is_meant => {
+            keyed(app, &key, request, next).await.unwrap_or_else(IntoResponse::into_response)
+        }
+        _ => next.run(request).await,
+    }
+}
+
+async fn keyed(app: App, key: &HeaderValue, request: Request, next: Next) -> Result<Response, Problem> {
+    let key = key.to_str().ok().filter(|it| !it.is_empty() && it.len() <= 255);
+    let key = key.ok_or_else(|| {
+        let detail = "`Idempotency-Key` is 1 to 255 letters, digits and signs";
+        Problem::new(StatusCode::BAD_REQUEST, "idempotency-key-invalid", detail)
+    })?;
+    let name = idempotency::name_of(key);
+    let (parts, body) = request.into_parts();
+    let body = to_bytes(body, usize::try_from(BODY_LIMIT).unwrap_or(usize::MAX)).await;
+    let body = body.map_err(|_| Problem::of_status(StatusCode::PAYLOAD_TOO_LARGE))?;
+    let asked = fingerprint(&parts.method, &parts.uri.to_string(), &body);
+    let flying = app.in_flight().begin(&name).ok_or_else(is_in_flight)?;
+    let (named, in_flight) = (name.clone(), app.in_flight().clone());
+    let look = move |context: &Context| {
+        // A command, or another daemon, may be at work with the key.
+        let lock = idempotency::lock(context, &named, Duration::ZERO)?.ok_or_else(is_in_flight)?;
+        Ok((look(context, &in_flight, &named)?, lock, context.now))
+    };
+    let (earlier, lock, now) = app.ask_or(look).await?;
+    if let Some(record) = &earlier {
+        if record.request != asked {
+            return Err(other_request());
+        }
+        if let Some(answer) = &record.answer {
+            return Ok(answered(answer.clone()));
+        }
+    }
+    let key = Arc::new(RequestKey::new(&name, &asked, now, earlier).locked(lock));
+    let request = Request::from_parts(parts, Body::from(body));
+    // In a task of its own: what has begun is finished and kept, also when the client goes away.
+    let work = KEY.scope(Arc::clone(&key), async move {
+        let mut response = next.run(request).await;
+        if key.is_replayed() && response.status().is_success() {
+            response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+        }
+        let response = keep(&app, name, asked, response).await;
+        drop(flying);
+        response
+    });
+    let done = match CONNECTION.try_with(Arc::clone) {
+        Ok(connection) => tokio::spawn(CONNECTION.scope(connection, work)).await,
+        Err(_) => tokio::spawn(work).await,
+    };
+    done.map_err(|_| Problem::internal())
+}
+
+fn is_in_flight() -> Problem {
+    let detail = "a request with this key is being answered";
+    Problem::new(StatusCode::CONFLICT, "request-in-flight", detail).retry_after(1)
+}
+
+/// Finds what is remembered of a key; a new one is refused where there is no room for it.
+fn look(context: &Context, in_flight: &InFlight, name: &str) -> Result<Option<Record>, Problem> {
+    let found = idempotency::find(context, name)?;
+    if found.is_none() && !in_flight.has_room(|| Ok(idempotency::bytes(context)?))? {
+        let detail = "the answers of the last day fill the room for them, and none may be forgotten";
+        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "idempotency-full", detail);
+        return Err(problem.hint("send the request without a key, or later").retry_after(ROOM_AFTER));
+    }
+    Ok(found)
+}
+
+fn fingerprint(method: &Method, target: &str, body: &[u8]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for part in [method.as_str().as_bytes(), target.as_bytes(), body] {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    hasher.finalize().to_hex()[..32].to_owned()
+}
+
+fn other_request() -> Problem {
+    let detail = "this key belongs to another request";
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency-key-reused", detail).hint("take a new key")
+}
+
+async fn keep(app: &App, name: String, request: String, response: Response) -> Response {
+    if !response.status().is_success() {
+        return response;
+    }
+    let (parts, body) = response.into_parts();
+    let Ok(body) = to_bytes(body, usize::MAX).await else { return Problem::internal().into_response() };
+    let header = |name: &HeaderName| {
+        let value = parts.headers.get(name).and_then(|it| it.to_str().ok())?;
+        Some((name.as_str().to_owned(), value.to_owned()))
+    };
+    let answer = Answer {
+        status: parts.status.as_u16(),
+        headers: [CONTENT_TYPE, ETAG, LOCATION].iter().filter_map(header).collect(),
+        body: String::from_utf8_lossy(&body).into_owned(),
+    };
+    let in_flight = app.in_flight().clone();
+    if body.len() <= LARGEST {
+        // The change was made all the same if its answer cannot be kept, and its record is there.
+        app.ask_or(move |context| {
+            in_flight.add(idempotency::keep(context, &name, &request, answer)?);
+            Ok(())
+        })
+        .await
+        .ok();
+    }
+    Response::from_parts(parts, Body::from(body))
+}
+
+fn answered(answer: Answer) -> Response {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
+    let mut response = (status, Bytes::from(answer.body)).into_response();
+    let headers = response.headers_mut();
+    for (name, value) in answer.headers {
+        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse()) {
+            headers.insert(name, value);
+        }
+    }
+    headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_belongs_to_a_request_makes_another_one_of_it() {
+        let requests = [
+            (Method::POST, "/api/plans", "{}"),
+            (Method::GET, "/api/plans", "{}"),
+            (Method::POST, "/api/plans?title=x", "{}"),
+            (Method::POST, "/api/plans", "{ }"),
+            // As one text it would be the first.
+            (Method::POST, "/api/plans{", "}"),
+        ];
+        let prints = requests.map(|(method, target, body)| fingerprint(&method, target, body.as_bytes()));
+        assert_eq!(HashSet::from(prints).len(), 5);
+    }
+
+    #[test]
+    fn a_key_is_in_flight_until_its_request_ends() {
+        let all = InFlight::default();
+        let first = all.begin("a");
+        assert!(first.is_some() && all.begin("a").is_none() && all.begin("b").is_some());
+        drop(first);
+        assert!(all.begin("a").is_some());
+    }
+}

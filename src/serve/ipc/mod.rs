@@ -1,0 +1,5 @@
+//! How commands and the daemon talk through a local socket.
+
+pub mod client;
+pub(crate) mod protocol;
+pub(crate) mod socket_path;

@@ -1,0 +1,183 @@
+//! Where a daemon's socket is, and who may be at its other end: nobody but the same user.
+
+use std::fmt;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use crate::disk::PlansDir;
+
+/// What the environment says of places for sockets.
+#[derive(Debug, Clone)]
+pub struct Homes {
+    /// `XDG_RUNTIME_DIR`.
+    pub runtime: Option<PathBuf>,
+    /// The directory for temporary files.
+    pub temporary: PathBuf,
+}
+
+/// The longest path that fits a socket's address on every system; macOS has 104 bytes with the last one zero.
+const LONGEST: usize = 103;
+
+/// Why a directory for sockets is not used: another user could have put a socket into it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Untrusted {
+    directory: PathBuf,
+    why: &'static str,
+}
+
+impl fmt::Display for Untrusted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { directory, why } = self;
+        write!(f, "the directory for sockets `{}` is not used, because it {why}", directory.display())
+    }
+}
+
+impl Untrusted {
+    /// What the user can do about it.
+    pub fn hint(&self) -> String {
+        format!("remove `{}`, or set XDG_RUNTIME_DIR to a directory of your own", self.directory.display())
+    }
+}
+
+/// Returns where the socket of a plans directory is: with its own state, or where that is too long in a place for
+/// sockets.
+pub(crate) fn socket(state: &Path, homes: &Homes) -> PathBuf {
+    let own = state.join("daemon.sock");
+    let fits = |path: &Path| path.as_os_str().len() <= LONGEST;
+    if fits(&own) {
+        return own;
+    }
+    let name = format!("{}.sock", &blake3::hash(state.as_os_str().as_bytes()).to_hex()[..24]);
+    let runtime = homes.runtime.as_ref().map(|it| it.join("planwatch").join(&name));
+    let temporary =
+        || homes.temporary.join(format!("planwatch-{}", rustix::process::getuid().as_raw())).join(&name);
+    runtime.filter(|it| fits(it)).unwrap_or_else(temporary)
+}
+
+/// Why the socket of a plans directory cannot be where it should be; `None` where nothing keeps it from that.
+pub fn untrusted(plans: &PlansDir, homes: &Homes) -> Option<Untrusted> {
+    let state = plans.state_dir();
+    check(&socket(&state, homes), &state).err()
+}
+
+/// Makes the directory of a socket that is not in the own state.
+pub(crate) fn prepare(socket: &Path, state: &Path) -> io::Result<()> {
+    let Some(dir) = socket.parent().filter(|it| *it != state) else { return Ok(()) };
+    match std::fs::DirBuilder::new().mode(0o700).create(dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => {
+            check(socket, state).map_err(|it| io::Error::new(io::ErrorKind::PermissionDenied, it.to_string()))
+        }
+    }
+}
+
+/// Refuses a directory in which another user could have put a socket; one that is not there has none.
+pub(crate) fn check(socket: &Path, state: &Path) -> Result<(), Untrusted> {
+    let Some(dir) = socket.parent().filter(|it| *it != state) else { return Ok(()) };
+    let why = match dir.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(_) => "cannot be looked at",
+        Ok(it) if it.is_symlink() => "is a symbolic link",
+        Ok(it) if !it.is_dir() => "is not a directory",
+        Ok(it) if it.uid() != rustix::process::getuid().as_raw() => "belongs to another user",
+        Ok(it) if it.mode() & 0o077 != 0 => "has permissions for other users",
+        Ok(_) => return Ok(()),
+    };
+    Err(Untrusted { directory: dir.to_path_buf(), why })
+}
+
+/// Returns whether the other end of a connection is a process of this user.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn is_same_user(stream: impl AsFd) -> bool {
+    let peer = rustix::net::sockopt::socket_peercred(stream);
+    peer.is_ok_and(|it| it.uid == rustix::process::getuid())
+}
+
+/// Whether the other end of a connection was closed, as when its process is dead; what it sent stays to be read.
+pub(crate) fn has_gone(stream: &UnixStream) -> bool {
+    use rustix::net::RecvFlags;
+
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    rustix::net::recv(stream, &mut [0_u8; 1], flags).is_ok_and(|(_, len)| len == 0)
+}
+
+/// Returns the process at the other end of a connection, where the system tells.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) fn peer(stream: impl AsFd) -> Option<u32> {
+    let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
+    u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn peer(_stream: impl AsFd) -> Option<u32> {
+    None
+}
+
+/// Elsewhere the socket's own mode keeps others out.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) fn is_same_user(_stream: impl AsFd) -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_place(state: &str, runtime: Option<&str>, expected: &str) {
+        let homes = Homes { runtime: runtime.map(PathBuf::from), temporary: "/tmp".into() };
+        let found = socket(Path::new(state), &homes);
+        assert!(found.to_string_lossy().starts_with(expected), "{}", found.display());
+        assert!(found.as_os_str().len() <= LONGEST);
+    }
+
+    #[test]
+    fn a_long_path_goes_elsewhere() {
+        let long = format!("/{}", "x".repeat(100));
+        check_place("/plans/.planwatch", Some("/run/user/7"), "/plans/.planwatch/daemon.sock");
+        check_place(&long, Some("/run/user/7"), "/run/user/7/planwatch/");
+        check_place(&long, None, "/tmp/planwatch-");
+        check_place(&long, Some(&long), "/tmp/planwatch-");
+    }
+
+    #[test]
+    fn only_a_directory_of_ones_own_is_trusted() {
+        use std::os::unix::fs::{PermissionsExt, chown, symlink};
+        let place = tempfile::tempdir().unwrap();
+        let (dir, state) = (place.path().join("own"), place.path().join("state"));
+        let socket = dir.join("it.sock");
+        let why = |socket: &Path| check(socket, &state).err().map(|it| it.why);
+        let is_refused = |socket: &Path, expected| {
+            assert_eq!(why(socket), Some(expected));
+            assert!(prepare(socket, &state).is_err(), "{expected}");
+        };
+        assert_eq!(why(&socket), None, "what is not there holds nobody's socket");
+        prepare(&socket, &state).unwrap();
+        prepare(&socket, &state).unwrap();
+        assert_eq!(dir.metadata().unwrap().mode() & 0o777, 0o700);
+        for mode in [0o755, 0o701, 0o777] {
+            std::fs::set_permissions(&dir, PermissionsExt::from_mode(mode)).unwrap();
+            is_refused(&socket, "has permissions for other users");
+        }
+        // The own state is known by its stamp.
+        assert_eq!(check(&socket, &dir).err(), None);
+        symlink(&dir, place.path().join("link")).unwrap();
+        is_refused(&place.path().join("link/it.sock"), "is a symbolic link");
+        std::fs::File::create(place.path().join("file")).unwrap();
+        is_refused(&place.path().join("file/it.sock"), "is not a directory");
+        // Only root can give a directory away; everybody has one of root's.
+        let theirs = if rustix::process::getuid().is_root() {
+            let theirs = place.path().join("theirs");
+            std::fs::DirBuilder::new().mode(0o700).create(&theirs).unwrap();
+            chown(&theirs, Some(65_534), None).unwrap();
+            theirs
+        } else {
+            PathBuf::from("/")
+        };
+        is_refused(&theirs.join("it.sock"), "belongs to another user");
+    }
+}

@@ -1,0 +1,299 @@
+//! What a person has to say yes to: the question, the ways to put it, and the tools that ask.
+//!
+//! A modern client is answered with the question and calls again with the answer; a client of the older protocol is asked
+//! while the call waits; one that can ask nobody gets the command for the person to type. No argument of a call is a yes.
+
+use std::time::Duration;
+
+use rmcp::ErrorData;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ElicitRequest, ElicitRequestParams, ElicitResult,
+    ElicitationAction, ElicitationCapability, ElicitationSchema, InputRequest, InputRequests,
+    InputRequiredResult, ProtocolVersion, RequestStateCodec, SealOptions,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::api::error::Error;
+use crate::ops::confirm::{self, Answer, Asker, ConfirmRequest};
+use crate::ops::remove::{self, RemoveRequest};
+use crate::serve::mcp::lookup;
+use crate::serve::mcp::result::{self, CHANGED, Refusal};
+use crate::serve::mcp::tool::{Call, Effect, Tool, Turn};
+use crate::store::transaction::{ChangeReport, Mode};
+
+/// Something that a person has to say yes to.
+pub(super) struct Question {
+    /// What the person reads.
+    pub(super) message: String,
+    /// What the box says.
+    pub(super) yes: &'static str,
+    /// What a person types where no client can ask.
+    pub(super) command: String,
+    /// What it is about, with its content as it is now: a yes to something else is none.
+    pub(super) about: String,
+    pub(super) act: Act,
+}
+
+/// What is done after a yes; the text is what the person wrote beside it.
+pub(super) type Act = Box<dyn FnOnce(&Call, Option<String>) -> Result<Value, Refusal> + Send + Sync>;
+
+/// What a person said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Said {
+    Yes { note: Option<String> },
+    No,
+}
+
+/// How a question can be put to the person at this client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// The call is answered with the question, and made again with the answer.
+    CallAgain,
+    /// The client is asked while the call waits.
+    Now,
+    None,
+}
+
+/// The name that the question has in a call that is made again.
+const KEY: &str = "person";
+
+/// How long a person may think.
+const PATIENCE: Duration = Duration::from_secs(60 * 60);
+
+/// What comes of the attempt to ask.
+pub(super) enum Asked {
+    Said(Said),
+    /// The client has to be answered so.
+    Answer(Box<CallToolResponse>),
+}
+
+/// Asks the person, or finds the answer in the call.
+pub(super) async fn ask(
+    question: &Question,
+    seal: &RequestStateCodec,
+    request: &CallToolRequestParams,
+    rc: &RequestContext<RoleServer>,
+) -> Result<Asked, ErrorData> {
+    let way = way(rc);
+    let bound = format!("{}\n{}\n{}", request.name, json!(request.arguments), question.about);
+    if let (Way::CallAgain, Some(answers), Some(state)) =
+        (way, &request.input_responses, &request.request_state)
+    {
+        // An answer to a question that was not put, or is about something that has changed since, is asked for anew.
+        if seal.open_with(state, bound.as_bytes()).is_ok()
+            && let Some(answer) = answers.get(KEY).and_then(|it| serde_json::from_value(it.clone()).ok())
+        {
+            return Ok(Asked::Said(said(&answer)));
+        }
+    }
+    let Ok(params) = form(question) else {
+        return Err(ErrorData::internal_error("the question could not be put", None));
+    };
+    match way {
+        Way::CallAgain => {
+            let requests = InputRequests::from([(
+                KEY.to_owned(),
+                InputRequest::Elicitation(ElicitRequest::new(params)),
+            )]);
+            let options = SealOptions::new().associated_data(bound.as_bytes()).ttl(PATIENCE);
+            let state = seal.seal_with(KEY.as_bytes(), &options);
+            let asking = InputRequiredResult::new(Some(requests), Some(state));
+            Ok(Asked::Answer(Box::new(asking.into())))
+        }
+        Way::Now => {
+            let answer = tokio::select! {
+                answer = rc.peer.create_elicitation(params) => answer,
+                () = rc.ct.cancelled() => return Ok(Asked::Said(Said::No)),
+            };
+            match answer {
+                Ok(answer) => Ok(Asked::Said(said(&answer))),
+                Err(_) => Ok(Asked::Answer(Box::new(nobody(question)))),
+            }
+        }
+        Way::None => Ok(Asked::Answer(Box::new(nobody(question)))),
+    }
+}
+
+fn form(question: &Question) -> Result<ElicitRequestParams, &'static str> {
+    let requested_schema = ElicitationSchema::builder()
+        .required_bool_with("yes", |it| it.title(question.yes).with_default(false))
+        .optional_string_with("note", |it| it.title("Note"))
+        .build()?;
+    Ok(ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message: question.message.clone(),
+        requested_schema,
+    })
+}
+
+/// Only a form that was sent with the box ticked is a yes.
+fn said(answer: &ElicitResult) -> Said {
+    let content = answer.content.as_ref();
+    let is_yes = content.is_some_and(|it| it["yes"] == true);
+    if answer.action != ElicitationAction::Accept || !is_yes {
+        return Said::No;
+    }
+    let note = content.and_then(|it| it["note"].as_str()).map(str::trim).filter(|it| !it.is_empty());
+    Said::Yes { note: note.map(str::to_owned) }
+}
+
+/// The refusal for a client that can ask nobody.
+fn nobody(question: &Question) -> CallToolResponse {
+    let refusal = Refusal::new(
+        "confirmation-needed",
+        format!(
+            "{} A person has to say that, and this client cannot ask one; nothing was done",
+            question.message
+        ),
+        format!("tell the person to type: {}", question.command),
+    );
+    refusal.into_result().into()
+}
+
+fn way(rc: &RequestContext<RoleServer>) -> Way {
+    let has_form = |it: &ElicitationCapability| it.form.is_some() || it.url.is_none();
+    let can = rc.client_capabilities().and_then(|it| it.elicitation).is_some_and(|it| has_form(&it));
+    let is_modern =
+        rc.protocol_version().is_some_and(|it| it.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
+    match (can, is_modern) {
+        (true, true) => Way::CallAgain,
+        // Over HTTP without sessions such a client shows no capabilities.
+        (true, false) => Way::Now,
+        (false, _) => Way::None,
+    }
+}
+
+/// What is answered after a no.
+pub(super) fn declined() -> Value {
+    json!({"state": "declined", "did": "nothing: the person said no", "written": false})
+}
+
+pub(super) fn tools() -> Vec<Tool> {
+    vec![
+        Tool::asking(
+            ("confirm_gate", "Ask for a confirmation"),
+            Effect::Adds,
+            "Asks the person to confirm a step, or a phase, that waits for it. You cannot say yes yourself.",
+            ASKED,
+            confirm_gate,
+        ),
+        Tool::asking(
+            ("delete_plan", "Delete a plan"),
+            Effect::TakesAway,
+            "Asks the person, then moves the plan below _archive/. restructure_plan removes steps.",
+            ASKED,
+            delete_plan,
+        ),
+    ]
+}
+
+/// What is told of something that a person was asked.
+const ASKED: &str = "state did written:bool id:any? title:any? path:any? status:any? etag:any? hint:any?";
+
+/// A change that a person said yes to.
+fn done(report: ChangeReport) -> Result<Value, Refusal> {
+    let mut object = json!({"state": "done"});
+    let changed = result::pick(&result::changed(report)?, CHANGED);
+    for (key, value) in changed.as_object().into_iter().flatten() {
+        object[key] = value.clone();
+    }
+    Ok(object)
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ConfirmGate {
+    /// With phase
+    plan: Option<String>,
+    step: Option<String>,
+    phase: Option<String>,
+    decision: Option<Decision>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Decision {
+    #[default]
+    Approve,
+    Reject,
+}
+
+fn confirm_gate(call: &Call, asked: ConfirmGate) -> Result<Turn, Refusal> {
+    let ConfirmGate { plan, step, phase, decision } = asked;
+    let Some(id) = step.or(plan) else {
+        return Err(Refusal::usage("which gate?", "give `step`, or `plan` and `phase`"));
+    };
+    let answer = match decision.unwrap_or_default() {
+        Decision::Approve => Answer::Yes,
+        Decision::Reject => Answer::No,
+    };
+    let request = ConfirmRequest { id, phase, answer, ..ConfirmRequest::default() };
+    let looked = confirm::confirm(&call.context, &ConfirmRequest { mode: Mode::DryRun, ..request.clone() })?;
+    // What cannot be confirmed is refused before anybody is asked.
+    let diff = looked.diff.clone();
+    if looked.changes.iter().all(|it| !it.was_written) && looked.refused.is_empty() {
+        return done(looked).map(Turn::Done);
+    }
+    let shown = result::changed(looked)?;
+    let command = match confirm::confirm(&call.context, &request) {
+        Err(Error::PersonNeeded { command }) => command,
+        Err(error) => return Err(error.into()),
+        Ok(_) => return Err(Refusal::new("bug", "the gate is open already", "look again")),
+    };
+    let (id, title) = (shown["id"].as_str().unwrap_or_default(), shown["title"].as_str().unwrap_or_default());
+    let what = request
+        .phase
+        .as_ref()
+        .map_or_else(|| format!("`{id}` ({title})"), |it| format!("the phase {it} of `{id}` ({title})"));
+    let (message, yes) = match answer {
+        Answer::Yes => (format!("Confirm {what}?"), "Yes, it may go on"),
+        Answer::No => (format!("Reject {what}?"), "Yes, reject it"),
+    };
+    let act: Act = Box::new(move |call, note| {
+        // Whoever sits there said it, not the client.
+        let by = Some(call.person.clone());
+        let request = ConfirmRequest { note, by, asker: Asker::Person, ..request };
+        done(confirm::confirm(&call.context, &request)?)
+    });
+    // The time stands in the diff, which is about the same gate a moment later.
+    let about = format!("{id} {} {}", shown["status"], diff.is_empty());
+    Ok(Turn::Asks(Question { message, yes, command, about, act }))
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct DeletePlan {
+    /// Id or title
+    plan: String,
+}
+
+fn delete_plan(call: &Call, asked: DeletePlan) -> Result<Turn, Refusal> {
+    let request = |id: &str, mode: Mode| RemoveRequest {
+        ids: vec![id.to_owned()],
+        is_confirmed: true,
+        mode,
+        ..RemoveRequest::default()
+    };
+    let DeletePlan { plan } = asked;
+    if plan.contains(':') {
+        return Err(Refusal::usage(
+            format!("`{plan}` names a step"),
+            "restructure_plan with op `remove` removes steps",
+        ));
+    }
+    let looked = lookup::plan(call, &plan, |id| remove::remove(&call.context, &request(id, Mode::DryRun)))?;
+    let shown = result::changed(looked)?;
+    let id = shown["id"].as_str().unwrap_or_default().to_owned();
+    let title = shown["title"].as_str().unwrap_or_default();
+    let message = format!("Delete the plan `{id}` ({title}) with all its steps? It goes to the archive.");
+    let command = format!("planwatch remove {} --yes", crate::text::typed::quoted(&id));
+    let about = format!("{id} {title}");
+    let act: Act = Box::new(move |call, _| {
+        let mut deleted = done(remove::remove(&call.context, &request(&id, Mode::Write))?)?;
+        deleted["path"] = format!("{}/_archive/{id}", call.context.root_name()).into();
+        deleted["hint"] = format!("update_plan `{id}` with archived `false` brings it back").into();
+        Ok(deleted)
+    });
+    Ok(Turn::Asks(Question { message, yes: "Yes, delete it", command, about, act }))
+}

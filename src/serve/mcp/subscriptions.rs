@@ -1,0 +1,460 @@
+//! Live updates: a client that follows a resource is notified when its text changes.
+//!
+//! An event of the feed is a hint to read what may have changed. A client is notified only of resources whose text differs
+//! from the one that was last read here. The first reading is finished before the client learns that it follows something:
+//! a change that it makes then is always another text.
+//!
+//! In a daemon its feed is there. Elsewhere nothing is watched until somebody follows something; from then on a thread
+//! follows the process that watches these plans, or watches them itself while there is none.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rmcp::ErrorData;
+use rmcp::model::{ResourceUpdatedNotificationParam, SubscriptionFilter};
+use rmcp::service::{Peer, RoleServer, SubscriptionContext};
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+
+use crate::api::context::Context;
+use crate::api::daemon::Freshness;
+use crate::api::error::Error;
+use crate::serve::daemon::api::{self, End, Inbox, Listener, Stopper};
+use crate::serve::daemon::context_factory::Contexts;
+use crate::serve::daemon::diff::Event;
+use crate::serve::daemon::feed::{Feed, Receiver, Told};
+use crate::serve::ipc::client::Client;
+use crate::serve::ipc::protocol::Status;
+use crate::serve::ipc::socket_path::Homes;
+use crate::serve::mcp::resources::{self, LIST, Seen};
+
+/// A save is several events, and is settled soon after the first; one notification is enough for them.
+const GATHERING: Duration = Duration::from_millis(60);
+
+/// How many prepared subscriptions may wait for their request; more only where clients disconnect while they subscribe.
+const MOST_PREPARED: usize = 64;
+
+/// How long a thread waits before it looks for a process that watches, when the one before has just ended.
+const BETWEEN: Duration = Duration::from_secs(2);
+
+/// Where news come from.
+pub(super) enum Source {
+    /// Nobody can follow anything.
+    None,
+    /// This process watches.
+    Feed(Feed),
+    /// A thread is started when somebody follows something.
+    Thread(Arc<Watching>),
+}
+
+impl Source {
+    pub(super) fn is_there(&self) -> bool {
+        !matches!(self, Self::None)
+    }
+
+    /// From here on.
+    fn subscribe(&self) -> Result<Receiver, ErrorData> {
+        let failed = |error: &dyn std::fmt::Display| {
+            ErrorData::internal_error(format!("nothing can be followed: {error}"), None)
+        };
+        match self {
+            Self::None => Err(failed(&"nobody watches")),
+            Self::Feed(feed) => Ok(feed.subscribe()),
+            Self::Thread(watching) => watching.subscribe().map_err(|it| failed(&it)),
+        }
+    }
+
+    pub(super) fn stop(&self) {
+        if let Self::Thread(watching) = self {
+            watching.stop();
+        }
+    }
+}
+
+/// What a thread that follows the plans needs, and how it is ended.
+pub(super) struct Watching {
+    contexts: Contexts,
+    homes: Homes,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    feed: Option<Feed>,
+    /// Of this process's own watching.
+    stopper: Option<Stopper>,
+    thread: Option<JoinHandle<()>>,
+    is_ended: bool,
+}
+
+impl Watching {
+    pub(super) fn new(contexts: Contexts, homes: Homes) -> Self {
+        Self { contexts, homes, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // What is in it is whole between any two statements.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The surroundings of whoever watches: nobody else is asked.
+    fn look(&self) -> Result<Context, Error> {
+        Ok(Context { freshness: Freshness::Unknown, ..(self.contexts)()? })
+    }
+
+    fn subscribe(self: &Arc<Self>) -> Result<Receiver, Error> {
+        let now = self.look()?.now;
+        let mut state = self.state();
+        if let Some(feed) = &state.feed {
+            return Ok(feed.subscribe());
+        }
+        let feed = Feed::beginning(now);
+        let (receiver, thread) = (feed.subscribe(), Arc::clone(self));
+        let told = feed.clone();
+        let started =
+            std::thread::Builder::new().name("following".to_owned()).spawn(move || thread.run(&told));
+        let failed = |error: std::io::Error| {
+            let message = format!("no thread can be started: {error}");
+            Error::Failed { code: "io-error", message, hint: String::new() }
+        };
+        state.thread = Some(started.map_err(failed)?);
+        state.feed = Some(feed);
+        Ok(receiver)
+    }
+
+    /// Ends the watching, and waits until its lock is free; who only follows is left alone.
+    fn stop(&self) {
+        let (stopper, thread) = {
+            let mut state = self.state();
+            state.is_ended = true;
+            (state.stopper.take(), state.thread.take())
+        };
+        if stopper.is_some_and(|it| it.stop())
+            && let Some(thread) = thread
+        {
+            thread.join().ok();
+        }
+    }
+
+    /// Follows whoever watches, and watches while nobody does, until the plans are gone or the client is.
+    fn run(&self, feed: &Feed) {
+        while !self.state().is_ended {
+            let Ok(now) = self.look() else { break };
+            if let Some(client) = Client::connect(&now.plans, &self.homes) {
+                client.follow_changes(
+                    &mut |_| {
+                        // What happened before somebody watched again nobody has seen.
+                        feed.publish(Told::Changed { plan: None });
+                        ControlFlow::Continue(())
+                    },
+                    &mut |told| {
+                        feed.publish(told);
+                        ControlFlow::Continue(())
+                    },
+                );
+            } else {
+                match self.watch(feed) {
+                    Ok(End::Gone) | Err(_) => break,
+                    // Whoever ended it may want to watch in its place.
+                    Ok(_) => {}
+                }
+            }
+            if !self.state().is_ended {
+                std::thread::sleep(BETWEEN);
+            }
+        }
+        self.state().feed = None;
+    }
+
+    fn watch(&self, feed: &Feed) -> Result<End, Error> {
+        let inbox =
+            Inbox::default().with_feed(feed.clone()).giving_way().claiming(Arc::clone(&self.contexts));
+        {
+            let mut state = self.state();
+            if state.is_ended {
+                return Ok(End::Stopped);
+            }
+            state.stopper = Some(inbox.stopper());
+        }
+        let end = api::watch(&|| self.look(), &self.homes, inbox, &mut Quiet(feed));
+        self.state().stopper = None;
+        end
+    }
+}
+
+/// Tells the feed when watching has begun; what it sees goes there by itself.
+struct Quiet<'a>(&'a Feed);
+
+impl Listener for Quiet<'_> {
+    fn ready(&mut self, _: &Status) -> ControlFlow<()> {
+        self.0.publish(Told::Changed { plan: None });
+        ControlFlow::Continue(())
+    }
+
+    fn event(&mut self, _: &Event) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn polling(&mut self, _: Option<&str>) {}
+}
+
+/// What is told within a moment; none: nothing more ever comes.
+async fn gathered(receiver: &mut Receiver) -> Option<Vec<Told>> {
+    let everything = || Told::Changed { plan: None };
+    let mut told = match receiver.recv().await {
+        Ok((_, first)) => vec![first],
+        Err(RecvError::Lagged(_)) => vec![everything()],
+        Err(RecvError::Closed) => return None,
+    };
+    tokio::time::sleep(GATHERING).await;
+    loop {
+        match receiver.try_recv() {
+            Ok((_, more)) => told.push(more),
+            Err(TryRecvError::Lagged(_)) => told.push(everything()),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => return Some(told),
+        }
+    }
+}
+
+/// Reads resources in a thread that may wait.
+async fn read(contexts: &Contexts, uris: Vec<String>) -> Seen {
+    let contexts = Arc::clone(contexts);
+    let reading = tokio::task::spawn_blocking(move || match contexts() {
+        Ok(context) => resources::seen(&context, uris),
+        Err(_) => unread(uris),
+    });
+    reading.await.unwrap_or_default()
+}
+
+fn unread(uris: Vec<String>) -> Seen {
+    uris.into_iter().map(|it| (it, None)).collect()
+}
+
+/// Reads again what may have changed, and returns the URIs of what has.
+async fn changed(contexts: &Contexts, seen: &mut Seen, told: &[Told]) -> Vec<String> {
+    let may_be = resources::touched(seen.keys(), told);
+    if may_be.is_empty() {
+        return Vec::new();
+    }
+    let now = read(contexts, may_be.into_iter().collect()).await;
+    let is_other = |(uri, hash): (String, Option<blake3::Hash>)| {
+        let before = seen.get_mut(&uri)?;
+        (std::mem::replace(before, hash) != hash).then_some(uri)
+    };
+    now.into_iter().filter_map(is_other).collect()
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is in it is whole between any two statements.
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What one client of the older protocol follows.
+#[derive(Default)]
+pub(super) struct Followed {
+    /// Locked while something is read, so that no event is dropped between the first reading of a resource and its entry here.
+    seen: tokio::sync::Mutex<Seen>,
+    /// Whether a task notifies the client.
+    is_told: Mutex<bool>,
+}
+
+impl Followed {
+    /// Follows one more; the first starts a task that notifies the client.
+    pub(super) async fn add(
+        self: &Arc<Self>,
+        source: &Source,
+        contexts: &Contexts,
+        peer: Peer<RoleServer>,
+        uri: String,
+    ) -> Result<(), ErrorData> {
+        let is_told = std::mem::replace(&mut *lock(&self.is_told), true);
+        let mut uris = vec![uri];
+        if !is_told {
+            let receiver = source.subscribe().inspect_err(|_| *lock(&self.is_told) = false)?;
+            uris.push(LIST.to_owned());
+            tokio::spawn(Arc::clone(self).tell(receiver, Arc::clone(contexts), peer));
+        }
+        // The client is answered after this, so whatever changes later is another text.
+        let mut seen = self.seen.lock().await;
+        seen.extend(read(contexts, uris).await);
+        Ok(())
+    }
+
+    async fn tell(self: Arc<Self>, mut receiver: Receiver, contexts: Contexts, peer: Peer<RoleServer>) {
+        while let Some(told) = gathered(&mut receiver).await {
+            let changed = changed(&contexts, &mut *self.seen.lock().await, &told).await;
+            for uri in changed {
+                let sent = match uri.as_str() {
+                    LIST => peer.notify_resource_list_changed().await,
+                    _ => peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await,
+                };
+                if sent.is_err() {
+                    return;
+                }
+            }
+        }
+        // The next subscription starts anew.
+        self.seen.lock().await.clear();
+        *lock(&self.is_told) = false;
+    }
+
+    pub(super) async fn remove(&self, uri: &str) {
+        self.seen.lock().await.remove(uri);
+    }
+}
+
+/// The part of a wish that can be followed.
+fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
+    let mut accepted = SubscriptionFilter::new();
+    accepted.resources_list_changed = requested.resources_list_changed;
+    let uris = requested.resource_subscriptions.iter().flatten().filter(|it| resources::is_uri(it));
+    let uris: Vec<_> = uris.cloned().collect();
+    accepted.resource_subscriptions = (!uris.is_empty()).then_some(uris);
+    accepted
+}
+
+/// A subscription of the newer protocol before the client has learned of it.
+struct Prepared {
+    receiver: Receiver,
+    seen: Seen,
+}
+
+/// Subscriptions that are prepared, by the task that serves the request.
+///
+/// The library acknowledges a subscription between two calls of the handler: the first says what is accepted, the second
+/// serves it. The client may change a file as soon as it has the acknowledgement, so everything is read in the first.
+#[derive(Default)]
+pub(super) struct Beginnings {
+    prepared: Mutex<VecDeque<(Option<tokio::task::Id>, Prepared)>>,
+    /// Whether the client's input has ended; then subscriptions end, too.
+    has_ended: tokio::sync::watch::Sender<bool>,
+}
+
+impl Beginnings {
+    /// Reads what is to be followed, in this thread, and returns the part of the wish that can be.
+    pub(super) fn accept(
+        &self,
+        source: &Source,
+        contexts: &Contexts,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        let accepted = accepted(requested);
+        let receiver = source.subscribe().ok()?;
+        let seen = contexts()
+            .map(|it| resources::seen(&it, uris(&accepted)))
+            .unwrap_or_else(|_| unread(uris(&accepted)));
+        let mut prepared = lock(&self.prepared);
+        prepared.push_back((tokio::task::try_id(), Prepared { receiver, seen }));
+        if prepared.len() > MOST_PREPARED {
+            prepared.pop_front();
+        }
+        Some(accepted)
+    }
+
+    /// Ends all subscriptions, now and later.
+    pub(super) fn end(&self) {
+        self.has_ended.send_replace(true);
+    }
+
+    /// The subscription that the task that calls this has prepared.
+    fn take(&self) -> Option<Prepared> {
+        let mut prepared = lock(&self.prepared);
+        let at = prepared.iter().position(|(id, _)| *id == tokio::task::try_id())?;
+        prepared.remove(at).map(|(_, it)| it)
+    }
+}
+
+/// What a filter follows.
+fn uris(filter: &SubscriptionFilter) -> Vec<String> {
+    let wants_list = filter.resources_list_changed == Some(true);
+    let uris = filter.resource_subscriptions.iter().flatten().cloned();
+    uris.chain(wants_list.then(|| LIST.to_owned())).collect()
+}
+
+/// Notifies a client of the newer protocol until it cancels the subscription.
+pub(super) async fn listen(
+    beginnings: &Beginnings,
+    contexts: &Contexts,
+    subscription: SubscriptionContext,
+) -> Result<(), ErrorData> {
+    let Some(Prepared { mut receiver, mut seen }) = beginnings.take() else {
+        return Err(ErrorData::internal_error("too many clients subscribe at once", None));
+    };
+    let sink = subscription.sink().clone();
+    let mut has_ended = beginnings.has_ended.subscribe();
+    loop {
+        let told = tokio::select! {
+            told = gathered(&mut receiver) => told,
+            () = subscription.cancelled() => return Ok(()),
+            _ = has_ended.wait_for(|it| *it) => return Ok(()),
+        };
+        let Some(told) = told else { return Ok(()) };
+        for uri in changed(contexts, &mut seen, &told).await {
+            let sent = match uri.as_str() {
+                LIST => sink.notify_resource_list_changed().await,
+                _ => sink.notify_resource_updated(uri).await,
+            };
+            if sent.is_err() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+    use crate::plan::id::PlanId;
+    use crate::serve::mcp::tests::call;
+
+    const STEP: &str = "planwatch:///plans/auth/steps/1";
+
+    /// A client may change a file as soon as its subscription is acknowledged, before its request is served any further.
+    #[test]
+    fn a_change_between_the_acknowledgement_and_the_first_event_is_notified() {
+        let machine = Arc::new(Machine::with(&[
+            ("/plans/auth/plan.md", "# Sign in\n"),
+            ("/plans/auth/step-1.md", "# Schema\n"),
+        ]));
+        let contexts: Contexts = {
+            let machine = Arc::clone(&machine);
+            Arc::new(move || Ok(call(&machine).context))
+        };
+        let feed = Feed::beginning(contexts().unwrap().now);
+        let source = Source::Feed(feed.clone());
+        let beginnings = Beginnings::default();
+        let mut wanted = SubscriptionFilter::new();
+        wanted.resource_subscriptions = Some(vec![STEP.to_owned(), "file:///etc/passwd".to_owned()]);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let served = tokio::spawn(async move {
+                let accepted = beginnings.accept(&source, &contexts, &wanted).unwrap();
+                assert_eq!(accepted.resource_subscriptions, Some(vec![STEP.to_owned()]));
+                machine.save("/plans/auth/step-1.md", "# Schema of users\n");
+                feed.publish(Told::Changed { plan: Some(PlanId::new("auth")) });
+                let Prepared { mut receiver, mut seen } = beginnings.take().unwrap();
+                assert!(beginnings.take().is_none(), "each subscription is served once");
+                let told = gathered(&mut receiver).await.unwrap();
+                assert_eq!(changed(&contexts, &mut seen, &told).await, [STEP]);
+                assert!(changed(&contexts, &mut seen, &told).await.is_empty(), "the same text is no change");
+            });
+            served.await.unwrap();
+        });
+    }
+
+    #[test]
+    fn subscriptions_that_nobody_serves_are_forgotten() {
+        let machine = Arc::new(Machine::with(&[("/plans/auth/plan.md", "# Sign in\n")]));
+        let contexts: Contexts = Arc::new(move || Ok(call(&machine).context));
+        let source = Source::Feed(Feed::beginning(contexts().unwrap().now));
+        let beginnings = Beginnings::default();
+        for _ in 0..=MOST_PREPARED {
+            beginnings.accept(&source, &contexts, &SubscriptionFilter::new()).unwrap();
+        }
+        assert_eq!(lock(&beginnings.prepared).len(), MOST_PREPARED);
+        assert!(beginnings.accept(&Source::None, &contexts, &SubscriptionFilter::new()).is_none());
+    }
+}

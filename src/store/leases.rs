@@ -1,0 +1,511 @@
+//! Where claims are recorded on this machine: whose they are, until when they hold, and for which working tree.
+//!
+//! In a git repository the records lie in `<git-common-dir>/planwatch`, where all its working trees see them; elsewhere, or
+//! where that cannot be written, in `.planwatch/leases`. One file for each claimed step, named by a hash of the plans
+//! directory's place and the step; `closed` has a line for each claim that was ended, with what is left of its lease.
+//!
+//! # What survives a kill
+//! A claim is three writes under the two locks (plans directory, then records), in this order:
+//! 1. `<key>.new`, the record;
+//! 2. the step's file, with the claim line, exchanged and synced;
+//! 3. `<key>.new` becomes `<key>`; only then is the claim handed out.
+//!
+//! Killed before 2: no file names the claim, and a `.new` alone holds nothing. Killed before 3: the file has a claim
+//! that nobody was told. Whoever holds the locks next sees its `.new`, knows that its maker is dead (it is of this boot), and
+//! takes the step over at once; readers without the lock show it as held until then. Killed after 3: the claim holds until it lapses.
+//!
+//! An end of work writes the step's file first, then the record. Killed in between the record outlives the claim: where
+//! the file says closed that holds nobody up; another working tree looks at that file before it takes the step over. A
+//! released step counts as claimed (`taken-back`) until the lease is over.
+//!
+//! A request with a key may ask again for the claim that it made (`engine::once`). Once the key's record is there, which is
+//! before 3, its `.new` counts as a record, and the repeated request makes it one.
+//!
+//! # What survives a power cut
+//! The step's file: it is synced before anything is answered. Records are not synced, because losing one is safe: every
+//! worker is dead too, a claim without a record lapses a day after its time stamp, and one with the record of an
+//! earlier boot lapses with its process or its time. A lost line of the log can only lead to a step being done
+//! once more on another branch.
+
+mod locked;
+mod log;
+mod sharing;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::api::context::Context;
+use crate::disk::{self, Head, Process, ProcessState, Records, Stat, Worktree};
+use crate::index::{Stamp, stamps};
+use crate::plan::claims::{Claims, Held, Holding, Lapse};
+use crate::plan::id::{StepId, read_step_id};
+use crate::plan::model::Step;
+use crate::plan::plans::Plans;
+use crate::plan::read;
+use crate::plan::time::Time;
+use crate::store::idempotency;
+use crate::store::load;
+
+pub(crate) use sharing::NotShared;
+
+pub(crate) use log::is_log;
+
+pub(crate) use locked::{Locked, NewRecord, Sharing, changed, forget, moved, note_worker, reopened};
+
+/// The end of a record's name until its claim is made to the end.
+pub(crate) const UNFINISHED: &str = ".new";
+
+/// Of so many steps the records are asked for by name.
+pub(crate) const FEW: usize = 16;
+
+/// Within so many seconds a lease is as good as over for who wants to know what will hold for a moment.
+pub(crate) const NEAR: i64 = 2;
+
+/// The records, as [`Leases::listed`] has them.
+pub(crate) type Listed = Vec<(bool, String, Option<Stat>)>;
+
+/// A claim as this machine remembers it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) step: String,
+    pub(crate) claim: String,
+    pub(crate) by: Option<String>,
+    pub(crate) at: Option<Time>,
+    /// When the lease is over; where the process can be seen, that alone counts.
+    pub(crate) until: Time,
+    /// How long a renewal holds, in seconds.
+    pub(crate) lease: i64,
+    pub(crate) process: Option<Process>,
+    /// None: no run made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) run: Option<RunRecord>,
+    /// The key of the request that it was made for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    /// The boot of the machine in which it was made.
+    boot: Option<String>,
+    /// The step's file, relative to the plans directory.
+    file: String,
+    #[serde(flatten)]
+    place: Place,
+}
+
+/// What a run notes of the claim that it made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RunRecord {
+    /// Relative to the plans directory.
+    pub(crate) log: String,
+    /// What the step changes; none: that is not known.
+    pub(crate) touches: Option<Vec<String>>,
+    /// The first process of the worker's group, once there is one.
+    pub(crate) worker: Option<Process>,
+}
+
+/// Where a claim was made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Place {
+    /// The plans directory in its working tree.
+    plans: String,
+    worktree: PathBuf,
+    branch: Option<String>,
+}
+
+/// The records as one moment has them.
+pub(crate) struct Leases<'a> {
+    context: &'a Context,
+    worktree: Option<Worktree>,
+    place: Place,
+    shared: Option<Records>,
+    own: Option<Records>,
+    /// Whether something beside the records was asked: processes, other working trees, branches.
+    asked_more: AtomicBool,
+    /// When the first of the leases is over that were found to hold.
+    first_end: Mutex<Option<Time>>,
+    /// The boot of the machine, once it was asked.
+    boot: OnceLock<Option<String>>,
+}
+
+impl<'a> Leases<'a> {
+    /// Finds where the records are; reads nothing yet.
+    pub(crate) fn of(context: &'a Context) -> Self {
+        let plans = &context.plans;
+        let worktree = plans.worktree();
+        let place = worktree.as_ref().map(|it| Place {
+            plans: plans.path_in(it),
+            worktree: it.root.clone(),
+            branch: branch(context, it),
+        });
+        let shared = worktree.as_ref().map(|it| plans.shared_records(it));
+        let place = place.unwrap_or_default();
+        let asked_more = AtomicBool::new(false);
+        let first_end = Mutex::new(None);
+        Self {
+            context,
+            worktree,
+            place,
+            shared,
+            own: plans.own_records(),
+            asked_more,
+            first_end,
+            boot: OnceLock::new(),
+        }
+    }
+
+    /// Which boot of the machine this is.
+    pub(crate) fn boot(&self) -> Option<&str> {
+        self.boot.get_or_init(|| disk::boot(self.context.plans.disk())).as_deref()
+    }
+
+    /// Looks anew at what may have changed while a lock was waited for: the branch, and whether there are own records.
+    fn look_again(&mut self) {
+        self.place.branch = self.worktree.as_ref().and_then(|it| branch(self.context, it));
+        self.own = self.context.plans.own_records();
+    }
+
+    /// Tells plans what is known of claims on their steps.
+    pub(crate) fn tell(&self, plans: Plans) -> Plans {
+        self.tell_as(plans, Unfinished::Held, None)
+    }
+
+    /// As [`Self::tell`], for a change of this step: also which claims of it have ended.
+    pub(crate) fn tell_for(&self, plans: Plans, step: &StepId) -> Plans {
+        self.tell_as(plans, Unfinished::Held, Some(step))
+    }
+
+    /// As [`Self::tell`], where claims that may be unfinished are worth a look under the lock.
+    pub(crate) fn tell_hopefully(&self, plans: Plans) -> Plans {
+        self.tell_as(plans, Unfinished::Interrupted, None)
+    }
+
+    fn tell_as(&self, plans: Plans, unfinished: Unfinished, changed: Option<&StepId>) -> Plans {
+        let mut claims = self.claims(&plans, unfinished, changed);
+        // Whoever claims makes a step failed that had all its tries, and so has to come by it.
+        if unfinished == Unfinished::Held {
+            claims.set_limit(self.context.config.max_attempts() as usize);
+        }
+        if claims.is_empty() { plans } else { plans.with_claims(claims) }
+    }
+
+    fn claims(&self, plans: &Plans, unfinished: Unfinished, changed: Option<&StepId>) -> Claims {
+        let mut claims = Claims::default();
+        let mut branches = HashMap::new();
+        let changed = changed.map(|it| self.key(it));
+        for records in [&self.shared, &self.own].into_iter().flatten() {
+            for name in self.about(plans, records) {
+                let bytes = if is_log(&name) { records.read_log(&name) } else { records.read(&name) };
+                // What cannot be read now may be read the next time.
+                self.asked_more.fetch_or(bytes.is_err(), Ordering::Relaxed);
+                let Ok(Some(bytes)) = bytes else { continue };
+                if is_log(&name) {
+                    let may_be = |key: &str, step: &str| {
+                        changed.as_deref() == Some(key) || Self::may_be_closed_elsewhere(plans, step)
+                    };
+                    let lines = log::lines_of(&bytes, may_be);
+                    for closed in lines.filter(|it| it.place.plans == self.place.plans) {
+                        self.add_closed(&mut claims, plans, closed, &mut branches);
+                    }
+                } else if let Ok(record) = serde_json::from_slice::<Record>(&bytes) {
+                    self.add_live(&mut claims, plans, &name, &record, unfinished);
+                }
+            }
+        }
+        claims
+    }
+
+    /// Whether the log can say more of a step than that a claim of it has ended.
+    fn may_be_closed_elsewhere(plans: &Plans, step: &str) -> bool {
+        let step = read_step_id(step).and_then(|it| plans.step(&it));
+        step.is_some_and(|it| !it.is_closed() || it.claim.is_some())
+    }
+
+    /// The records that can say something of these plans; for a few steps they are not even listed.
+    fn about(&self, plans: &Plans, records: &Records) -> Vec<String> {
+        let steps = || plans.live().flat_map(|it| &it.steps);
+        // A name in another normal form would lead to another record.
+        let is_plain = || steps().all(|it| it.id.plan.as_str().is_ascii());
+        let key = |it: &Step| self.key(&it.id);
+        if steps().nth(FEW).is_none() && is_plain() {
+            // A claim that is made to the end between the two looks is found by the second.
+            let both = |it| [unfinished(&key(it)), key(it)];
+            let mut names: Vec<_> = steps().flat_map(both).collect();
+            let logs: BTreeSet<_> = steps().map(|it| log::log_of(&key(it))).collect();
+            names.extend([log::UNSPLIT.to_owned()].into_iter().chain(logs));
+            return names;
+        }
+        let mut names = records.names();
+        if steps().take(names.len()).count() < names.len() && is_plain() {
+            let keys: HashSet<_> = steps().map(key).collect();
+            names.retain(|it| is_log(it) || keys.contains(it.trim_end_matches(UNFINISHED)));
+        }
+        // A claim that ends between two reads is logged before its record goes, and the log is split before its one file goes.
+        names.sort_by_key(|it| is_log(it));
+        names
+    }
+
+    /// Whether what was told hangs on more than the files, the records and the time.
+    pub(crate) fn asked_more(&self) -> bool {
+        self.asked_more.load(Ordering::Relaxed)
+    }
+
+    /// When the first of the leases is over that what was told hangs on; none: on no lease.
+    pub(crate) fn first_end(&self) -> Option<Time> {
+        *self.first_end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lists the records there are: in which of two places each is, its name, and its stat if that is wanted.
+    pub(crate) fn listed(&self, is_wanted: &dyn Fn(&str) -> bool) -> Listed {
+        let places = [(true, &self.shared), (false, &self.own)].into_iter();
+        let all = places.filter_map(|(is_shared, it)| Some((is_shared, it.as_ref()?)));
+        all.flat_map(|(is_shared, records)| {
+            let stat = move |name: &String| is_wanted(name).then(|| records.stat(name)).flatten();
+            records.names().into_iter().map(move |name| (is_shared, stat(&name), name))
+        })
+        .map(|(is_shared, stat, name)| (is_shared, name, stat))
+        .collect()
+    }
+
+    /// A hash of all records' names and stamps, and of where the plans lie for which some of them speak.
+    pub(crate) fn stand(&self) -> String {
+        let place = blake3::hash(self.whereabouts().as_bytes()).to_hex();
+        format!("{place} {}", hash_of(self.listed(&|_| true).into_iter()))
+    }
+
+    /// Where the plans lie in which working tree: for what records speak that are made here.
+    pub(crate) fn whereabouts(&self) -> String {
+        let Place { plans, worktree, .. } = &self.place;
+        format!("{plans:?} {worktree:?}")
+    }
+
+    /// Whether a claim on the step is recorded, in force or not.
+    pub(crate) fn has_record(&self, step: &StepId) -> bool {
+        self.has(&self.key(step))
+    }
+
+    fn add_live(
+        &self,
+        claims: &mut Claims,
+        plans: &Plans,
+        name: &str,
+        record: &Record,
+        unfinished: Unfinished,
+    ) {
+        let Some(id) = read_step_id(&record.step).filter(|_| record.place.plans == self.place.plans) else {
+            return;
+        };
+        let is_new = name.ends_with(UNFINISHED);
+        let is_in_file =
+            || plans.step(&id).and_then(|it| it.claim.as_ref()).is_some_and(|it| it.id == record.claim);
+        // One that never became a record is a claim only where the file has it.
+        if is_new && !is_in_file() {
+            return;
+        }
+        let is_here = record.place.worktree == self.place.worktree;
+        let mut lapse = match unfinished {
+            Unfinished::Interrupted if is_new && self.is_of_this_boot(record) && !self.is_due(record) => {
+                Some(Lapse::Interrupted)
+            }
+            _ => self.lapse(record.until, record.process.as_ref()),
+        };
+        let mut holding = match is_here {
+            true => Holding::Here,
+            false => self.elsewhere(&record.place),
+        };
+        if lapse.is_some() && !is_here && self.is_closed_there(plans, &id, record) {
+            lapse = None;
+            holding = Holding::Closed { branch: record.place.branch.clone() };
+        }
+        let (claim, by) = (record.claim.clone(), record.by.clone());
+        let log = record.run.as_ref().map(|it| it.log.clone());
+        let until = self.ends_at(record.until, record.process.as_ref());
+        claims.add(id, Held { claim, by, at: record.at, lapse, holding, until, log });
+    }
+
+    fn add_closed(
+        &self,
+        claims: &mut Claims,
+        plans: &Plans,
+        closed: log::Closed,
+        branches: &mut HashMap<(Option<String>, PathBuf), bool>,
+    ) {
+        let Some(id) = read_step_id(&closed.step) else { return };
+        let Some(step) = plans.step(&id) else { return };
+        // A file that has the claim was not closed, as its end was interrupted, or it was brought back.
+        if step.claim.as_ref().is_some_and(|it| it.id == closed.claim) {
+            self.add_brought_back(claims, id, closed);
+            return;
+        }
+        if closed.is_open || step.is_closed() {
+            claims.add_ended(id, closed.claim);
+            return;
+        }
+        let Place { branch, worktree, .. } = closed.place.clone();
+        let key = (branch.clone(), worktree);
+        let is_there =
+            *branches.entry(key).or_insert_with_key(|(branch, root)| self.is_there(branch.as_deref(), root));
+        if is_there {
+            let holding = Holding::Closed { branch };
+            let log::Closed { claim, by, at, .. } = closed;
+            claims.add(id, Held { claim, by, at, lapse: None, holding, until: None, log: None });
+        }
+    }
+
+    /// An undo or a checkout gave the file its claim again: it holds for the rest of its lease.
+    fn add_brought_back(&self, claims: &mut Claims, id: StepId, closed: log::Closed) {
+        let log::Closed { claim, by, at, until, process, place, .. } = closed;
+        let is_recorded = self.find(&claim).is_some();
+        let Some(until) = until.filter(|_| !is_recorded) else { return };
+        let is_here = place.worktree == self.place.worktree;
+        let holding = if is_here { Holding::Here } else { self.elsewhere(&place) };
+        let lapse = self.lapse(until, process.as_ref());
+        let until = self.ends_at(until, process.as_ref());
+        claims.add(id, Held { claim, by, at, lapse, holding, until, log: None });
+    }
+
+    fn elsewhere(&self, place: &Place) -> Holding {
+        self.asked_more.store(true, Ordering::Relaxed);
+        let is_gone = self.is_removed(place);
+        Holding::Elsewhere { worktree: place.worktree.display().to_string(), is_gone }
+    }
+
+    fn is_removed(&self, place: &Place) -> bool {
+        let found = self.context.plans.disk().lstat(&place.worktree);
+        found.is_err_and(|it| it.kind() == std::io::ErrorKind::NotFound)
+    }
+
+    fn is_there(&self, branch: Option<&str>, root: &Path) -> bool {
+        self.asked_more.store(true, Ordering::Relaxed);
+        self.worktree.as_ref().is_some_and(|it| self.context.plans.has_branch(it, branch, root))
+    }
+
+    fn lapse(&self, until: Time, process: Option<&Process>) -> Option<Lapse> {
+        let is_over = self.context.now >= until;
+        let mut first = self.first_end.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_over && first.is_none_or(|it| until < it) {
+            *first = Some(until);
+        }
+        drop(first);
+        self.asked_more.fetch_or(process.is_some(), Ordering::Relaxed);
+        let by_time = is_over.then_some(Lapse::Expired);
+        match process.map(|it| it.state(self.context.plans.disk())) {
+            Some(ProcessState::Running) => None,
+            Some(ProcessState::Gone) => Some(Lapse::Interrupted),
+            Some(ProcessState::Unseen) | None => by_time,
+        }
+    }
+
+    /// When the time of a claim ends it; none where its process does.
+    fn ends_at(&self, until: Time, process: Option<&Process>) -> Option<Time> {
+        let state = process.map(|it| it.state(self.context.plans.disk()));
+        (state != Some(ProcessState::Running)).then_some(until)
+    }
+
+    /// A power cut may turn a claim that was told into an unfinished one; a killed process cannot.
+    fn is_of_this_boot(&self, record: &Record) -> bool {
+        record.boot.is_some() && record.boot.as_deref() == self.boot()
+    }
+
+    /// Whether a request may still ask for this claim by its key, which was recorded when the claim was written.
+    fn is_due(&self, record: &Record) -> bool {
+        record.key.as_ref().is_some_and(|it| idempotency::is_made(self.context, it))
+    }
+
+    /// Whether another working tree's own file shows the step closed, though nobody told the records.
+    fn is_closed_there(&self, plans: &Plans, id: &StepId, record: &Record) -> bool {
+        let Some(plan) = plans.get(&id.plan) else { return false };
+        let path = record.place.worktree.join(&record.place.plans).join(&record.file);
+        let Ok(bytes) = disk::read_file(self.context.plans.disk(), &path) else { return false };
+        let content = read::Content { etag: load::etag(&bytes), bytes, modified: self.context.now };
+        read::read_step_of(plan, id, &record.file, content, &self.context.config.words).is_closed()
+    }
+
+    /// All records but the log.
+    fn all(&self) -> impl Iterator<Item = (String, Vec<u8>)> {
+        [&self.shared, &self.own].into_iter().flatten().flat_map(|it| it.all(|name| !is_log(name)))
+    }
+
+    /// Finds the record of a claim by its id.
+    pub(crate) fn find(&self, claim: &str) -> Option<Record> {
+        let records = self.all().filter_map(|(_, bytes)| serde_json::from_slice::<Record>(&bytes).ok());
+        records.into_iter().find(|it| it.claim == claim && it.place.plans == self.place.plans)
+    }
+
+    /// The claims that runs have made in this working tree, each with whether its run is there.
+    pub(crate) fn runs(&self) -> Vec<(Record, bool)> {
+        let named = self.all().filter(|(name, _)| !name.ends_with(UNFINISHED));
+        let records = named.filter_map(|(_, bytes)| serde_json::from_slice::<Record>(&bytes).ok());
+        let place = |it: &Place| (it.plans.clone(), it.worktree.clone());
+        let own = records.filter(|it| it.run.is_some() && place(&it.place) == place(&self.place));
+        let is_live = |it: &Record| self.lapse(it.until, it.process.as_ref()).is_none();
+        own.map(|it| (is_live(&it), it)).map(|(is_live, it)| (it, is_live)).collect()
+    }
+
+    /// Whether a claim of the step that has this key may have ended.
+    fn has_log(&self, key: &str) -> bool {
+        self.has(&log::log_of(key)) || self.has(log::UNSPLIT)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        [&self.shared, &self.own].into_iter().flatten().any(|it| it.has(name))
+    }
+
+    /// The name of a step's record; one that is not whole has `.new` behind it.
+    pub(crate) fn key(&self, step: &StepId) -> String {
+        let mut hash = blake3::hash(format!("{}\0{step}", self.place.plans).as_bytes()).to_hex().to_string();
+        hash.truncate(16);
+        hash
+    }
+}
+
+/// A hash of the names and stamps of records.
+pub(crate) fn hash_of(listed: impl Iterator<Item = (bool, String, Option<Stat>)>) -> String {
+    let stamp = |it: Stat| Stamp::new(it.len, it.mtime_ns, it.ctime_ns, it.ino, it.dev);
+    let named = listed.map(|(is_shared, name, stat)| {
+        (format!("{is_shared}/{name}"), stat.map_or_else(|| Stamp::new(0, 0, 0, 0, 0), stamp))
+    });
+    let named: Vec<_> = named.collect();
+    load::etag(&stamps(named.iter().map(|(name, stamp)| (name.as_str(), *stamp))))
+}
+
+fn branch(context: &Context, worktree: &Worktree) -> Option<String> {
+    match context.plans.head(worktree) {
+        Head::Branch(name) => Some(name),
+        Head::Detached => None,
+    }
+}
+
+/// The name that a record has until its claim is made to the end.
+pub(crate) fn unfinished(key: &str) -> String {
+    format!("{key}{UNFINISHED}")
+}
+
+/// What a claim counts for that was not made to the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unfinished {
+    /// It may be under way this moment.
+    Held,
+    /// Nobody else holds the locks, so who made it is dead.
+    Interrupted,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+
+    #[test]
+    fn of_a_few_steps_the_unfinished_record_is_looked_for_first() {
+        let machine = Machine::with(&[("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", "# One\n")]);
+        let context = Context::on_model(&machine);
+        let leases = Leases::of(&context);
+        let plans = load::as_filed(&context);
+        let records = context.plans.own_records_to_write().unwrap();
+        let key = leases.key(&plans.live().next().unwrap().steps[0].id);
+        // A claim that is made to the end between the two looks would be missed in the other order.
+        let log = log::log_of(&key);
+        assert_eq!(leases.about(&plans, &records), [unfinished(&key), key, log::UNSPLIT.to_owned(), log]);
+    }
+}

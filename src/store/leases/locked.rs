@@ -1,0 +1,353 @@
+//! Writing the records of claims: what a claim, its end and everything between do to them.
+
+use serde::Serialize;
+
+use super::log::Closed;
+use super::{Leases, Record, RunRecord, Unfinished, unfinished};
+use std::sync::{Mutex, PoisonError};
+
+use crate::api::context::{Context, Notice};
+use crate::api::error::Error;
+use crate::disk::{LockedRecords, Process};
+use crate::plan::id::StepId;
+use crate::plan::model::Step;
+use crate::plan::plans::Plans;
+use crate::plan::time::Time;
+use crate::store::claims::LONG_LEASE;
+
+/// The records while nobody else writes them.
+pub(crate) struct Locked<'a> {
+    pub(super) leases: Leases<'a>,
+    /// None: nothing can be remembered here, or nothing is to be written.
+    pub(super) records: Option<LockedRecords>,
+    /// Of several threads one at a time writes the log of closed steps.
+    closing: Mutex<()>,
+}
+
+/// Who may do without records that all working trees see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// A claim: refused, where more than one working tree could claim the same step.
+    Wanted,
+    /// Any other change, or a claim that insists.
+    Waived,
+}
+
+impl<'a> Locked<'a> {
+    /// Takes the lock of the records, after the lock of the plans directory.
+    pub(crate) fn take(context: &'a Context, sharing: Sharing) -> Result<Self, Error> {
+        Self::lock(Leases::of(context), sharing)
+    }
+
+    /// As [`Self::take`], where the place of the records was found before the locks were taken.
+    pub(crate) fn take_at(mut leases: Leases<'a>, sharing: Sharing) -> Result<Self, Error> {
+        leases.look_again();
+        Self::lock(leases, sharing)
+    }
+
+    fn lock(leases: Leases<'a>, sharing: Sharing) -> Result<Self, Error> {
+        let context = leases.context;
+        let Some((shared, worktree)) = leases.shared.as_ref().zip(leases.worktree.as_ref()) else {
+            return Ok(Self::own(leases));
+        };
+        let why = match shared.lock() {
+            Ok(Some(records)) => {
+                return Ok(Self { leases, records: Some(records), closing: Mutex::default() });
+            }
+            Ok(None) => "another process holds its lock".to_owned(),
+            Err(error) => said(&error),
+        };
+        let path = shared.dir().display().to_string();
+        if sharing == Sharing::Wanted && context.plans.count_worktrees(worktree) > 1 {
+            return Err(Error::ClaimsNotShared { path, why });
+        }
+        (context.tell)(Notice::ClaimsNotShared { path, why });
+        Ok(Self::own(leases))
+    }
+
+    /// For a dry run: what is known, and nothing is written.
+    pub(crate) fn look_at(leases: Leases<'a>) -> Self {
+        Self { leases, records: None, closing: Mutex::default() }
+    }
+
+    fn own(leases: Leases<'a>) -> Self {
+        let own = leases.context.plans.own_records_to_write();
+        // Where nothing can be written, what is there is known all the same.
+        let records = own.as_ref().and_then(|it| it.lock().ok().flatten());
+        Self { leases: Leases { own, ..leases }, records, closing: Mutex::default() }
+    }
+
+    /// As [`Leases::tell`], with the locks held: who made an unfinished claim is dead.
+    pub(crate) fn tell(&self, plans: Plans) -> Plans {
+        let is_alone = self.records.is_some();
+        self.leases.tell_as(plans, if is_alone { Unfinished::Interrupted } else { Unfinished::Held }, None)
+    }
+
+    /// See [`Leases::has_record`].
+    pub(crate) fn has_record(&self, step: &StepId) -> bool {
+        self.leases.has_record(step)
+    }
+
+    /// What other live runs of this working tree are at work on.
+    pub(crate) fn at_work(&self) -> Vec<RunRecord> {
+        let live = self.leases.runs().into_iter().filter(|(_, is_live)| *is_live);
+        live.filter_map(|(it, _)| it.run).collect()
+    }
+
+    /// Writes the record of a claim that is about to be made; see the module's first lines.
+    pub(crate) fn prepare(&self, new: &NewRecord<'_>) -> Result<(), Error> {
+        let Some(records) = &self.records else { return Ok(()) };
+        let record = Record {
+            step: new.step.id.to_string(),
+            claim: new.claim.to_owned(),
+            by: Some(new.by.to_owned()),
+            at: Some(new.at.whole_seconds()),
+            until: new.at.plus_seconds(new.lease),
+            lease: new.lease,
+            process: new.process.cloned(),
+            run: new.run.cloned(),
+            key: new.key.map(str::to_owned),
+            boot: self.leases.boot().map(str::to_owned),
+            file: new.step.path.clone(),
+            place: self.leases.place.clone(),
+        };
+        let name = unfinished(&self.leases.key(&new.step.id));
+        records.put_new(&name, &bytes_of(&record)).map_err(|it| self.failed(&it))
+    }
+
+    /// Makes the prepared claim count; only then may it be told.
+    pub(crate) fn confirm(&self, step: &StepId) -> Result<(), Error> {
+        let Some(records) = &self.records else { return Ok(()) };
+        let _alone = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = self.leases.key(step);
+        // A claim that the file had lost is known by its record alone, which goes now.
+        if let Some(record) = self.get(&key) {
+            self.close(&key, &record, Ended::TakenOver);
+        }
+        records.rename(&unfinished(&key), &key).map_err(|it| self.failed(&it))?;
+        // A new claim ends what was closed before: its file was not, or it was opened again.
+        self.forget_closed(&key);
+        Ok(())
+    }
+
+    /// Confirms a claim that was made and then interrupted; one that is recorded already stays as it is.
+    pub(crate) fn complete(&self, step: &StepId, claim: &str) -> Result<(), Error> {
+        let prepared = self.get(&unfinished(&self.leases.key(step)));
+        if prepared.is_some_and(|it| it.claim == claim) { self.confirm(step) } else { Ok(()) }
+    }
+
+    /// Takes a prepared claim back that came to nothing.
+    pub(crate) fn withdraw(&self, step: &StepId) {
+        if let Some(records) = &self.records {
+            records.remove(&unfinished(&self.leases.key(step))).ok();
+        }
+    }
+
+    fn failed(&self, error: &std::io::Error) -> Error {
+        let dir =
+            self.records.as_ref().map(|it| it.records().dir().display().to_string()).unwrap_or_default();
+        let message = format!("`{dir}` cannot be written: {}", said(error));
+        Error::Failed { code: "io-error", message, hint: "the step was left to the next claim".to_owned() }
+    }
+
+    /// Lets the claim hold for its lease from now on; returns until when.
+    pub(crate) fn renew(&self, step: &StepId, claim: &str, lease: Option<i64>) -> Option<Time> {
+        let key = self.leases.key(step);
+        let (records, mut record) =
+            self.records.as_ref().zip(self.get(&key).filter(|it| it.claim == claim))?;
+        record.lease = lease.unwrap_or(record.lease);
+        record.until = self.leases.context.now.plus_seconds(record.lease);
+        // A lease that could not be made longer holds as long as before.
+        records.put(&key, &bytes_of(&record)).ok()?;
+        // Who keeps a queue relies on longer ones, and sees that something was recorded.
+        if record.lease < LONG_LEASE {
+            self.touch_log(&key);
+        }
+        Some(record.until)
+    }
+
+    /// Gives a claim in a file the record that it lacks on this machine.
+    pub(crate) fn adopt(&self, new: &NewRecord<'_>) -> Result<(), Error> {
+        self.prepare(new)?;
+        self.confirm(&new.step.id)
+    }
+
+    fn get(&self, key: &str) -> Option<Record> {
+        let bytes = self.records.as_ref()?.records().get(key)?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    /// Remembers what a change of a step did to its claim.
+    pub(crate) fn changed(&self, before: &Step, after: &Step, renews: bool) {
+        let Some(records) = &self.records else { return };
+        let _alone = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = self.leases.key(&after.id);
+        let record = self.get(&key);
+        let had = before.claim.as_ref().map(|it| it.id.as_str());
+        let has = after.claim.as_ref().map(|it| it.id.as_str());
+        if before.is_closed() && !after.is_closed() {
+            self.forget_closed(&key);
+        }
+        let Some(record) = record else {
+            // One that was brought back and is given back again is not done anywhere.
+            if let Some(had) = had.filter(|_| has.is_none() && !after.is_closed()) {
+                self.relog(&key, |it| Some(it).filter(|it| it.claim != had));
+            }
+            return;
+        };
+        if has == Some(record.claim.as_str()) {
+            if renews {
+                self.renew(&after.id, &record.claim, None);
+            }
+            return;
+        }
+        let is_ours =
+            had == Some(record.claim.as_str()) || record.place.worktree == self.leases.place.worktree;
+        if !is_ours || (before.status == after.status && had == has) {
+            return;
+        }
+        self.close(&key, &record, if after.is_closed() { Ended::Closed } else { Ended::Open });
+        records.remove(&key).ok();
+    }
+
+    /// Ends whatever is recorded of a step that has gone.
+    pub(crate) fn forget(&self, step: &StepId) {
+        let key = self.leases.key(step);
+        let is_ours = |it: &Record| {
+            it.place.worktree == self.leases.place.worktree || self.leases.is_removed(&it.place)
+        };
+        if let Some(records) = self.records.as_ref().filter(|_| self.get(&key).is_some_and(|it| is_ours(&it)))
+        {
+            records.remove(&key).ok();
+        }
+    }
+
+    /// Takes the record along with a step that got another number.
+    fn moved(&self, from: &StepId, to: &StepId, file: &str) {
+        let (old, new) = (self.leases.key(from), self.leases.key(to));
+        let Some((records, record)) = self.records.as_ref().zip(self.get(&old)) else { return };
+        if record.place.worktree == self.leases.place.worktree {
+            let record = Record { step: to.to_string(), file: file.to_owned(), ..record };
+            records.put(&new, &bytes_of(&record)).and_then(|()| records.remove(&old)).ok();
+        }
+    }
+
+    /// Remembers a claim that has ended; that its step is closed keeps other branches from doing it again.
+    fn close(&self, key: &str, record: &Record, ended: Ended) {
+        let closed = Closed {
+            key: key.to_owned(),
+            step: record.step.clone(),
+            claim: record.claim.clone(),
+            by: record.by.clone(),
+            at: record.at,
+            // What was taken over has no lease left that an undo or a checkout could bring back.
+            until: (ended != Ended::TakenOver).then_some(record.until),
+            process: record.process.clone(),
+            is_open: ended != Ended::Closed,
+            file: Some(record.file.clone()),
+            place: record.place.clone(),
+        };
+        self.log(&closed);
+    }
+
+    fn forget_closed(&self, key: &str) {
+        self.relog(key, |it| Some(it).filter(|it| it.is_open));
+    }
+
+    /// Remembers claims on a step as ended with the step left open: that it was closed has been undone.
+    fn reopen(&self, step: &StepId) {
+        let key = self.leases.key(step);
+        let is_ours = |it: &Closed| it.place == self.leases.place;
+        self.relog(&key, |it| Some(Closed { is_open: it.is_open || is_ours(&it), ..it }));
+    }
+}
+
+/// How a claim came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// Its step was closed.
+    Closed,
+    /// Its step was left open.
+    Open,
+    /// Another claim has its step.
+    TakenOver,
+}
+
+/// What a new record says.
+pub(crate) struct NewRecord<'a> {
+    pub(crate) step: &'a Step,
+    pub(crate) claim: &'a str,
+    pub(crate) by: &'a str,
+    pub(crate) at: Time,
+    pub(crate) lease: i64,
+    pub(crate) process: Option<&'a Process>,
+    pub(crate) run: Option<&'a RunRecord>,
+    /// The name of the request's key.
+    pub(crate) key: Option<&'a str>,
+}
+
+/// Notes which process works on a run's step, so that whoever finds the run dead can end it.
+pub(crate) fn note_worker(context: &Context, step: &StepId, claim: &str, worker: &Process) {
+    let Ok(locked) = Locked::take(context, Sharing::Waived) else { return };
+    let key = locked.leases.key(step);
+    let found = locked.get(&key).filter(|it| it.claim == claim);
+    if let Some((records, mut record)) = locked.records.as_ref().zip(found) {
+        record.run = record.run.map(|it| RunRecord { worker: Some(worker.clone()), ..it });
+        records.put(&key, &bytes_of(&record)).ok();
+    }
+}
+
+/// Remembers what a change did to a step's claim, if anything is remembered of it.
+///
+/// The change is done: what cannot be noted now is found out later, at the latest when the lease is over.
+pub(crate) fn changed(context: &Context, before: &Step, after: &Step, renews: bool) {
+    let leases = Leases::of(context);
+    let is_reopened = before.is_closed() && !after.is_closed();
+    let may_be_closed = is_reopened || before.claim.is_some();
+    let key = leases.key(&after.id);
+    if (leases.has(&key) || may_be_closed && leases.has_log(&key))
+        && let Ok(locked) = Locked::take(context, Sharing::Waived)
+    {
+        locked.changed(before, after, renews);
+    }
+}
+
+/// Takes the claim of a step along that got another number.
+pub(crate) fn moved(context: &Context, from: &StepId, to: &StepId, file: &str) {
+    let leases = Leases::of(context);
+    if leases.has(&leases.key(from))
+        && let Ok(locked) = Locked::take(context, Sharing::Waived)
+    {
+        locked.moved(from, to, file);
+    }
+}
+
+/// Forgets the claim of a step that has gone, or is given back although its file knows of none.
+pub(crate) fn forget(context: &Context, step: &StepId) {
+    let leases = Leases::of(context);
+    if leases.has(&leases.key(step))
+        && let Ok(locked) = Locked::take(context, Sharing::Waived)
+    {
+        locked.forget(step);
+    }
+}
+
+/// An undo took back that a step was closed here.
+pub(crate) fn reopened(context: &Context, step: &StepId) {
+    let leases = Leases::of(context);
+    if leases.has_log(&leases.key(step))
+        && let Ok(locked) = Locked::take(context, Sharing::Waived)
+    {
+        locked.reopen(step);
+    }
+}
+
+/// What the system said, without its number.
+pub(super) fn said(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error ").next().unwrap_or_default().to_owned()
+}
+
+fn bytes_of(record: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(record).unwrap_or_default()
+}

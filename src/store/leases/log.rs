@@ -1,0 +1,364 @@
+//! The log of ended claims: a line for each, in files by the first digits of the step's key.
+//!
+//! A claim of one step reads one of these files, and of any file it parses only the lines that concern its steps: where a
+//! line begins with the key and the step, and the rest is parsed only if these match.
+//!
+//! # When a line is dropped
+//! A line is needed while the claim may come back, or its late result may: a week after its lease. If the step was closed,
+//! the line also keeps other branches from doing it again. It is dropped when its branch is gone, or after that week when every
+//! working tree of the repository shows the step closed or does not have it. What cannot be read is a reason to keep it.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::locked::Locked;
+use super::{Leases, Place};
+use crate::disk::{self, DiskError, LockedRecords, Process};
+use crate::plan::id::read_step_id;
+use crate::plan::read;
+use crate::plan::time::Time;
+use crate::store::load;
+
+/// The one file in which earlier releases had the whole log; the next write to the log splits it.
+pub(crate) const UNSPLIT: &str = "closed";
+
+/// Each time a file of the log has grown by this much, what is no longer needed is left out.
+const SHORTEN: u64 = 16 << 10;
+
+/// For so many seconds after its lease a claim that ended is known, so that its late result is kept: a week.
+const REMEMBERED: i64 = 7 * 24 * 60 * 60;
+
+/// Returns whether a record is a file of the log.
+pub(crate) fn is_log(name: &str) -> bool {
+    name.strip_prefix(UNSPLIT).is_some_and(|it| it.is_empty() || it.starts_with('-'))
+}
+
+/// The file of the log that has the lines of a step's key.
+pub(crate) fn log_of(key: &str) -> String {
+    format!("{UNSPLIT}-{}", key.get(..2).unwrap_or("00"))
+}
+
+/// A line of the log. The first fields are found by [`head`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Closed {
+    pub(super) key: String,
+    pub(super) step: String,
+    pub(super) claim: String,
+    pub(super) by: Option<String>,
+    /// When the claim was made.
+    #[serde(default)]
+    pub(super) at: Option<Time>,
+    /// Its lease, for the case that an undo or a checkout brings it back.
+    #[serde(default)]
+    pub(super) until: Option<Time>,
+    #[serde(default)]
+    pub(super) process: Option<Process>,
+    /// The step was left open, so that the line only tells that there was such a claim.
+    #[serde(default)]
+    pub(super) is_open: bool,
+    /// The step's file, relative to the plans directory; none in lines of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) file: Option<String>,
+    #[serde(flatten)]
+    pub(super) place: Place,
+}
+
+/// The key and the step of a line, found without parsing it; none where they are written in another way.
+fn head(line: &[u8]) -> Option<(&str, &str)> {
+    let line = line.strip_prefix(br#"{"key":""#)?;
+    let (key, line) = line.split_at_checked(line.iter().position(|it| *it == b'"')?)?;
+    let line = line.strip_prefix(br#"","step":""#)?;
+    let step = &line[..line.iter().position(|it| *it == b'"')?];
+    if step.contains(&b'\\') {
+        return None;
+    }
+    Some((std::str::from_utf8(key).ok()?, std::str::from_utf8(step).ok()?))
+}
+
+/// Parses the lines whose key and step may be wanted.
+pub(super) fn lines_of<'a>(
+    bytes: &'a [u8],
+    mut may_be: impl FnMut(&str, &str) -> bool + 'a,
+) -> impl Iterator<Item = Closed> + 'a {
+    let lines = bytes.split(|&byte| byte == b'\n').filter(|it| !it.is_empty());
+    let wanted = lines.filter(move |it| head(it).is_none_or(|(key, step)| may_be(key, step)));
+    wanted.filter_map(|it| serde_json::from_slice(it).ok())
+}
+
+fn line_of(closed: &Closed) -> Vec<u8> {
+    let mut line = serde_json::to_vec(closed).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+/// What was asked while deciding which lines are needed.
+#[derive(Default)]
+struct Seen {
+    branches: HashMap<(Option<String>, PathBuf), bool>,
+    worktrees: Option<Option<Vec<PathBuf>>>,
+}
+
+impl Leases<'_> {
+    fn is_needed(&self, closed: &Closed, seen: &mut Seen) -> bool {
+        let end = closed.until.or(closed.at);
+        let is_recent = end.is_some_and(|it| self.context.now < it.plus_seconds(REMEMBERED));
+        if closed.is_open {
+            return is_recent;
+        }
+        let branch = (closed.place.branch.clone(), closed.place.worktree.clone());
+        let is_there = seen.branches.entry(branch);
+        let is_there = *is_there.or_insert_with_key(|(branch, root)| self.is_there(branch.as_deref(), root));
+        is_there && (is_recent || !self.is_closed_everywhere(closed, seen))
+    }
+
+    /// Whether every working tree shows the step closed, or does not have it; what is not known counts as open.
+    fn is_closed_everywhere(&self, closed: &Closed, seen: &mut Seen) -> bool {
+        let known = || self.worktree.as_ref().and_then(|it| self.context.plans.worktrees(it));
+        let Some(worktrees) = seen.worktrees.get_or_insert_with(known) else { return false };
+        let Some((file, id)) = closed.file.as_ref().zip(read_step_id(&closed.step)) else { return false };
+        worktrees.iter().all(|root| {
+            let path = root.join(&closed.place.plans).join(file);
+            match disk::read_file(self.context.plans.disk(), &path) {
+                Ok(bytes) => {
+                    let etag = load::etag(&bytes);
+                    let content = read::Content { etag, bytes, modified: self.context.now };
+                    read::read_step_alone(&id, file, content, &self.context.config.words).is_closed()
+                }
+                Err(error) => matches!(error, DiskError::NotFound { .. }),
+            }
+        })
+    }
+}
+
+impl Locked<'_> {
+    /// Adds a line, and leaves out what is no longer needed where the file has grown.
+    pub(super) fn log(&self, closed: &Closed) {
+        let Some(records) = self.log_records() else { return };
+        let (name, line) = (log_of(&closed.key), line_of(closed));
+        let Ok(before) = records.append(&name, &line) else { return };
+        if before / SHORTEN != (before + line.len() as u64) / SHORTEN {
+            let mut seen = Seen::default();
+            self.rewrite(&name, |it| Some(it).filter(|it| self.leases.is_needed(it, &mut seen)));
+        }
+    }
+
+    /// Shows those who keep a queue that something was recorded of this step.
+    pub(super) fn touch_log(&self, key: &str) {
+        if let Some(records) = self.log_records() {
+            records.append(&log_of(key), b"\n").ok();
+        }
+    }
+
+    /// Changes the lines of one step, or drops them.
+    pub(super) fn relog(&self, key: &str, mut change: impl FnMut(Closed) -> Option<Closed>) {
+        let Some(records) = self.log_records() else { return };
+        let name = log_of(key);
+        let bytes = records.records().read_log(&name).ok().flatten().unwrap_or_default();
+        // Most claims are the first of their step.
+        if lines_of(&bytes, |it, _| it == key).next().is_some() {
+            self.rewrite(&name, |it| if it.key == key { change(it) } else { Some(it) });
+        }
+    }
+
+    fn rewrite(&self, name: &str, change: impl FnMut(Closed) -> Option<Closed>) {
+        let Some(records) = &self.records else { return };
+        let Ok(Some(bytes)) = records.records().read_log(name) else { return };
+        let lines = lines_of(&bytes, |_, _| true).filter_map(change);
+        let lines: Vec<_> = lines.flat_map(|it| line_of(&it)).collect();
+        if lines != bytes {
+            records.put(name, &lines).ok();
+        }
+    }
+
+    /// The records, in which the log is split.
+    fn log_records(&self) -> Option<&LockedRecords> {
+        let records = self.records.as_ref()?;
+        if records.records().has(UNSPLIT) {
+            split(records);
+        }
+        Some(records)
+    }
+}
+
+/// Splits the log of earlier releases. Interrupted it leaves lines twice, which says nothing else than once.
+fn split(records: &LockedRecords) {
+    let Ok(Some(bytes)) = records.records().read_log(UNSPLIT) else { return };
+    let mut files: HashMap<String, Vec<u8>> = HashMap::new();
+    for closed in lines_of(&bytes, |_, _| true) {
+        files.entry(log_of(&closed.key)).or_default().extend(line_of(&closed));
+    }
+    if files.iter().all(|(name, lines)| records.append(name, lines).is_ok()) {
+        records.remove(UNSPLIT).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::context::Context;
+    use crate::disk::model::Machine;
+    use crate::store::leases::Sharing;
+
+    const DAY: i64 = 24 * 60 * 60;
+
+    const OPEN: Option<&str> = Some("---\nstatus: pending\n---\n# One\n");
+    const DONE: Option<&str> = Some("---\nstatus: completed\n---\n# One\n");
+
+    /// A repository at `/` on `main`, and a second working tree of it; each has the step as given.
+    fn machine(here: Option<&str>, other: Option<&str>, more: &[(&str, &str)]) -> Machine {
+        let mut files = vec![
+            ("/.git/HEAD", "ref: refs/heads/main\n"),
+            ("/.git/refs/heads/main", "1\n"),
+            ("/.git/objects/info", ""),
+            ("/.git/worktrees/o/gitdir", "/other/.git\n"),
+            ("/other/.git", "gitdir: /.git/worktrees/o\n"),
+            ("/plans/p/plan.md", "# P\n"),
+        ];
+        files.extend(here.map(|it| ("/plans/p/step-1.md", it)));
+        files.extend(other.map(|it| ("/other/plans/p/step-1.md", it)));
+        files.extend(more);
+        Machine::with(&files)
+    }
+
+    /// What ended so many seconds ago on a branch.
+    fn ended(leases: &Leases<'_>, ago: i64, branch: &str) -> Closed {
+        let until = leases.context.now.plus_seconds(-ago);
+        Closed {
+            key: leases.key(&read_step_id("p:1").unwrap()),
+            step: "p:1".to_owned(),
+            claim: "g0000000".to_owned(),
+            by: None,
+            at: Some(until),
+            until: Some(until),
+            process: None,
+            is_open: false,
+            file: Some("p/step-1.md".to_owned()),
+            place: Place { branch: Some(format!("refs/heads/{branch}")), ..leases.place.clone() },
+        }
+    }
+
+    #[test]
+    fn a_line_is_needed_until_its_branch_is_gone_or_every_working_tree_shows_the_step_closed() {
+        let long_ago = REMEMBERED + DAY;
+        let table = [
+            (DONE, DONE, "main", DAY, true),
+            (DONE, DONE, "main", long_ago, false),
+            (DONE, OPEN, "main", long_ago, true),
+            (OPEN, DONE, "main", long_ago, true),
+            (DONE, None, "main", long_ago, false),
+            (None, None, "main", long_ago, false),
+            (OPEN, None, "main", long_ago, true),
+            (OPEN, OPEN, "gone", DAY, false),
+            (DONE, OPEN, "gone", long_ago, false),
+        ];
+        for (here, other, branch, ago, is_needed) in table {
+            let machine = machine(here, other, &[]);
+            let context = Context::on_model(&machine);
+            let leases = Leases::of(&context);
+            let closed = ended(&leases, ago, branch);
+            let case = format!("{here:?} {other:?} {branch} {ago}");
+            assert_eq!(leases.is_needed(&closed, &mut Seen::default()), is_needed, "{case}");
+            let open = Closed { is_open: true, ..closed };
+            assert_eq!(leases.is_needed(&open, &mut Seen::default()), ago == DAY, "{case}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_known_keeps_a_line() {
+        let locked = [("/.git/worktrees/x/gitdir", "/away/.git\n"), ("/.git/worktrees/x/locked", "")];
+        let removed = [("/.git/worktrees/x/gitdir", "/away/.git\n")];
+        let unnamed = [("/.git/worktrees/x/HEAD", "")];
+        let table: [(&[(&str, &str)], bool); 4] =
+            [(&[], false), (&removed, false), (&locked, true), (&unnamed, true)];
+        for (more, is_needed) in table {
+            let machine = machine(DONE, DONE, more);
+            let context = Context::on_model(&machine);
+            let leases = Leases::of(&context);
+            let closed = ended(&leases, REMEMBERED + DAY, "main");
+            assert_eq!(leases.is_needed(&closed, &mut Seen::default()), is_needed, "{more:?}");
+            // Lines of earlier releases do not say which file it was.
+            let old = Closed { file: None, ..closed };
+            assert!(leases.is_needed(&old, &mut Seen::default()), "{more:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_the_log_that_grows_loses_what_is_not_needed_and_nothing_else() {
+        let machine = machine(DONE, DONE, &[]);
+        let context = Context::on_model(&machine);
+        let locked = Locked::take(&context, Sharing::Waived).unwrap();
+        let needed = Closed { claim: "needed00".to_owned(), ..ended(&locked.leases, DAY, "main") };
+        let old = ended(&locked.leases, REMEMBERED + DAY, "main");
+        locked.log(&needed);
+        let name = log_of(&needed.key);
+        let read = || locked.records.as_ref().unwrap().records().read_log(&name).unwrap().unwrap();
+        for _ in 0..500 {
+            locked.log(&old);
+            assert!(read().len() < SHORTEN as usize + line_of(&old).len());
+        }
+        assert_eq!(lines_of(&read(), |_, _| true).filter(|it| it.claim == "needed00").count(), 1);
+    }
+
+    #[test]
+    fn of_a_long_log_only_the_lines_of_a_step_are_parsed() {
+        let machine = machine(OPEN, OPEN, &[]);
+        let context = Context::on_model(&machine);
+        let leases = Leases::of(&context);
+        let plans = load::as_filed(&context);
+        let mut files: HashMap<String, Vec<u8>> = HashMap::new();
+        let id_of = |nth: u32| read_step_id(&if nth == 0 { "p:1".to_owned() } else { format!("q:{nth}") });
+        for nth in 0..100_000 {
+            let step = id_of(nth).unwrap();
+            let closed =
+                Closed { key: leases.key(&step), step: step.to_string(), ..ended(&leases, DAY, "main") };
+            files.entry(log_of(&closed.key)).or_default().extend(line_of(&closed));
+        }
+        let records = leases.shared.as_ref().unwrap();
+        let read: Vec<_> =
+            leases.about(&plans, records).into_iter().filter_map(|it| files.get(&it)).collect();
+        assert_eq!(read.len(), 1);
+        // Of all bytes less than one in a hundred is read, and of the lines in these one is parsed.
+        let all: usize = files.values().map(Vec::len).sum();
+        assert!(read[0].len() * 100 < all, "{} of {all}", read[0].len());
+        let parsed = lines_of(read[0], |_, step| Leases::may_be_closed_elsewhere(&plans, step));
+        assert_eq!(parsed.count(), 1);
+        // A look at all plans parses no more.
+        let looked = files
+            .values()
+            .flat_map(|it| lines_of(it, |_, step| Leases::may_be_closed_elsewhere(&plans, step)));
+        assert_eq!(looked.count(), 1);
+    }
+
+    #[test]
+    fn the_log_of_earlier_releases_is_read_and_split() {
+        let machine = machine(OPEN, OPEN, &[]);
+        let context = Context::on_model(&machine);
+        let locked = Locked::take(&context, Sharing::Waived).unwrap();
+        let closed = Closed { file: None, ..ended(&locked.leases, DAY, "main") };
+        let records = locked.records.as_ref().unwrap();
+        records.put(UNSPLIT, &[b"\n".as_slice(), &line_of(&closed), b"{half"].concat()).unwrap();
+        let id = read_step_id("p:1").unwrap();
+        let is_held = || Leases::of(&context).tell(load::as_filed(&context)).claims().has_record(&id);
+        assert!(is_held());
+        locked.touch_log(&closed.key);
+        assert_eq!(records.records().names(), [log_of(&closed.key)]);
+        assert!(is_held());
+        locked.relog(&closed.key, |_| None);
+        assert!(!is_held());
+    }
+
+    #[test]
+    fn the_key_and_the_step_of_a_line_are_found_without_parsing() {
+        let machine = machine(OPEN, OPEN, &[]);
+        let context = Context::on_model(&machine);
+        let closed = ended(&Leases::of(&context), DAY, "main");
+        assert_eq!(head(&line_of(&closed)), Some((closed.key.as_str(), "p:1")));
+        let quoted = Closed { step: "a\"b:1".to_owned(), ..closed };
+        assert_eq!(head(&line_of(&quoted)), None);
+        assert_eq!(lines_of(&line_of(&quoted), |_, _| false).count(), 1);
+        assert_eq!(head(b"{\"step\":\"p:1\"}"), None);
+        assert_eq!(head(b"{\"key\":\"0"), None);
+    }
+}

@@ -1,0 +1,387 @@
+//! Plans into memory: all of them, through the index or from the files, or the few that a write needs.
+
+mod collect;
+mod decode;
+mod lengths;
+pub(crate) mod parallel;
+mod plan_scope;
+pub(crate) mod refresh;
+pub(crate) mod scan;
+mod settled;
+mod stamps;
+mod state;
+mod step_scope;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::disk::{self, DiskError, FileKind, ScanEntry};
+use crate::index::{FileRow, Generation, Key, Stamp};
+use crate::plan::file_name::{self, FileName};
+use crate::plan::id::PlanId;
+use crate::plan::model::Plan;
+use crate::plan::plans::Plans;
+use crate::plan::problem::{Code, Problem};
+use crate::plan::read::{self, Bodies, Content, PlanSources, Source, Unread};
+use crate::plan::step_number::StepNumber;
+use crate::plan::time::Time;
+use crate::store::leases::Leases;
+use crate::store::resolve::Side;
+
+pub(crate) use parallel::{at_once, map};
+pub(crate) use plan_scope::{some, some_and_waiting, some_for_now};
+pub(crate) use refresh::{Fresh, Wanted, fresh, fresh_of, looked};
+pub(crate) use scan::hashes_in;
+pub(crate) use settled::{Rests, settled, settled_all, settled_plan};
+pub(crate) use stamps::stamps_now;
+pub(crate) use state::{IndexState, index_state, reindex};
+pub(crate) use step_scope::{Own, around};
+
+/// Loads all plans as they are now, live and archived, with every problem between them.
+///
+/// What the index holds of files that have not changed since is taken from it.
+pub(crate) fn all(context: &Context) -> Result<Plans, Error> {
+    Ok(Leases::of(context).tell(as_filed(context)))
+}
+
+/// As [`all`], where nothing of closed steps is shown.
+pub(crate) fn all_light(context: &Context) -> Result<Plans, Error> {
+    Ok(Leases::of(context).tell(Plans::judged(fresh(context, Wanted::LightPlans).plans)))
+}
+
+/// As [`all_light`] without what is known of claims, where somebody has been asked already which commit of the index is
+/// right; and the commit that they come from, if anybody knew one.
+pub(crate) fn light_of_commit(context: &Context, told: Option<Generation>) -> (Plans, Option<Generation>) {
+    let index = refresh::kept_index(context);
+    let found = refresh::fresh_told(context, index, told, Wanted::LightPlans);
+    (Plans::judged(found.plans), found.commit.filter(|_| told.is_some()))
+}
+
+/// All plans, as the files alone say them.
+pub(crate) fn as_filed(context: &Context) -> Plans {
+    Plans::judged(fresh(context, Wanted::Plans).plans)
+}
+
+/// As [`as_filed`], for a moment's decision: the index may stay a few plans behind.
+pub(crate) fn as_filed_for_now(context: &Context) -> Plans {
+    Plans::judged(refresh::fresh_for_now(context, Wanted::Plans).plans)
+}
+
+/// As [`as_filed_for_now`], with the files that they were read from, by path; none where something could not be read,
+/// and where there are many.
+pub(crate) fn as_filed_for_now_and_files(context: &Context) -> (Plans, Option<Vec<(String, FileRow)>>) {
+    let Fresh { plans, mut files, problems, .. } = refresh::fresh_for_now(context, Wanted::PlansAndFewFiles);
+    files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    let is_few = !files.is_empty() && files.len() <= refresh::MANY_FILES;
+    let is_read = is_few && problems.is_empty() && files.iter().all(|(_, it)| !it.hash.is_empty());
+    (Plans::judged(plans), is_read.then_some(files))
+}
+
+/// As [`all`], and with it what no plan could be made of: broken links, unreadable directories, special files.
+pub(crate) fn all_and_problems(context: &Context) -> (Plans, Vec<Problem>) {
+    let Fresh { plans, problems, .. } = looked(context, Wanted::Plans);
+    (Leases::of(context).tell(Plans::judged(plans)), problems)
+}
+
+/// As [`all`], with what could not be looked at, so that plans may be missing.
+pub(crate) fn all_and_troubles(context: &Context) -> (Plans, Vec<Problem>) {
+    let Fresh { plans, problems, .. } = fresh(context, Wanted::Plans);
+    let troubles = problems.into_iter().filter(|it| it.code == Code::Unreadable).collect();
+    (Leases::of(context).tell(Plans::judged(plans)), troubles)
+}
+
+/// Gives the memory of many plans back in a thread of its own: who has the answer need not wait for that.
+pub(crate) fn let_go(plans: Plans) {
+    // Where there is no thread to be had the plans go here and now.
+    std::thread::Builder::new().name("let go".to_owned()).spawn(move || drop(plans)).ok();
+}
+
+/// A content hash as files and surfaces show it.
+pub(crate) fn etag(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex()[..32].to_owned()
+}
+
+/// A path that says something about a plan: a file of one, a near miss, a nested plan.
+struct Found {
+    path: String,
+    meaning: Meaning,
+    stamp: Stamp,
+    kind: FileKind,
+    /// Why nothing can be said of what the name leads to.
+    trouble: Option<Unread>,
+}
+
+enum Meaning {
+    Plan,
+    Step(StepNumber),
+    NearMiss,
+    /// A file of a plan inside a plan; the path is that directory's.
+    Nested(String),
+}
+
+impl Meaning {
+    /// Whether a plan is made of what is in the file.
+    fn is_of_plan(&self) -> bool {
+        matches!(self, Self::Plan | Self::Step(_))
+    }
+}
+
+/// What the names of a scan say of plans, sorted by path; a plan file that cannot be looked at is there all the same.
+fn found_in(context: &Context, scan: &mut disk::Scan) -> Vec<Found> {
+    let mut all: Vec<_> = scan.entries.drain(..).filter_map(found).collect();
+    all.extend(scan.trouble.iter().filter_map(|it| found_trouble(context, it)));
+    // In one directory, which most are, only what follows its name tells them apart.
+    let shared = shared_directory(&all);
+    all.sort_unstable_by(|a, b| a.path.as_bytes()[shared..].cmp(&b.path.as_bytes()[shared..]));
+    all
+}
+
+/// How many bytes all paths begin with alike: the directory of the first, or none.
+fn shared_directory(all: &[Found]) -> usize {
+    let directory = all.first().map_or("", |it| &it.path[..it.path.rfind('/').map_or(0, |at| at + 1)]);
+    if all.iter().all(|it| it.path.starts_with(directory)) { directory.len() } else { 0 }
+}
+
+/// A plan's directory that may not be listed has a `plan.md` that cannot be read: it is there, whatever is in it.
+fn found_trouble(context: &Context, trouble: &disk::Trouble) -> Option<Found> {
+    let mut path = trouble.relative.to_str()?.to_owned();
+    let name = path.strip_prefix("_archive/").unwrap_or(&path);
+    if PlanId::is_plan_name(name) && matches!(trouble.error, DiskError::Unreadable { .. }) {
+        path.push_str("/plan.md");
+    }
+    let meaning = meaning_of(behind_plan(&path)?, &path)?;
+    let stamp = Stamp::new(0, 0, 0, 0, 0);
+    let trouble =
+        matches!(meaning, Meaning::Plan | Meaning::Step(_)).then(|| unread(context, &trouble.error));
+    Some(Found { path, meaning, stamp, kind: FileKind::Other, trouble })
+}
+
+fn found(entry: ScanEntry) -> Option<Found> {
+    let path = entry.relative.into_os_string().into_string().ok()?;
+    let meaning = meaning_of(behind_plan(&path)?, &path)?;
+    let stamp = stamp_of(&meaning, &entry.stat);
+    Some(Found { path, meaning, stamp, kind: entry.stat.kind, trouble: None })
+}
+
+fn stamp_of(meaning: &Meaning, stat: &disk::Stat) -> Stamp {
+    match meaning.is_of_plan() {
+        true => Stamp::new(stat.len, stat.mtime_ns, stat.ctime_ns, stat.ino, stat.dev),
+        // Only the name counts, whatever is in it.
+        false => Stamp::new(0, 0, 0, 0, 0),
+    }
+}
+
+fn meaning_of(rest: &str, path: &str) -> Option<Meaning> {
+    if let Some((directory, name)) = rest.split_once('/') {
+        let is_plan = matches!(file_name::classify(name), FileName::Plan | FileName::Step(_));
+        let nested = path.trim_end_matches(name).trim_end_matches('/');
+        let is_nested = is_plan && !directory.starts_with("removed-");
+        return is_nested.then(|| Meaning::Nested(nested.to_owned()));
+    }
+    match file_name::classify(rest) {
+        FileName::Plan => Some(Meaning::Plan),
+        FileName::Step(number) => Some(Meaning::Step(number)),
+        FileName::LooksLikeStep => Some(Meaning::NearMiss),
+        FileName::Other => None,
+    }
+}
+
+/// The names behind a plan's directory in a path.
+fn behind_plan(path: &str) -> Option<&str> {
+    let (plan, rest) = path.strip_prefix("_archive/").unwrap_or(path).split_once('/')?;
+    PlanId::is_plan_name(plan).then_some(rest)
+}
+
+/// Stands behind the hash of a file with several hard links; `views.sql` cuts it off.
+const LINKED: &str = "+";
+
+/// Reads a file into its plan's sources and returns its content hash; empty if it could not be read.
+fn take(context: &Context, found: &Found, sources: &mut PlanSources) -> String {
+    let name_only = || "name".to_owned();
+    match &found.meaning {
+        Meaning::NearMiss => {
+            sources.near_misses.push(found.path.clone());
+            name_only()
+        }
+        Meaning::Nested(directory) => {
+            if sources.nested.last() != Some(directory) {
+                sources.nested.push(directory.clone());
+            }
+            name_only()
+        }
+        Meaning::Plan => {
+            let (source, hash) = source(context, found, &mut sources.linked);
+            sources.plan = Some(source);
+            hash
+        }
+        Meaning::Step(number) => {
+            let (source, hash) = source(context, found, &mut sources.linked);
+            sources.steps.push((number.clone(), source));
+            hash
+        }
+    }
+}
+
+/// As [`take`] returns it.
+fn hash_of(context: &Context, found: &Found) -> String {
+    take(context, found, &mut PlanSources::default())
+}
+
+/// Reads a file; its path is added to `linked` if it has several hard links.
+///
+/// The hash then ends in [`LINKED`], because a file whose links come or go is read anew: what is said of it changes.
+fn source(context: &Context, found: &Found, linked: &mut Vec<String>) -> (Source, String) {
+    let mut is_linked = false;
+    let content = match (&found.trouble, found.kind) {
+        (Some(trouble), _) => Err(trouble.clone()),
+        (None, FileKind::File | FileKind::Symlink) => read_snapshot(context, &found.path).map(|it| {
+            is_linked = it.stat.nlink > 1;
+            content(it)
+        }),
+        (None, kind) => Err(unread(context, &DiskError::NotAFile { path: PathBuf::from(&found.path), kind })),
+    };
+    let mut hash = content.as_ref().map(|it| it.etag.clone()).unwrap_or_default();
+    if is_linked {
+        hash.push_str(LINKED);
+        linked.push(found.path.clone());
+    }
+    (Source { path: found.path.clone(), content }, hash)
+}
+
+pub(crate) fn read_source(context: &Context, path: &str) -> Result<Content, Unread> {
+    read_snapshot(context, path).map(content)
+}
+
+fn read_snapshot(context: &Context, path: &str) -> Result<disk::Snapshot, Unread> {
+    context.plans.read(Path::new(path)).map_err(|error| unread(context, &error))
+}
+
+fn content(read: disk::Snapshot) -> Content {
+    let modified = Time::from_nanoseconds(read.stat.mtime_ns);
+    Content { etag: etag(&read.bytes), bytes: read.bytes, modified }
+}
+
+/// Says what is wrong with a path below the plans directory as it is called there.
+fn unread(context: &Context, error: &DiskError) -> Unread {
+    let code = Code::from_text(error.code()).unwrap_or(Code::Unreadable);
+    let root = format!("{}/", context.plans.root().display());
+    Unread { code, message: error.to_string().replace(&root, "") }
+}
+
+/// Loads one plan from its files, and with it the plans that its dependencies and its program name.
+///
+/// A live plan wins over an archived one. Problems that only all plans together show are left out.
+pub(crate) fn plan_with_dependencies(context: &Context, id: &PlanId) -> Result<Plans, Error> {
+    let plan = one_plan(context, id)?.ok_or_else(|| missing(context, id))?;
+    with_named(context, plan)
+}
+
+/// Adds the plans that a plan's steps and its program line name.
+fn with_named(context: &Context, plan: Plan) -> Result<Plans, Error> {
+    let mut wanted: BTreeSet<PlanId> =
+        plan.steps.iter().flat_map(|it| &it.depends).map(|it| it.plan.clone()).collect();
+    wanted.extend(plan.program.clone());
+    wanted.remove(&plan.id);
+    let mut plans = vec![plan];
+    for id in wanted {
+        plans.extend(one_plan(context, &id)?);
+    }
+    Ok(Plans::judged(plans))
+}
+
+/// Reads one plan directory, live before archived; none if there is no such plan.
+pub(crate) fn one_plan(context: &Context, id: &PlanId) -> Result<Option<Plan>, Error> {
+    plan_at(context, id, Side::LiveFirst)
+}
+
+/// As [`one_plan`], of the side that was named.
+pub(crate) fn plan_at(context: &Context, id: &PlanId, side: Side) -> Result<Option<Plan>, Error> {
+    let Some((directory, is_archived)) = directory_of(context, id, side) else { return Ok(None) };
+    let name = directory.file_name().and_then(|it| it.to_str()).unwrap_or(id.as_str()).to_owned();
+    let mut sources = PlanSources::default();
+    for found in found_in(context, &mut context.plans.scan_plan(&directory)) {
+        take(context, &found, &mut sources);
+    }
+    if sources.plan.is_none() && sources.steps.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(read::read_plan(&PlanId::new(name), is_archived, &sources, &context.config.words, Bodies::Keep)))
+}
+
+/// Reads one plan directory by its exact name, without bodies; none if there is no plan in it.
+pub(crate) fn in_directory(context: &Context, key: &Key) -> Option<Plan> {
+    PlanId::is_plan_name(&key.name).then(|| scan::read_plan(context, key, Bodies::Drop)).flatten()
+}
+
+/// Finds a plan's directory, live before archived, also where its name is spelled in another normal form.
+fn directory_of(context: &Context, id: &PlanId, side: Side) -> Option<(PathBuf, bool)> {
+    if !PlanId::is_plan_name(id.as_str()) {
+        return None;
+    }
+    let is_asked = |it: &(&str, bool)| side == Side::LiveFirst || it.1;
+    for (parent, is_archived) in [("", false), ("_archive", true)].into_iter().filter(is_asked) {
+        let exact = Path::new(parent).join(id.as_str());
+        if context.plans.is_dir(&exact) {
+            return Some((exact, is_archived));
+        }
+        if !id.as_str().is_ascii() {
+            let names = context.plans.names(Path::new(parent));
+            let other = names.into_iter().find(|it| PlanId::new(it.clone()) == *id);
+            if let Some(name) = other {
+                return Some((Path::new(parent).join(name), is_archived));
+            }
+        }
+    }
+    None
+}
+
+/// Returns whether there is a directory that can be the plan; nothing in it is read.
+pub(crate) fn exists(context: &Context, id: &PlanId) -> bool {
+    exists_at(context, id, Side::LiveFirst)
+}
+
+/// As [`exists`], of the side that was named.
+pub(crate) fn exists_at(context: &Context, id: &PlanId, side: Side) -> bool {
+    directory_of(context, id, side).is_some()
+}
+
+/// Returns whether the id means a live plan.
+pub(crate) fn is_live(context: &Context, id: &PlanId) -> bool {
+    directory_of(context, id, Side::LiveFirst).is_some_and(|(_, is_archived)| !is_archived)
+}
+
+/// The error for a plan that is not there, with the nearest name.
+pub(crate) fn missing(context: &Context, id: &PlanId) -> Error {
+    let mut names = plan_names(context);
+    names.retain(|it| it != id.as_str());
+    let nearest = crate::plan::words::nearest(id.as_str(), names.iter().map(String::as_str));
+    Error::NotFound { what: "plan", name: id.to_string(), nearest }
+}
+
+/// The names of directories that may be plans, live ones only.
+pub(crate) fn plan_names(context: &Context) -> Vec<String> {
+    let names = context.plans.names(Path::new(""));
+    names.into_iter().filter(|it| PlanId::is_plan_name(it) && context.plans.is_dir(Path::new(it))).collect()
+}
+
+/// Names that a new plan cannot have: everything in the plans directory, and archived plans.
+pub(crate) fn taken_names(context: &Context) -> Vec<String> {
+    let mut names = context.plans.names(Path::new(""));
+    names.extend(context.plans.names(Path::new("_archive")));
+    names
+}
+
+/// What a scan could not look at: broken links, unreadable directories, special files with a plan's name.
+fn scan_problems(context: &Context, trouble: Vec<disk::Trouble>) -> Vec<Problem> {
+    let is_told = |it: &disk::Trouble| found_trouble(context, it).is_some_and(|it| it.trouble.is_some());
+    let problem = |it: disk::Trouble| {
+        let Unread { code, message } = unread(context, &it.error);
+        Problem::of_file(&it.relative.to_string_lossy(), code, message, it.error.hint().unwrap_or_default())
+    };
+    trouble.into_iter().filter(|it| !is_told(it)).map(problem).collect()
+}
+
+#[cfg(test)]
+mod tests;

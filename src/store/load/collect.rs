@@ -1,0 +1,219 @@
+//! What is seen of each plan's directory, in several threads, and what all of it comes to.
+
+use std::collections::HashMap;
+use std::thread::Scope;
+
+use super::decode::Decoding;
+use super::parallel::{self, Results};
+use super::refresh::{Fresh, MANY_FILES, Wanted};
+use super::scan::{How, Looked, Walked, directory, look, walk, walk_named};
+use super::scan_problems;
+use crate::api::context::Context;
+use crate::disk::{PlanDir, Scan, Trouble};
+use crate::index::{Change, FileRow, Head, IndexError, Key, Lights, Packed, Snapshot, Texts};
+use crate::plan::id::PlanId;
+use crate::plan::model::Plan;
+use crate::plan::read::Bodies;
+
+/// A plan's directory, or none where no plan is in it, and what could not be looked at there.
+pub(super) type InDirectory = (Option<Seen>, Vec<Trouble>);
+
+/// What was seen of a plan's directory.
+pub(super) struct Seen {
+    pub(super) key: Key,
+    /// The place of its head among those of the index.
+    pub(super) at: Option<usize>,
+    pub(super) looked: Looked,
+    /// The light plan of the index where that is wanted and still says what the files do.
+    pub(super) light: Option<Result<Plan, IndexError>>,
+    /// Where an index that knows nothing is filled and somebody takes them.
+    pub(super) texts: Option<Texts>,
+}
+
+/// Where is looked.
+pub(super) enum Where<'a> {
+    /// In every directory that may be a plan; and what is beside them.
+    All(Vec<PlanDir>, Scan),
+    Named(&'a [Key]),
+}
+
+impl<'a> Where<'a> {
+    pub(super) fn of(context: &Context, only: Option<&'a [Key]>) -> Self {
+        match only {
+            Some(keys) => Self::Named(keys),
+            None => {
+                let (dirs, beside) = context.plans.plan_dirs();
+                Self::All(dirs, beside)
+            }
+        }
+    }
+}
+
+/// How directories are looked into.
+#[derive(Clone, Copy)]
+pub(super) struct Looking<'a> {
+    pub(super) how: How<'a>,
+    pub(super) wanted: Wanted,
+    pub(super) bodies: Bodies,
+    pub(super) heads: &'a [Head],
+    pub(super) lights: Option<&'a Lights>,
+}
+
+impl Looking<'_> {
+    /// Looks into directories in several threads, and returns what troubles there were beside them.
+    pub(super) fn at(
+        self,
+        place: Where<'_>,
+        consume: impl FnOnce(&mut dyn Iterator<Item = InDirectory>) -> Result<(), IndexError>,
+    ) -> Result<Vec<Trouble>, IndexError> {
+        let places: HashMap<_, _> = self.heads.iter().enumerate().map(|(at, it)| (&it.key, at)).collect();
+        let seen = |walked: Walked| self.seen(places.get(&walked.key).copied(), walked);
+        let context = self.how.context;
+        match place {
+            Where::Named(keys) => {
+                let named = |key: &Key| (walk_named(context, key).map(seen), Vec::new());
+                parallel::each(keys, Results::Little, named, consume).map(|()| Vec::new())
+            }
+            Where::All(dirs, beside) => {
+                let all = |dir: &PlanDir| {
+                    let (walked, trouble) = walk(context, dir);
+                    (walked.map(seen), trouble)
+                };
+                parallel::each(&dirs, self.wanted.results(), all, consume).map(|()| beside.trouble)
+            }
+        }
+    }
+
+    fn seen(&self, at: Option<usize>, walked: Walked) -> Seen {
+        let head = at.map(|it| &self.heads[it]);
+        let key = walked.key.clone();
+        let mut looked = look(self.how, walked, head, self.bodies);
+        let texts = match &looked {
+            Looked::Read(read) if self.bodies == Bodies::Keep => Some(Texts::new(&read.0, &read.1)),
+            _ => None,
+        };
+        let light = match (&mut looked, at, self.lights) {
+            (Looked::Read(read), ..) => {
+                match self.wanted {
+                    Wanted::LightPlans => read.1.lighten(),
+                    // Here, because who frees another thread's memory waits for that thread.
+                    Wanted::Nothing => (read.1.steps, read.1.body) = (Vec::new(), String::new()),
+                    Wanted::Plans | Wanted::PlansAndFiles | Wanted::PlansAndFewFiles => {}
+                }
+                None
+            }
+            (_, Some(at), Some(lights)) => Some(self.heads[at].light_plan(lights.of(at))),
+            _ => None,
+        };
+        Seen { key, at, looked, light, texts }
+    }
+}
+
+/// Where plans come from that are as they were.
+pub(super) struct Kept<'scope, 'a> {
+    snapshot: &'a Snapshot<'a>,
+    /// None where light plans come with what is seen, or no plans at all.
+    decoding: Option<Decoding<'scope, 'a>>,
+}
+
+/// What comes of the directories, one after the other.
+pub(super) struct Gathered<'scope, 'a> {
+    wanted: Wanted,
+    heads: &'a [Head],
+    kept: Option<Kept<'scope, 'a>>,
+    /// Which heads have a directory.
+    is_there: Vec<bool>,
+    trouble: Vec<Trouble>,
+    fresh: Fresh,
+}
+
+impl<'scope, 'a: 'scope> Kept<'scope, 'a> {
+    /// Of about so many plans.
+    pub(super) fn of(
+        snapshot: &'a Snapshot<'a>,
+        n: usize,
+        wanted: Wanted,
+        scope: &'scope Scope<'scope, '_>,
+    ) -> Self {
+        let is_whole = match wanted {
+            Wanted::Plans | Wanted::PlansAndFiles | Wanted::PlansAndFewFiles => true,
+            Wanted::Nothing | Wanted::LightPlans => false,
+        };
+        Self { snapshot, decoding: is_whole.then(|| Decoding::of(n, scope)) }
+    }
+
+    fn put(&mut self, head: &'a Head) -> Result<(), IndexError> {
+        let Some(decoding) = &mut self.decoding else { return Ok(()) };
+        let data = self.snapshot.data(head)?;
+        self.snapshot.judged(decoding.put(head, data))
+    }
+}
+
+impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
+    pub(super) fn new(wanted: Wanted, heads: &'a [Head], kept: Option<Kept<'scope, 'a>>) -> Self {
+        let is_there = vec![false; heads.len()];
+        let n_files = || heads.iter().map(|it| it.steps as usize + 1).sum::<usize>();
+        let is_few = wanted != Wanted::PlansAndFewFiles || n_files() <= MANY_FILES;
+        let wanted = if is_few { wanted } else { Wanted::Plans };
+        Self { wanted, heads, kept, is_there, trouble: Vec::new(), fresh: Fresh::default() }
+    }
+
+    /// Takes in what was seen of a directory, and returns what is to be changed in the index.
+    pub(super) fn take(&mut self, (seen, trouble): InDirectory) -> Result<Option<Change>, IndexError> {
+        self.trouble.extend(trouble);
+        let Some(Seen { key, at, looked, light, .. }) = seen else { return Ok(None) };
+        let old = at.map(|it| &self.heads[it]);
+        self.fresh.n_plans += 1;
+        if let Some(at) = at {
+            self.is_there[at] = true;
+        }
+        let (plan, change) = match looked {
+            Looked::Same => (None, None),
+            Looked::Restamped(head) => (None, Some(Change::Restamp(head))),
+            Looked::Read(read) => {
+                let (packed, plan) = *read;
+                self.fresh.changed.insert(PlanId::new(key.name.clone()));
+                (Some(plan), Some(Change::Put(packed)))
+            }
+        };
+        let head = match &change {
+            Some(Change::Restamp(head) | Change::Put(Packed { head, .. })) => Some(head),
+            _ => old,
+        };
+        let Some(head) = head else { return Ok(change) };
+        self.fresh.n_steps += head.steps as usize;
+        if matches!(self.wanted, Wanted::PlansAndFiles | Wanted::PlansAndFewFiles) {
+            let path = |it: FileRow| (format!("{}/{}", directory(&key), it.name), it);
+            self.fresh.files.extend(head.files()?.into_iter().map(path));
+        }
+        if self.wanted == Wanted::Nothing {
+            return Ok(change);
+        }
+        match (plan, light, &mut self.kept, old) {
+            (Some(plan), ..) => self.fresh.plans.push(plan),
+            (None, Some(light), Some(kept), _) => self.fresh.plans.push(kept.snapshot.judged(light)?),
+            (None, _, Some(kept), Some(old)) => kept.put(old)?,
+            (None, ..) => {}
+        }
+        Ok(change)
+    }
+
+    /// The rows whose directories are no plans any more.
+    pub(super) fn gone(&mut self) -> impl Iterator<Item = Key> + use<> {
+        let gone = self.heads.iter().zip(&self.is_there).filter(|(_, is_there)| !**is_there);
+        let gone: Vec<_> = gone.map(|(head, _)| head.key.clone()).collect();
+        self.fresh.changed.extend(gone.iter().map(|it| PlanId::new(it.name.clone())));
+        gone.into_iter()
+    }
+
+    pub(super) fn finish(mut self, context: &Context, beside: Vec<Trouble>) -> Result<Fresh, IndexError> {
+        if let Some(Kept { snapshot, decoding }) = self.kept {
+            let made = decoding.map_or(Ok(Vec::new()), Decoding::finish);
+            self.fresh.plans.append(&mut snapshot.judged(made)?);
+        }
+        self.trouble.extend(beside);
+        self.trouble.sort_by(|a, b| a.relative.cmp(&b.relative));
+        self.fresh.problems = scan_problems(context, self.trouble);
+        Ok(self.fresh)
+    }
+}

@@ -1,0 +1,61 @@
+//! How long files were when planwatch last read them, by the index.
+
+use std::collections::HashMap;
+use std::path::{Component, Path};
+
+use super::refresh::kept_index;
+use crate::api::context::Context;
+use crate::disk::Lengths;
+use crate::index::{FileRow, Index, Key};
+
+/// The files of a plan's directory by name, each with its length in bytes.
+pub(super) type LengthsOf = HashMap<String, u64>;
+
+impl Lengths for Context {
+    fn length(&self, relative: &Path) -> Option<u64> {
+        let (key, name) = place(relative)?;
+        lengths_of(self, &key).remove(&name)
+    }
+}
+
+/// What the index knows of a plan's files; asking makes no index.
+pub(super) fn lengths_of(context: &Context, key: &Key) -> LengthsOf {
+    let files = || {
+        context.plans.index_dir().filter(|it| Index::len_in(it).is_some())?;
+        let mut index = kept_index(context)?;
+        let heads = index.snapshot().ok()?.heads_named(&key.name).ok()?;
+        heads.into_iter().find(|it| it.key == *key)?.files().ok()
+    };
+    let length = |it: FileRow| (it.name, it.stamp.len.max(it.len_before));
+    files().unwrap_or_default().into_iter().map(length).collect()
+}
+
+/// The plan's directory of a path, and the rest of it.
+pub(super) fn place(relative: &Path) -> Option<(Key, String)> {
+    let mut parts = relative.components().map(|it| match it {
+        Component::Normal(name) => name.to_str(),
+        _ => None,
+    });
+    let first = parts.next()??;
+    let is_archived = first == "_archive";
+    let name = if is_archived { parts.next()?? } else { first };
+    let rest = parts.collect::<Option<Vec<_>>>()?;
+    (!rest.is_empty()).then(|| (Key { is_archived, name: name.to_owned() }, rest.join("/")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_names_its_plan_and_its_file() {
+        let found = |path: &str| place(Path::new(path)).map(|(key, rest)| (key.is_archived, key.name, rest));
+        let some =
+            |is_archived, name: &str, rest: &str| Some((is_archived, name.to_owned(), rest.to_owned()));
+        assert_eq!(found("p/step-1.md"), some(false, "p", "step-1.md"));
+        assert_eq!(found("_archive/p/plan.md"), some(true, "p", "plan.md"));
+        assert_eq!(found("p/more/step-1.md"), some(false, "p", "more/step-1.md"));
+        assert_eq!(found("p"), None);
+        assert_eq!(found("_archive/p"), None);
+    }
+}

@@ -1,0 +1,173 @@
+//! One work on many things, in several threads.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+/// So few are done before a thread would have started.
+const FEW: usize = 8;
+
+/// So many threads wait for the disk at once.
+const FEW_THREADS: usize = 4;
+
+/// How many items a thread takes at once: waking the one that consumes costs more than most of them.
+const SHARE: usize = 8;
+
+/// How many shares may wait to be consumed; it bounds the memory.
+const WAITING: usize = 8;
+
+/// From so many items on, threads that make plans of them need much memory.
+const MANY: usize = 512;
+
+/// What such a thread gets room for at once, and what has to be given back before that: more than one of them.
+const ROOM: usize = 30 << 20;
+
+/// What comes of the items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Results {
+    Little,
+    /// Many small things that stay.
+    Plans,
+}
+
+/// Lets this thread have memory for many small things at once.
+///
+/// glibc gives each thread an arena that grows by a page at a time, with a system call for each, for which all threads
+/// of the process wait. One large piece that is given back at once makes the arena that large. It must be no larger
+/// than the largest piece that was ever given back by itself, or it would not come out of the arena, and would not be
+/// kept. Nobody touches it, so it is no memory yet; other allocators do nothing with it.
+fn make_room() {
+    for room in [ROOM + (1 << 20), ROOM] {
+        drop(std::hint::black_box(Vec::<u8>::with_capacity(room)));
+    }
+}
+
+/// Works on each item in several threads and returns the results in the order of the items.
+pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    if items.len() <= FEW * FEW {
+        return items.iter().map(work).collect();
+    }
+    let all = |part: &[T]| part.iter().map(&work).collect::<Vec<_>>();
+    let (own, others) = items.split_at(items.len().div_ceil(n_threads()));
+    thread::scope(|scope| {
+        let others: Vec<_> = others.chunks(own.len()).map(|part| scope.spawn(|| all(part))).collect();
+        // This thread is there and has its memory already.
+        let mut done = all(own);
+        for part in others {
+            done.extend(part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        done
+    })
+}
+
+/// Works on each of a few items, most of whose time is the disk's, in several threads, as far as these can be started;
+/// returns the results in the order of the items.
+pub(crate) fn at_once<T: Sync, R: Send>(items: &[T], work: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let taken = std::iter::from_fn(|| {
+            let nth = next.fetch_add(1, Ordering::Relaxed);
+            items.get(nth).map(|it| (nth, work(nth, it)))
+        });
+        taken.collect::<Vec<_>>()
+    };
+    let mut all = thread::scope(|scope| {
+        let others: Vec<_> = (1..items.len().min(FEW_THREADS))
+            .map_while(|_| thread::Builder::new().spawn_scoped(scope, some).ok())
+            .collect();
+        let mut all = some();
+        for other in others {
+            all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        all
+    });
+    all.sort_unstable_by_key(|(nth, _)| *nth);
+    all.into_iter().map(|(_, it)| it).collect()
+}
+
+/// How many threads can run at once, as far as that helps; asked once, because the system has to read files for it.
+fn n_threads() -> usize {
+    static N: OnceLock<usize> = OnceLock::new();
+    *N.get_or_init(|| thread::available_parallelism().map_or(2, |it| it.get().clamp(1, 8)))
+}
+
+/// Works on each item and consumes the results in this thread, in the order of the items.
+///
+/// What is not consumed may not be worked on.
+pub(super) fn each<T: Sync, R: Send, O>(
+    items: &[T],
+    kind: Results,
+    work: impl Fn(&T) -> R + Sync,
+    consume: impl FnOnce(&mut dyn Iterator<Item = R>) -> O,
+) -> O {
+    if items.len() <= FEW {
+        return consume(&mut items.iter().map(work));
+    }
+    let n_threads = n_threads().max(2);
+    let next = AtomicUsize::new(0);
+    let run = |results: mpsc::SyncSender<(usize, Vec<R>)>| {
+        if kind == Results::Plans && items.len() >= MANY {
+            make_room();
+        }
+        loop {
+            let nth = next.fetch_add(1, Ordering::Relaxed);
+            let share: Vec<_> = items.iter().skip(nth * SHARE).take(SHARE).map(&work).collect();
+            if share.is_empty() || results.send((nth, share)).is_err() {
+                return;
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let (sender, results) = mpsc::sync_channel(WAITING);
+        for _ in 0..n_threads {
+            let sender = sender.clone();
+            scope.spawn(|| run(sender));
+        }
+        drop(sender);
+        consume(&mut in_order(results).flatten())
+    })
+}
+
+/// Hands on in the order of their numbers, which begin with 0, what came in another.
+pub(crate) fn in_order<T>(read: mpsc::Receiver<(usize, T)>) -> impl Iterator<Item = T> {
+    let (mut early, mut next) = (BTreeMap::new(), 0_usize);
+    std::iter::from_fn(move || {
+        while !early.contains_key(&next) {
+            match read.recv() {
+                Ok((nth, it)) => early.insert(nth, it),
+                // One was not read, or all have come.
+                Err(_) => break,
+            };
+        }
+        let (nth, it) = early.pop_first()?;
+        next = nth + 1;
+        Some(it)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn results_come_in_the_order_of_the_items_whichever_is_done_first() {
+        let items: Vec<_> = (0..SHARE * 6).collect();
+        let (tell, told) = mpsc::channel();
+        let (tell, told) = (Mutex::new(tell), Mutex::new(told));
+        let work = |it: &usize| {
+            // The first share ends when another thread has handed its own on and takes one more.
+            if *it == 0 {
+                told.lock().unwrap().recv().unwrap();
+            } else if *it == SHARE * 2 {
+                tell.lock().unwrap().send(()).unwrap();
+            }
+            *it
+        };
+        let found = each(&items, Results::Little, work, |all| all.collect::<Vec<_>>());
+        assert_eq!(found, items);
+    }
+}

@@ -1,0 +1,193 @@
+//! One plan with all that an answer about it alone can depend on, read from the files.
+//!
+//! That is less than opening the index would cost: other directories are read only where a dependency leads there.
+
+use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
+
+use super::scan::read_plan;
+use super::{all, as_filed, as_filed_for_now};
+use crate::api::context::{Context, Reading};
+use crate::api::daemon::{Freshness, Neighbours};
+use crate::api::error::Error;
+use crate::index::Key;
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::model::{Plan, PlanKind, Step};
+use crate::plan::plans::{self, Plans};
+use crate::plan::read::Bodies;
+use crate::store::leases::Leases;
+
+/// More plans than this are taken from the index.
+const MANY: usize = 64;
+
+/// Loads a plan, and what its steps wait for, directly or through others; of a program, all plans.
+///
+/// What is said of the plan and its steps, problems included, is the same from here as from all plans. Of the other
+/// plans it may be less. Its own texts come with it, unless all plans had to be loaded.
+pub(crate) fn some(context: &Context, id: &PlanId) -> Result<Plans, Error> {
+    Ok(Leases::of(context).tell(some_as_filed(context, id)?))
+}
+
+/// As [`some`], as the files alone say it.
+fn some_as_filed(context: &Context, id: &PlanId) -> Result<Plans, Error> {
+    let names = told(context, id).map_or_else(|| Names::Listed(keys(context)), Names::Told);
+    Ok(reached(context, id, names, &[]))
+}
+
+/// As [`some`], with every live plan that has a step that waits for one of this plan.
+pub(crate) fn some_and_waiting(context: &Context, id: &PlanId) -> Result<Plans, Error> {
+    match told(context, id) {
+        Some(mut told) if told.waiting.len() <= MANY => {
+            let waiting = std::mem::take(&mut told.waiting);
+            Ok(Leases::of(context).tell(reached(context, id, Names::Told(told), &waiting)))
+        }
+        // Any plan may have such a step.
+        _ => all(context),
+    }
+}
+
+/// As [`some_as_filed`] for a moment's decision; the index has a plan of many files sooner than they are read.
+pub(crate) fn some_for_now(context: &Context, id: &PlanId) -> Result<Plans, Error> {
+    match context.plans.names(Path::new(id.as_str())).len() > MANY {
+        true => Ok(as_filed_for_now(context)),
+        false => some_as_filed(context, id),
+    }
+}
+
+fn told(context: &Context, id: &PlanId) -> Option<Neighbours> {
+    match &context.freshness {
+        Freshness::Attested(witness) if context.reading == Reading::Index => witness.neighbours(id),
+        _ => None,
+    }
+}
+
+fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Plans {
+    let mut around = Around { context, names, loaded: BTreeSet::new(), plans: Vec::new() };
+    around.load_spellings(id);
+    let own = || around.plans.iter().filter(|it| it.id == *id);
+    if own().any(|it| it.kind == PlanKind::Program) {
+        return as_filed(context);
+    }
+    let mut seen = HashSet::new();
+    let mut open = unseen(&mut seen, own().flat_map(|it| &it.steps));
+    let programs: Vec<_> = own().filter_map(|it| it.program.clone()).collect();
+    for program in &programs {
+        around.load(program);
+    }
+    while let Some(id) = open.pop() {
+        around.load(&id.plan);
+        if around.loaded.len() > MANY {
+            return as_filed(context);
+        }
+        let plans = around.plans.iter().filter(|it| it.id == id.plan);
+        open.extend(unseen(&mut seen, plans.filter_map(|it| it.find(&id))));
+    }
+    around.load_all(beside.to_vec(), Bodies::Drop);
+    Plans::judged(around.plans)
+}
+
+/// Adds the steps that these depend on to `seen`, and returns those that are new there.
+///
+/// Each is followed once: a plan may name all of its steps in each of them.
+fn unseen<'a>(seen: &mut HashSet<StepId>, steps: impl Iterator<Item = &'a Step>) -> Vec<StepId> {
+    let mut new = Vec::new();
+    for id in steps.flat_map(|it| &it.depends) {
+        if !seen.contains(id) {
+            seen.insert(id.clone());
+            new.push(id.clone());
+        }
+    }
+    new
+}
+
+/// Every directory that may be a plan, by name alone.
+fn keys(context: &Context) -> Vec<Key> {
+    let of = |directory: &str, is_archived| {
+        let names = context.plans.names(Path::new(directory)).into_iter();
+        names.filter(|it| PlanId::is_plan_name(it)).map(move |name| Key { is_archived, name })
+    };
+    of("", false).chain(of("_archive", true)).collect()
+}
+
+/// What is known of the directories there are.
+enum Names {
+    /// Each of them.
+    Listed(Vec<Key>),
+    Told(Neighbours),
+}
+
+struct Around<'a> {
+    context: &'a Context,
+    names: Names,
+    loaded: BTreeSet<Key>,
+    plans: Vec<Plan>,
+}
+
+impl Around<'_> {
+    /// Loads the plans of this id, the live and the archived one.
+    fn load(&mut self, id: &PlanId) {
+        let is_wanted = |key: &&Key| {
+            let is_ascii = key.name.is_ascii() && id.as_str().is_ascii();
+            key.name == id.as_str() || (!is_ascii && PlanId::new(key.name.clone()) == *id)
+        };
+        let wanted = match &self.names {
+            Names::Listed(keys) => keys.iter().filter(is_wanted).cloned().collect(),
+            Names::Told(told) => {
+                let exact =
+                    [false, true].map(|is_archived| Key { is_archived, name: id.as_str().to_owned() });
+                let exact = exact.into_iter().filter(|it| PlanId::is_plan_name(&it.name));
+                exact.chain(told.odd.iter().filter(is_wanted).cloned()).collect()
+            }
+        };
+        self.load_all(wanted, Bodies::Drop);
+    }
+
+    /// Loads the plans whose names some systems take for this one, too.
+    fn load_spellings(&mut self, id: &PlanId) {
+        let folded = plans::folded_name(id.as_str());
+        let is_wanted = |key: &&Key| {
+            let is_ascii = key.name.is_ascii() && id.as_str().is_ascii();
+            key.name.eq_ignore_ascii_case(id.as_str())
+                || (!is_ascii && plans::folded_name(&key.name) == folded)
+        };
+        let wanted = match &self.names {
+            Names::Listed(keys) => keys.iter().filter(is_wanted).cloned().collect(),
+            Names::Told(told) => told.spellings.clone(),
+        };
+        self.load_all(wanted, Bodies::Keep);
+    }
+
+    fn load_all(&mut self, keys: Vec<Key>, bodies: Bodies) {
+        for key in keys {
+            if !self.loaded.contains(&key) {
+                self.plans.extend(read_plan(self.context, &key, bodies));
+                self.loaded.insert(key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+    use crate::store::load;
+
+    #[test]
+    fn a_step_that_many_steps_name_is_followed_once() {
+        let machine = Machine::with(&[
+            ("/plans/a/plan.md", "---\nstatus: active\n---\n# A\n"),
+            ("/plans/a/step-1.md", "# One\n"),
+            ("/plans/a/step-2.md", "---\ndepends: [1]\n---\n# Two\n"),
+            ("/plans/a/step-3.md", "---\ndepends: [1, 2]\n---\n# Three\n"),
+            ("/plans/a/step-4.md", "---\ndepends: [1, 2, 3]\n---\n# Four\n"),
+        ]);
+        let plans = load::all(&Context::on_model(&machine)).expect("the plans can be read");
+        let steps = || plans.iter().flat_map(|it| &it.steps);
+        let mut seen = HashSet::new();
+        let mut new: Vec<_> = unseen(&mut seen, steps()).iter().map(ToString::to_string).collect();
+        new.sort();
+        assert_eq!(new, ["a:1", "a:2", "a:3"]);
+        assert!(unseen(&mut seen, steps()).is_empty());
+    }
+}

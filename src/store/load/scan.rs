@@ -1,0 +1,259 @@
+//! One plan directory at a time: what lies in it, whether a row of the index speaks of it, and what is read of it.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use super::{Found, Meaning, found_in, hash_of, meaning_of, stamp_of, take};
+use crate::api::context::{Context, Reading};
+use crate::disk::{FileKind, PlanDir, Scan, Stat, Trouble};
+use crate::index::{FileRow, Head, Key, Packed, Stamp, stamps};
+use crate::plan::id::PlanId;
+use crate::plan::model::Plan;
+use crate::plan::read::{self, Bodies, PlanSources};
+use crate::plan::time::Time;
+
+/// What plans are read by: words of another configuration would read the same files otherwise.
+pub(crate) fn reader(context: &Context) -> u64 {
+    How::new(context, &OnceLock::new()).reader
+}
+
+/// What a walk found in a plan's directory: at least one file of a plan.
+pub(super) struct Walked {
+    pub(super) key: Key,
+    listed: Listed,
+}
+
+/// What lies in it, sorted by path.
+enum Listed {
+    /// Nothing but files, each by its name.
+    Files(Vec<(String, Meaning, Stamp)>),
+    Found(Vec<Found>),
+}
+
+/// How a directory stands to its row.
+pub(super) enum Looked {
+    /// What the row holds is what would be read.
+    Same,
+    /// So it is, but the stamps are others.
+    Restamped(Head),
+    Read(Box<(Packed, Plan)>),
+}
+
+/// How files are read at the moment.
+#[derive(Clone, Copy)]
+pub(crate) struct How<'a> {
+    pub(crate) context: &'a Context,
+    /// A number that differs where the same bytes may be read otherwise.
+    pub(super) reader: u64,
+    /// The file system's own clock just before the first reading.
+    read_at: &'a OnceLock<i64>,
+}
+
+impl<'a> How<'a> {
+    pub(crate) fn new(context: &'a Context, read_at: &'a OnceLock<i64>) -> Self {
+        let hash = blake3::hash(format!("{:?}", context.config.words).as_bytes());
+        let [a, b, c, d, e, f, g, h, ..] = *hash.as_bytes();
+        Self { context, reader: u64::from_le_bytes([a, b, c, d, e, f, g, h]), read_at }
+    }
+
+    fn read_at(self) -> i64 {
+        let now = || match self.context.reading {
+            Reading::Index => self.context.plans.stamp_ns(),
+            // Nothing is kept, so nothing is ever trusted.
+            Reading::Files => self.context.plans.now_ns(),
+        };
+        *self.read_at.get_or_init(|| i64::try_from(now()).unwrap_or(i64::MAX))
+    }
+}
+
+/// The directory below the plans directory, with `/`.
+pub(super) fn directory(key: &Key) -> String {
+    if key.is_archived { format!("_archive/{}", key.name) } else { key.name.clone() }
+}
+
+fn key(directory: &Path) -> Option<Key> {
+    let inside = directory.strip_prefix("_archive");
+    let is_archived = inside.is_ok();
+    let name = inside.unwrap_or(directory).to_str()?;
+    PlanId::is_plan_name(name).then(|| Key { is_archived, name: name.to_owned() })
+}
+
+/// Looks into a directory; none if there is no plan in it.
+pub(super) fn walk(context: &Context, dir: &PlanDir) -> (Option<Walked>, Vec<Trouble>) {
+    if let Some(files) = context.plans.plain_files(dir) {
+        let mut files: Vec<_> = files.into_iter().filter_map(|(name, stat)| plain(name, &stat)).collect();
+        files.sort_unstable_by(|(a, ..), (b, ..)| a.cmp(b));
+        let is_plan = files.iter().any(|(_, it, _)| it.is_of_plan());
+        let key = key(&dir.relative).filter(|_| is_plan);
+        return (key.map(|key| Walked { key, listed: Listed::Files(files) }), Vec::new());
+    }
+    let mut scan = Scan::default();
+    context.plans.scan_dir(dir, &mut scan);
+    let walked = key(&dir.relative).and_then(|key| walked(context, key, &mut scan));
+    (walked, scan.trouble)
+}
+
+/// As [`walk`], by name; the directory need not be there.
+pub(super) fn walk_named(context: &Context, key: &Key) -> Option<Walked> {
+    let mut scan = context.plans.scan_plan(&PathBuf::from(directory(key)));
+    walked(context, key.clone(), &mut scan)
+}
+
+/// The files of a plan with the hashes of what is in them now and when that was modified, sorted by path; none where there
+/// is anything else that a plan's directory should not have, or that cannot be read.
+pub(crate) fn hashes_in(context: &Context, key: &Key) -> Option<Vec<(String, String, Time)>> {
+    let mut scan = context.plans.scan_plan(&PathBuf::from(directory(key)));
+    let found = walked(context, key.clone(), &mut scan).filter(|_| scan.trouble.is_empty())?.into_found();
+    let hash = |it: Found| {
+        let hash = it.meaning.is_of_plan().then(|| hash_of(context, &it)).filter(|it| !it.is_empty());
+        Some((it.path, hash?, Time::from_nanoseconds(it.stamp.mtime_ns.into())))
+    };
+    found.into_iter().map(hash).collect()
+}
+
+fn walked(context: &Context, key: Key, scan: &mut Scan) -> Option<Walked> {
+    let found = found_in(context, scan);
+    let is_plan = found.iter().any(|it| it.meaning.is_of_plan());
+    is_plan.then_some(Walked { key, listed: Listed::Found(found) })
+}
+
+/// A file directly in a plan's directory; none if it has nothing to do with a plan.
+fn plain(name: OsString, stat: &Stat) -> Option<(String, Meaning, Stamp)> {
+    let name = name.into_string().ok()?;
+    let meaning = meaning_of(&name, &name)?;
+    let stamp = stamp_of(&meaning, stat);
+    Some((name, meaning, stamp))
+}
+
+impl Walked {
+    /// The stamps as a row has them.
+    fn stamps(&self) -> Vec<u8> {
+        match &self.listed {
+            Listed::Files(files) => stamps(files.iter().map(|(name, _, stamp)| (name.as_str(), *stamp))),
+            Listed::Found(found) => {
+                let names = directory(&self.key).len() + 1;
+                stamps(found.iter().map(|it| (&it.path[names..], it.stamp)))
+            }
+        }
+    }
+
+    /// The files with their stamps, by path.
+    pub(super) fn into_stamps(self) -> Vec<(String, Stamp)> {
+        let directory = directory(&self.key);
+        match self.listed {
+            Listed::Files(files) => {
+                files.into_iter().map(|(name, _, stamp)| (format!("{directory}/{name}"), stamp)).collect()
+            }
+            Listed::Found(found) => found.into_iter().map(|it| (it.path, it.stamp)).collect(),
+        }
+    }
+
+    pub(super) fn into_found(self) -> Vec<Found> {
+        let directory = directory(&self.key);
+        let found = |(name, meaning, stamp)| {
+            let path = format!("{directory}/{name}");
+            Found { path, meaning, stamp, kind: FileKind::File, trouble: None }
+        };
+        match self.listed {
+            Listed::Files(files) => files.into_iter().map(found).collect(),
+            Listed::Found(found) => found,
+        }
+    }
+}
+
+/// Compares a directory with its row, and reads it where they differ or the stamps leave a doubt, with its texts if they
+/// are to be kept.
+pub(super) fn look(how: How<'_>, walked: Walked, head: Option<&Head>, bodies: Bodies) -> Looked {
+    if head.is_some_and(|it| it.speaks_of(how.reader, &walked.stamps())) {
+        return Looked::Same;
+    }
+    let key = walked.key.clone();
+    let found = walked.into_found();
+    let same = head.and_then(|it| Some((it, same_content(how, &key, &found, it)?)));
+    if let Some((head, files)) = same {
+        return restamped(head, head.restamped(how.reader, &files));
+    }
+    let (sources, files) = read_sources(how, &key, &found);
+    let files = after(files, head);
+    let plan = plan_of(how.context, &key, &sources, bodies);
+    let packed = Packed::new(key, how.reader, &files, &plan);
+    match head {
+        Some(head) if head.is_of_the_same_plan(&packed.head) => {
+            restamped(head, head.restamped(how.reader, &files))
+        }
+        _ => Looked::Read(Box::new((packed, plan))),
+    }
+}
+
+/// The rows with what the earlier ones of the same files say of them; both are in the order of their names.
+fn after(files: Vec<FileRow>, head: Option<&Head>) -> Vec<FileRow> {
+    let Some(old) = head.and_then(|it| it.files().ok()) else { return files };
+    let earlier = |it: FileRow| match old.binary_search_by(|old| old.name.cmp(&it.name)) {
+        Ok(at) => it.after(&old[at]),
+        Err(_) => it,
+    };
+    files.into_iter().map(earlier).collect()
+}
+
+fn restamped(head: &Head, new: Head) -> Looked {
+    if *head == new { Looked::Same } else { Looked::Restamped(new) }
+}
+
+/// Reads a plan with its texts, and packs it as [`look`] does.
+pub(crate) fn read_whole(how: How<'_>, key: &Key) -> Option<(Packed, Plan)> {
+    let found = walk_named(how.context, key)?.into_found();
+    let (sources, files) = read_sources(how, key, &found);
+    let plan = plan_of(how.context, key, &sources, Bodies::Keep);
+    Some((Packed::new(key.clone(), how.reader, &files, &plan), plan))
+}
+
+/// Reads a plan; none if there is none in the directory.
+pub(super) fn read_plan(context: &Context, key: &Key, bodies: Bodies) -> Option<Plan> {
+    let walked = walk_named(context, key)?;
+    let mut sources = PlanSources::default();
+    for it in walked.into_found() {
+        take(context, &it, &mut sources);
+    }
+    Some(plan_of(context, key, &sources, bodies))
+}
+
+fn read_sources(how: How<'_>, key: &Key, found: &[Found]) -> (PlanSources, Vec<FileRow>) {
+    let names = directory(key).len() + 1;
+    let read_at = how.read_at();
+    let mut sources = PlanSources::default();
+    let files = found.iter().map(|it| {
+        let hash = take(how.context, it, &mut sources);
+        FileRow::new(&it.path[names..], it.stamp, hash, read_at)
+    });
+    let files = files.collect();
+    (sources, files)
+}
+
+fn plan_of(context: &Context, key: &Key, sources: &PlanSources, bodies: Bodies) -> Plan {
+    let id = PlanId::new(key.name.clone());
+    read::read_plan(&id, key.is_archived, sources, &context.config.words, bodies)
+}
+
+/// The files with their stamps, if the same would be read of them as of those of the row; the time of a file is read
+/// too. Of files whose stamps leave no doubt nothing else is.
+fn same_content(how: How<'_>, key: &Key, found: &[Found], head: &Head) -> Option<Vec<FileRow>> {
+    let old = head.files().ok().filter(|_| head.reader() == how.reader)?;
+    let names = directory(key).len() + 1;
+    let of_same_name = |(old, it): (&FileRow, &Found)| {
+        (old.name.as_str(), old.stamp.mtime_ns) == (&it.path[names..], it.stamp.mtime_ns)
+    };
+    if old.len() != found.len() || !old.iter().zip(found).all(of_same_name) {
+        return None;
+    }
+    let read_at = how.read_at();
+    let same = old.into_iter().zip(found).map(|(old, it)| {
+        if old.stamp == it.stamp && !old.is_in_doubt() {
+            return Some(old);
+        }
+        let hash = hash_of(how.context, it);
+        let is_same = !hash.is_empty() && hash == old.hash;
+        is_same.then(|| FileRow::new(old.name.clone(), it.stamp, hash, read_at).after(&old))
+    });
+    same.collect()
+}

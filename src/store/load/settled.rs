@@ -1,0 +1,164 @@
+//! Plans that a decision rests on: none of their files is in the middle of a save.
+//!
+//! Only files that were modified a moment ago are read a second time. The decision is made on the very bytes that were
+//! judged: where a file holds others by then, the plans are loaded again.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use super::lengths::{LengthsOf, lengths_of, place};
+use super::{all_and_troubles, etag, missing, one_plan};
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::disk::{DiskError, Lengths};
+use crate::index::Key;
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::problem::Problem;
+use crate::plan::time::Time;
+
+/// How often plans are loaded whose files change between loading and judging.
+const LOADS: usize = 5;
+
+/// The files that a decision rests on.
+#[derive(Clone, Copy)]
+pub(crate) enum Rests<'a> {
+    /// All of one plan's that were loaded, and of the other plans their own files and the steps that it waits for.
+    Plan(&'a PlanId),
+    /// As of a plan, but not the step's own file: it is judged when it is changed.
+    Step(&'a StepId),
+    /// As of a plan, but not its own file.
+    PlanFile(&'a PlanId),
+    /// All files that were loaded.
+    All,
+}
+
+/// Loads plans for a decision, and refuses it while one of the files that it rests on is being saved.
+pub(crate) fn settled(
+    context: &Context,
+    rests: Rests<'_>,
+    load: &dyn Fn() -> Result<Plans, Error>,
+) -> Result<Plans, Error> {
+    let mut changed = None;
+    for _ in 0..LOADS {
+        let plans = load()?;
+        changed = changed_since(context, &Files::of(&plans, rests))?;
+        if changed.is_none() {
+            return Ok(plans);
+        }
+    }
+    Err(in_motion(context, changed))
+}
+
+/// All plans and what could not be looked at, and this plan with its texts, for a change of several files.
+pub(crate) fn settled_all(context: &Context, id: &PlanId) -> Result<((Plans, Vec<Problem>), Plan), Error> {
+    let mut changed = None;
+    for _ in 0..LOADS {
+        let (plans, troubles) = all_and_troubles(context);
+        let own = one_plan(context, id)?.ok_or_else(|| missing(context, id))?;
+        let mut files = Files::of(&plans, Rests::All);
+        files.add_plan(&own);
+        own.steps.iter().for_each(|it| files.add_step(it));
+        changed = changed_since(context, &files)?;
+        if changed.is_none() {
+            return Ok(((plans, troubles), own));
+        }
+    }
+    Err(in_motion(context, changed))
+}
+
+/// As [`one_plan`], for a decision on all of its files.
+pub(crate) fn settled_plan(context: &Context, id: &PlanId) -> Result<Plan, Error> {
+    let load = || Ok(Plans::new(vec![one_plan(context, id)?.ok_or_else(|| missing(context, id))?]));
+    let plans = settled(context, Rests::Plan(id), &load)?;
+    plans.into_vec().pop().ok_or_else(|| missing(context, id))
+}
+
+fn in_motion(context: &Context, changed: Option<String>) -> Error {
+    Error::Disk(DiskError::FileChanged { path: context.plans.root().join(changed.unwrap_or_default()) })
+}
+
+/// Files as they were loaded.
+#[derive(Default)]
+struct Files<'a> {
+    /// Path, hash and when it was modified.
+    there: Vec<(&'a str, &'a str, Time)>,
+    not_there: Vec<&'a str>,
+}
+
+impl<'a> Files<'a> {
+    fn of(plans: &'a Plans, rests: Rests<'_>) -> Self {
+        let mut files = Self::default();
+        let is_changed =
+            |it: &Plan| matches!(rests, Rests::PlanFile(id) if it.id == *id) && it.etag.is_some();
+        plans.iter().filter(|it| !is_changed(it)).for_each(|it| files.add_plan(it));
+        let (own, skipped) = match rests {
+            Rests::All => {
+                // Those without a file may be many.
+                let steps = plans.iter().flat_map(|it| &it.steps).filter(|it| it.has_file());
+                steps.for_each(|it| files.add_step(it));
+                return files;
+            }
+            Rests::Plan(id) | Rests::PlanFile(id) => (id, None),
+            Rests::Step(id) => (&id.plan, Some(id)),
+        };
+        let mut elsewhere = BTreeSet::new();
+        for step in plans.iter().filter(|it| it.id == *own).flat_map(|it| &it.steps) {
+            elsewhere.extend(step.depends.iter().filter(|it| it.plan != *own));
+            if skipped != Some(&step.id) {
+                files.add_step(step);
+            }
+        }
+        elsewhere.into_iter().filter_map(|it| plans.step(it)).for_each(|it| files.add_step(it));
+        files
+    }
+
+    fn add_plan(&mut self, plan: &'a Plan) {
+        self.add(&plan.path, plan.etag.as_deref(), plan.modified);
+    }
+
+    fn add_step(&mut self, step: &'a Step) {
+        self.add(&step.path, step.etag.as_deref(), step.modified);
+    }
+
+    fn add(&mut self, path: &'a str, etag: Option<&'a str>, modified: Option<Time>) {
+        match (etag, modified) {
+            (Some(etag), Some(modified)) => self.there.push((path, etag, modified)),
+            _ => self.not_there.push(path),
+        }
+    }
+}
+
+/// A file that holds something else by now; an error if one is in the middle of a save.
+fn changed_since(context: &Context, files: &Files<'_>) -> Result<Option<String>, Error> {
+    let lengths = Remembered { context, known: Mutex::default() };
+    let saves = context.plans.saves(&lengths);
+    for (path, loaded, _) in files.there.iter().filter(|it| context.plans.is_young(it.2.as_nanoseconds())) {
+        let found = match context.plans.read(Path::new(path)) {
+            Ok(found) if etag(&found.bytes) == *loaded => found,
+            _ => return Ok(Some((*path).to_owned())),
+        };
+        saves.refuse_cut_short(&found)?;
+    }
+    for path in &files.not_there {
+        saves.refuse_vanished(Path::new(path))?;
+    }
+    Ok(None)
+}
+
+/// What the index says of the files of each plan, asked once.
+struct Remembered<'a> {
+    context: &'a Context,
+    known: Mutex<HashMap<Key, LengthsOf>>,
+}
+
+impl Lengths for Remembered<'_> {
+    fn length(&self, relative: &Path) -> Option<u64> {
+        let (key, name) = place(relative)?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = known.entry(key).or_insert_with_key(|key| lengths_of(self.context, key));
+        files.get(&name).copied()
+    }
+}

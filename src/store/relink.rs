@@ -1,0 +1,255 @@
+//! What other steps wait for when a step gets another number or goes; prose is left to people.
+
+mod orphans;
+
+use std::path::PathBuf;
+
+pub(crate) use orphans::{Left, quoted, waiting_for_plan};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views::shown_path;
+use crate::disk::FileOp;
+use crate::plan::change::dependency_item;
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::problem::Problem;
+use crate::plan::read::{self, STEP_KEYS};
+use crate::plan::references;
+use crate::store::{load, steps_list_line, transaction};
+use crate::text::header_edit::{Change, NewValue};
+use crate::text::yaml::{Kind, Style, View};
+use crate::text::{front_matter, yaml};
+
+/// The edits that make everything wait for another step, and what they leave to people.
+#[derive(Default)]
+pub(crate) struct Repointed {
+    pub(crate) ops: Vec<FileOp>,
+    pub(crate) hints: Vec<String>,
+}
+
+/// A step that others must no longer wait for, and what they wait for instead.
+pub(crate) struct Gone {
+    pub(crate) id: StepId,
+    pub(crate) heirs: Vec<StepId>,
+    /// Why it is not known what they should wait for.
+    unclear: Option<Problem>,
+}
+
+impl Gone {
+    /// It is at another place: what waited for it waits for that.
+    pub(crate) fn moved(id: StepId, to: StepId) -> Self {
+        Self { id, heirs: vec![to], unclear: None }
+    }
+
+    /// It goes: what waited for it waits for `heirs`; where these are not all known, for the missing step as before.
+    pub(crate) fn removed(id: StepId, heirs: Vec<StepId>, unclear: Option<&Problem>) -> Self {
+        let heirs = if unclear.is_some() { vec![id.clone()] } else { heirs };
+        Self { id, heirs, unclear: unclear.cloned() }
+    }
+}
+
+/// Makes every step that waits for one that is gone wait for its heirs instead.
+///
+/// `own` is the plan of the gone with its Steps list as it will be; the files of `rewritten` steps are the caller's, and
+/// those of steps that are `left` stay as they are. A front
+/// matter and the Steps lists of other plans are edited item by item. Where a Dependencies section says it, the text
+/// stays, and the file gets a `depends`, which counts before the text.
+pub(crate) fn dependants(
+    context: &Context,
+    plans: &Plans,
+    own: &Plan,
+    gone: &[Gone],
+    (rewritten, left): (&[StepId], &Left),
+) -> Result<Repointed, Error> {
+    let mut done = Repointed::default();
+    let is_gone = |it: &Step| gone.iter().any(|gone| gone.id == it.id);
+    let is_other = |it: &Step| !is_gone(it) && !rewritten.contains(&it.id) && !left.has(&it.id);
+    let waits = |it: &Step| gone.iter().any(|gone| it.depends.contains(&gone.id));
+    for plan in plans.live() {
+        let waiting: Vec<_> = plan.steps.iter().filter(|it| is_other(it) && waits(it)).collect();
+        if waiting.is_empty() {
+            continue;
+        }
+        let plan = if plan.id == own.id { own.clone() } else { other(context, &plan.id, gone, &mut done)? };
+        for step in waiting.into_iter().filter(|it| it.has_file()) {
+            done.take(context, &plan, step, gone)?;
+        }
+    }
+    Ok(done)
+}
+
+fn other(context: &Context, id: &PlanId, gone: &[Gone], done: &mut Repointed) -> Result<Plan, Error> {
+    let plan = load::one_plan(context, id)?.ok_or_else(|| load::missing(context, id))?;
+    let edited = steps_list_line::repointed(context, &plan, gone)?;
+    done.ops.extend(edited.op);
+    Ok(edited.plan)
+}
+
+impl Repointed {
+    fn take(&mut self, context: &Context, plan: &Plan, step: &Step, gone: &[Gone]) -> Result<(), Error> {
+        transaction::check_writable(context, &step.problems)?;
+        let path = PathBuf::from(&step.path);
+        let before = context.plans.read(&path)?.bytes;
+        let after = followed(step, before.clone(), gone)?;
+        let wanted = gone
+            .iter()
+            .fold(step.depends.clone(), |wanted, it| inherited(&step.id, &wanted, &it.id, &it.heirs));
+        let after = kept_waiting(context, plan, (&step.id, &step.path), after, &wanted)?;
+        let shown = shown_path(&context.root_name(), &step.path);
+        for Gone { id, .. } in gone.iter().filter(|it| references::are_in_prose(&step.id, &after, &it.id)) {
+            self.hints.push(format!("the text of {shown} still names {}", named(&step.id.plan, id)));
+        }
+        if before != after {
+            self.ops.push(FileOp::Change { path, before, after });
+        }
+        Ok(())
+    }
+}
+
+/// Returns a step's file whose `depends` names the heirs of what is gone, item by item.
+pub(crate) fn followed(step: &Step, file: Vec<u8>, gone: &[Gone]) -> Result<Vec<u8>, Error> {
+    gone.iter().try_fold(file, |file, it| {
+        let changes = changes(&file, &step.id, &it.id, &it.heirs);
+        transaction::edit(&step.path, &file, &changes, STEP_KEYS)
+    })
+}
+
+fn named(own: &PlanId, step: &StepId) -> String {
+    if step.plan == *own { format!("step-{}", step.number) } else { step.to_string() }
+}
+
+/// What a step waits for once `heirs` stand for `old`; nothing waits for itself.
+pub(crate) fn inherited(own: &StepId, depends: &[StepId], old: &StepId, heirs: &[StepId]) -> Vec<StepId> {
+    let mut wanted: Vec<StepId> = Vec::new();
+    for id in depends.iter().flat_map(|it| if it == old { heirs } else { std::slice::from_ref(it) }) {
+        if id != own && !wanted.contains(id) {
+            wanted.push(id.clone());
+        }
+    }
+    wanted
+}
+
+/// Returns a step's file with a `depends` of its own, if without one it would wait for other steps than it should.
+pub(crate) fn kept_waiting(
+    context: &Context,
+    plan: &Plan,
+    (id, path): (&StepId, &str),
+    file: Vec<u8>,
+    wanted: &[StepId],
+) -> Result<Vec<u8>, Error> {
+    if has_key(&file, "depends") {
+        return Ok(file);
+    }
+    let content = read::Content { bytes: file.clone(), etag: String::new(), modified: context.now };
+    let read = read::read_step_of(plan, id, path, content, &context.config.words).depends;
+    if read.len() == wanted.len() && read.iter().all(|it| wanted.contains(it)) {
+        return Ok(file);
+    }
+    // "All previous steps" means those that there are then.
+    let is_before = |it: &StepId| it.plan == id.plan && it.number < id.number;
+    if references::say_all(id, &file) && wanted.iter().all(|it| is_before(it) || read.contains(it)) {
+        return Ok(file);
+    }
+    let items = wanted.iter().map(|it| dependency_item(&id.plan, it)).collect();
+    let change = Change::Set { key: "depends".to_owned(), value: NewValue::List(items) };
+    transaction::edit(path, &file, &[change], STEP_KEYS)
+}
+
+/// Returns whether a front matter has a key.
+pub(crate) fn has_key(file: &[u8], key: &str) -> bool {
+    header(file).is_some_and(|it| it.root().get(key).is_some())
+}
+
+/// Returns the items of a front matter's `depends` that are texts and name no step.
+pub(crate) fn unread_items(file: &[u8], own: &StepId) -> Vec<NewValue> {
+    let Some(tree) = header(file) else { return Vec::new() };
+    let texts = tree.root().get("depends").into_iter().flat_map(|it| it.items()).filter_map(|it| it.text());
+    let unread = texts.filter(|it| references::read_item(&own.plan, it).is_none());
+    unread.map(|it| NewValue::Text(it.to_owned())).collect()
+}
+
+fn header(file: &[u8]) -> Option<yaml::Tree> {
+    let text = front_matter::split(file).yaml().and_then(|it| std::str::from_utf8(it).ok())?;
+    yaml::parse(text).ok()
+}
+
+/// The first heir takes the old one's item, the others come behind; without an heir the item goes.
+fn changes(file: &[u8], own: &StepId, old: &StepId, heirs: &[StepId]) -> Vec<Change> {
+    let Some(tree) = header(file) else { return Vec::new() };
+    let Some(list) = tree.root().get("depends") else { return Vec::new() };
+    let read = |it: View<'_>| it.text().and_then(|it| references::read_item(&own.plan, it));
+    let items: Vec<_> = list.items().map(|it| (read(it), it)).collect();
+    let is_old = |(_, (step, _)): &(usize, &(Option<StepId>, View<'_>))| step.as_ref() == Some(old);
+    let mut old_items = items.iter().enumerate().filter(is_old);
+    let Some((index, (_, first))) = old_items.next() else { return Vec::new() };
+    let is_listed = |it: &StepId| items.iter().any(|(step, _)| step.as_ref() == Some(it));
+    let new =
+        heirs.iter().filter(|it| *it != own && !is_listed(it)).map(|it| respelled(&own.plan, *first, it));
+    let key = || "depends".to_owned();
+    let mut gone: Vec<_> = old_items.map(|(index, _)| index).collect();
+    let mut changes = Vec::new();
+    // Another step has the number now, and stands for the old one too.
+    let mut new = new.peekable();
+    match new.next_if(|_| !heirs.contains(old)) {
+        None if heirs.contains(old) => {}
+        Some(value) => changes.push(Change::SetItem { key: key(), index, value }),
+        None => gone.insert(0, index),
+    }
+    changes.extend(gone.into_iter().rev().map(|index| Change::RemoveItem { key: key(), index }));
+    changes.extend(new.map(|item| Change::Append { key: key(), item }));
+    changes
+}
+
+/// Writes a step as the item wrote the one before: `step-2`, `"p/step-2"`, `2`.
+fn respelled(own: &PlanId, item: View<'_>, new: &StepId) -> NewValue {
+    let Some(old) = item.text() else { return dependency_item(own, new) };
+    let is_of_same_plan = references::read_item(own, old).is_some_and(|it| it.plan == new.plan);
+    let text = references::respelled(own, old, new);
+    let is_plain = !matches!(item.style(), Style::Single | Style::Double);
+    match item.kind() {
+        // What the item could be written with plainly, the same with another number can.
+        Kind::Text if is_plain && is_of_same_plan => NewValue::Word(text),
+        Kind::Text => NewValue::Text(text),
+        _ => dependency_item(own, new),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(depends: &str, heirs: &[&str], expected: &str) {
+        let own = PlanId::new("p");
+        let step = |it: &str| references::read_item(&own, it).expect("it is a step");
+        let heirs: Vec<_> = heirs.iter().map(|it| step(it)).collect();
+        let file = format!("---\ndepends: {depends}\n---\n");
+        let changes = changes(file.as_bytes(), &step("9"), &step("2"), &heirs);
+        let after =
+            transaction::edit("p/step-9.md", file.as_bytes(), &changes, STEP_KEYS).expect("it can be edited");
+        assert_eq!(String::from_utf8_lossy(&after), format!("---\ndepends: {expected}\n---\n"));
+    }
+
+    #[test]
+    fn items_keep_their_spelling() {
+        check("[2]", &["4"], "[4]");
+        check("[step-2]", &["4"], "[step-4]");
+        check("[\"p/step-2\", 'step-1']", &["4"], "[\"p/step-4\", 'step-1']");
+        check("[p:2]", &["4"], "[p:4]");
+        check("['2']", &["4"], "['4']");
+        check("[\"2\"]", &["q:4"], "[\"q:4\"]");
+        check("\n  - step-2   # first\n  - p:1", &["2.5"], "\n  - step-2.5   # first\n  - p:1");
+        check("\n- 2\n- 3", &["q:4"], "\n- q:4\n- 3");
+    }
+
+    #[test]
+    fn heirs_come_once_and_nothing_waits_for_itself() {
+        check("[2, 1]", &["1"], "[1]");
+        check("[step-2]", &["1", "0"], "[step-1, step-0]");
+        check("[2, step-2, 3]", &["4"], "[4, 3]");
+        check("[2]", &[], "[]");
+        check("[2, 3]", &["9"], "[3]");
+    }
+}

@@ -1,0 +1,138 @@
+//! Steps whose `depends` cannot follow a step that gets another number or goes.
+//!
+//! They stay as they are, so that they wait for a step that is not there, and are never freed by mistake. Without force
+//! nothing is changed then.
+
+use std::path::Path;
+
+use super::Gone;
+use crate::api::context::Context;
+use crate::api::error::{Error, few};
+use crate::api::views::shown_path;
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::model::Step;
+use crate::plan::plans::Plans;
+use crate::plan::problem::{Code, Problem};
+use crate::plan::step_number::StepNumber;
+
+/// The steps, and the first reason.
+#[derive(Debug, Default)]
+pub(crate) struct Left {
+    steps: Vec<StepId>,
+    why: Option<Problem>,
+}
+
+impl Left {
+    /// Finds live steps that wait for one that is gone, or may do so, and cannot follow; `rewritten` ones are the caller's.
+    ///
+    /// `troubles` are what could not be looked at.
+    pub(crate) fn of(
+        context: &Context,
+        (plans, troubles): (&Plans, &[Problem]),
+        gone: &[Gone],
+        rewritten: &[StepId],
+    ) -> Self {
+        let mut left = Self::of_own(gone);
+        let unlisted = plans.live().flat_map(|it| &it.problems).filter(|it| it.code == Code::Unreadable);
+        let mut unseen = troubles.iter().filter(|it| !it.path.starts_with('_')).chain(unlisted);
+        left.why = left.why.or_else(|| unseen.next().cloned());
+        let is_other = |it: &&Step| !gone.iter().any(|gone| gone.id == it.id) && !rewritten.contains(&it.id);
+        for step in plans.live().flat_map(|it| &it.steps).filter(is_other) {
+            if let Some(problem) = why(context, step, gone) {
+                left.add(&step.id, problem);
+            }
+        }
+        left
+    }
+
+    /// As [`Self::of`], where no other step has to follow: a step that cannot be read may be claimed.
+    pub(crate) fn of_own(gone: &[Gone]) -> Self {
+        let mut problems = gone.iter().filter_map(|it| it.unclear.as_ref());
+        Self { steps: Vec::new(), why: problems.find(|it| it.code.refuses_writing()).cloned() }
+    }
+
+    pub(crate) fn add(&mut self, step: &StepId, why: &Problem) {
+        self.why.get_or_insert_with(|| why.clone());
+        if !self.has(step) {
+            self.steps.push(step.clone());
+        }
+    }
+
+    pub(crate) fn has(&self, step: &StepId) -> bool {
+        self.steps.contains(step)
+    }
+
+    /// Refuses the change, unless it is forced.
+    pub(crate) fn allow(&self, context: &Context, force: bool) -> Result<(), Error> {
+        let Some(problem) = self.why.as_ref().filter(|_| !force) else { return Ok(()) };
+        let path = shown_path(&context.root_name(), &problem.path);
+        let problem = Box::new(Problem { path, ..problem.clone() });
+        Err(Error::NotRepointed { problem, steps: self.names() })
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.steps.iter().map(ToString::to_string).collect()
+    }
+
+    /// What is left to people.
+    pub(crate) fn hint(&self) -> Option<String> {
+        let named = few(&quoted(&self.steps), MOST_NAMED);
+        (!self.steps.is_empty())
+            .then(|| format!("`depends` of {named} could not be re-pointed; correct it by hand"))
+    }
+}
+
+pub(crate) fn quoted(steps: &[StepId]) -> Vec<String> {
+    steps.iter().map(|it| format!("`{it}`")).collect()
+}
+
+/// Names live steps of other plans that wait for steps of this plan; those that cannot be read, if they hold its name.
+pub(crate) fn waiting_for_plan(context: &Context, plans: &Plans, gone: &PlanId) -> Vec<StepId> {
+    let steps = plans.live().filter(|it| it.id != *gone).flat_map(|it| &it.steps);
+    let waits = |step: &&Step| {
+        let may_wait =
+            || step.unreadable().is_some() && text_of(context, step).is_some_and(|it| has_plan(&it, gone));
+        step.depends.iter().any(|it| it.plan == *gone) || may_wait()
+    };
+    steps.filter(waits).map(|it| it.id.clone()).collect()
+}
+
+const MOST_NAMED: usize = 10;
+
+/// Returns why a step cannot follow; none: it can, or need not.
+fn why<'a>(context: &Context, step: &'a Step, gone: &'a [Gone]) -> Option<&'a Problem> {
+    let own = step.unclear_dependencies();
+    let waited: Vec<_> = gone.iter().filter(|it| step.depends.contains(&it.id)).collect();
+    if !waited.is_empty() {
+        return waited.iter().find_map(|it| it.unclear.as_ref()).or(own);
+    }
+    let problem = step.unreadable()?;
+    gone.iter().any(|it| may_name(context, step, &it.id)).then_some(problem)
+}
+
+/// Whether the bytes of a file that cannot be understood hold the step's number, and its plan's name if it is another plan.
+///
+/// A file whose bytes cannot be read may hold anything.
+fn may_name(context: &Context, step: &Step, gone: &StepId) -> bool {
+    let is_same_plan = step.id.plan == gone.plan;
+    let is_named =
+        |it: &str| numbers(it).any(|it| it == gone.number) && (is_same_plan || has_plan(it, &gone.plan));
+    text_of(context, step).is_none_or(|it| is_named(&it))
+}
+
+/// None if the file cannot be read.
+fn text_of(context: &Context, step: &Step) -> Option<String> {
+    let file = context.plans.read(Path::new(&step.path)).ok()?;
+    Some(String::from_utf8_lossy(&file.bytes).into_owned())
+}
+
+fn numbers(text: &str) -> impl Iterator<Item = StepNumber> {
+    let runs = text.split(|it: char| !it.is_ascii_digit() && it != '.');
+    runs.filter_map(|it| it.trim_matches('.').parse().ok())
+}
+
+/// Whether one of the words is the plan's name.
+fn has_plan(text: &str, plan: &PlanId) -> bool {
+    let mut words = text.split(|it: char| !it.is_alphanumeric() && !matches!(it, '.' | '_' | '-'));
+    words.any(|it| !it.is_empty() && PlanId::new(it) == *plan)
+}

@@ -1,0 +1,92 @@
+//! Reports that are sent again because the answer to the first was lost: they are answered, and change nothing.
+
+use crate::api::context::Context;
+use crate::plan::model::Step;
+use crate::plan::plans::Plans;
+use crate::plan::records::Attempt;
+use crate::plan::time::Time;
+use crate::store::fencing::{Owner, Who};
+use crate::store::step_file::StepUpdate;
+
+/// Within so many seconds an attempt that equals the claim's last one is taken for the same one.
+const AGAIN: i64 = 60;
+
+/// What a report says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Said<'a> {
+    pub(crate) outcome: &'a str,
+    pub(crate) notes: Option<&'a str>,
+}
+
+impl Said<'_> {
+    fn is(self, attempt: &Attempt) -> bool {
+        (attempt.outcome.as_deref(), attempt.notes.as_deref()) == (Some(self.outcome), self.notes)
+    }
+}
+
+/// What is said to have been done.
+pub(crate) const REPEATED: &str = "repeated";
+
+/// The update of a repetition.
+pub(crate) fn repeated() -> StepUpdate {
+    StepUpdate { did: REPEATED.to_owned(), ..StepUpdate::default() }
+}
+
+fn claim_of(attempt: &Attempt) -> Option<&str> {
+    attempt.more.get("claim").and_then(|it| it.as_str())
+}
+
+/// The attempt by which a claim ended.
+fn end_of<'a>(step: &'a Step, claim: &str) -> Option<&'a Attempt> {
+    step.attempts.iter().rev().find(|it| claim_of(it) == Some(claim))
+}
+
+/// Whether the claim that an update names has ended by this very report.
+pub(crate) fn is_end(owner: Owner, step: &Step, who: &Who, said: Said<'_>) -> bool {
+    let claim = who.claim.as_deref().filter(|_| owner == Owner::Late);
+    claim.and_then(|it| end_of(step, it)).is_some_and(|it| said.is(it))
+}
+
+/// Whether the claim that an update names was given back by this very report. Without a message nothing of that is in the
+/// file; a claim that ended in another way has left an attempt.
+pub(crate) fn is_release(plans: &Plans, owner: Owner, step: &Step, who: &Who, said: Said<'_>) -> bool {
+    let Some(claim) = who.claim.as_deref().filter(|_| owner == Owner::Late) else { return false };
+    match end_of(step, claim) {
+        Some(end) => said.is(end),
+        None => said.notes.is_none() && !step.is_closed() && plans.claims().has_ended(step, claim),
+    }
+}
+
+/// Whether an attempt was recorded by the claim that an update names before the claim ended.
+pub(crate) fn is_before_end(owner: Owner, step: &Step, who: &Who, said: Said<'_>) -> bool {
+    let claim = who.claim.as_deref().filter(|_| owner == Owner::Late);
+    let Some(end) = claim.and_then(|it| end_of(step, it)) else { return false };
+    let seconds = end.more.get("seconds").and_then(serde_json::Value::as_i64);
+    let Some((until, seconds)) = end.at.zip(seconds) else { return false };
+    let is_within = |at: Time| (0..=seconds).contains(&until.seconds_since(at));
+    let is_it = |it: &Attempt| {
+        said.is(it) && it.by.as_deref() == Some(who.by.as_str()) && it.at.is_some_and(is_within)
+    };
+    step.attempts.iter().any(is_it)
+}
+
+/// Whether an attempt equals the last one of the step, which the same claim recorded less than a minute ago. With a time
+/// of its own it has to equal that, too.
+pub(crate) fn is_recent(context: &Context, step: &Step, who: &Who, said: Said<'_>, at: Option<Time>) -> bool {
+    let Some((last, then)) = step.attempts.last().and_then(|it| Some((it, it.at?))) else { return false };
+    let is_again = match at {
+        Some(at) => at.whole_seconds() == then.whole_seconds(),
+        None => (0..AGAIN).contains(&context.now.seconds_since(then)),
+    };
+    let is_same_claim = match (step.claim_in_force(), claim_of(last)) {
+        // It was recorded under the claim that holds on.
+        (Some(claim), ended) => {
+            let is_own = who.claim.as_ref().is_none_or(|it| *it == claim.id);
+            is_own && ended.is_none_or(|it| it == claim.id) && claim.at.is_some_and(|it| it <= then)
+        }
+        // It ended the claim.
+        (None, Some(ended)) => who.claim.as_deref().is_none_or(|it| it == ended),
+        (None, None) => false,
+    };
+    is_again && is_same_claim && said.is(last) && last.by.as_deref() == Some(who.by.as_str())
+}

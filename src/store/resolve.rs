@@ -1,0 +1,273 @@
+//! From what a person typed to a plan or a step.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views::shown_path;
+use crate::plan::file_name::{self, FileName};
+use crate::plan::id::{PlanId, Reference, StepId, read_reference};
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::step_number::StepNumber;
+use crate::plan::words::PlanStatus;
+use crate::store::load;
+
+/// What a reference means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    Plan(PlanId),
+    Step(NamedStep),
+}
+
+/// A step as somebody named it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NamedStep {
+    pub(crate) id: StepId,
+    /// The name of its file where a path named it; of two files with one number that one is meant.
+    file: Option<String>,
+}
+
+/// Which of two plans with one name is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The live one, else the archived one.
+    LiveFirst,
+    /// A path leads into the archive.
+    Archived,
+}
+
+impl NamedStep {
+    /// A step that planwatch itself names.
+    pub(crate) fn of(step: &Step) -> Self {
+        Self { id: step.id.clone(), file: step.path.rsplit('/').next().map(str::to_owned) }
+    }
+
+    /// A step of which another process knows the name of the file.
+    pub(crate) fn in_file(id: StepId, file: Option<String>) -> Self {
+        Self { id, file }
+    }
+
+    pub(crate) fn file(&self) -> Option<&str> {
+        self.file.as_deref()
+    }
+}
+
+impl Target {
+    pub(crate) fn plan(&self) -> &PlanId {
+        match self {
+            Self::Plan(plan) => plan,
+            Self::Step(step) => &step.id.plan,
+        }
+    }
+
+    fn step(id: StepId) -> Self {
+        Self::Step(NamedStep { id, file: None })
+    }
+}
+
+/// Finds out what a reference means, looking at the plan that it names and no other, if it names one.
+///
+/// An existing plan of the whole name wins over a step. A step need not exist. An archived plan that a live one hides
+/// is refused; see [`for_reading`].
+pub(crate) fn target(context: &Context, text: &str) -> Result<Target, Error> {
+    let (target, side) = for_reading(context, text)?;
+    if side == Side::Archived && load::is_live(context, target.plan()) {
+        let message = format!("`{text}` is archived, and a live plan has its name");
+        let hint =
+            format!("`{}` means the live one; archived plans answer and stay as they are", target.plan());
+        return Err(Error::Conflict { code: "archived", message, hint });
+    }
+    Ok(target)
+}
+
+/// As [`target`], where a path into the archive means the archived plan also if a live one has its name.
+pub(crate) fn for_reading(context: &Context, text: &str) -> Result<(Target, Side), Error> {
+    let target = match read_reference(text) {
+        Reference::Number(_) if load::exists(context, &PlanId::new(text)) => Target::Plan(PlanId::new(text)),
+        Reference::Number(number) => Target::step(StepId { plan: present_plan(context, &number)?, number }),
+        Reference::Path(path) => return path_target(context, &path),
+        Reference::Name { whole, .. } if load::exists(context, &whole) => Target::Plan(whole),
+        Reference::Name { step: Some(step), .. } if load::exists(context, &step.plan) => Target::step(step),
+        Reference::Name { step: Some(step), .. } => return Err(load::missing(context, &step.plan)),
+        Reference::Name { whole, .. } => return Err(load::missing(context, &whole)),
+    };
+    Ok((target, Side::LiveFirst))
+}
+
+/// As [`target`], where only a step will do.
+pub(crate) fn step(context: &Context, text: &str) -> Result<NamedStep, Error> {
+    match target(context, text)? {
+        Target::Step(step) => Ok(step),
+        Target::Plan(plan) => {
+            let message = format!("`{plan}` is a plan; a step is wanted here");
+            Err(Error::usage(message, format!("name one of its steps, as in `{plan}:1`")))
+        }
+    }
+}
+
+/// As [`target`], where only a plan will do; a step's id means its plan nowhere.
+pub(crate) fn plan(context: &Context, text: &str) -> Result<PlanId, Error> {
+    only_plan(target(context, text)?)
+}
+
+/// As [`for_reading`], where only a plan will do.
+pub(crate) fn plan_for_reading(context: &Context, text: &str) -> Result<(PlanId, Side), Error> {
+    let (target, side) = for_reading(context, text)?;
+    Ok((only_plan(target)?, side))
+}
+
+fn only_plan(target: Target) -> Result<PlanId, Error> {
+    match target {
+        Target::Plan(plan) => Ok(plan),
+        Target::Step(NamedStep { id, .. }) => {
+            let message = format!("`{id}` is a step; a plan is wanted here");
+            Err(Error::usage(message, format!("its plan is `{}`", id.plan)))
+        }
+    }
+}
+
+/// Returns the plan that a bare number belongs to: `PLANWATCH_PLAN`, else the one of the working directory, else
+/// the only active one.
+fn present_plan(context: &Context, number: &StepNumber) -> Result<PlanId, Error> {
+    if let Some(name) = &context.here.plan {
+        let id = PlanId::new(name.clone());
+        return if load::exists(context, &id) { Ok(id) } else { Err(load::missing(context, &id)) };
+    }
+    let inside = context.here.directory.strip_prefix(context.plans.root()).ok();
+    if let Some(Component::Normal(name)) = inside.and_then(|it| it.components().next())
+        && let Some(id) = name.to_str().filter(|it| PlanId::is_plan_name(it)).map(PlanId::new)
+        && load::exists(context, &id)
+    {
+        return Ok(id);
+    }
+    only_active_plan(context, number)
+}
+
+fn only_active_plan(context: &Context, number: &StepNumber) -> Result<PlanId, Error> {
+    let plans = load::all(context)?;
+    let active: Vec<_> = plans.live().filter(|it| it.shown_status().0.is(PlanStatus::Active)).collect();
+    if let [only] = active.as_slice() {
+        return Ok(only.id.clone());
+    }
+    let (is_active, mut named) = match active.is_empty() {
+        true => (false, plans.live().collect::<Vec<_>>()),
+        false => (true, active),
+    };
+    // The one that was meant has such a step, so those come first.
+    let has = |it: &&Plan| it.steps.iter().any(|step| step.id.number == *number);
+    named.sort_by_key(|it| !has(it));
+    let candidates = named.into_iter().map(|it| it.id.to_string()).collect();
+    Err(Error::WhichPlan { candidates, is_active, number: number.to_string() })
+}
+
+/// A path names a plan's directory, its `plan.md`, or a step's file.
+fn path_target(context: &Context, path: &str) -> Result<(Target, Side), Error> {
+    let not_found = || Error::NotFound { what: "plan or step", name: path.to_owned(), nearest: None };
+    let absolute = normalize(&context.here.directory.join(path));
+    let root = context.plans.root();
+    let relative = absolute.strip_prefix(root).ok();
+    // Without a leading `./` the path may also be meant as seen from the plans directory.
+    let relative = relative
+        .map(Path::to_path_buf)
+        .or_else(|| Path::new(path).is_relative().then(|| normalize(Path::new(path))));
+    let relative = relative.ok_or_else(not_found)?;
+    let inside = relative.strip_prefix("_archive");
+    let side = if inside.is_ok() { Side::Archived } else { Side::LiveFirst };
+    let relative = inside.unwrap_or(&relative);
+    let mut names = relative.components().filter_map(|it| it.as_os_str().to_str());
+    let (plan, file) = (names.next().ok_or_else(not_found)?, names.next());
+    let plan = PlanId::new(plan);
+    if !load::exists_at(context, &plan, side) {
+        return Err(load::missing(context, &plan));
+    }
+    let target = match (file, file.map(file_name::classify)) {
+        (_, None | Some(FileName::Plan)) => Target::Plan(plan),
+        (Some(name), Some(FileName::Step(number))) => {
+            Target::Step(NamedStep { id: StepId { plan, number }, file: Some(name.to_owned()) })
+        }
+        _ => return Err(not_found()),
+    };
+    Ok((target, side))
+}
+
+/// Takes `.` and `..` out of a path by its letters alone.
+fn normalize(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                normal.pop();
+            }
+            Component::CurDir => {}
+            other => normal.push(other),
+        }
+    }
+    normal
+}
+
+/// Finds the plan that was named in loaded plans.
+pub(crate) fn plan_at<'a>(plans: &'a Plans, id: &PlanId, side: Side) -> Option<&'a Plan> {
+    match side {
+        Side::LiveFirst => plans.get(id),
+        Side::Archived => plans.archived(id),
+    }
+}
+
+/// Finds the step that was named; the first of two files with its number, whose problem it is that there is another.
+pub(crate) fn shown_step<'a>(plan: &'a Plan, named: &NamedStep) -> Result<&'a Step, Error> {
+    let step = named_step(plan, named)?.or_else(|| plan.find(&named.id));
+    step.ok_or_else(|| missing_step(plan, &named.id.number))
+}
+
+/// None: two files have its number, and no path says which is meant.
+fn named_step<'a>(plan: &'a Plan, named: &NamedStep) -> Result<Option<&'a Step>, Error> {
+    let same = same_number(plan, named);
+    let is_named = |it: &&&Step| named.file.as_deref() == it.path.rsplit('/').next();
+    match (same.iter().find(is_named), same.as_slice()) {
+        (Some(step), _) | (None, [step]) => Ok(Some(*step)),
+        (None, []) => Err(missing_step(plan, &named.id.number)),
+        (None, _) => Ok(None),
+    }
+}
+
+/// As [`shown_step`], where it has to be known which file is meant.
+pub(crate) fn one_step<'a>(context: &Context, plan: &'a Plan, named: &NamedStep) -> Result<&'a Step, Error> {
+    named_step(plan, named)?.ok_or_else(|| {
+        let root = context.root_name();
+        let same = same_number(plan, named);
+        let paths: Vec<_> = same.iter().map(|it| format!("`{}`", shown_path(&root, &it.path))).collect();
+        let message = format!("{} have the same number", paths.join(" and "));
+        let hint = format!("say which one by its path: {}", paths.join(" or "));
+        Error::Failed { code: "duplicate-step-number", message, hint }
+    })
+}
+
+fn same_number<'a>(plan: &'a Plan, named: &NamedStep) -> Vec<&'a Step> {
+    plan.steps.iter().filter(|it| it.id.number == named.id.number).collect()
+}
+
+/// Finds the step that the same file holds in plans that were loaded otherwise.
+pub(crate) fn same_file<'a>(plans: &'a Plans, step: &Step) -> Result<(&'a Plan, &'a Step), Error> {
+    let in_plan = |plan: &'a Plan| plan.steps.iter().find(|it| it.path == step.path).map(|it| (plan, it));
+    plans
+        .iter()
+        .find_map(in_plan)
+        .ok_or_else(|| Error::NoSuchStep { name: step.id.to_string(), steps: Vec::new() })
+}
+
+/// Finds a step in loaded plans, or says which steps there are.
+pub(crate) fn find_step<'a>(plans: &'a Plans, id: &StepId) -> Result<(&'a Plan, &'a Step), Error> {
+    let plan = plans.get(&id.plan).ok_or_else(|| Error::NotFound {
+        what: "plan",
+        name: id.plan.to_string(),
+        nearest: None,
+    })?;
+    let step = plan.find(id).ok_or_else(|| missing_step(plan, &id.number))?;
+    Ok((plan, step))
+}
+
+fn missing_step(plan: &Plan, number: &StepNumber) -> Error {
+    let steps = plan.steps.iter().map(|it| it.id.number.to_string()).collect();
+    Error::NoSuchStep { name: format!("{}:{number}", plan.id), steps }
+}

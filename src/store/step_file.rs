@@ -1,0 +1,374 @@
+//! A change of one step, from the file as it is now to the file as it should be.
+
+use std::borrow::Cow;
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::precondition;
+use crate::api::views::{Shaper, shown_path, value};
+use crate::plan::change::{self, NewAttempt, NewNote, NewStep};
+use crate::plan::id::StepId;
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::problem::{Code, Problem};
+use crate::plan::read::{self, STEP_KEYS};
+use crate::plan::references;
+use crate::plan::words::StepStatus;
+use crate::store::claims::queue_cache;
+use crate::store::idempotency;
+use crate::store::leases::{self, Leases};
+use crate::store::load::{self, Own, Rests};
+use crate::store::resolve::{self, NamedStep};
+use crate::store::transaction::{self, Applied, Changed, Writing};
+use crate::text::header_edit::Change;
+use crate::text::{front_matter, yaml};
+
+/// What is to become of a step.
+#[derive(Debug, Default)]
+pub(crate) struct StepUpdate {
+    /// Nothing is written where the step has it already.
+    pub(crate) status: Option<StepStatus>,
+    pub(crate) removes_claim: bool,
+    /// Other keys, in the order in which they are to be written.
+    pub(crate) keys: Vec<Change>,
+    /// What is to be below the heading.
+    pub(crate) text: Option<String>,
+    pub(crate) notes: Vec<NewNote>,
+    pub(crate) attempts: Vec<NewAttempt>,
+    /// It is the claim's own update, so the lease holds on.
+    pub(crate) renews: bool,
+    /// The claim that is recorded beside the file ends; the file knows nothing of it.
+    pub(crate) ends_record: bool,
+    /// It hands a ready step out, and whatever else hangs on the step stays as it was.
+    pub(crate) only_claims: bool,
+    /// It makes a claim, or finds that there were too many; `claim` says itself what a request's key is to hold.
+    pub(crate) is_claim: bool,
+    /// Reported once the rest is written.
+    pub(crate) refusal: Option<Error>,
+    /// In the past tense, for people.
+    pub(crate) did: String,
+    /// Why a step that is claimed was ready.
+    pub(crate) why: String,
+}
+
+/// Decides what becomes of a step, on the plans as they are with its file's bytes; those of a step without a file are
+/// the ones that it would be made with.
+pub(crate) type Decide<'a> = &'a dyn Fn(&Plans, &Plan, &Step, &[u8]) -> Result<StepUpdate, Error>;
+
+impl StepUpdate {
+    fn with_attempts_for_notes(&self) -> Self {
+        let attempt = |it: &NewNote| NewAttempt {
+            at: it.at,
+            by: it.by.clone(),
+            outcome: "late result".to_owned(),
+            notes: Some(it.text.clone()),
+            claim: None,
+        };
+        Self { attempts: self.notes.iter().map(attempt).collect(), ..Self::default() }
+    }
+
+    /// The edits of the front matter of a step as it is now.
+    pub(crate) fn changes(&self, step: &Step) -> Vec<Change> {
+        let mut changes = Vec::new();
+        changes.extend(self.status.filter(|it| !step.status.is(*it)).map(change::set_status));
+        // A claim under any status but `in_progress` is void, and the next write takes it out.
+        changes.extend((self.removes_claim || step.has_void_claim()).then(|| change::remove("claim")));
+        changes.extend(self.keys.iter().cloned());
+        changes.extend(self.notes.iter().map(NewNote::change));
+        changes.extend(self.attempts.iter().map(NewAttempt::change));
+        changes
+    }
+}
+
+/// Decides on the file as it is, edits it, and reports the step as it is then.
+///
+/// When another program saves in between, `decide` runs again on what it saved, unless that holds the change already. What
+/// became of the step's claim is remembered.
+pub(crate) fn update(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    named: &NamedStep,
+    decide: &dyn Fn(&Plans, &Plan, &Step) -> Result<StepUpdate, Error>,
+) -> Result<Changed, Error> {
+    update_by_bytes(context, writing, named, &|plans, plan, step, _| decide(plans, plan, step))
+}
+
+/// As [`update`], for decisions on more than what a step's model holds.
+pub(crate) fn update_by_bytes(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    named: &NamedStep,
+    decide: Decide<'_>,
+) -> Result<Changed, Error> {
+    let tell = |plans| Leases::of(context).tell_for(plans, &named.id);
+    let done = write_by_bytes(context, writing, named, &tell, decide)?.told(context)?;
+    if !writing.is_dry_run() {
+        note_claim(context, &done);
+    }
+    Ok(done.changed)
+}
+
+/// Remembers what an update did to the step's claim.
+pub(crate) fn note_claim(context: &Context, done: &Done) {
+    if done.ends_record {
+        leases::forget(context, &done.after.id);
+    } else {
+        leases::changed(context, &done.before, &done.after, done.renews);
+    }
+}
+
+/// An update that was made.
+pub(crate) struct Done {
+    pub(crate) changed: Changed,
+    pub(crate) before: Step,
+    pub(crate) after: Step,
+    renews: bool,
+    ends_record: bool,
+}
+
+/// As [`update`], for whoever holds the records of claims; `tell` tells the plans of them.
+pub(crate) fn update_under(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    named: &NamedStep,
+    tell: &dyn Fn(Plans) -> Plans,
+    decide: &dyn Fn(&Plans, &Plan, &Step) -> Result<StepUpdate, Error>,
+) -> Result<Done, Error> {
+    write_under(context, writing, named, tell, decide)?.told(context)
+}
+
+/// As [`update_under`]; the report can be made without the locks.
+pub(crate) fn write_under(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    named: &NamedStep,
+    tell: &dyn Fn(Plans) -> Plans,
+    decide: &dyn Fn(&Plans, &Plan, &Step) -> Result<StepUpdate, Error>,
+) -> Result<Made, Error> {
+    write_by_bytes(context, writing, named, tell, &|plans, plan, step, _| decide(plans, plan, step))
+}
+
+fn write_by_bytes(
+    context: &Context,
+    writing: &mut Writing<'_>,
+    named: &NamedStep,
+    tell: &dyn Fn(Plans) -> Plans,
+    decide: Decide<'_>,
+) -> Result<Made, Error> {
+    let id = &named.id.plan;
+    let rests = Rests::Step(&named.id);
+    let plans = tell(load::settled(context, rests, &|| load::around(context, &named.id, None))?);
+    let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
+    transaction::check_live(plan)?;
+    let step = resolve::one_step(context, plan, named)?;
+    transaction::check_writable(context, &step.problems)?;
+    let is_written = !writing.is_dry_run();
+    let made = if step.has_file() {
+        writing.change(&step.path, &mut |bytes| {
+            let plans = as_it_is(context, &plans, step, bytes)?;
+            let (plan, now) = resolve::same_file(&plans, step)?;
+            precondition::check_step(context, &plans, plan, now)?;
+            let update = decide(&plans, plan, now, bytes)?;
+            let only_claims = update.only_claims && is_written;
+            let (after, outcome) = Outcome::of(now, update, bytes)?;
+            tell_key(context, (&plans, step), &outcome, &after);
+            // Before the file shows it, so that nobody who sees it has to wonder.
+            if only_claims {
+                queue_cache::note_claimed(context, bytes, &after);
+            }
+            Ok((after, outcome))
+        })?
+    } else {
+        precondition::check_step(context, &plans, plan, step)?;
+        let file = missing_file(step, context);
+        let (bytes, outcome) = Outcome::of(step, decide(&plans, plan, step, &file)?, &file)?;
+        tell_key(context, (&plans, step), &outcome, &bytes);
+        writing.create_listed(&step.path, &bytes)?;
+        Applied { outcome, bytes, was_written: true }
+    };
+    let Applied { mut outcome, bytes: after, was_written } = made;
+    match outcome.refusal.take() {
+        Some(error) => Err(error),
+        None => {
+            let step = step.clone();
+            Ok(Made { plans, step, outcome, after, was_written })
+        }
+    }
+}
+
+/// A change that is in the file.
+pub(crate) struct Made {
+    /// As they were loaded.
+    plans: Plans,
+    step: Step,
+    outcome: Outcome,
+    /// What the file holds.
+    after: Vec<u8>,
+    was_written: bool,
+}
+
+impl Made {
+    /// The path of the step's file, and a hash of what it holds by the change.
+    pub(crate) fn file(&self) -> (String, String) {
+        (self.step.path.clone(), load::etag(&self.after))
+    }
+
+    /// The status that the decision gave; `None` if it was to stay.
+    pub(crate) fn status(&self) -> Option<StepStatus> {
+        self.outcome.status
+    }
+
+    /// Why the step was ready, if it was claimed.
+    pub(crate) fn why(&self) -> &str {
+        &self.outcome.why
+    }
+
+    /// What was done, with the step as its file holds it.
+    pub(crate) fn told(self, context: &Context) -> Result<Done, Error> {
+        let Self { plans, step, outcome, after, was_written } = self;
+        let (changed, after) = as_changed(context, (&plans, &step), &outcome, &after, was_written)?;
+        let Outcome { before, renews, ends_record, .. } = outcome;
+        Ok(Done { changed, before, after, renews, ends_record })
+    }
+}
+
+/// What was done to a step, and the step as these bytes of its file have it.
+fn as_changed(
+    context: &Context,
+    (plans, step): (&Plans, &Step),
+    outcome: &Outcome,
+    after: &[u8],
+    was_written: bool,
+) -> Result<(Changed, Step), Error> {
+    let plans = as_it_is(context, plans, step, after)?;
+    let (plan, now) = resolve::same_file(&plans, step)?;
+    let root = context.root_name();
+    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let changed = Changed {
+        id: step.id.to_string(),
+        title: now.title.clone(),
+        path: shown_path(&root, &step.path),
+        was_written,
+        was: Some(outcome.before.status.word().to_owned()),
+        status: Some(now.status.word().to_owned()),
+        did: outcome.did.clone(),
+        now: value(&shaper.step(plan, now)),
+    };
+    Ok((changed, now.clone()))
+}
+
+/// Says what the change is to answer, unless it is a claim, which says so itself, or a refusal that leaves a note.
+fn tell_key(context: &Context, of: (&Plans, &Step), outcome: &Outcome, after: &[u8]) {
+    if outcome.refusal.is_some() {
+        idempotency::tell_aside(context);
+    } else if !outcome.is_claim {
+        idempotency::tell(context, || {
+            as_changed(context, of, outcome, after, true).map(|it| it.0).into_iter().collect()
+        });
+    }
+}
+
+/// What a decision came to.
+struct Outcome {
+    before: Step,
+    did: String,
+    why: String,
+    status: Option<StepStatus>,
+    renews: bool,
+    ends_record: bool,
+    is_claim: bool,
+    refusal: Option<Error>,
+}
+
+impl Outcome {
+    fn of(step: &Step, update: StepUpdate, bytes: &[u8]) -> Result<(Vec<u8>, Self), Error> {
+        let edited = transaction::edit(&step.path, bytes, &update.changes(step), STEP_KEYS);
+        let after = match edited {
+            // Where `notes` is a plain text, a late result is kept as an attempt.
+            Err(_) if update.refusal.is_some() => transaction::edit(
+                &step.path,
+                bytes,
+                &update.with_attempts_for_notes().changes(step),
+                STEP_KEYS,
+            )?,
+            edited => edited?,
+        };
+        let StepUpdate { did, why, status, renews, ends_record, is_claim, refusal, text, .. } = update;
+        let before = step.clone();
+        let after = match text.filter(|_| refusal.is_none()) {
+            Some(text) => with_text(&after, &text),
+            None => after,
+        };
+        Ok((after, Self { before, did, why, status, renews, ends_record, is_claim, refusal }))
+    }
+}
+
+/// The plans as they were loaded, but with these bytes in the step's file.
+fn as_it_is<'a>(
+    context: &Context,
+    plans: &'a Plans,
+    step: &Step,
+    bytes: &[u8],
+) -> Result<Cow<'a, Plans>, Error> {
+    let etag = load::etag(bytes);
+    if step.etag.as_deref() == Some(etag.as_str()) {
+        return Ok(Cow::Borrowed(plans));
+    }
+    let (plan, _) = resolve::same_file(plans, step)?;
+    let content = read::Content { bytes: bytes.to_vec(), etag, modified: context.now };
+    let mut now = read::read_step_of(plan, &step.id, &step.path, content, &context.config.words);
+    transaction::check_writable(context, &now.problems)?;
+    // Of the other steps only those were loaded that it waited for.
+    if now.depends != step.depends || references::say_all(&step.id, bytes) {
+        let own = Own { path: &step.path, bytes };
+        let load = || load::around(context, &step.id, Some(own));
+        let around = load::settled(context, Rests::Step(&step.id), &load)?;
+        return Ok(Cow::Owned(around.with_claims(plans.claims().clone())));
+    }
+    // What only several files together show has not changed with this one.
+    let is_shared = |it: &&Problem| Plans::is_between_files(it) || it.code == Code::DuplicateStepNumber;
+    now.problems.extend(step.problems.iter().filter(is_shared).cloned());
+    let mut all = plans.clone().into_vec();
+    let own = all.iter_mut().flat_map(|it| &mut it.steps).filter(|it| it.path == step.path);
+    own.for_each(|it| it.clone_from(&now));
+    Ok(Cow::Owned(Plans::new(all).with_claims(plans.claims().clone())))
+}
+
+/// The file of a step that stands only in the Steps list.
+pub(crate) fn missing_file(step: &Step, context: &Context) -> Vec<u8> {
+    let new = NewStep { title: step.title.clone(), ..NewStep::default() };
+    new_file(&new, &step.id, context).unwrap_or_default()
+}
+
+/// The keys that a text's own front matter has; none if it cannot be read, which whoever edits it will say.
+pub(crate) fn own_keys(file: &[u8]) -> Vec<String> {
+    let yaml = front_matter::split(file).yaml().and_then(|it| std::str::from_utf8(it).ok());
+    let Some(tree) = yaml.and_then(|it| yaml::parse(it).ok()) else { return Vec::new() };
+    tree.root().entries().filter_map(|(key, _)| key.text().map(|it| it.to_owned())).collect()
+}
+
+/// The bytes of a new step's file.
+pub(crate) fn new_file(new: &NewStep, id: &StepId, context: &Context) -> Result<Vec<u8>, Error> {
+    let (body, says_title) = new.body();
+    let mut changes = new.changes(id, says_title, context.now);
+    if new.keeps_own {
+        let own = own_keys(body.as_bytes());
+        changes.retain(|it| it.key() == "id" || !own.iter().any(|key| key == it.key()));
+    }
+    transaction::edit(&format!("{}/step-{}.md", id.plan, id.number), body.as_bytes(), &changes, STEP_KEYS)
+}
+
+/// The file with another text below its heading, in its own line ends.
+pub(crate) fn with_text(file: &[u8], text: &str) -> Vec<u8> {
+    let start = front_matter::split(file).body_start();
+    let body = String::from_utf8_lossy(&file[start..]);
+    let eol = if body.contains("\r\n") { "\r\n" } else { "\n" };
+    let first = body.lines().position(|it| it.starts_with("# "));
+    let kept: usize = first.map_or(0, |nth| body.split_inclusive('\n').take(nth + 1).map(str::len).sum());
+    if body[kept..].trim().replace("\r\n", "\n") == text {
+        return file.to_vec();
+    }
+    let heading = body[..kept].trim_end();
+    let between = if heading.is_empty() { String::new() } else { format!("{heading}{eol}{eol}") };
+    [&file[..start], between.as_bytes(), text.replace('\n', eol).as_bytes(), eol.as_bytes()].concat()
+}

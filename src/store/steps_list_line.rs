@@ -1,0 +1,189 @@
+//! The line of a step in its plan's Steps list, where the plan keeps one.
+
+use std::path::PathBuf;
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::disk::FileOp;
+use crate::plan::id::StepId;
+use crate::plan::model::{Plan, Step};
+use crate::plan::read;
+use crate::plan::step_number::StepNumber;
+use crate::plan::steps_list;
+use crate::store::relink::Gone;
+use crate::store::transaction;
+use crate::text::front_matter;
+
+/// Adds a line for a step, in the list's own style; none: the plan has no list, or it names the step already.
+pub(crate) fn add(context: &Context, plan: &Plan, step: &Step) -> Result<Option<FileOp>, Error> {
+    if plan.etag.is_none() || !steps_list::names_steps(&plan.id, &plan.body) {
+        return Ok(None);
+    }
+    let path = PathBuf::from(&plan.path);
+    let before = context.plans.read(&path)?.bytes;
+    let now = read::read_plan_again(plan, content(context, &before), &context.config.words);
+    transaction::check_writable(context, &now.problems)?;
+    let after = steps_list::with_step(&plan.id, &before, &step.id.number, &step.title, &step.depends);
+    Ok((before != after).then_some(FileOp::Change { path, before, after }))
+}
+
+fn content(context: &Context, bytes: &[u8]) -> read::Content {
+    read::Content { bytes: bytes.to_vec(), etag: String::new(), modified: context.now }
+}
+
+/// A `plan.md` that is about to change together with other files.
+pub(crate) struct Edited {
+    /// None: it stays as it is.
+    pub(crate) op: Option<FileOp>,
+    /// The plan with the text that its file will have.
+    pub(crate) plan: Plan,
+}
+
+/// Gives a step a line of its own; the one that stands there is another file's with the same number.
+pub(crate) fn added(
+    context: &Context,
+    plan: &Plan,
+    step: &Step,
+    number: &StepNumber,
+) -> Result<Edited, Error> {
+    edited(context, plan, |bytes| steps_list::with_step(&plan.id, bytes, number, &step.title, &step.depends))
+}
+
+/// Gives a step's line its new number and place; lines that wait for it follow.
+pub(crate) fn moved(
+    context: &Context,
+    plan: &Plan,
+    from: &StepNumber,
+    to: &StepNumber,
+) -> Result<Edited, Error> {
+    edited(context, plan, |bytes| steps_list::with_moved(&plan.id, bytes, from, to))
+}
+
+/// Takes a step's line out, which is handed back with what belongs to it; lines that wait for it wait for `heirs`.
+pub(crate) fn taken_out(
+    context: &Context,
+    plan: &Plan,
+    number: &StepNumber,
+    heirs: &[StepId],
+) -> Result<(Edited, String), Error> {
+    let mut removed = String::new();
+    let edited = edited(context, plan, |bytes| {
+        let (after, lines) = steps_list::without_step(&plan.id, bytes, number, heirs);
+        removed = lines;
+        after
+    })?;
+    Ok((edited, removed))
+}
+
+/// Makes one line of several: that of `kept` gets a title and dependencies, the others go; all that goes is handed back.
+pub(crate) fn squashed(
+    context: &Context,
+    plan: &Plan,
+    (kept, title, depends): (&StepId, &str, &[StepId]),
+    gone: &[StepId],
+) -> Result<(Edited, String), Error> {
+    let mut removed = String::new();
+    let edited = edited(context, plan, |bytes| {
+        let heirs = std::slice::from_ref(kept);
+        let mut file = bytes.to_vec();
+        for id in gone {
+            let (after, lines) = steps_list::without_step(&plan.id, &file, &id.number, heirs);
+            file = after;
+            removed.push_str(&lines);
+        }
+        let (rest, line) = steps_list::without_line(&plan.id, &file, &kept.number);
+        // The last line of a list stays: without one there is no style for the new line.
+        if line.is_empty() || !steps_list::names_steps(&plan.id, &String::from_utf8_lossy(&rest)) {
+            return file;
+        }
+        removed.insert_str(0, &line);
+        steps_list::with_step(&plan.id, &rest, &kept.number, title, depends)
+    })?;
+    Ok((edited, removed))
+}
+
+/// What becomes of a line of the list.
+pub(crate) enum LineEdit<'a> {
+    /// It goes, and lines that wait for its step wait for `heirs`.
+    Out {
+        number: &'a StepNumber,
+        heirs: &'a [StepId],
+    },
+    Moved {
+        from: &'a StepNumber,
+        to: &'a StepNumber,
+    },
+    /// It says something else.
+    Anew {
+        number: &'a StepNumber,
+        title: &'a str,
+        depends: &'a [StepId],
+    },
+    New {
+        number: &'a StepNumber,
+        title: &'a str,
+        depends: &'a [StepId],
+    },
+}
+
+/// Makes the edits of a list, if there is one; lines that go or are rewritten are handed back.
+pub(crate) fn replaced(
+    context: &Context,
+    plan: &Plan,
+    edits: &[LineEdit<'_>],
+) -> Result<(Edited, String), Error> {
+    let mut removed = String::new();
+    let id = &plan.id;
+    if !steps_list::names_steps(id, &plan.body) {
+        return Ok((Edited { op: None, plan: plan.clone() }, removed));
+    }
+    let is_taken_again = |number: &StepNumber| {
+        edits.iter().any(|it| matches!(it, LineEdit::New { number: new, .. } if **new == *number))
+    };
+    let is_last = |it: &&LineEdit<'_>| matches!(it, LineEdit::Out { number, .. } if !is_taken_again(number));
+    // A list shows its style as long as it has a line, so lines go at the end.
+    let (last, first): (Vec<_>, Vec<_>) = edits.iter().partition(is_last);
+    let edited = edited(context, plan, |bytes| {
+        for edit in edits {
+            if let LineEdit::Out { number, .. } | LineEdit::Anew { number, .. } = edit {
+                removed.push_str(&steps_list::without_line(id, bytes, number).1);
+            }
+        }
+        first.into_iter().chain(last).fold(bytes.to_vec(), |file, edit| match edit {
+            LineEdit::Out { number, heirs } if is_taken_again(number) => {
+                let old = StepId { plan: id.clone(), number: (*number).clone() };
+                steps_list::repointed(id, &file, &old, heirs)
+            }
+            LineEdit::Out { number, heirs } => steps_list::without_step(id, &file, number, heirs).0,
+            LineEdit::Moved { from, to } => steps_list::with_moved(id, &file, from, to),
+            LineEdit::Anew { number, title, depends } | LineEdit::New { number, title, depends } => {
+                steps_list::with_line(id, &file, number, title, depends)
+            }
+        })
+    })?;
+    Ok((edited, removed))
+}
+
+/// Makes lines that wait for steps of another plan wait for their heirs.
+pub(crate) fn repointed(context: &Context, plan: &Plan, gone: &[Gone]) -> Result<Edited, Error> {
+    edited(context, plan, |bytes| {
+        let repoint = |file: Vec<u8>, it: &Gone| steps_list::repointed(&plan.id, &file, &it.id, &it.heirs);
+        gone.iter().fold(bytes.to_vec(), repoint)
+    })
+}
+
+fn edited(context: &Context, plan: &Plan, edit: impl FnOnce(&[u8]) -> Vec<u8>) -> Result<Edited, Error> {
+    if plan.etag.is_none() {
+        return Ok(Edited { op: None, plan: plan.clone() });
+    }
+    let path = PathBuf::from(&plan.path);
+    let before = context.plans.read(&path)?.bytes;
+    let after = edit(&before);
+    if before == after {
+        return Ok(Edited { op: None, plan: plan.clone() });
+    }
+    transaction::check_writable(context, &plan.problems)?;
+    let body = String::from_utf8_lossy(&after[front_matter::split(&after).body_start()..]).into_owned();
+    let op = FileOp::Change { path, before, after };
+    Ok(Edited { op: Some(op), plan: Plan { body, ..plan.clone() } })
+}
