@@ -13,7 +13,7 @@ pub const VERSION: i32 = 6;
 const APPLICATION: i32 = 0x706c_616e;
 
 /// The reading that the rows come from: another release, or another number behind it, may read a file otherwise.
-const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 7");
+const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 8");
 
 /// The release and the reading as nothing but digits, for the files' names: `0.1.0` and 4 are `00010004`.
 pub(super) fn reader_digits() -> String {

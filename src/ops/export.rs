@@ -120,9 +120,10 @@ fn document(shown: &ShownPlan) -> String {
 fn one_step(step: &StepShape, body: &str) -> String {
     let mark = if matches!(step.status.as_str(), "completed" | "skipped") { 'x' } else { ' ' };
     let mut text = format!("\n### {}. {}\n\n- [{mark}] {}", step.number, step.title, step.status);
-    if !step.depends.is_empty() {
+    let depends = step.shown_depends();
+    if !depends.is_empty() {
         let own = format!("{}:", step.plan);
-        let short: Vec<_> = step.depends.iter().map(|it| it.strip_prefix(&own).unwrap_or(it)).collect();
+        let short: Vec<_> = depends.iter().map(|it| without_plan(it, &own)).collect();
         write!(text, ", after {}", short.join(", ")).ok();
     }
     text.extend(step.due.map(|it| format!(", due {it}")));
@@ -133,6 +134,12 @@ fn one_step(step: &StepShape, body: &str) -> String {
     text.push_str(&lowered(body, &step.title, 2));
     text.push_str(&attempts(&step.attempts));
     text
+}
+
+/// `3` for `own:3`, `3 to 200` for a range.
+fn without_plan(depends: &str, own: &str) -> String {
+    let ids = depends.split(" to ").map(|it| it.strip_prefix(own).unwrap_or(it));
+    ids.collect::<Vec<_>>().join(" to ")
 }
 
 fn attempts(all: &[Attempt]) -> String {

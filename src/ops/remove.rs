@@ -93,7 +93,7 @@ fn remove_step(
         return step_file::update(context, writing, named, &late).map(Removed::from);
     }
     transaction::check_writable(context, &own.problems)?;
-    let heirs: Vec<_> = step.depends.iter().filter(|it| *it != id).cloned().collect();
+    let heirs: Vec<_> = own.spelled_out(step).into_iter().filter(|it| it != id).collect();
     let is_doubled = own.is_doubled(step);
     let gone = [Gone::removed(id.clone(), heirs, step.unclear_dependencies())];
     let left =

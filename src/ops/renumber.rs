@@ -16,7 +16,7 @@ use crate::plan::plans::Plans;
 use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::step_number::StepNumber;
 use crate::store::fencing::{self, Owner, Who};
-use crate::store::relink::{self, Gone, Left};
+use crate::store::relink::{self, Gone, Left, Waits};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Refused, Writing};
 use crate::store::{leases, load, resolve, step_file, steps_list_line};
 use crate::text::header_edit::Change;
@@ -165,6 +165,7 @@ fn move_files(
         let after = transaction::edit(&step.path, &before, &changes, STEP_KEYS)?;
         // In another place its text may count for less: later steps in it are no dependencies.
         let wanted: Vec<_> = step.depends.iter().filter(|it| **it != step.id).cloned().collect();
+        let wanted = Waits { steps: &wanted, ranges: &step.ranges, gone };
         let after = relink::kept_waiting(context, &line.plan, (new, &path), after, &wanted)?;
         if before != after {
             ops.push(FileOp::Change { path: from.clone(), before, after });

@@ -239,7 +239,10 @@ impl<'a> Wanted<'a> {
         self.ends_around(step).for_each(&mut add);
         while let Some(step) = left.pop() {
             unclear = unclear.or_else(|| step.unclear_dependencies());
-            for id in step.depends.iter().filter(|it| seen.insert((*it).clone())) {
+            for id in &self.plan.spelled_out(step) {
+                if !seen.insert(id.clone()) {
+                    continue;
+                }
                 let own = self.plan.find(id).filter(|_| id.plan == self.plan.id);
                 match own {
                     Some(own) => match self.item_of(own) {
@@ -369,9 +372,7 @@ impl<'a> Wanted<'a> {
 
     /// A step that waits for what stands for the steps that are gone.
     fn followed(&self, step: &Step) -> Step {
-        let follow =
-            |depends: Vec<StepId>, it: &Gone| relink::inherited(&step.id, &depends, &it.id, &it.heirs);
-        Step { depends: self.gone.iter().fold(step.depends.clone(), follow), ..step.clone() }
+        Step { depends: relink::followed_depends(step, &self.gone), ..step.clone() }
     }
 
     fn changed(&self, step: &Step, path: String, did: &str, now: Value) -> Changed {

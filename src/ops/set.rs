@@ -336,7 +336,8 @@ fn add_dependency(context: &Context, step: &Step, bytes: &[u8], text: &str) -> R
         return Ok(new.iter().filter(|it| !step.depends.contains(it)).map(append).collect());
     }
     // From here on the key is the whole truth, so it has to hold what the text said.
-    let all: Vec<_> = step.depends.iter().chain(new.iter().filter(|it| !step.depends.contains(it))).collect();
+    let said = whole.spelled_out(step);
+    let all: Vec<_> = said.iter().chain(new.iter().filter(|it| !said.contains(it))).collect();
     let items = all.into_iter().map(|it| dependency_item(plan, it)).collect();
     Ok(vec![Change::Set { key: "depends".to_owned(), value: NewValue::List(items) }])
 }

@@ -231,7 +231,7 @@ fn dependants(shaper: &Shaper<'_>, plan: &Plan, id: &crate::plan::id::StepId) ->
     // Live plans wait for a live plan of the name.
     let is_meant = shaper.plans.get(&plan.id).is_some_and(|it| it.path == plan.path);
     let steps = shaper.plans.live().filter(|_| is_meant).flat_map(|it| &it.steps);
-    steps.filter(|it| it.depends.contains(id)).map(|it| it.id.to_string()).collect()
+    steps.filter(|it| it.depends_on(id)).map(|it| it.id.to_string()).collect()
 }
 
 /// Says an obstacle as people do; a closed or running step's own status is no obstacle worth a line.

@@ -3,6 +3,7 @@
 //! The first one's file stays and gets what the others hold: their texts, attempts and notes, each step's behind those of
 //! the step before, what they wait for, verify and touch. All files as they were go to `_archive/<plan>/removed-<time>/`.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -23,7 +24,7 @@ use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::records::Attempt;
 use crate::plan::words::StepStatus;
 use crate::store::fencing::{Owner, Who};
-use crate::store::relink::{self, Gone, Left};
+use crate::store::relink::{self, Gone, Left, Waits};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
 use crate::store::{leases, load, resolve, step_file, steps_list_line};
 use crate::text::header_edit::{Change, NewValue};
@@ -54,7 +55,7 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     precondition::check_plan(context, &plans, &plan)?;
     let steps = chosen(context, &plan, &request.steps)?;
     let forced = check_free(context, &plans, &steps, request)?;
-    let depends = depends_of_all(&steps);
+    let depends = depends_of_all(&plan, &steps);
     refuse_circle(&plans, &steps, &depends)?;
     let kept = steps[0].id.clone();
     let gone: Vec<_> = steps[1..].iter().map(|it| Gone::moved(it.id.clone(), kept.clone())).collect();
@@ -145,13 +146,10 @@ fn check_free(
 }
 
 /// What the steps wait for outside of themselves, each once.
-fn depends_of_all(steps: &[&Step]) -> Vec<StepId> {
-    let mut all: Vec<StepId> = Vec::new();
-    for id in steps.iter().flat_map(|it| &it.depends) {
-        if !steps.iter().any(|it| it.id == *id) && !all.contains(id) {
-            all.push(id.clone());
-        }
-    }
+fn depends_of_all(plan: &Plan, steps: &[&Step]) -> Vec<StepId> {
+    let mut seen: HashSet<StepId> = steps.iter().map(|it| it.id.clone()).collect();
+    let mut all: Vec<StepId> = steps.iter().flat_map(|it| plan.spelled_out(it)).collect();
+    all.retain(|it| seen.insert(it.clone()));
     all
 }
 
@@ -166,6 +164,10 @@ fn refuse_circle(plans: &Plans, steps: &[&Step], depends: &[StepId]) -> Result<(
             step.problems.retain(|it| it.code != Code::DependencyCycle);
             if step.id == *kept {
                 step.depends = depends.to_vec();
+                step.ranges.clear();
+            }
+            if steps[1..].iter().any(|it| step.has_in_range(&it.id)) {
+                step.depends.push(kept.clone());
             }
             step.depends.iter_mut().filter(|it| is_gone(it)).for_each(|it| it.clone_from(kept));
         }
@@ -254,7 +256,8 @@ impl Merged<'_> {
         let body = body.replace("\r\n", "\n").replace('\n', eol);
         let body = if header.is_empty() { body.trim_start() } else { &body };
         let file = [header, body.as_bytes()].concat();
-        relink::kept_waiting(self.context, plan, (&kept.id, &kept.path), file, self.depends)
+        let wanted = Waits { steps: self.depends, ranges: &[], gone: self.gone };
+        relink::kept_waiting(self.context, plan, (&kept.id, &kept.path), file, &wanted)
     }
 
     fn body(&self) -> String {

@@ -131,6 +131,8 @@ pub fn read_around(
         let all = steps.iter().chain(listed.iter().map(|it| &it.number));
         work.extend(all.filter(|it| *it < wanted).max().cloned());
     }
+    // Ranges overlap, and each of their steps is to be found once.
+    let mut unranged: BTreeSet<&StepNumber> = numbers.iter().collect();
     let mut seen = BTreeSet::new();
     while let Some(number) = work.pop() {
         if !seen.insert(number.clone()) {
@@ -145,9 +147,18 @@ pub fn read_around(
         let step_id = StepId { plan: id.clone(), number };
         let read = |it: &Source| read_step(&step_id, it, (line, &numbers), words, Bodies::Keep);
         plan.steps.extend(sources.iter().map(read));
-        let same = plan.steps.iter().filter(|it| it.id == step_id);
+        // Those that were read last.
+        let same = plan.steps.iter().rev().take_while(|it| it.id == step_id);
         let named = same.flat_map(|it| &it.depends).filter(|it| it.plan == *id);
         work.extend(named.map(|it| it.number.clone()));
+        let same = plan.steps.iter().rev().take_while(|it| it.id == step_id);
+        for range in same.flat_map(|it| &it.ranges) {
+            let held: Vec<_> = unranged.range::<StepNumber, _>(&range.first..=&range.last).copied().collect();
+            for number in held {
+                unranged.remove(number);
+                work.push(number.clone());
+            }
+        }
     }
     finish(&mut plan, sources);
     plan

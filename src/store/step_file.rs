@@ -319,7 +319,11 @@ fn as_it_is<'a>(
     let mut now = read::read_step_of(plan, &step.id, &step.path, content, &context.config.words);
     transaction::check_writable(context, &now.problems)?;
     // Of the other steps only those were loaded that it waited for.
-    if now.depends != step.depends || references::say_all(&step.id, bytes) {
+    if now.depends != step.depends
+        || !now.ranges.is_empty()
+        || now.ranges != step.ranges
+        || references::say_all(&step.id, bytes)
+    {
         let own = Own { path: &step.path, bytes };
         let load = || load::around(context, &step.id, Some(own));
         let around = load::settled(context, Rests::Step(&step.id), &load)?;

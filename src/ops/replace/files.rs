@@ -16,7 +16,7 @@ use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::records::{Note, NoteType};
 use crate::plan::step_items::StepItem;
 use crate::store::fencing::{Owner, Who};
-use crate::store::relink::{self, Gone, Left};
+use crate::store::relink::{self, Gone, Left, Waits};
 use crate::store::steps_list_line::{self, LineEdit};
 use crate::store::transaction::{self, Mode};
 use crate::store::{load, step_file};
@@ -77,7 +77,8 @@ fn line_edits<'a>(wanted: &'a Wanted<'_>) -> Vec<LineEdit<'a>> {
         if step.id.number != *number {
             edits.push(LineEdit::Moved { from: &step.id.number, to: number });
         }
-        let is_other = depends.is_some_and(|it| !is_same(it, &wanted.followed(step).depends));
+        let is_other =
+            depends.is_some_and(|it| !is_same(it, &wanted.plan.spelled_out(&wanted.followed(step))));
         if is_other || (step.title != item.title && item.number.is_some()) {
             let depends = depends.unwrap_or(&step.depends);
             edits.push(LineEdit::Anew { number, title: &item.title, depends });
@@ -183,8 +184,9 @@ impl Making<'_> {
         let wanted = self.wanted;
         let StepItem { title, text, number, .. } = &wanted.items[item];
         let id = wanted.id(item);
-        let followed = wanted.followed(step).depends;
-        let said = wanted.depends[item].as_ref().filter(|it| !is_same(it, &followed));
+        let followed = wanted.followed(step);
+        let all = wanted.plan.spelled_out(&followed);
+        let said = wanted.depends[item].as_ref().filter(|it| !is_same(it, &all));
         let mut changes = self.moved(item, step)?;
         changes.extend(self.changes(item, step));
         changes.extend(said.map(|it| set_depends(&id, it)));
@@ -211,8 +213,12 @@ impl Making<'_> {
         if is_left {
             return Ok(file);
         }
-        let depends = said.unwrap_or(&followed);
-        relink::kept_waiting(wanted.context, plan, (&id, &step.path), file, depends)
+        let gone = &wanted.gone;
+        let waits = match said {
+            Some(steps) => Waits { steps, ranges: &[], gone },
+            None => Waits { steps: &followed.depends, ranges: &followed.ranges, gone },
+        };
+        relink::kept_waiting(wanted.context, plan, (&id, &step.path), file, &waits)
     }
 
     /// The texts of the list that the step has not as notes yet.

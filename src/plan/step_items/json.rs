@@ -39,7 +39,7 @@ const KEYS: [&str; 19] = [
 ];
 
 /// What `list --json` says besides; a step keeps what it has of it.
-const SHOWN: [&str; 22] = [
+const SHOWN: [&str; 23] = [
     "id",
     "plan",
     "ready",
@@ -60,6 +60,7 @@ const SHOWN: [&str; 22] = [
     "created_at",
     "confirmed",
     "waits_for",
+    "depends_ranges",
     "schema_version",
     "kind",
 ];
@@ -170,7 +171,11 @@ fn item(
         keys,
         status,
         notes: notes(nth, object)?,
-        depends: depends(plan, nth, object, numbers)?,
+        depends: match object.get("depends_ranges") {
+            // `depends` has only their ends then, and the step's text says the ranges.
+            Some(Value::Array(ranges)) if !ranges.is_empty() => None,
+            _ => depends(plan, nth, object, numbers)?,
+        },
     })
 }
 
