@@ -6,8 +6,10 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::ops::list;
 use crate::ops::update::{self, AttemptRequest, MoveRequest};
+use crate::plan::change;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
+use crate::plan::time::{Day, NotADay};
 use crate::plan::transitions::Verb;
 use crate::plan::words::StepStatus;
 use crate::store::fencing::{self, Owner, Who};
@@ -29,6 +31,8 @@ pub struct PatchRequest {
     pub text: Option<String>,
     /// Keys that are set; null takes a key out, and what is not named stays.
     pub metadata: Option<Map<String, Value>>,
+    /// A date; [`NO_DUE`] takes it out.
+    pub due: Option<String>,
     pub by: Option<String>,
     /// The claim that this update belongs to.
     pub claim: Option<String>,
@@ -63,9 +67,30 @@ pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, 
                     "updated".clone_into(&mut update.did);
                 }
             }
+            if update.refusal.is_none()
+                && let Some(change) = request.due.as_deref().map(|it| due(step, it)).transpose()?.flatten()
+            {
+                update.keys.push(change);
+                if update.did == repeat::REPEATED {
+                    "updated".clone_into(&mut update.did);
+                }
+            }
             Ok(update)
         })
     })
+}
+
+/// The word that takes a `due` out, where an empty text means that nothing is said.
+pub(crate) const NO_DUE: &str = "none";
+
+/// What a `due` changes; none: the step has it already.
+fn due(step: &Step, text: &str) -> Result<Option<Change>, Error> {
+    if text.trim().eq_ignore_ascii_case(NO_DUE) {
+        return Ok(step.due.map(|_| change::remove("due")));
+    }
+    let hint = "as in 2026-11-21; `none` takes it out";
+    let day: Day = text.trim().parse().map_err(|it: NotADay| Error::usage(it.to_string(), hint))?;
+    Ok((step.due != Some(day)).then(|| change::set_word("due", &day.to_string())))
 }
 
 /// A text as it goes below the heading; one that begins with the heading says it once.

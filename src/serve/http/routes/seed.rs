@@ -52,7 +52,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers(200, part("SeedStep"))
             .refuses(LOOKING),
         step(patch("/api/steps/{id}", "update_step", "set"))
-            .about("Update a step: status, result and metadata in one write")
+            .about("Update a step: status, result, metadata and due in one write")
             .body::<StepUpdate>(json!({"result": "done and merged", "metadata": {"pr": 12}}))
             .answers(200, part("SeedStep"))
             .refuses(WRITING),

@@ -96,6 +96,31 @@ fn a_step_gets_another_title_text_and_dependencies_and_keeps_the_rest() {
 }
 
 #[test]
+fn a_due_date_is_set_and_taken_out_of_steps_and_plans() {
+    let machine = machine();
+    let before = ["/plans/auth/plan.md", "/plans/auth/step-3.md"].map(|it| text(&machine, it));
+    for (tool, what, id, path) in [
+        ("update_plan", "plan", "auth", "/plans/auth/plan.md"),
+        ("update_step", "step", "auth:3", "/plans/auth/step-3.md"),
+    ] {
+        answer(&machine, tool, &json!({what: id, "due": "2026-12-24"}));
+        assert_eq!(text(&machine, path).matches("\ndue: 2026-12-24\n").count(), 1, "{tool}");
+        let said = refusal(&machine, tool, &json!({what: id, "due": "soon"}));
+        assert!(said.starts_with("usage: "), "{said}");
+        answer(&machine, tool, &json!({what: id, "due": "none"}));
+    }
+    assert_eq!(["/plans/auth/plan.md", "/plans/auth/step-3.md"].map(|it| text(&machine, it)), before);
+}
+
+#[test]
+fn a_text_in_the_place_of_the_steps_is_refused_with_their_form() {
+    let machine = machine();
+    let said = refusal(&machine, "create_plan", &json!({"title": "Bad", "steps": "A, B"}));
+    assert_eq!(said, "usage: `steps` has to be a list, as [\"Design\", \"Build\"]; it was given as \"A, B\"");
+    answer(&machine, "create_plan", &json!({"title": "Good", "steps": "[\"A\"]"}));
+}
+
+#[test]
 fn order_is_no_dependency_unless_the_plan_is_sequential() {
     let machine = machine();
     let made = |more: Value| {

@@ -14,6 +14,7 @@ use crate::ops::archive::{self, ArchiveRequest};
 use crate::ops::create::{self, NewRequest, StepRequest};
 use crate::ops::import::ImportRequest;
 use crate::ops::list::{self, ListReport, ListRequest};
+use crate::ops::patch::NO_DUE;
 use crate::ops::remove::{self, RemoveRequest};
 use crate::ops::replace::{self, ReplaceRequest};
 use crate::ops::set::{self, SetOp, SetRequest};
@@ -293,11 +294,12 @@ struct UpdatePlan {
     title: Option<String>,
     #[serde(flatten)]
     fields: Fields,
+    due: Option<String>,
     convert_to_program: Option<bool>,
     archived: Option<bool>,
-    /// Complete it with open steps
+    /// Also with open steps
     force: Option<bool>,
-    /// Only if plan.md still is this
+    /// If plan.md still is this
     etag: Option<String>,
 }
 
@@ -334,7 +336,14 @@ fn update_plan(call: &Call, asked: UpdatePlan) -> Result<Value, Refusal> {
     let kind = asked.convert_to_program.filter(|it| *it).map(|_| "program".to_owned());
     let more = [("title", asked.title), ("kind", kind), ("status", asked.status)];
     let first = call.on_condition(asked.etag)?;
-    let changes = changes_of(call, &first, (&id, asked.force == Some(true)), asked.fields, more);
+    let mut changes = changes_of(call, &first, (&id, asked.force == Some(true)), asked.fields, more);
+    if let Some(due) = asked.due {
+        let is_none = due.trim().eq_ignore_ascii_case(NO_DUE);
+        let op = if is_none { SetOp::Unset } else { SetOp::Text(due.trim().to_owned()) };
+        let context = first.as_ref().filter(|_| changes.is_empty()).unwrap_or(context);
+        let request = set_request(&id, "due", op);
+        changes.push(Box::new(move |mode| set::set(context, &SetRequest { mode, ..request.clone() })));
+    }
     let restored = |restores: bool| {
         let request = ArchiveRequest { plans: vec![id.clone()], restores, mode: Mode::Write };
         let context = first.as_ref().filter(|_| changes.is_empty()).unwrap_or(context);
@@ -369,7 +378,7 @@ struct Restructure {
     steps: Option<Vec<Listed>>,
     /// consolidate, remove: of the steps
     numbers: Option<Vec<String>>,
-    /// Title of the one step that consolidate makes
+    /// consolidate: its title
     task: Option<String>,
     /// Show, write nothing
     dry_run: Option<bool>,

@@ -117,7 +117,7 @@ struct UpdateStep {
     step: String,
     /// pending, in_progress, completed, failed, blocked or skipped
     status: Option<String>,
-    /// What was done and how it was checked, or why not
+    /// What was done and checked, or why not
     result: Option<String>,
     /// Free text, as partial; changes no status
     attempt_outcome: Option<String>,
@@ -125,14 +125,16 @@ struct UpdateStep {
     /// Added as a note
     notes: Option<String>,
     title: Option<String>,
-    /// Replaces the step's text
+    /// Replaces its text
     text: Option<String>,
-    /// Replaces the list; [] for none
+    /// All of them; [] for none
     depends: Option<Vec<String>>,
     metadata: Option<Map<String, Value>>,
+    /// Date or none
+    due: Option<String>,
     /// claim.id of claim_next_step
     claim: Option<String>,
-    /// Only if the file still is this
+    /// If it still is this
     etag: Option<String>,
     worker: Option<String>,
 }
@@ -178,9 +180,13 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
     } else {
         (status, message)
     };
-    if status.is_some() || message.is_some() || asked.metadata.is_some() || asked.text.is_some() {
-        let (metadata, text) = (asked.metadata, asked.text);
-        let request = PatchRequest { status, result: message, metadata, text, ..PatchRequest::default() };
+    if status.is_some()
+        || message.is_some()
+        || [asked.metadata.is_some(), asked.text.is_some(), asked.due.is_some()].contains(&true)
+    {
+        let (metadata, text, due) = (asked.metadata, asked.text, asked.due);
+        let request =
+            PatchRequest { status, result: message, metadata, text, due, ..PatchRequest::default() };
         changes.push(on.at(&first, changes.len()).patch(request));
     }
     if let Some(text) = asked.notes {
