@@ -74,6 +74,11 @@ const CLOSED: [&str; 5] = ["priority", "category", "kind", "order", "confirm"];
 /// Keys whose value says who may do what with the step; their change needs ownership.
 const FREE: [&str; 5] = ["title", "priority", "due", "tags", "metadata"];
 
+/// Whether [`set`] does not refuse a key.
+pub(crate) fn is_set_by_hand(key: &str) -> bool {
+    REFUSED.iter().all(|(refused, _)| *refused != key)
+}
+
 /// Sets, extends, shrinks or removes a key; what would make the file faulty is refused.
 pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Error> {
     if let Some((key, hint)) = REFUSED.iter().find(|(key, _)| *key == request.key) {
