@@ -1,7 +1,7 @@
 //! `claim`: hands out a step to one asker alone, and renews what was handed out.
 //!
 //! What is next is asked before the lock; under it each candidate is decided on anew, on the files, and one that is gone
-//! gives way to the next. The order of the writes is told in `engine::leases`.
+//! gives way to the next. The order of the writes is told in `store::leases`.
 
 mod again;
 mod batch;
@@ -21,27 +21,24 @@ use crate::api::request_key::{ClaimMade, RequestKey};
 use crate::disk::{Process, Question};
 use crate::ops::next::{self, NextReport, NextRequest};
 use crate::plan::change::{self, NewAttempt};
-use crate::plan::claims::Lapse;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::rules::{self, State};
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
-use crate::store::fencing;
-use crate::store::idempotency;
+use crate::store::claims::LONG_LEASE;
+use crate::store::claims::candidates::{Ready, Recorded, Source};
 use crate::store::leases::{Leases, Locked, NewRecord, Sharing};
 use crate::store::resolve::{self, NamedStep, Target};
 use crate::store::step_file::{self, Made, StepUpdate};
 use crate::store::transaction::{Mode, Writing, is_half_saved};
+use crate::store::{fencing, idempotency};
+use crate::text::typed::shell_word;
 
 pub use batch::claim_together;
 pub(crate) use for_run::{Asked, Begun, RunAsk, Task, claim_for_run, task, wanted};
 pub use renew::{RenewRequest, renew};
-
-use crate::store::claims::LONG_LEASE;
-use crate::store::claims::candidates::{Ready, Recorded, Source};
-use crate::text::typed::shell_word;
 
 /// How often nothing was found where something is ready a moment later.
 const TRIES: usize = 3;
@@ -434,8 +431,8 @@ fn update_for(ask: &Ask<'_>, plans: &Plans, step: &Step, is_forced: bool) -> Ste
     let mut update = StepUpdate::default();
     let lapse = plans.claims().lapse(step, context.now);
     if let Some(lapse) = lapse {
-        update.attempts.push(lapsed_attempt(context, step, lapse, ask.by));
-        if is_at_limit(context, step) {
+        update.attempts.push(fencing::lapsed_attempt(context, step, lapse, ask.by));
+        if fencing::is_at_limit(context, step) {
             update.status = Some(StepStatus::Failed);
             update.removes_claim = true;
             return update;
@@ -456,23 +453,6 @@ fn update_for(ask: &Ask<'_>, plans: &Plans, step: &Step, is_forced: bool) -> Ste
     update.keys.push(change::set_claim(&ask.id, ask.by, context.now));
     update.did = "claimed".to_owned();
     update
-}
-
-/// The attempt that a lapsed claim made: its owner's, whoever notes it.
-pub(crate) fn lapsed_attempt(context: &Context, step: &Step, lapse: Lapse, by: &str) -> NewAttempt {
-    let owner = step.claim.as_ref().and_then(|it| it.by.clone());
-    NewAttempt {
-        at: context.now,
-        by: owner.unwrap_or_else(|| by.to_owned()),
-        outcome: lapse.outcome().to_owned(),
-        notes: None,
-        claim: fencing::ended_claim(step, context.now),
-    }
-}
-
-/// Whether one more lapsed claim is one too many.
-pub(crate) fn is_at_limit(context: &Context, step: &Step) -> bool {
-    step.tries() + 1 >= context.config.max_attempts() as usize
 }
 
 #[cfg(test)]

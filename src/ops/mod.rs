@@ -42,11 +42,6 @@ pub mod token;
 pub mod undo;
 pub mod update;
 pub mod upsert;
-pub mod verify;
-
-pub(crate) mod knowledge;
-mod plan_status;
-mod program;
 
 #[cfg(test)]
 mod tests;

@@ -5,12 +5,12 @@
 
 use std::path::Path;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::shown_path;
-use crate::ops::template::Origin;
 use crate::plan::model::{Plan, Step};
 use crate::plan::problem::{Code, Problem};
 use crate::plan::words::nearest;
@@ -25,6 +25,14 @@ const OWN: &str = "_prompts";
 
 /// How the name of a prompt's file ends.
 const ENDING: &str = ".pmt";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// In the project's `_templates/`.
+    Own,
+    BuiltIn,
+}
 
 /// A prompt as it is written.
 #[derive(Debug, Clone)]

@@ -7,7 +7,6 @@ use crate::api::error::Error;
 use crate::api::precondition;
 use crate::api::views::{Shaper, value};
 use crate::disk::FileOp;
-use crate::ops::add;
 use crate::plan::change::{NewAttempt, set_text};
 use crate::plan::file_name;
 use crate::plan::id::StepId;
@@ -18,7 +17,7 @@ use crate::plan::step_number::StepNumber;
 use crate::store::fencing::{self, Owner, Who};
 use crate::store::relink::{self, Gone, Left, Waits};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Refused, Writing};
-use crate::store::{leases, load, resolve, step_file, steps_list_line};
+use crate::store::{leases, load, new_step, resolve, step_file, steps_list_line};
 use crate::text::header_edit::Change;
 
 #[derive(Debug, Clone, Default)]
@@ -58,7 +57,7 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
         hint: "move it elsewhere first".to_owned(),
     };
     let number = match &place {
-        Place::Behind(after) => add::behind(&own, after, moved)?,
+        Place::Behind(after) => new_step::behind(&own, after, moved)?,
         Place::First(before) => before.below(),
     };
     let number = number.map_err(no_room)?;
@@ -115,10 +114,10 @@ fn place(plan: &Plan, request: &RenumberRequest, moved: Option<&StepNumber>) -> 
     let itself =
         |where_to: &str| Error::usage(format!("a step cannot go {where_to} itself"), "name another step");
     let Some(before) = &request.before else {
-        let after = add::own_number(plan, &request.after)?;
+        let after = new_step::own_number(plan, &request.after)?;
         return if Some(&after) == moved { Err(itself("behind")) } else { Ok(Place::Behind(after)) };
     };
-    let before = add::own_number(plan, before)?;
+    let before = new_step::own_number(plan, before)?;
     if Some(&before) == moved {
         return Err(itself("before"));
     }

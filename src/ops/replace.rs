@@ -15,7 +15,6 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::precondition;
 use crate::api::views::{Shaper, value};
-use crate::ops::{plan_status, remove};
 use crate::plan::file_name;
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
@@ -27,7 +26,7 @@ use crate::plan::words::Stated;
 use crate::store::fencing::{Owner, Who};
 use crate::store::relink::{self, Gone, Left};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
-use crate::store::{leases, load, resolve};
+use crate::store::{leases, load, plan_status, removed, resolve};
 
 #[derive(Debug, Clone, Default)]
 pub struct ReplaceRequest {
@@ -288,7 +287,7 @@ impl<'a> Wanted<'a> {
                 transaction::check_writable(self.context, &step.problems)?;
             }
             let who = Who::of(self.context, &step.id, self.by, None, request.force);
-            if remove::refuse_worked_on(self.plans, step, &who)? == Owner::Late {
+            if removed::refuse_worked_on(self.plans, step, &who)? == Owner::Late {
                 return Err(Error::ClaimLost {
                     id: step.id.to_string(),
                     claim: who.claim.unwrap_or_default(),

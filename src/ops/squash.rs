@@ -13,7 +13,6 @@ use crate::api::error::Error;
 use crate::api::precondition;
 use crate::api::views::{Shaper, value};
 use crate::disk::{DiskError, FileOp};
-use crate::ops::{add, remove};
 use crate::plan::change::{self, NewAttempt, NewNote, dependency_item};
 use crate::plan::file_name;
 use crate::plan::id::StepId;
@@ -26,7 +25,7 @@ use crate::plan::words::StepStatus;
 use crate::store::fencing::{Owner, Who};
 use crate::store::relink::{self, Gone, Left, Waits};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
-use crate::store::{leases, load, resolve, step_file, steps_list_line};
+use crate::store::{leases, load, new_step, removed, resolve, step_file, steps_list_line};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::typed::shell_word;
 use crate::text::{front_matter, markdown, scalar};
@@ -98,7 +97,7 @@ fn text_of(context: &Context, step: &Step) -> Result<Vec<u8>, Error> {
 fn chosen<'a>(context: &Context, plan: &'a Plan, texts: &[String]) -> Result<Vec<&'a Step>, Error> {
     let mut steps: Vec<&Step> = Vec::new();
     for text in texts {
-        let number = add::own_number(plan, text)?;
+        let number = new_step::own_number(plan, text)?;
         let step = plan.find(&StepId { plan: plan.id.clone(), number }).ok_or_else(|| Error::NoSuchStep {
             name: text.clone(),
             steps: plan.steps.iter().map(|it| it.id.number.to_string()).collect(),
@@ -132,7 +131,7 @@ fn check_free(
     let mut forced = None;
     for step in steps {
         let who = Who::of(context, &step.id, request.by.as_deref(), None, request.force);
-        let owner = remove::refuse_worked_on(plans, step, &who)?;
+        let owner = removed::refuse_worked_on(plans, step, &who)?;
         if owner == Owner::Late {
             return Err(Error::ClaimLost { id: step.id.to_string(), claim: who.claim.unwrap_or_default() });
         }
@@ -213,9 +212,10 @@ impl Merged<'_> {
         let gone: Vec<_> = others.iter().map(|it| it.id.clone()).collect();
         let line = (&kept.id, self.request.title.as_str(), self.depends);
         let (line, removed) = steps_list_line::squashed(self.context, self.plan, line, &gone)?;
-        let directory = remove::removed_dir(self.context, &self.plan.id);
-        let archived =
-            |step: &Step| remove::free_name(self.context, &directory, &file_name::step_file(&step.id.number));
+        let directory = removed::removed_dir(self.context, &self.plan.id);
+        let archived = |step: &Step| {
+            removed::free_name(self.context, &directory, &file_name::step_file(&step.id.number))
+        };
         let mut ops = Vec::new();
         let before = self.texts[0].clone();
         let after = self.text(&line.plan, &before, forced)?;
@@ -234,7 +234,7 @@ impl Merged<'_> {
         }
         ops.extend(line.op);
         if !removed.is_empty() {
-            let path = remove::free_name(self.context, &directory, "steps-lines.md");
+            let path = removed::free_name(self.context, &directory, "steps-lines.md");
             ops.push(FileOp::Create { path, bytes: removed.into_bytes() });
         }
         let rewritten = std::slice::from_ref(&kept.id);

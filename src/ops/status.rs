@@ -1,13 +1,11 @@
 //! `status`: what needs attention, who works on what, what is ready, what was finished.
 
-use crate::api::views::Reason;
 use serde_json::{Value, json};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::staleness;
-use crate::api::views::{PlanShape, Shaper, StepShape, held, value, with};
-use crate::ops::knowledge;
+use crate::api::views::{PlanShape, Reason, Shaper, StepShape, held, value, with};
 use crate::plan::claims::InForce;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
@@ -16,7 +14,7 @@ use crate::plan::rules::{self, Obstacle};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Status, StepStatus};
 use crate::store::interrupted::{self, Interrupted};
-use crate::store::load;
+use crate::store::{knowledge, load};
 
 #[derive(Debug, Clone, Default)]
 pub struct StatusRequest {

@@ -9,13 +9,13 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::shown_path;
 use crate::disk::FileOp;
-use crate::ops::archive::ARCHIVE;
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::{PlanId, StepId, read_step_id};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::read;
 use crate::store::fencing::{self, Who};
+use crate::store::removed::ARCHIVE;
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
 use crate::store::{leases, load};
 

@@ -2,8 +2,8 @@
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::plan::change::{EndedClaim, NewNote};
-use crate::plan::claims::{Held, Holding};
+use crate::plan::change::{EndedClaim, NewAttempt, NewNote};
+use crate::plan::claims::{Held, Holding, Lapse};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::Step;
 use crate::plan::plans::Plans;
@@ -189,4 +189,21 @@ pub(crate) fn held_by(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
             Error::Held { id, by: by.or(claim).unwrap_or_else(|| "somebody".to_owned()) }
         }
     }
+}
+
+/// The attempt that a lapsed claim made: its owner's, whoever notes it.
+pub(crate) fn lapsed_attempt(context: &Context, step: &Step, lapse: Lapse, by: &str) -> NewAttempt {
+    let owner = step.claim.as_ref().and_then(|it| it.by.clone());
+    NewAttempt {
+        at: context.now,
+        by: owner.unwrap_or_else(|| by.to_owned()),
+        outcome: lapse.outcome().to_owned(),
+        notes: None,
+        claim: ended_claim(step, context.now),
+    }
+}
+
+/// Whether one more lapsed claim is one too many.
+pub(crate) fn is_at_limit(context: &Context, step: &Step) -> bool {
+    step.tries() + 1 >= context.config.max_attempts() as usize
 }

@@ -18,7 +18,7 @@
 //! the file says closed that holds nobody up; another working tree looks at that file before it takes the step over. A
 //! released step counts as claimed (`taken-back`) until the lease is over.
 //!
-//! A request with a key may ask again for the claim that it made (`engine::once`). Once the key's record is there, which is
+//! A request with a key may ask again for the claim that it made (`store::idempotency`). Once the key's record is there, which is
 //! before 3, its `.new` counts as a record, and the repeated request makes it one.
 //!
 //! # What survives a power cut

@@ -3,13 +3,12 @@
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::shown_path;
-use crate::ops::update;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Problem, Severity};
 use crate::plan::rules::Obstacle;
 use crate::plan::transitions::Verb;
-use crate::store::fencing;
+use crate::store::{fencing, step_moves};
 use crate::text::typed::shell_word;
 
 /// Says what stands against a step, as the first thing to be done about it.
@@ -44,7 +43,7 @@ pub(super) fn against(
         }
         _ => None,
     });
-    let told = told.or_else(|| update::refusal(context, (plans, plan, step), Verb::Start));
+    let told = told.or_else(|| step_moves::refusal(context, (plans, plan, step), Verb::Start));
     told.unwrap_or_else(|| {
         let hint = format!("`planwatch show {id_word}` tells of it", id_word = shell_word(&id));
         conflict(format!("`{id}` has no file of its own, or is not ready"), hint)

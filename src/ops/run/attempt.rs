@@ -8,14 +8,15 @@ use crate::api::error::Error;
 use crate::api::views::shown_path;
 use crate::disk::Process;
 use crate::ops::claim::{Begun, Task};
+use crate::ops::prompt;
 use crate::ops::run::outcome::{self, Found, How, Outcome, Verdict, Verified};
 use crate::ops::run::settle::{self, Facts};
 use crate::ops::run::{
     Ended, EndedStep, Event, Job, RunRequest, Surface, Told, Workers, directory, environment,
 };
-use crate::ops::{prompt, verify};
 use crate::plan::model::Step;
 use crate::plan::words::StepStatus;
+use crate::store::verify;
 use crate::store::{leases, load};
 
 /// How often a file that changes under the run is looked at again.

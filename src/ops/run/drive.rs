@@ -12,7 +12,6 @@ use crate::ops::claim::{self, Asked, Begun, RunAsk, Task};
 use crate::ops::run::attempt::{Attempt as Making, Made};
 use crate::ops::run::outcome::{Outcome, Verdict};
 use crate::ops::run::{End, Event, RunReport, RunRequest, Surface, Workers};
-use crate::ops::verify;
 use crate::plan::id::{PlanId, StepId, read_step_id};
 use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::plans::Plans;
@@ -20,7 +19,7 @@ use crate::plan::records::Attempt;
 use crate::plan::rules::{self, Obstacle, State};
 use crate::plan::words::StepStatus;
 use crate::store::leases::Leases;
-use crate::store::{load, resolve};
+use crate::store::{load, resolve, verify};
 use crate::text::typed::quoted;
 
 /// How often a run that waits for others looks again.

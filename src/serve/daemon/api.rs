@@ -11,11 +11,11 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::serve::daemon::claim_batcher::Clerk;
 use crate::serve::daemon::context_factory::{self, Contexts};
-use crate::serve::daemon::diff::Event;
 use crate::serve::daemon::event_loop::Daemon;
 use crate::serve::daemon::feed::Feed;
 use crate::serve::daemon::listener::Asked;
 use crate::serve::daemon::watcher::system::Raw;
+use crate::serve::ipc::event::Event;
 use crate::serve::ipc::protocol::Status;
 use crate::serve::ipc::socket_path::{Homes, Untrusted};
 

@@ -5,10 +5,11 @@ use std::sync::mpsc::{Sender, sync_channel};
 use std::time::Duration;
 
 use crate::api::context::{Context, Here};
-use crate::api::daemon::{ClaimReply, DaemonStatus, DelegatedClaim, REPLY_WITHIN};
-use crate::api::daemon::{DaemonClient, Freshness, Neighbours};
+use crate::api::daemon::{
+    ClaimReply, DaemonClient, DaemonStatus, DelegatedClaim, Freshness, Neighbours, REPLY_WITHIN,
+};
 use crate::api::error::Error;
-use crate::index::{Generation, Key};
+use crate::index::Generation;
 use crate::plan::id::PlanId;
 use crate::serve::daemon::api::{Inbox, Message};
 use crate::serve::daemon::claim_batcher::Clerk;
@@ -66,7 +67,7 @@ impl DaemonClient for Deciding {
 
     fn neighbours(&self, plan: &PlanId) -> Option<Neighbours> {
         match self.ask(Ask::Around(plan.as_str().to_owned()))? {
-            Answer::Around { around } => around.map(neighbours),
+            Answer::Around { around } => around.map(Neighbours::from),
             _ => None,
         }
     }
@@ -84,13 +85,4 @@ impl DaemonClient for Deciding {
             _ => ClaimReply::Unheard(errand),
         }
     }
-}
-
-/// What lies around a plan, as the engine is told it.
-pub(crate) fn neighbours(around: Around) -> Neighbours {
-    let Around { spellings, odd, waiting } = around;
-    let keys = |of: Vec<(bool, String)>| {
-        of.into_iter().map(|(is_archived, name)| Key { is_archived, name }).collect()
-    };
-    Neighbours { spellings: keys(spellings), odd: keys(odd), waiting: keys(waiting) }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::event_loop::Daemon;
 use crate::plan::id::PlanId;
-use crate::serve::daemon::feed::Told;
+use crate::serve::ipc::event::Told;
 use crate::serve::ipc::protocol::{Answer, Ask};
 
 /// The least time between two hints about the same plan.

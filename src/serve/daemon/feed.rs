@@ -5,43 +5,13 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::{Value, json};
-use tokio::sync::broadcast;
-
-use crate::api::views::envelope;
-use crate::plan::id::PlanId;
 use crate::plan::time::Time;
-use crate::serve::daemon::diff::Event;
+use crate::serve::ipc::event::Told;
+
+use tokio::sync::broadcast;
 
 /// How many are remembered.
 const MOST: usize = 1024;
-
-/// One thing that is told.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Told {
-    /// A change that has settled, as `watch` prints it.
-    Event(Arc<Event>),
-    /// Something in this plan's files is being changed, told before it has settled; with none, anything may have been.
-    Changed { plan: Option<PlanId> },
-}
-
-impl Told {
-    /// The kind that its JSON object has.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Event(_) => "event",
-            Self::Changed { .. } => "changed",
-        }
-    }
-
-    /// One object; an event's is the one of `watch --json`.
-    pub fn to_json(&self) -> Value {
-        match self {
-            Self::Event(event) => event.to_json(),
-            Self::Changed { plan } => envelope("changed", json!({"plan": plan.as_ref().map(PlanId::as_str)})),
-        }
-    }
-}
 
 /// What is told, with its number; numbers grow by one.
 pub type Numbered = (u64, Told);
@@ -138,6 +108,7 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::id::PlanId;
 
     fn feed() -> Feed {
         Feed::beginning("2026-11-21T09:14:03Z".parse().unwrap())

@@ -13,7 +13,7 @@ use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::serve::daemon::api::End;
 use crate::serve::daemon::diff::{Teller, left};
-use crate::serve::daemon::feed::Told;
+use crate::serve::ipc::event::Told;
 use crate::serve::ipc::protocol::Answer;
 use crate::store::load;
 

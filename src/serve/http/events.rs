@@ -19,10 +19,11 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc, watch};
 
 use crate::api::views::envelope;
-use crate::serve::daemon::feed::{Following, Since, Told};
+use crate::serve::daemon::feed::{Following, Since};
 use crate::serve::http::connections::{self, Busy};
 use crate::serve::http::problem::Problem;
 use crate::serve::http::state::App;
+use crate::serve::ipc::event::Told;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 

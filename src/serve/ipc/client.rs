@@ -17,9 +17,8 @@ use crate::api::daemon::{DaemonClient, Neighbours};
 use crate::disk::PlansDir;
 use crate::index::Generation;
 use crate::plan::id::PlanId;
-use crate::serve::daemon::context_factory;
-use crate::serve::daemon::diff::Event;
-use crate::serve::daemon::feed::Told;
+use crate::serve::ipc::event::Event;
+use crate::serve::ipc::event::Told;
 use crate::serve::ipc::protocol::{self, Answer, Ask, Status};
 use crate::serve::ipc::socket_path::{self, Homes};
 
@@ -118,7 +117,7 @@ impl DaemonClient for Daemon {
     fn neighbours(&self, plan: &PlanId) -> Option<Neighbours> {
         let ask = Ask::Around(plan.as_str().to_owned());
         match self.connect()?.ask(ask)? {
-            Answer::Around { around } => around.map(context_factory::neighbours),
+            Answer::Around { around } => around.map(Neighbours::from),
             _ => None,
         }
     }

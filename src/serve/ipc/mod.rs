@@ -1,5 +1,6 @@
 //! How commands and the daemon talk through a local socket.
 
 pub mod client;
+pub mod event;
 pub(crate) mod protocol;
 pub(crate) mod socket_path;

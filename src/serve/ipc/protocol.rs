@@ -5,8 +5,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::api::daemon::DaemonStatus;
-use crate::api::daemon::{ClaimedStep, DelegatedClaim};
+use crate::api::daemon::{ClaimedStep, DaemonStatus, DelegatedClaim, Neighbours};
+use crate::index::Key;
 
 /// Raised when an older partner would misunderstand.
 pub(crate) const VERSION: u32 = 1;
@@ -38,12 +38,22 @@ pub(crate) struct Request {
     pub(crate) request: Ask,
 }
 
-/// Directories by whether they are archived and by name; see `engine::context::Neighbours`.
+/// Directories by whether they are archived and by name; see `api::daemon::Neighbours`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Around {
     pub(crate) spellings: Vec<(bool, String)>,
     pub(crate) odd: Vec<(bool, String)>,
     pub(crate) waiting: Vec<(bool, String)>,
+}
+
+impl From<Around> for Neighbours {
+    fn from(around: Around) -> Self {
+        let Around { spellings, odd, waiting } = around;
+        let keys = |of: Vec<(bool, String)>| {
+            of.into_iter().map(|(is_archived, name)| Key { is_archived, name }).collect()
+        };
+        Self { spellings: keys(spellings), odd: keys(odd), waiting: keys(waiting) }
+    }
 }
 
 /// How a daemon is.

@@ -12,6 +12,7 @@ use crate::ops::status::{self, StatusRequest};
 use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, PAGE, Refusal, page, pick, put};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
+use crate::store::typed_words;
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![
@@ -211,7 +212,7 @@ fn wanted(call: &Call, typed: Option<&str>) -> Result<Wanted, Refusal> {
         Some("ready") => Ok(Wanted::Ready),
         Some(typed) => {
             let status =
-                list::read_word::<crate::plan::words::StepStatus>(&call.context.config.words, typed)?;
+                typed_words::read_word::<crate::plan::words::StepStatus>(&call.context.config.words, typed)?;
             Ok(Wanted::Status(crate::plan::words::Status::word(status).to_owned()))
         }
     }

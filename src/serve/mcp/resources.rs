@@ -16,8 +16,8 @@ use crate::ops::decide::{self, DecisionsRequest};
 use crate::ops::list::{self, ListReport, ListRequest};
 use crate::ops::status::{self, StatusRequest};
 use crate::ops::upsert;
-use crate::serve::daemon::diff::{Of, What};
-use crate::serve::daemon::feed::Told;
+use crate::serve::ipc::event::Told;
+use crate::serve::ipc::event::{Of, What};
 use crate::serve::mcp::result;
 
 const SCHEME: &str = "planwatch:///";

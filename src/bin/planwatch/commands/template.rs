@@ -1,8 +1,9 @@
 //! `template`: the plans to begin with, and the prompts.
 
 use planwatch::ops::create::NewRequest;
+use planwatch::ops::prompt::Origin;
 use planwatch::ops::prompt::{self, Prompt, Rendered};
-use planwatch::ops::template::{self, Named, Origin, Template};
+use planwatch::ops::template::{self, Named, Template};
 
 use crate::args::bring::{self, What};
 use crate::commands::new::looking;

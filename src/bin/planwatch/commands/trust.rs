@@ -6,7 +6,8 @@ use planwatch::api::agents;
 use planwatch::api::context::Context;
 use planwatch::api::error::Error;
 use planwatch::api::trust::{self, Subject, Trusted};
-use planwatch::ops::{script, verify};
+use planwatch::ops::script;
+use planwatch::store::verify;
 use serde_json::{Value, json};
 
 use crate::args::know::Trust;

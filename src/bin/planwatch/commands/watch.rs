@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use planwatch::api::error::Error;
 use planwatch::disk::PlansDir;
 use planwatch::serve::daemon::api::{self, End, Listener};
-use planwatch::serve::daemon::diff::{Event, Of, Source, What};
 use planwatch::serve::daemon::malloc;
 use planwatch::serve::http::Serving;
 use planwatch::serve::ipc::client::{self, Client, Holder};
+use planwatch::serve::ipc::event::{Event, Of, Source, What};
 use planwatch::serve::{Status, Untrusted};
 
 use http::Http;

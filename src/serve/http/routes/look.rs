@@ -28,7 +28,7 @@ const STATUS: &str = "Only what has this status; several are separated by commas
 pub(crate) const SINCE: Kind = Kind::Form(SINCE_FORM);
 /// A date has as many days as its month may have; that of a leap day is judged by the engine.
 const SINCE_FORM: &str = "^([0-9]{1,4}[hdw]|[0-9]{4}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-9])|(0[13-9]|1[0-2])-30|(0[13578]|1[02])-31)(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)?)$";
-/// Keys of `engine::sort`, each with its direction; an empty text is none.
+/// Keys of `api::sort`, each with its direction; an empty text is none.
 const SORT: &str = "^(-?(id|title|status|updated|created|due|priority)(,-?(id|title|status|updated|created|due|priority))*)?$";
 pub(crate) const SINCE_ABOUT: &str = "Only since then: a date as 2026-11-21, a time as 2026-11-21T09:14:03Z, or how long ago, as 12h, 7d or 2w";
 

@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 
 use crate::api::context::Context;
 use crate::ops::add::{self, AddRequest};
-use crate::ops::list;
 use crate::ops::note::{self, NoteRequest};
 use crate::ops::patch::{self, PatchRequest};
 use crate::ops::release::{self, ReleaseRequest};
@@ -20,6 +19,7 @@ use crate::serve::mcp::result::{self, CHANGED, Refusal};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
 use crate::serve::mcp::write::{Change, MAKER, all, set_request};
 use crate::store::transaction::Mode;
+use crate::store::typed_words;
 use crate::text::scalar;
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -146,7 +146,7 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
         return Err(Refusal::usage(format!("`{id}` is no step"), "update_plan changes a plan"));
     };
     let words = &call.context.config.words;
-    let read = status.as_deref().map(|it| list::read_word::<StepStatus>(words, it)).transpose()?;
+    let read = status.as_deref().map(|it| typed_words::read_word::<StepStatus>(words, it)).transpose()?;
     // The condition holds for the first write; what comes behind it finds what that made.
     let first = call.on_condition(asked.etag)?;
     let on = On { context: &call.context, id, by: asked.worker, claim: asked.claim };

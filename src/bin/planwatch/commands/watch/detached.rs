@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use planwatch::api::error::Error;
 use planwatch::process::daemon::{self, Started};
 use planwatch::serve::daemon::api::{self, End, Listener};
-use planwatch::serve::daemon::diff::Event;
 use planwatch::serve::http::Serving;
+use planwatch::serve::ipc::event::Event;
 use planwatch::serve::{Status, Untrusted, untrusted};
 use serde_json::json;
 

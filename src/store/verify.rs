@@ -9,8 +9,7 @@ use crate::api::error::Error;
 use crate::api::trust::{self, Subject};
 use crate::plan::model::Step;
 use crate::plan::records::Verify;
-use crate::plan::script as script_file;
-use crate::plan::time;
+use crate::plan::{script as script_file, time};
 use crate::store::load;
 use crate::store::resolve::{self, Target};
 

@@ -5,13 +5,11 @@ use std::path::PathBuf;
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::disk::FileOp;
-use crate::ops::create::NewRequest;
 use crate::plan::change::set_text;
 use crate::plan::id::PlanId;
 use crate::plan::model::{Plan, PlanKind};
 use crate::plan::read::PLAN_KEYS;
-use crate::store::plan_file;
-use crate::store::{load, resolve, transaction};
+use crate::store::{load, plan_file, resolve, transaction};
 use crate::text::typed::shell_word;
 
 /// A plan with more steps is better taken apart.
@@ -20,15 +18,15 @@ pub(crate) const MANY_STEPS: usize = 100;
 /// The edits that make plans belong to a program that is about to be made.
 pub(crate) fn adoption(
     context: &Context,
-    request: &NewRequest,
+    (is_program, children): (bool, &[String]),
     program: &PlanId,
 ) -> Result<Vec<FileOp>, Error> {
-    if !request.is_program && !request.children.is_empty() {
+    if !is_program && !children.is_empty() {
         return Err(Error::usage("only a program has children", "add --kind program"));
     }
     let mut seen: Vec<PlanId> = Vec::new();
     let mut ops = Vec::new();
-    for text in &request.children {
+    for text in children {
         let id = resolve::plan(context, text)?;
         if seen.contains(&id) {
             continue;
