@@ -11,7 +11,6 @@ use crate::plan::words::StepStatus;
 use crate::store::fencing::{self, Owner, Who};
 
 /// The directory of archived plans and removed files.
-/// Where archived plans are.
 pub(crate) const ARCHIVE: &str = "_archive";
 
 /// Where removed files of a plan go; the name sorts by time and is a plain file name everywhere.

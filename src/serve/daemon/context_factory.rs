@@ -14,7 +14,7 @@ use crate::plan::id::PlanId;
 use crate::serve::daemon::api::{Inbox, Message};
 use crate::serve::daemon::claim_batcher::Clerk;
 use crate::serve::daemon::listener::Asked;
-use crate::serve::ipc::protocol::{Answer, Around, Ask};
+use crate::serve::ipc::protocol::{Answer, Ask};
 
 /// Makes the surroundings of one request; asked anew for each, because time passes and the configuration may change.
 pub type Contexts = Arc<dyn Fn() -> Result<Context, Error> + Send + Sync>;

@@ -7,7 +7,6 @@ use crate::disk::OwnWrite;
 use crate::plan::id::PlanId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::problem::Problem;
-use crate::plan::records::Attempt;
 use crate::plan::time::Time;
 use crate::serve::daemon::baseline::{KnownPlan, KnownStep, name_of};
 use crate::serve::ipc::event::{Event, Of, Source, What};
