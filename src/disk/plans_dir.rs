@@ -34,9 +34,6 @@ const LOCK_TRIES: usize = 100;
 const WORTH_A_WORD: Duration = Duration::from_secs(1);
 const GIVEN_UP: Duration = Duration::from_secs(30);
 
-/// How long writers are waited for by who only hopes to save work.
-const SOON: Duration = Duration::from_millis(100);
-
 /// The directory that holds the plans.
 ///
 /// Opening it only looks; `.planwatch` is made when it is first needed.
@@ -300,13 +297,6 @@ impl PlansDir {
             patience.waiting = None;
         }
         self.disk.lock(path, GIVEN_UP.saturating_sub(patience.since.elapsed()))
-    }
-
-    /// Waits until whoever has the lock, or asked for it before, has given it back; not for long.
-    ///
-    /// Only saves work: who comes next may have it already.
-    pub fn wait_for_writers(&self) {
-        drop(self.disk.lock(&self.root.join(RUNTIME).join("lock"), SOON));
     }
 
     /// Lists texts that are in no plan file and were kept, and foreign `.planwatch`

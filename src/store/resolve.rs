@@ -47,10 +47,6 @@ impl NamedStep {
     pub(crate) fn in_file(id: StepId, file: Option<String>) -> Self {
         Self { id, file }
     }
-
-    pub(crate) fn file(&self) -> Option<&str> {
-        self.file.as_deref()
-    }
 }
 
 impl Target {

@@ -13,13 +13,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::renew::{RenewRequest, renew};
-use super::{Ask, ClaimReport, ClaimRequest, Granted, begin, fresh_id, take_first};
+use super::{Ask, ClaimReport, ClaimRequest, Granted, begin, fresh_id, take_first, unclaimed};
 use crate::api::context::{Context, Reading};
 use crate::api::daemon::{ClaimReply, ClaimedStep, DelegatedClaim, Freshness};
 use crate::api::error::Error;
 use crate::plan::rules::State;
 use crate::plan::time::Time;
-use crate::store::claims::candidates::{self, Ready, Recorded, Source};
+use crate::store::claims::candidates::{self, Ready};
 use crate::store::claims::daemon_queue::{Resident, Since};
 use crate::store::leases::{Leases, NEAR, Sharing};
 use crate::store::load;
@@ -127,7 +127,7 @@ pub fn claim_together(
         }
         let (queue, is_kept) = match resident.queue(context, &own, since) {
             Some((queue, is_kept)) => (Ok(queue), is_kept),
-            None => (look(context), false),
+            None => (candidates::look(context, None, &HashSet::new()), false),
         };
         let claims = queue.and_then(|queue| claim_all(context, &left, queue, is_there));
         for Claimed { errand, lease, file: (path, hash), told } in claims.unwrap_or_default() {
@@ -151,15 +151,6 @@ struct Claimed {
     told: ClaimReply,
 }
 
-/// As somebody looks who is told nothing.
-fn look(context: &Context) -> Result<Vec<Ready>, Error> {
-    match candidates::source(context, candidates::ask(context, Mode::Write)) {
-        Source::Queue(queue) => Ok(queue),
-        Source::Look(Some(answering)) => Ok(candidates::look_for_all(context, answering)),
-        Source::Look(None) => candidates::look(context, None, &HashSet::new()),
-    }
-}
-
 /// Makes claims of the first steps of a queue in one turn of the locks; of some errands none.
 fn claim_all(
     context: &Context,
@@ -171,10 +162,7 @@ fn claim_all(
         return Ok(Vec::new());
     }
     let (writing, locked) = begin(context, "claim", Mode::Write, Sharing::Wanted)?;
-    // As for one who claims alone by a queue that was found before.
-    let is_taken = |it: &Ready| it.recorded != Recorded::Lapsed && locked.has_record(&it.step.id);
-    let free = queue.into_iter().filter(|it| !is_taken(it));
-    let free = Mutex::new(free.take_while(|it| it.recorded != Recorded::Unfinished));
+    let free = Mutex::new(unclaimed(queue, &locked));
     let next = || free.lock().unwrap_or_else(PoisonError::into_inner).next();
     let granted = load::at_once(errands, |nth, errand| {
         let is_wanted = errand.may_be_begun(context) && is_there(errand);
@@ -185,6 +173,7 @@ fn claim_all(
             take_first(&ask, &mut writing, &locked, tried, std::iter::from_fn(next)).ok().flatten()?;
         Some((grant, writing.cut()))
     });
+    drop(free);
     drop(locked);
     writing.end();
     let claimed = granted.into_iter().zip(errands).filter_map(|(it, errand)| {

@@ -159,7 +159,7 @@ impl<'a> Locked<'a> {
         record.until = self.leases.context.now.plus_seconds(record.lease);
         // A lease that could not be made longer holds as long as before.
         records.put(&key, &bytes_of(&record)).ok()?;
-        // Who keeps a queue relies on longer ones, and sees that something was recorded.
+        // The cached queue of a daemon relies on longer leases; a change of the log makes it invalid.
         if record.lease < LONG_LEASE {
             self.touch_log(&key);
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-use super::keeping::{STEPS, between, happens};
+use super::between::{STEPS, between, happens};
 use super::*;
 use crate::api::daemon::{ClaimReply, ClaimedStep, DaemonClient, DelegatedClaim, Freshness};
 use crate::index::Generation;
