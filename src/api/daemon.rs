@@ -22,6 +22,14 @@ pub trait DaemonClient: Send + Sync {
     /// The commit of the index that is known to be right; asked at most once an answer.
     fn commit(&self) -> Option<Generation>;
 
+    /// As [`Self::commit`], with the answer that [`Self::cache_next`] was last called with.
+    fn commit_and_next(&self) -> (Option<Generation>, Option<String>) {
+        (self.commit(), None)
+    }
+
+    /// Gives the daemon an answer of `next` to keep in memory, as JSON.
+    fn cache_next(&self, _answer: String) {}
+
     /// The process that sees them.
     fn daemon(&self) -> DaemonStatus {
         DaemonStatus::None

@@ -27,8 +27,7 @@ use crate::plan::plans::Plans;
 use crate::plan::rules::{self, State};
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
-use crate::store::claims::LONG_LEASE;
-use crate::store::claims::candidates::{Ready, Recorded, Source};
+use crate::store::claims::candidates::{self, Ready};
 use crate::store::leases::{Leases, Locked, NewRecord, Sharing};
 use crate::store::resolve::{self, NamedStep, Target};
 use crate::store::step_file::{self, Made, StepUpdate};
@@ -39,9 +38,6 @@ use crate::text::typed::shell_word;
 pub use batch::claim_together;
 pub(crate) use for_run::{Asked, Begun, RunAsk, Task, claim_for_run, task, wanted};
 pub use renew::{RenewRequest, renew};
-
-use crate::store::claims::candidates::{self, Ready};
-use crate::text::typed::shell_word;
 
 /// How often nothing was found where something is ready a moment later.
 const TRIES: usize = 3;

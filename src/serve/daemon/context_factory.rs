@@ -1,7 +1,7 @@
 //! The surroundings of each request of a surface that runs long.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, sync_channel};
 use std::time::Duration;
 
 use crate::api::context::{Context, Here};
@@ -14,7 +14,7 @@ use crate::plan::id::PlanId;
 use crate::serve::daemon::api::{Inbox, Message};
 use crate::serve::daemon::claim_batcher::Clerk;
 use crate::serve::daemon::listener::Asked;
-use crate::serve::ipc::protocol::{Answer, Ask};
+use crate::serve::ipc::protocol::{self, Answer, Ask};
 
 /// Makes the surroundings of one request; asked anew for each, because time passes and the configuration may change.
 pub type Contexts = Arc<dyn Fn() -> Result<Context, Error> + Send + Sync>;
@@ -43,10 +43,15 @@ struct Deciding {
 
 impl Deciding {
     fn ask(&self, ask: Ask) -> Option<Answer> {
+        self.send(ask)?.recv_timeout(PATIENCE).ok()
+    }
+
+    /// Sends a request, and returns where its answer arrives.
+    fn send(&self, ask: Ask) -> Option<Receiver<Answer>> {
         let (reply, answers) = sync_channel(1);
         let (_sending, is_sent) = sync_channel(0);
         self.sender.send(Message::Asked(Asked { ask, reply, is_sent, peer: None })).ok()?;
-        answers.recv_timeout(PATIENCE).ok()
+        Some(answers)
     }
 }
 
@@ -56,6 +61,14 @@ impl DaemonClient for Deciding {
             Answer::Sync { fresh: true, generation } => generation?.parse().ok(),
             _ => None,
         }
+    }
+
+    fn commit_and_next(&self) -> (Option<Generation>, Option<String>) {
+        protocol::commit_and_next(self.ask(Ask::Next))
+    }
+
+    fn cache_next(&self, answer: String) {
+        self.send(Ask::CacheNext(answer));
     }
 
     fn daemon(&self) -> DaemonStatus {

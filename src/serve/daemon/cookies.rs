@@ -152,6 +152,10 @@ impl Daemon<'_> {
                 let around = self.around.as_mut().and_then(|it| it.told(context, &PlanId::new(plan)));
                 Answer::Around { around }
             }
+            Ask::Next => {
+                let generation = self.sure.map(|it| it.to_string());
+                Answer::Next { generation, cached: self.next_answer.clone() }
+            }
             _ => {
                 let generation = self.sure.map(|it| it.to_string());
                 Answer::Sync { fresh: generation.is_some(), generation }

@@ -42,6 +42,9 @@ const LONGEST_OWN_SETTLE: Duration = Duration::from_millis(400);
 /// How often is looked where the system tells nothing of changes.
 const POLL: Duration = Duration::from_secs(2);
 
+/// In bytes; a longer answer of `next` is made anew each time.
+const LONGEST_NEXT_ANSWER: usize = 256 << 10;
+
 pub(crate) struct Daemon<'a> {
     context: &'a dyn Fn() -> Result<Context, Error>,
     /// The surroundings of this turn, once they were asked for.
@@ -75,6 +78,8 @@ pub(crate) struct Daemon<'a> {
     pub(super) index: Option<Index>,
     /// The commit of the index that holds everything that events told of so far.
     pub(super) sure: Option<Generation>,
+    /// The last answer of `next`, as a command that made it wrote it; commands decide whether it still holds.
+    pub(super) next_answer: Option<String>,
     pub(super) dirty: Dirty,
     pub(super) untold: BTreeMap<PlanId, Untold>,
     pub(super) hints: Hints,
@@ -171,6 +176,7 @@ impl<'a> Daemon<'a> {
             around: None,
             index: None,
             sure: None,
+            next_answer: None,
             dirty: Dirty::default(),
             untold: BTreeMap::new(),
             hints: Hints::default(),
@@ -365,7 +371,10 @@ impl<'a> Daemon<'a> {
 
     fn asked(&mut self, asked: Asked) -> Flow {
         match asked.ask {
-            Ask::Sync | Ask::Around(_) => self.asking.push(Asker::Command(asked)),
+            Ask::CacheNext(answer) => {
+                self.next_answer = Some(answer).filter(|it| it.len() <= LONGEST_NEXT_ANSWER);
+            }
+            Ask::Sync | Ask::Next | Ask::Around(_) => self.asking.push(Asker::Command(asked)),
             // The door knows the clerk, if there is one.
             Ask::Claim(_) => drop(asked.reply.try_send(Answer::Claimed { handed: None })),
             Ask::Status => drop(asked.reply.try_send(Answer::Status(self.status()))),

@@ -103,6 +103,16 @@ impl DaemonClient for Daemon {
         }
     }
 
+    fn commit_and_next(&self) -> (Option<Generation>, Option<String>) {
+        let answer = self.connect().and_then(|mut it| it.ask(Ask::Next));
+        protocol::commit_and_next(answer)
+    }
+
+    fn cache_next(&self, answer: String) {
+        let Some(mut client) = self.connect() else { return };
+        protocol::send(&mut client.stream, &protocol::request_line(Ask::CacheNext(answer))).ok();
+    }
+
     fn daemon(&self) -> DaemonStatus {
         if let Err(it) = socket_path::check(&socket_path::socket(&self.state, &self.homes), &self.state) {
             return DaemonStatus::Unreachable { why: it.to_string(), hint: it.hint() };

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::api::daemon::{ClaimedStep, DaemonStatus, DelegatedClaim, Neighbours};
-use crate::index::Key;
+use crate::index::{Generation, Key};
 
 /// Raised when an older partner would misunderstand.
 pub(crate) const VERSION: u32 = 1;
@@ -19,6 +19,10 @@ const LINE_LIMIT: u64 = 4 << 20;
 pub(crate) enum Ask {
     /// Whether every change that was finished before this request is in the index.
     Sync,
+    /// As [`Ask::Sync`], with the cached answer of `next`.
+    Next,
+    /// An answer of `next` to keep in memory; there is no reply.
+    CacheNext(String),
     /// What lies around the plan of this id, every change included that was finished before this request.
     Around(String),
     /// Claims the most urgent step for who asks.
@@ -92,6 +96,11 @@ pub(crate) enum Answer {
         fresh: bool,
         generation: Option<String>,
     },
+    /// The commit of the index that is right, if it is known, and the last answer of `next` that was cached.
+    Next {
+        generation: Option<String>,
+        cached: Option<String>,
+    },
     /// None if nobody can say.
     Around {
         around: Option<Around>,
@@ -122,6 +131,14 @@ struct Envelope {
     version: u32,
     #[serde(flatten)]
     answer: Answer,
+}
+
+/// Reads the answer to [`Ask::Next`].
+pub(crate) fn commit_and_next(answer: Option<Answer>) -> (Option<Generation>, Option<String>) {
+    match answer {
+        Some(Answer::Next { generation, cached }) => (generation.and_then(|it| it.parse().ok()), cached),
+        _ => (None, None),
+    }
 }
 
 pub(crate) fn request_line(request: Ask) -> Vec<u8> {
@@ -184,7 +201,10 @@ mod tests {
             "begin_before": 1, "surroundings": "x",
         });
         let claim = Ask::Claim(serde_json::from_value(errand).unwrap());
-        for ask in [Ask::Sync, around, claim, Ask::Status, Ask::Events, Ask::Changes, Ask::Stop] {
+        let cache = Ask::CacheNext("{\"at\": 1}".to_owned());
+        for ask in
+            [Ask::Sync, Ask::Next, cache, around, claim, Ask::Status, Ask::Events, Ask::Changes, Ask::Stop]
+        {
             let line = request_line(ask.clone());
             assert_eq!(read_request(&mut BufReader::new(line.as_slice())).unwrap(), Some(ask));
         }
@@ -205,6 +225,7 @@ mod tests {
         });
         let answers = [
             Answer::Sync { fresh: true, generation: Some("7aa".into()) },
+            Answer::Next { generation: Some("7aa".into()), cached: Some("{}".into()) },
             Answer::Around { around: None },
             Answer::Claimed { handed: None },
             Answer::Claimed { handed: Some(serde_json::from_value(handed).unwrap()) },
