@@ -1,7 +1,5 @@
 //! `draft`: passes over requirements, as they happen.
 
-mod signals;
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,6 +17,7 @@ use crate::fields;
 use crate::named_text;
 use crate::output::{Loudness, Output, escaped, escaped_lines};
 use crate::screens::{BOLD, DIM, change, count, text};
+use crate::signals;
 use crate::spinner::Patience;
 use crate::table::paint;
 use planwatch::text::typed::shell_word;
@@ -41,7 +40,12 @@ pub(crate) fn run(session: &Session, args: &Draft) -> Result<u8, Failure> {
     let directory = context.here.root.clone();
     let command = AnswerCommand { words: who.words, directory, timeout };
     let stopper = Stopper::default();
-    let came = signals::stop_at(stopper.clone());
+    let stopping = stopper.clone();
+    // Of several signals the later ones end the agent without grace.
+    let signals = signals::stop_at(move |_| {
+        stopping.stop();
+        true
+    });
     let mut agent = Agent { command, stopper };
     let (mut told, mut patience) = (Ok(()), None);
     let report = draft::draft(&context, &request, &mut agent, &mut |event| {
@@ -60,7 +64,7 @@ pub(crate) fn run(session: &Session, args: &Draft) -> Result<u8, Failure> {
     let report = report?;
     told?;
     answer(session, &report, args.show_diff)?;
-    Ok(came.exit_code().filter(|_| report.is_incomplete()).unwrap_or(report.exit_code()))
+    Ok(signals.exit_code().filter(|_| report.is_incomplete()).unwrap_or(report.exit_code()))
 }
 
 /// Who is asked.

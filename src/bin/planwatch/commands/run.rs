@@ -1,7 +1,6 @@
 //! `run`: what an agent does with a plan, as it happens.
 
 mod screen;
-mod signals;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -19,6 +18,7 @@ use crate::commands::trust::{asked, may_ask};
 use crate::context::{self, Session};
 use crate::failure::Failure;
 use crate::fields;
+use crate::signals;
 use screen::Screen;
 
 pub(crate) fn run(session: &Session, args: Run) -> Result<u8, Failure> {
@@ -30,13 +30,20 @@ pub(crate) fn run(session: &Session, args: Run) -> Result<u8, Failure> {
         return show(session, &engine::preview(&context, &request)?);
     }
     let processes = Processes::default();
-    let came = signals::stop_at(processes.stopper());
+    let stop = processes.stopper();
+    // A second signal ends this process at once, and the next run repairs what it leaves.
+    let signals = signals::stop_at(move |is_first| {
+        if is_first {
+            stop.stop();
+        }
+        is_first
+    });
     let plans = context.plans.root().to_path_buf();
     let screen = Screen::new(&session.output, request.jobs > 1);
     let surface = Terminal { session, plans: &plans, begun: Instant::now(), screen };
     let report = engine::run(&request, &surface, &processes)?;
     surface.screen.finish(&report)?;
-    Ok(code(&report, came.exit_code()))
+    Ok(code(&report, signals.exit_code()))
 }
 
 /// A run that a signal ended says which one, as a shell would.

@@ -2,7 +2,6 @@
 
 mod detached;
 mod http;
-mod signals;
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -10,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use planwatch::api::error::Error;
 use planwatch::disk::PlansDir;
-use planwatch::serve::daemon::api::{self, End, Listener};
+use planwatch::serve::daemon::api::{self, End, Listener, Stopper};
 use planwatch::serve::daemon::malloc;
 use planwatch::serve::http::Serving;
 use planwatch::serve::ipc::client::{self, Client, Holder};
@@ -26,6 +25,7 @@ use crate::failure::Failure;
 use crate::fields;
 use crate::output::{Output, Reader, escaped};
 use crate::screens::{BOLD, DIM, colour, count, mark};
+use crate::signals::{self, Received};
 use crate::table::paint;
 
 /// How long another process that has just taken the lock may need until it answers.
@@ -58,7 +58,7 @@ fn attached(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure
     }
     let (inbox, http) = http::prepare(session, plans, args, address)?;
     teller.http = http;
-    let signals = signals::stop_at(inbox.stopper());
+    let signals = stop_at_signals(inbox.stopper());
     let end = api::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut teller);
     teller.http.end();
     let end = end?;
@@ -69,8 +69,13 @@ fn attached(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure
     }
     match teller.failure {
         Some(failure) => Err(failure),
-        None => ended(&end, signals.map_or(0, |it| it.exit_code())),
+        None => ended(&end, signals.exit_code_of_service()),
     }
+}
+
+/// Stops watching at a signal. At a second one, or when nothing watches any more, the process exits at once.
+fn stop_at_signals(stopper: Stopper) -> Received {
+    signals::stop_at(move |is_first| stopper.stop() && is_first)
 }
 
 /// The exit code of an end; a plans directory that is gone is a failure.

@@ -13,8 +13,8 @@ use serde_json::json;
 
 use super::http::{self, Http};
 use super::{
-    answering, answers_on, end_beside, ended, in_the_way, just_begun, no_answer, polling, signals, who,
-    without_socket,
+    answering, answers_on, end_beside, ended, in_the_way, just_begun, no_answer, polling, stop_at_signals,
+    who, without_socket,
 };
 use crate::args::setup::Watch;
 use crate::context::{self, Session};
@@ -116,7 +116,7 @@ fn cannot(error: &dyn std::error::Error) -> Failure {
 pub(super) fn run(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure> {
     daemon::leave_terminal();
     let (inbox, http) = http::prepare(session, plans, args, http::address(session, args)?)?;
-    let signals = signals::stop_at(inbox.stopper());
+    let signals = stop_at_signals(inbox.stopper());
     let mut log = Log { session, plans, http, failure: None };
     let end = api::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut log);
     log.http.end();
@@ -127,7 +127,7 @@ pub(super) fn run(session: &Session, plans: &Path, args: &Watch) -> Result<u8, F
         End::Another => Err(no_answer(None)),
         end => {
             log.line(&format!("ended: {}", end.why()));
-            ended(&end, signals.map_or(0, |it| it.exit_code()))
+            ended(&end, signals.exit_code_of_service())
         }
     }
 }
