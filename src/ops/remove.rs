@@ -115,11 +115,19 @@ fn remove_step(
     ops.extend(repointed.ops);
     writing.batch("remove", ops)?;
     if request.mode == Mode::Write {
-        leases::forget(context, id);
+        end_record(context, &own, step, owner);
     }
     let changed = changed(context, step.id.to_string(), &step.title, &step.path);
     let hints = repointed.hints.into_iter().chain(left.hint()).collect();
     Ok(Removed { changed, hints, not_repointed: left.names() })
+}
+
+/// A claim ends with its step if its owner removed that; otherwise its worker may be at work in another working tree.
+fn end_record(context: &Context, plan: &Plan, step: &Step, owner: Owner) {
+    match owner {
+        Owner::Forced => leases::removed(context, plan, step),
+        _ => leases::forget(context, &step.id),
+    }
 }
 
 /// The file that is kept says that it was taken away from somebody's work.
@@ -195,7 +203,8 @@ fn remove_plan(
     let to = free_directory(context, &removed::removed_dir(context, id));
     writing.batch("remove", vec![FileOp::Rename { from: directory, to }])?;
     if request.mode == Mode::Write {
-        plan.steps.iter().for_each(|it| leases::forget(context, &it.id));
+        let owner = if request.force { Owner::Forced } else { Owner::Free };
+        plan.steps.iter().for_each(|it| end_record(context, &plan, it, owner));
     }
     let changed = changed(context, id.to_string(), &plan.title, &plan.path);
     let hint = (!left.is_empty()).then(|| {

@@ -176,7 +176,7 @@ fn move_files(
     ops.extend(repointed.ops);
     writing.batch("move", ops)?;
     if !writing.is_dry_run() {
-        leases::moved(context, &step.id, new, &path);
+        leases::moved(context, &[leases::Move { plan, step, to: new.clone(), file: path }]);
     }
     Ok((line.plan, repointed.hints))
 }

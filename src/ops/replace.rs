@@ -299,12 +299,17 @@ impl<'a> Wanted<'a> {
 
     /// The record of a claim goes along with a step that moves, and goes with one that goes.
     fn keep_records(&self, after: &Plans) {
-        for Gone { id, .. } in &self.gone {
-            match self.plan.find(id).and_then(|it| self.item_of(it)) {
-                Some(item) => leases::moved(self.context, id, &self.id(item), &self.path(item)),
-                None => leases::forget(self.context, id),
+        let mut moves = Vec::new();
+        for step in self.gone.iter().filter_map(|it| self.plan.find(&it.id)) {
+            match self.item_of(step) {
+                Some(item) => {
+                    let (to, file) = (self.id(item), self.path(item));
+                    moves.push(leases::Move { plan: self.plan, step, to, file });
+                }
+                None => leases::removed(self.context, self.plan, step),
             }
         }
+        leases::moved(self.context, &moves);
         for item in (0..self.items.len()).filter(|it| self.verb(*it).is_some()) {
             if let Some((before, now)) = self.step(item).zip(after.step(&self.id(item))) {
                 leases::changed(self.context, before, now, false);

@@ -71,7 +71,7 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
         writing.report_save(&step, &place, &read);
     }
     if request.mode == Mode::Write {
-        steps.iter().for_each(|it| leases::forget(context, &it.id));
+        steps.iter().for_each(|it| leases::removed(context, &plan, it));
     }
     let mut report = ChangeReport::new("squash", request.mode);
     report.changes.push(changed(context, plans, &plan, steps, bytes));

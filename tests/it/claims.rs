@@ -14,6 +14,7 @@ use crate::random::Random;
 use crate::support::{NOW, Place, Ran};
 
 mod elsewhere;
+mod renumbered;
 
 const LATER: &str = "2026-11-21T13:00:00Z";
 
