@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::api::config::Config;
 use crate::api::context::Reading;
-use crate::disk::model::Machine;
+use crate::disk::model::{Fault, Machine};
 use crate::ops::release::ReleaseRequest;
 use crate::ops::update::{self, MoveRequest};
 use crate::plan::transitions::Verb;
@@ -367,4 +367,25 @@ fn claim_ids_have_the_form_of_the_format() {
         assert!(id.len() == 8 && ('g'..='z').contains(&id.chars().next().unwrap()), "{id}");
         assert!(id[1..].chars().all(|it| it.is_ascii_hexdigit() && !it.is_ascii_uppercase()), "{id}");
     }
+}
+
+#[test]
+fn a_claim_without_a_record_is_named_by_its_error_and_does_not_hold() {
+    let machine = Machine::with(&[("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", STEP)]);
+    let mut named = 0;
+    for call in 1..300 {
+        let failing = machine.failing_at(call, Fault::Full);
+        let Err(Error::Failed { code: "io-error", message, .. }) = claim_at(&failing, "ann", 0) else {
+            continue;
+        };
+        let text = failing.text("/plans/p/step-1.md").unwrap();
+        let id = text.split("claim: {id: \"").nth(1).map(|it| &it[..8]);
+        assert_eq!(message.contains("has the claim"), id.is_some(), "{call}: {message}");
+        if let Some(id) = id {
+            assert!(message.contains(id), "{call}: {message}");
+            assert!(claim_at(&failing, "bob", 1).unwrap().claim.is_some(), "{call}");
+            named += 1;
+        }
+    }
+    assert!(named > 0);
 }

@@ -16,6 +16,7 @@ use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::time::Time;
 use crate::store::claims::LONG_LEASE;
+use crate::text::typed::shell_word;
 
 /// The records while nobody else writes them.
 pub(crate) struct Locked<'a> {
@@ -131,7 +132,7 @@ impl<'a> Locked<'a> {
         if let Some(record) = self.get(&key).filter(|_| before.as_ref().is_some_and(|it| it.key != key)) {
             self.close(&key, &record, Ended::TakenOver);
         }
-        records.rename(&unfinished(&key), &key).map_err(|it| self.failed(&it))?;
+        records.rename(&unfinished(&key), &key).map_err(|it| self.unconfirmed(step, &it))?;
         // A new claim ends what was closed before: its file was not, or it was opened again.
         self.forget_closed(step);
         if let Some(found) = before {
@@ -161,6 +162,19 @@ impl<'a> Locked<'a> {
             self.records.as_ref().map(|it| it.records().dir().display().to_string()).unwrap_or_default();
         let message = format!("`{dir}` cannot be written: {}", said(error));
         Error::Failed { code: "io-error", message, hint: "the step was left to the next claim".to_owned() }
+    }
+
+    /// The step's file has the claim by now. It does not hold: the next claim finds it unfinished.
+    fn unconfirmed(&self, step: &StepId, error: &std::io::Error) -> Error {
+        let Error::Failed { code, message, hint } = self.failed(error) else { return self.failed(error) };
+        let Some(record) = self.get(&unfinished(&self.leases.key(step))) else {
+            return Error::Failed { code, message, hint };
+        };
+        let message = format!("{message}; the file of `{step}` has the claim {} all the same", record.claim);
+        let word = shell_word(step);
+        let hint =
+            format!("`planwatch claim {word}` takes it over, `planwatch release {word}` gives the step back");
+        Error::Failed { code, message, hint }
     }
 
     /// Lets the claim hold for its lease from now on; returns until when.
