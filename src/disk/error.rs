@@ -47,7 +47,7 @@ pub enum DiskError {
     #[error("`{}` changed while it was being written", path.display())]
     FileChanged { path: PathBuf },
     /// It was written a moment ago and is empty, or lost more than half of its text; it was not touched.
-    #[error("`{}` looks half saved: it was modified a moment ago and has lost more than half of its text", path.display())]
+    #[error("`{}` looks half saved: it was modified a moment ago and is empty or has lost more than half of its text", path.display())]
     HalfSaved { path: PathBuf },
     /// A file that planwatch knows was removed a moment ago, perhaps to be written anew; it was not made.
     #[error("`{}` is missing, and its directory changed a moment ago: a save may be under way", path.display())]

@@ -12,6 +12,7 @@ mod machine;
 mod meddled;
 mod mounted;
 mod old_names;
+mod project;
 mod quiet;
 mod state;
 mod undone;

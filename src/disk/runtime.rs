@@ -29,8 +29,10 @@ const PARTS: [&str; 2] = [super::displaced::DIR, super::undo::DIR];
 /// Where others than the owner of `.planwatch` have their state, in it.
 pub(super) const BY: &str = "by";
 
-/// Where those have it who cannot write `.planwatch`, beside it.
-pub(super) const BESIDE: &str = ".planwatch.by";
+/// Where those have it who cannot write the directory of this name, beside it: `.planwatch.by`.
+pub(super) fn beside(name: &str) -> String {
+    format!("{name}.by")
+}
 
 /// The file that every writer locks.
 pub(super) const LOCK: &str = "lock";
@@ -67,6 +69,8 @@ pub(super) struct Home {
 struct Seeker<'a> {
     disk: &'a dyn Disk,
     root: &'a Path,
+    /// What the directory is called, mostly `.planwatch`.
+    name: &'static str,
     root_ino: u64,
     key: Option<&'a [u8; 32]>,
 }
@@ -76,11 +80,11 @@ struct Seeker<'a> {
 /// The caller may hold the lock of the plans directory already, and says so with `is_locked`.
 pub(super) fn prepare(
     disk: &dyn Disk,
-    root: &Path,
+    (root, name): (&Path, &'static str),
     key: Option<&[u8; 32]>,
     is_locked: bool,
 ) -> Result<Home, DiskError> {
-    let seeker = Seeker::new(disk, root, key)?;
+    let seeker = Seeker::new(disk, (root, name), key)?;
     if let Some(home) = seeker.find()? {
         return Ok(home);
     }
@@ -96,23 +100,33 @@ pub(super) fn prepare(
 }
 
 /// Finds the own state; `None` when there is none. Makes nothing.
-pub(super) fn find(disk: &dyn Disk, root: &Path, key: Option<&[u8; 32]>) -> Result<Option<Home>, DiskError> {
-    Seeker::new(disk, root, key)?.find()
+pub(super) fn find(
+    disk: &dyn Disk,
+    place: (&Path, &'static str),
+    key: Option<&[u8; 32]>,
+) -> Result<Option<Home>, DiskError> {
+    Seeker::new(disk, place, key)?.find()
 }
 
 impl<'a> Seeker<'a> {
-    fn new(disk: &'a dyn Disk, root: &'a Path, key: Option<&'a [u8; 32]>) -> Result<Self, DiskError> {
+    fn new(
+        disk: &'a dyn Disk,
+        (root, name): (&'a Path, &'static str),
+        key: Option<&'a [u8; 32]>,
+    ) -> Result<Self, DiskError> {
         let root_ino = disk.lstat(root).map_err(|error| DiskError::reading(root, error))?.ino;
-        Ok(Self { disk, root, root_ino, key })
+        Ok(Self { disk, root, name, root_ino, key })
     }
 
     fn find(self) -> Result<Option<Home>, DiskError> {
-        let main = self.root.join(RUNTIME);
+        let main = self.root.join(self.name);
         if let Some(home) = self.usable(&main, true)? {
             return Ok(Some(home));
         }
         let is_dir = |path: &Path| Ok(self.lstat(path)?.is_some_and(|it| it.kind == FileKind::Dir));
-        for (top, above) in [(&main, main.join(BY)), (&self.root.to_path_buf(), self.root.join(BESIDE))] {
+        for (top, above) in
+            [(&main, main.join(BY)), (&self.root.to_path_buf(), self.root.join(beside(self.name)))]
+        {
             // A link there would lead to other people's files.
             if !(is_dir(top)? && is_dir(&above)?) {
                 continue;
@@ -141,7 +155,7 @@ impl<'a> Seeker<'a> {
 
     /// Whether another user made `.planwatch`.
     fn is_anothers(self) -> bool {
-        self.disk.lstat(&self.root.join(RUNTIME)).is_ok_and(|it| !is_mine(&it))
+        self.disk.lstat(&self.root.join(self.name)).is_ok_and(|it| !is_mine(&it))
     }
 
     /// Returns `None` for a directory that is not there, or that may not be used.
@@ -174,11 +188,11 @@ impl<'a> Seeker<'a> {
     }
 
     fn make(self) -> Result<Home, DiskError> {
-        let main = self.root.join(RUNTIME);
+        let main = self.root.join(self.name);
         let refused = |path: &Path, error| DiskError::writing(path, error);
         let there = match self.disk.lstat(&main) {
             Err(error) if is(&error, Errno::NOENT) => {
-                return self.build(self.root, RUNTIME).map_err(|error| refused(&main, error));
+                return self.build(self.root, self.name).map_err(|error| refused(&main, error));
             }
             there => there.map_err(|error| DiskError::reading(&main, error))?,
         };
@@ -189,7 +203,7 @@ impl<'a> Seeker<'a> {
                 made => return made.map_err(|error| refused(&main, error)),
             }
         }
-        let beside = self.root.join(BESIDE);
+        let beside = self.root.join(beside(self.name));
         self.build_among(&beside, self.mode_for_all()).map_err(|error| refused(&beside, error))
     }
 
@@ -202,7 +216,7 @@ impl<'a> Seeker<'a> {
 
     /// Makes the own directory in `.planwatch/by` or `.planwatch.by`, which gets `mode` when it is made.
     fn build_among(self, top: &Path, mode: u32) -> io::Result<Home> {
-        let above = if top.ends_with(RUNTIME) { top.join(BY) } else { top.to_path_buf() };
+        let above = if top.ends_with(self.name) { top.join(BY) } else { top.to_path_buf() };
         match self.disk.make_dir(&above, mode) {
             Ok(()) => self.disk.set_mode(&above, mode)?,
             Err(error) if is(&error, Errno::EXIST) => {}
@@ -332,6 +346,16 @@ fn clear(disk: &dyn Disk, fresh: &Path) -> io::Result<()> {
         }
     }
     disk.remove_dir(fresh)
+}
+
+/// Removes own state in which nothing lies but what a new one has. The caller holds the lock of the root.
+pub(super) fn remove_if_unused(disk: &dyn Disk, dir: &Path) {
+    let is_new = |name: &OsString| [IGNORE, LOCK, STAMP].iter().chain(&PARTS).any(|it| name == *it);
+    let is_unused = disk.names(dir).is_ok_and(|it| it.iter().all(is_new))
+        && PARTS.iter().all(|it| disk.names(&dir.join(it)).map_or(true, |it| it.is_empty()));
+    if is_unused {
+        clear(disk, dir).ok();
+    }
 }
 
 /// Lists the foreign directories that an earlier release moved aside.

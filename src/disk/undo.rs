@@ -341,7 +341,7 @@ impl Locked<'_> {
     }
 
     pub(super) fn log(&self, record: &Record) {
-        if self.trust != Trust::Own {
+        if self.trust != Trust::Own || self.plans.is_project() {
             return;
         }
         // A full disk may have torn the line before this one, so a record begins a line as well as it ends one.

@@ -15,9 +15,9 @@ use super::displaced::{Kept, KeptWhy, dir, kept_name};
 use super::error::DiskError;
 use super::fs_ops::{Safe, is, read_own, rename_new, write_new};
 use super::journal::{FileOp, ID_STEP, Journal};
-use super::names::{NamedPath, RUNTIME, checked};
+use super::names::{NamedPath, checked};
 use super::plans_dir::PlansDir;
-use super::runtime::{BESIDE, BY, Trust, is_mine};
+use super::runtime::{BY, Trust, beside, is_mine};
 use super::write_lock::Locked;
 
 /// A batch of somebody else's that stands half-way.
@@ -93,9 +93,9 @@ impl PlansDir {
 
     /// Where all users and state homes that write here may have their state, as far as that can be seen.
     pub(super) fn state_dirs(&self) -> Result<Vec<PathBuf>, DiskError> {
-        let main = self.root.join(RUNTIME);
+        let main = self.root.join(self.runtime);
         let mut dirs = vec![main.clone()];
-        for above in [main.join(BY), self.root.join(BESIDE)] {
+        for above in [main.join(BY), self.root.join(beside(self.runtime))] {
             let names = self.seen(&above, self.disk.names(&above))?.unwrap_or_default();
             dirs.extend(names.into_iter().map(|it| above.join(it)));
         }

@@ -8,6 +8,7 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::{self, shown_path};
 use crate::disk::read_file;
+use crate::ops::init::left;
 use crate::ops::prompt;
 use crate::plan::change::set_text;
 use crate::plan::id::PlanId;
@@ -116,7 +117,7 @@ fn too_long(plan: &Plan) -> Option<String> {
 
 /// Texts that are in no plan file; whoever asks whether all is well has to hear of them.
 fn kept(context: &Context) -> Option<String> {
-    let n = context.plans.kept().len();
+    let n = context.plans.kept().len() + left::kept(context).len();
     let are = if n == 1 { "1 text is".to_owned() } else { format!("{n} texts are") };
     (n > 0).then(|| format!("{are} kept beside the files; `planwatch doctor` names them"))
 }

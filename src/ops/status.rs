@@ -6,6 +6,7 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::staleness;
 use crate::api::views::{PlanShape, Reason, Shaper, StepShape, held, value, with};
+use crate::ops::init::left;
 use crate::plan::claims::InForce;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
@@ -148,10 +149,16 @@ pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport
         finished: finished(&shaper, days),
         n_errors,
         n_warnings,
-        kept: context.plans.kept().iter().map(|it| it.kept.to_string_lossy().into_owned()).collect(),
+        kept: kept(context),
         interrupted: interrupted::find(context),
         days,
     })
+}
+
+/// Where texts lie that are in no file, from the plans directory.
+fn kept(context: &Context) -> Vec<String> {
+    let of_plans = context.plans.kept().into_iter().map(|it| it.kept.to_string_lossy().into_owned());
+    of_plans.chain(left::kept(context)).collect()
 }
 
 fn standing(shaper: &Shaper<'_>, plan: &Plan, step: &Step) -> Standing {

@@ -19,8 +19,18 @@ pub(crate) fn run(session: &Session, args: &Init) -> Result<u8, Failure> {
     let here = session.directory();
     let above = workspace.plans_dir.as_deref().and_then(Path::parent).filter(|it| here.starts_with(it));
     let root = workspace.repository.as_deref().or(above).unwrap_or(here).to_path_buf();
-    let around =
-        Around { disk: session.disk(), workspace: &workspace, root, state_home: context::state_home() };
+    let tell = |notice| {
+        session.output.kept.note(&notice);
+        session.output.notice(&notice);
+    };
+    let around = Around {
+        disk: session.disk(),
+        workspace: &workspace,
+        root,
+        state_home: context::state_home(),
+        now: context::now(),
+        tell: &tell,
+    };
     let mut agents: Vec<_> = args.agent.iter().flat_map(|it| it.agents()).copied().collect();
     agents.sort_unstable();
     agents.dedup();
