@@ -10,9 +10,9 @@ use crate::api::daemon::{DaemonStatus, Freshness};
 use crate::api::error::Error;
 use crate::api::views::shown_path;
 use crate::disk::{Discarded, Kept, RealDisk, Unfinished, read_file, watch_limit};
-use crate::ops::init::left;
 use crate::store::leases::{Leases, NotShared};
 use crate::store::load::{self, IndexState};
+use crate::store::project_saves;
 use crate::store::transaction::{self, path_of};
 
 #[derive(Debug, Clone, Default)]
@@ -81,7 +81,7 @@ pub fn examine(context: &Context, request: &DoctorRequest) -> Result<DoctorRepor
         load::reindex(context)?;
     }
     let discarded = request.discard.as_deref().map(|id| discard(context, id)).transpose()?;
-    let left = left::settle(context);
+    let left = project_saves::settle(context);
     let checks = vec![
         ok("plans directory", context.plans.root().display().to_string()),
         config(context),

@@ -5,7 +5,6 @@
 
 mod agents;
 mod files;
-pub(crate) mod left;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,6 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::staleness;
 use crate::api::views::{PlanShape, Reason, Shaper, StepShape, held, value, with};
-use crate::ops::init::left;
 use crate::plan::claims::InForce;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
@@ -15,6 +14,7 @@ use crate::plan::rules::{self, Obstacle};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Status, StepStatus};
 use crate::store::interrupted::{self, Interrupted};
+use crate::store::project_saves;
 use crate::store::{knowledge, load};
 
 #[derive(Debug, Clone, Default)]
@@ -158,7 +158,7 @@ pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport
 /// Where texts lie that are in no file, from the plans directory.
 fn kept(context: &Context) -> Vec<String> {
     let of_plans = context.plans.kept().into_iter().map(|it| it.kept.to_string_lossy().into_owned());
-    of_plans.chain(left::kept(context)).collect()
+    of_plans.chain(project_saves::kept(context)).collect()
 }
 
 fn standing(shaper: &Shaper<'_>, plan: &Plan, step: &Step) -> Standing {

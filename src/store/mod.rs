@@ -16,6 +16,7 @@ pub(crate) mod plan_file;
 pub(crate) mod plan_status;
 pub(crate) mod plan_stream;
 pub(crate) mod program;
+pub(crate) mod project_saves;
 pub mod refresh;
 pub(crate) mod relink;
 pub(crate) mod removed;
