@@ -29,7 +29,7 @@ impl Place {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();
         // An empty file that was modified just now looks half saved.
-        let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(10);
+        let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
         std::fs::File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
     }
 

@@ -16,6 +16,8 @@ const COMPOSED: &[(&str, &str)] = &[
     ("claim", "next"),
     ("completion", "list"),
     ("completion", "script"),
+    ("completion", "set"),
+    ("completion", "template"),
     ("create", "template"),
     ("draft", "prompt"),
     ("draft", "replace"),
@@ -41,7 +43,7 @@ const CIRCLES: &[(&str, usize)] = &[
     ("src/disk", 17),
     ("src/serve/daemon", 8),
     ("src/serve/mcp", 11),
-    ("src/store", 10),
+    ("src/store", 8),
     ("src/text/header_edit", 6),
 ];
 
