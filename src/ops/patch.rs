@@ -30,7 +30,7 @@ pub struct PatchRequest {
     pub text: Option<String>,
     /// Keys that are set; null takes a key out, and what is not named stays.
     pub metadata: Option<Map<String, Value>>,
-    /// A date; [`NO_DUE`] takes it out.
+    /// A date; `none` takes it out.
     pub due: Option<String>,
     pub by: Option<String>,
     /// The claim that this update belongs to.

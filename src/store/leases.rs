@@ -3,7 +3,7 @@
 //! In a git repository the records lie in `<git-common-dir>/planwatch`, where all its working trees see them; elsewhere, or
 //! where that cannot be written, in `.planwatch/leases`. One file for each claimed step, named by a hash of the plans
 //! directory's place and the step; `closed` has a line for each claim that was ended, with what is left of its lease. What
-//! a step's earlier numbers have is in [`former`].
+//! a step's earlier numbers have is in `former`.
 //!
 //! # What survives a kill
 //! A claim is three writes under the two locks (plans directory, then records), in this order:

@@ -61,8 +61,7 @@ fn run(disk: &ModelDisk, task: Task) -> Result<(), DiskError> {
 fn calls_of(start: &State, task: Task) -> u64 {
     let disk = ModelDisk::new(start.clone(), Script::default());
     run(&disk, task).unwrap();
-    let calls = disk.world().calls;
-    calls
+    disk.world().calls
 }
 
 /// The text of the file, and of all that is reported as kept.
