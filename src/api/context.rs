@@ -52,6 +52,7 @@ pub struct KeptSave {
 pub struct KeptSaves {
     saves: Arc<Mutex<Vec<KeptSave>>>,
     has_changed: Arc<AtomicBool>,
+    is_unrecorded: Arc<AtomicBool>,
 }
 
 impl KeptSaves {
@@ -68,10 +69,15 @@ impl KeptSaves {
         }
     }
 
-    /// Puts the list into an object, under `kept`, if there is anything in it.
+    /// Puts the list into an object, under `kept`, if there is anything in it; and `not_recorded` if `undo` cannot take the
+    /// change back.
     pub fn put_into(&self, object: &mut Value) {
-        if let (Some(kept), Value::Object(object)) = (self.to_json(), object) {
+        let Value::Object(object) = object else { return };
+        if let Some(kept) = self.to_json() {
             object.insert("kept".to_owned(), kept);
+        }
+        if self.is_unrecorded.load(Ordering::Relaxed) {
+            object.insert("not_recorded".to_owned(), Value::Bool(true));
         }
     }
 
@@ -85,10 +91,14 @@ impl KeptSaves {
         self.has_changed.load(Ordering::Relaxed)
     }
 
-    /// Remembers the kept save of a notice.
+    /// Remembers what a notice says of saves that were kept, and of a change without a record.
     pub fn note(&self, notice: &Notice) {
-        if let Notice::Kept { path, kept, why } = notice.clone() {
-            self.saves.lock().unwrap_or_else(PoisonError::into_inner).push(KeptSave { path, kept, why });
+        match notice.clone() {
+            Notice::Kept { path, kept, why } => {
+                self.saves.lock().unwrap_or_else(PoisonError::into_inner).push(KeptSave { path, kept, why });
+            }
+            Notice::NotRecorded => self.is_unrecorded.store(true, Ordering::Relaxed),
+            _ => {}
         }
     }
 }

@@ -38,6 +38,16 @@ fn a_change_that_cannot_be_recorded_is_reported_and_undo_takes_back_no_other_one
     assert!(place.text("plans/p/step-2.md").contains("completed"));
 }
 
+#[test]
+fn an_answer_says_that_its_change_is_not_recorded() {
+    let place = place();
+    assert!(place.run("note p:1 first --json").json().get("not_recorded").is_none());
+    let log = "plans/.planwatch/undo/log";
+    place.write(log, place.text(log) + &"\n".repeat(8192));
+    let answer = limited(&place, 8, &["done", "p:2", "--json"]).json();
+    assert_eq!(answer["not_recorded"], true, "{answer}");
+}
+
 /// Runs the binary with an output that has no room.
 fn unheard(place: &Place, arguments: &[&str]) -> Ran {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");

@@ -29,6 +29,7 @@ pub(super) fn change() -> Object {
         .field("refused", list(part("Refused")))
         .optional("not_repointed", list(text()))
         .optional("kept", list(part("Kept")))
+        .optional("not_recorded", flag())
 }
 
 fn changed() -> Object {
@@ -59,6 +60,7 @@ fn claim() -> Object {
         .field("claim", maybe(part("Granted")))
         .field("dry_run", flag())
         .optional("kept", list(part("Kept")))
+        .optional("not_recorded", flag())
 }
 
 /// `ops::import::ImportReport`.
