@@ -8,4 +8,4 @@ pub mod mcp;
 
 pub use daemon::malloc;
 pub use ipc::protocol::Status;
-pub use ipc::socket_path::{Homes, Untrusted, untrusted};
+pub use ipc::socket_path::{SocketDirs, Untrusted, untrusted};

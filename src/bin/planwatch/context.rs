@@ -25,8 +25,8 @@ use planwatch::api::workspace::{self, Workspace, WorkspaceRequest};
 use planwatch::disk::Process;
 use planwatch::disk::{Disk, PlansDir, RealDisk, make_plans_dir, read_file};
 use planwatch::plan::time::Time;
-use planwatch::serve::Homes;
-use planwatch::serve::daemon::context_factory::Contexts;
+use planwatch::serve::SocketDirs;
+use planwatch::serve::daemon::context_factory::ContextFactory;
 use planwatch::serve::ipc::client::Daemon;
 use planwatch::store::idempotency;
 use planwatch::store::interrupted;
@@ -211,7 +211,7 @@ impl Session {
     }
 
     /// As [`Self::look_again`] for surfaces that run long, each request with surroundings of its own.
-    pub(crate) fn contexts(&self, plans: &Path) -> Contexts {
+    pub(crate) fn contexts(&self, plans: &Path) -> ContextFactory {
         let own = Self {
             output: self.output.clone(),
             directory: self.directory.clone(),
@@ -267,7 +267,7 @@ impl Session {
     }
 
     /// For who serves requests one after the other: the surroundings as they are at each.
-    pub(crate) fn contexts_found(&self) -> Contexts {
+    pub(crate) fn contexts_found(&self) -> ContextFactory {
         let session = self.clone();
         Arc::new(move || {
             let found = session.find()?;
@@ -277,7 +277,7 @@ impl Session {
     }
 
     /// As [`Self::contexts_found`]; makes the plans directory if there is none.
-    pub(crate) fn contexts_to_make(&self) -> Contexts {
+    pub(crate) fn contexts_to_make(&self) -> ContextFactory {
         let session = self.clone();
         Arc::new(move || {
             let found = session.find()?;
@@ -290,7 +290,7 @@ impl Session {
     }
 
     /// As [`Self::contexts_found`]; where there is no plans directory, an empty one is read in its place.
-    pub(crate) fn contexts_to_look(&self) -> Contexts {
+    pub(crate) fn contexts_to_look(&self) -> ContextFactory {
         let session = self.clone();
         let empty = Mutex::new(None);
         Arc::new(move || {
@@ -342,8 +342,8 @@ impl Session {
 }
 
 /// Where sockets may be that have no place in `.planwatch`; the same for every process of a user.
-pub(crate) fn homes() -> Homes {
-    Homes { runtime: variable("XDG_RUNTIME_DIR"), temporary: PathBuf::from("/tmp") }
+pub(crate) fn homes() -> SocketDirs {
+    SocketDirs { runtime: variable("XDG_RUNTIME_DIR"), temporary: PathBuf::from("/tmp") }
 }
 
 /// `XDG_CACHE_HOME`, else what the system has for caches: `~/.cache`, on macOS `~/Library/Caches`.

@@ -1,4 +1,5 @@
-//! Claims for whoever asks the process that watches: what is asked at once is done together, in a thread of its own.
+//! Makes claims on behalf of clients. Claims that wait at the same time are made as one batch, in a thread of their
+//! own.
 
 use std::collections::BTreeSet;
 use std::os::unix::net::UnixStream;
@@ -10,65 +11,65 @@ use crate::api::context::{Context, Notice};
 use crate::api::daemon::{ClaimReply, DelegatedClaim};
 use crate::ops::claim::claim_together;
 use crate::serve::daemon::api::Message;
-use crate::serve::daemon::context_factory::Contexts;
+use crate::serve::daemon::context_factory::ContextFactory;
 use crate::serve::ipc::protocol::Answer;
 use crate::serve::ipc::socket_path;
 use crate::store::claims::daemon_queue::Resident;
 
-/// So many are served in one turn of the locks, for which everybody else waits.
+/// The largest batch. Every other writer waits for the locks while a batch runs.
 const MOST: usize = 16;
 
-/// Beyond this the deciding thread is not waited for.
+/// How long to wait for the event loop.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Where errands are given; copies lead to the same thread, which ends with the last of them.
+/// A handle for submitting claims. Clones share one thread, which ends when the last handle is dropped.
 #[derive(Debug, Clone)]
-pub(crate) struct Clerk(Sender<Job>);
+pub(crate) struct ClaimBatcher(Sender<Job>);
 
 #[derive(Debug)]
 struct Job {
-    errand: DelegatedClaim,
+    delegated: DelegatedClaim,
     reply: SyncSender<Answer>,
-    /// The other end, of one who is not in this process.
+    /// The client's connection; `None` for a request from this process.
     peer: Option<UnixStream>,
 }
 
-impl Clerk {
-    /// Begins to wait for errands; none where there is no thread to be had. `contexts` asks no clerk, and `deciding` is
-    /// the thread that sees what happens in the plans.
-    pub(crate) fn begin(contexts: Contexts, deciding: Sender<Message>) -> Option<Self> {
+impl ClaimBatcher {
+    /// Starts the thread; `None` if it cannot be started. The contexts must not delegate claims again. `deciding` is
+    /// the queue of the event loop.
+    pub(crate) fn begin(contexts: ContextFactory, deciding: Sender<Message>) -> Option<Self> {
         let (sender, receiver) = mpsc::channel();
         let thread = std::thread::Builder::new().name("clerk".to_owned());
         thread.spawn(move || work(&contexts, &deciding, &receiver)).ok()?;
         Some(Self(sender))
     }
 
-    /// Gives an errand; false when nobody runs any. A claim that was made and cannot be told is not answered.
+    /// Submits a claim; false if the thread has ended. If the outcome cannot be reported, no reply is sent.
     pub(crate) fn take(
         &self,
-        errand: DelegatedClaim,
+        delegated: DelegatedClaim,
         reply: SyncSender<Answer>,
         peer: Option<UnixStream>,
     ) -> bool {
-        self.0.send(Job { errand, reply, peer }).is_ok()
+        self.0.send(Job { delegated, reply, peer }).is_ok()
     }
 }
 
-fn work(contexts: &Contexts, deciding: &Sender<Message>, receiver: &Receiver<Job>) {
+fn work(contexts: &ContextFactory, deciding: &Sender<Message>, receiver: &Receiver<Job>) {
     let mut resident = Resident::default();
-    // What is to be told, and was not yet.
+    // Notices that were not delivered yet.
     let notices = Arc::new(Mutex::new(Vec::new()));
     while let Ok(first) = receiver.recv() {
         let jobs: Vec<_> = std::iter::once(first).chain(receiver.try_iter()).take(MOST).collect();
-        let errands: Vec<_> = jobs.iter().map(|it| it.errand.clone()).collect();
-        let peers: Vec<_> = jobs.iter().map(|it| (&it.errand, &it.peer)).collect();
-        let is_there = |errand: &DelegatedClaim| {
-            let of = |it: &&(&DelegatedClaim, &Option<UnixStream>)| it.0 == errand;
+        let delegated_claims: Vec<_> = jobs.iter().map(|it| it.delegated.clone()).collect();
+        let peers: Vec<_> = jobs.iter().map(|it| (&it.delegated, &it.peer)).collect();
+        let is_there = |delegated: &DelegatedClaim| {
+            let of = |it: &&(&DelegatedClaim, &Option<UnixStream>)| it.0 == delegated;
             !peers.iter().find(of).and_then(|it| it.1.as_ref()).is_some_and(socket_path::has_gone)
         };
         let together = |context| {
-            let context = telling(context, &notices);
-            claim_together(&context, &errands, &mut resident, &|| since(deciding), &is_there)
+            let context = collecting_notices(context, &notices);
+            claim_together(&context, &delegated_claims, &mut resident, &|| since(deciding), &is_there)
         };
         let ran = contexts().map_or_else(|_| Vec::new(), together);
         let ran = ran.into_iter().chain(std::iter::repeat_with(|| ClaimReply::Nothing));
@@ -79,20 +80,20 @@ fn work(contexts: &Contexts, deciding: &Sender<Message>, receiver: &Receiver<Job
                     Some(handed)
                 }
                 ClaimReply::Nothing => None,
-                // Without an answer it is looked for.
+                // Without a reply the client looks for its claim in the records.
                 ClaimReply::Unheard(_) => continue,
             };
-            // Who does not wait any more finds the claim in the records.
+            // A client that gave up waiting finds its claim in the records.
             reply.try_send(Answer::Claimed { handed }).ok();
         }
     }
 }
 
-/// Keeps what happens beside a claim, to be told to those who asked for it.
-fn telling(context: Context, notices: &Arc<Mutex<Vec<Notice>>>) -> Context {
+/// Collects the notices of a batch for the clients that requested it.
+fn collecting_notices(context: Context, notices: &Arc<Mutex<Vec<Notice>>>) -> Context {
     let notices = Arc::clone(notices);
     let tell = move |it: Notice| {
-        // That it waited nobody need hear afterwards.
+        // Afterwards it is of no use that a batch waited for the lock.
         if it != Notice::WaitingForLock {
             notices.lock().unwrap_or_else(PoisonError::into_inner).push(it);
         }
@@ -100,7 +101,7 @@ fn telling(context: Context, notices: &Arc<Mutex<Vec<Notice>>>) -> Context {
     Context { tell: Box::new(tell), ..context }
 }
 
-/// In which plans anything has happened since this was asked last; none if nobody knows.
+/// The plans that changed since the last call; `None` if unknown.
 fn since(deciding: &Sender<Message>) -> Option<BTreeSet<String>> {
     let (reply, answers) = sync_channel(1);
     deciding.send(Message::Since(reply)).ok()?;
@@ -117,7 +118,7 @@ mod tests {
     use crate::ops::claim::ClaimRequest;
 
     #[test]
-    fn an_errand_is_answered_whether_anything_is_known_or_not() {
+    fn a_delegated_claim_is_answered_with_and_without_an_event_loop() {
         let home = tempfile::tempdir().unwrap();
         let root = home.path().join("plans");
         std::fs::create_dir_all(root.join("a")).unwrap();
@@ -127,12 +128,12 @@ mod tests {
             let plans = PlansDir::open(Arc::new(RealDisk), &root, Some(&state))?;
             Ok(Context { reading: Reading::Index, ..Context::of(plans) })
         };
-        let errand = || DelegatedClaim::of(&context().unwrap(), &ClaimRequest::default()).unwrap();
-        // Nobody decides there.
-        let clerk = Clerk::begin(Arc::new(context.clone()), mpsc::channel().0).unwrap();
+        let delegated = || DelegatedClaim::of(&context().unwrap(), &ClaimRequest::default()).unwrap();
+        // There is no event loop behind this queue.
+        let claim_batcher = ClaimBatcher::begin(Arc::new(context.clone()), mpsc::channel().0).unwrap();
         let ask = |peer| {
             let (reply, answers) = sync_channel(1);
-            assert!(clerk.take(errand(), reply, peer));
+            assert!(claim_batcher.take(delegated(), reply, peer));
             let Ok(Answer::Claimed { handed }) = answers.recv() else { panic!("no answer") };
             handed
         };
@@ -145,10 +146,10 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_beside_a_claim_is_told_to_who_asked() {
+    fn notices_of_a_batch_are_collected_for_its_clients() {
         let notices = Arc::default();
         let plans = crate::disk::model::Machine::with(&[("/plans/p/plan.md", "# P\n")]).plans();
-        let context = telling(Context::of(plans), &notices);
+        let context = collecting_notices(Context::of(plans), &notices);
         let kept = Notice::Kept { path: "a".into(), kept: "b".into(), why: "late".into() };
         for notice in [Notice::WaitingForLock, kept.clone()] {
             (context.tell)(notice);

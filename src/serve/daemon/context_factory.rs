@@ -1,4 +1,4 @@
-//! The surroundings of each request of a surface that runs long.
+//! Creates the context of each request of a long-running surface.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, sync_channel};
@@ -11,20 +11,21 @@ use crate::api::error::Error;
 use crate::index::{Generation, Key};
 use crate::plan::id::PlanId;
 use crate::serve::daemon::api::{Inbox, Message};
-use crate::serve::daemon::claim_batcher::Clerk;
-use crate::serve::daemon::listener::Asked;
-use crate::serve::ipc::protocol::{Answer, Around, Ask};
+use crate::serve::daemon::claim_batcher::ClaimBatcher;
+use crate::serve::daemon::listener::SocketRequest;
+use crate::serve::ipc::protocol::{self, Answer, Request};
 
-/// Makes the surroundings of one request; asked anew for each, because time passes and the configuration may change.
-pub type Contexts = Arc<dyn Fn() -> Result<Context, Error> + Send + Sync>;
+/// Creates the context of one request. It is called for each request, because time passes and the configuration may
+/// change.
+pub type ContextFactory = Arc<dyn Fn() -> Result<Context, Error> + Send + Sync>;
 
-/// Beyond this the files themselves are looked at.
+/// How long to wait for the event loop before the files are scanned instead.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The surroundings of requests that a daemon's own process answers: it asks the deciding thread without a socket, and
-/// what the process found in its environment is nobody's plan, step or claim.
-pub fn within(contexts: Contexts, inbox: &Inbox) -> Contexts {
-    let deciding = Deciding { sender: inbox.sender.clone(), clerk: inbox.clerk.clone() };
+/// ContextFactory for requests that the daemon's own process answers. They ask the event loop directly, without a socket.
+/// The plan, step and claim in the environment of the daemon do not apply to its clients.
+pub fn within(contexts: ContextFactory, inbox: &Inbox) -> ContextFactory {
+    let deciding = Deciding { sender: inbox.sender.clone(), claim_batcher: inbox.claim_batcher.clone() };
     Arc::new(move || {
         let context = contexts()?;
         let freshness = Freshness::Attested(Box::new(deciding.clone()));
@@ -33,62 +34,64 @@ pub fn within(contexts: Contexts, inbox: &Inbox) -> Contexts {
     })
 }
 
-/// The deciding thread of this process. It may not have begun yet, or have ended: then nobody knows.
+/// The event loop of this process. It may not have started yet, or have ended; then nothing is attested.
 #[derive(Clone)]
 struct Deciding {
     sender: Sender<Message>,
-    clerk: Option<Clerk>,
+    claim_batcher: Option<ClaimBatcher>,
 }
 
 impl Deciding {
-    fn ask(&self, ask: Ask) -> Option<Answer> {
+    fn ask(&self, ask: Request) -> Option<Answer> {
         let (reply, answers) = sync_channel(1);
         let (_sending, is_sent) = sync_channel(0);
-        self.sender.send(Message::Asked(Asked { ask, reply, is_sent, peer: None })).ok()?;
+        self.sender.send(Message::Request(SocketRequest { ask, reply, is_sent, peer: None })).ok()?;
         answers.recv_timeout(PATIENCE).ok()
     }
 }
 
 impl DaemonClient for Deciding {
     fn commit(&self) -> Option<Generation> {
-        match self.ask(Ask::Sync)? {
+        match self.ask(Request::Sync)? {
             Answer::Sync { fresh: true, generation } => generation?.parse().ok(),
             _ => None,
         }
     }
 
     fn daemon(&self) -> DaemonStatus {
-        match self.ask(Ask::Status) {
+        match self.ask(Request::Status) {
             Some(Answer::Status(status)) => status.into(),
             _ => DaemonStatus::None,
         }
     }
 
     fn neighbours(&self, plan: &PlanId) -> Option<Neighbours> {
-        match self.ask(Ask::Around(plan.as_str().to_owned()))? {
+        match self.ask(Request::Around(plan.as_str().to_owned()))? {
             Answer::Around { around } => around.map(neighbours),
             _ => None,
         }
     }
 
-    fn claim(&self, errand: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {
-        let Some((clerk, errand)) = self.clerk.as_ref().and_then(|it| Some((it, errand()?))) else {
+    fn claim(&self, delegated: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {
+        let Some((claim_batcher, delegated)) =
+            self.claim_batcher.as_ref().and_then(|it| Some((it, delegated()?)))
+        else {
             return ClaimReply::Nothing;
         };
         let (reply, answers) = sync_channel(1);
-        if !clerk.take(errand.clone(), reply, None) {
+        if !claim_batcher.take(delegated.clone(), reply, None) {
             return ClaimReply::Nothing;
         }
         match answers.recv_timeout(REPLY_WITHIN) {
             Ok(Answer::Claimed { handed }) => handed.map_or(ClaimReply::Nothing, ClaimReply::Claimed),
-            _ => ClaimReply::Unheard(errand),
+            _ => ClaimReply::Unheard(delegated),
         }
     }
 }
 
-/// What lies around a plan, as the engine is told it.
-pub(crate) fn neighbours(around: Around) -> Neighbours {
-    let Around { spellings, odd, waiting } = around;
+/// Converts the message to the type that operations use.
+pub(crate) fn neighbours(message: protocol::Dependents) -> Neighbours {
+    let protocol::Dependents { spellings, odd, waiting } = message;
     let keys = |of: Vec<(bool, String)>| {
         of.into_iter().map(|(is_archived, name)| Key { is_archived, name }).collect()
     };

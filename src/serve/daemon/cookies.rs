@@ -1,8 +1,8 @@
-//! Answers to "is everything indexed that was saved before I asked?".
+//! Answers "does the index hold everything that was saved before this request?".
 //!
-//! A file gets a name in the directory of cookies. When the system tells of that, it has told of every change before it,
-//! so that whatever was saved before the question is indexed before the answer (Watchman's method). One name is enough
-//! for all who asked before it was given.
+//! The daemon creates a file, the cookie, in a directory of its own. Events arrive in order: once the event for the
+//! cookie arrives, so has the event of every earlier change (Watchman's method). One cookie serves all requests that
+//! arrived before it was created.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::SyncSender;
@@ -12,42 +12,42 @@ use super::event_loop::Daemon;
 use crate::api::context::{Context, Reading};
 use crate::api::error::Error;
 use crate::plan::id::PlanId;
-use crate::serve::daemon::listener::Asked;
-use crate::serve::ipc::protocol::{Answer, Ask};
+use crate::serve::daemon::listener::SocketRequest;
+use crate::serve::ipc::protocol::{Answer, Request};
 
-/// An event that did not come in this time does not come.
+/// An event that takes longer than this is considered lost.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-pub(crate) struct Waiting {
+pub(crate) struct PendingCookie {
     cookie: String,
     pub(crate) deadline: Instant,
-    pub(crate) has_come: bool,
-    /// Nobody: it is only tried whether events come at all.
-    asked: Vec<Asker>,
+    pub(crate) has_arrived: bool,
+    /// Empty for a probe, which only tests whether events arrive at all.
+    requests: Vec<Requester>,
 }
 
-/// Who waits for a cookie.
-pub(crate) enum Asker {
-    /// A command.
-    Command(Asked),
-    /// Who claims in this process, and asks in which plans anything has happened.
-    Clerk(SyncSender<Option<BTreeSet<String>>>),
+/// A request that waits for a cookie.
+pub(crate) enum Requester {
+    /// From a command.
+    Command(SocketRequest),
+    /// From the claim batcher of this process, which asks for the plans that changed.
+    ClaimBatcher(SyncSender<Option<BTreeSet<String>>>),
 }
 
-/// In which plans anything has happened; none: in any.
+/// The plans that changed; `None`: any of them.
 #[derive(Debug)]
-pub(crate) struct Happened(Option<BTreeSet<String>>);
+pub(crate) struct ChangedPlans(Option<BTreeSet<String>>);
 
-/// Of more plans than this it is not told which.
+/// If more plans changed than this, they are not listed.
 const MOST: usize = 256;
 
-impl Default for Happened {
+impl Default for ChangedPlans {
     fn default() -> Self {
         Self(Some(BTreeSet::new()))
     }
 }
 
-impl Happened {
+impl ChangedPlans {
     pub(crate) fn add(&mut self, name: &str) {
         let Some(names) = &mut self.0 else { return };
         if !names.contains(name) {
@@ -64,116 +64,119 @@ impl Happened {
 }
 
 impl Daemon<'_> {
-    /// Tries whether events come at all; if not it is polled.
-    pub(crate) fn try_events(&mut self, now: &Context) {
-        if self.own.is_some() && self.eyes.is_some() {
+    /// Tests whether events arrive at all; if not, the daemon polls.
+    pub(crate) fn probe_events(&mut self, now: &Context) {
+        if self.own.is_some() && self.watcher.is_some() {
             self.put_cookie(now, Vec::new());
         }
     }
 
-    /// Gives those who have asked since the last time a cookie to wait for.
+    /// Creates one cookie for all requests that arrived since the last one.
     pub(crate) fn wait_for_cookie(&mut self) {
-        let asked = std::mem::take(&mut self.asking);
-        if asked.is_empty() {
+        let requests = std::mem::take(&mut self.new_requests);
+        if requests.is_empty() {
             return;
         }
         if let Ok(now) = self.now() {
-            self.look_at_mounts(&now);
+            self.check_mounts(&now);
         }
         let can_know = self.own.is_some()
             && self.polling.is_none()
             && self.mounts.below().is_empty()
-            && self.eyes.as_ref().is_some_and(|it| it.linked().is_empty());
+            && self.watcher.as_ref().is_some_and(|it| it.linked().is_empty());
         match self.now() {
-            Ok(now) if can_know && now.reading == Reading::Index => self.put_cookie(&now, asked),
-            _ => refuse(asked),
+            Ok(now) if can_know && now.reading == Reading::Index => self.put_cookie(&now, requests),
+            _ => refuse(requests),
         }
     }
 
-    fn put_cookie(&mut self, now: &Context, asked: Vec<Asker>) {
+    fn put_cookie(&mut self, now: &Context, requests: Vec<Requester>) {
         let last = self.n_cookies.to_string();
         self.n_cookies += 1;
         let cookie = self.n_cookies.to_string();
         if now.plans.identity() != self.identity || now.plans.make_cookie(&last, &cookie).is_err() {
-            return refuse(asked);
+            return refuse(requests);
         }
         let deadline = Instant::now() + PATIENCE;
-        self.waiting.push(Waiting { cookie, deadline, has_come: false, asked });
+        self.waiting.push(PendingCookie { cookie, deadline, has_arrived: false, requests });
     }
 
-    pub(crate) fn cookie_came(&mut self, name: &str) {
+    pub(crate) fn cookie_arrived(&mut self, name: &str) {
         if let Some(it) = self.waiting.iter_mut().find(|it| it.cookie == name) {
-            it.has_come = true;
+            it.has_arrived = true;
         }
     }
 
-    /// Whether somebody whose cookie came waits for the index.
-    pub(crate) fn is_index_asked(&self) -> bool {
-        let needs_index = |it: &Asker| match it {
-            Asker::Command(it) => !matches!(it.ask, Ask::Around(_)) || self.around.is_none(),
-            Asker::Clerk(_) => false,
+    /// Whether a request whose cookie arrived needs the index.
+    pub(crate) fn is_index_needed(&self) -> bool {
+        let needs_index = |it: &Requester| match it {
+            Requester::Command(it) => !matches!(it.ask, Request::Around(_)) || self.dependents.is_none(),
+            Requester::ClaimBatcher(_) => false,
         };
-        self.waiting.iter().any(|it| it.has_come && it.asked.iter().any(needs_index))
+        self.waiting.iter().any(|it| it.has_arrived && it.requests.iter().any(needs_index))
     }
 
-    /// Answers those whose cookies came; everything before them is indexed by now.
+    /// Answers the requests whose cookies arrived. Everything before them is indexed by now.
     pub(crate) fn answer(&mut self) -> Result<(), Error> {
         let now = Instant::now();
-        if !self.waiting.iter().any(|it| it.has_come || it.deadline <= now) {
+        if !self.waiting.iter().any(|it| it.has_arrived || it.deadline <= now) {
             return Ok(());
         }
         let context = self.now()?;
-        if self.is_index_asked() {
-            self.make_sure(&context)?;
+        if self.is_index_needed() {
+            self.verify_index(&context)?;
         }
         for it in std::mem::take(&mut self.waiting) {
-            if it.has_come {
-                if it.asked.is_empty() {
-                    self.events_come(&context);
+            if it.has_arrived {
+                if it.requests.is_empty() {
+                    self.events_work(&context);
                 }
-                it.asked.into_iter().for_each(|it| self.answer_one(&context, it));
+                it.requests.into_iter().for_each(|it| self.answer_one(&context, it));
             } else if it.deadline > now {
                 self.waiting.push(it);
             } else {
-                refuse(it.asked);
+                refuse(it.requests);
                 self.poll("the system does not tell of changes here");
             }
         }
         Ok(())
     }
 
-    fn answer_one(&mut self, context: &Context, it: Asker) {
+    fn answer_one(&mut self, context: &Context, it: Requester) {
         let it = match it {
-            Asker::Command(asked) => asked,
-            Asker::Clerk(reply) => return drop(reply.try_send(std::mem::take(&mut self.happened).0)),
+            Requester::Command(request) => request,
+            Requester::ClaimBatcher(reply) => {
+                return drop(reply.try_send(std::mem::take(&mut self.changed_plans).0));
+            }
         };
         let answer = match it.ask {
-            Ask::Around(plan) => {
-                let around = self.around.as_mut().and_then(|it| it.told(context, &PlanId::new(plan)));
+            Request::Around(plan) => {
+                let around = self.dependents.as_mut().and_then(|it| it.lookup(context, &PlanId::new(plan)));
                 Answer::Around { around }
             }
             _ => {
-                let generation = self.sure.map(|it| it.to_string());
+                let generation = self.verified.map(|it| it.to_string());
                 Answer::Sync { fresh: generation.is_some(), generation }
             }
         };
         it.reply.try_send(answer).ok();
     }
 
-    fn events_come(&mut self, context: &Context) {
+    fn events_work(&mut self, context: &Context) {
         if self.polling.is_some() && self.sees_everything(context) {
             self.polling = None;
-            self.listener.polling(None);
+            self.observer.polling(None);
         }
     }
 
     fn sees_everything(&self, context: &Context) -> bool {
-        self.eyes.as_ref().is_some_and(|it| it.blind().is_none()) && !context.plans.file_system().is_remote
+        self.watcher.as_ref().is_some_and(|it| it.coverage_gap().is_none())
+            && !context.plans.file_system().is_remote
     }
 
-    /// If somebody else wrote into the index, what it holds is looked through again.
-    fn make_sure(&mut self, context: &Context) -> Result<(), Error> {
-        if self.sure.is_none() || self.generation(context) != self.sure {
+    /// Reindexes everything if another process wrote to the index.
+    fn verify_index(&mut self, context: &Context) -> Result<(), Error> {
+        if self.verified.is_none() || self.generation(context) != self.verified {
             self.dirty.is_everything = true;
             self.index()?;
         }
@@ -182,16 +185,18 @@ impl Daemon<'_> {
 
     pub(crate) fn refuse_waiting(&mut self) {
         for it in self.waiting.drain(..) {
-            refuse(it.asked);
+            refuse(it.requests);
         }
     }
 }
 
-fn refuse(asked: Vec<Asker>) {
-    for it in asked {
+fn refuse(requests: Vec<Requester>) {
+    for it in requests {
         match it {
-            Asker::Command(it) => drop(it.reply.try_send(Answer::Sync { fresh: false, generation: None })),
-            Asker::Clerk(reply) => drop(reply.try_send(None)),
+            Requester::Command(it) => {
+                drop(it.reply.try_send(Answer::Sync { fresh: false, generation: None }))
+            }
+            Requester::ClaimBatcher(reply) => drop(reply.try_send(None)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The one thread that decides: what events point to is indexed at once, told when it has settled, and asked about.
+//! The event loop: one thread that indexes what events point to, publishes settled changes and answers requests.
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -17,91 +17,92 @@ use crate::disk::{Mounts, OwnLog, OwnWrite};
 use crate::index::{Generation, Index};
 use crate::plan::id::PlanId;
 use crate::plan::time::Time;
-use crate::serve::daemon::api::{End, Inbox, Listener, Message};
-use crate::serve::daemon::baseline::KnownPlan;
-use crate::serve::daemon::claim_batcher::Clerk;
+use crate::serve::daemon::api::{End, Inbox, Message, Observer};
+use crate::serve::daemon::baseline::BaselinePlan;
+use crate::serve::daemon::claim_batcher::ClaimBatcher;
 use crate::serve::daemon::feed::Feed;
-use crate::serve::daemon::listener::Asked;
-use crate::serve::daemon::watcher::event::{Look, Sign};
-use crate::serve::daemon::watcher::system::{Eyes, sign};
-use crate::serve::ipc::protocol::{Answer, Ask, Status};
-use crate::serve::ipc::socket_path::Homes;
+use crate::serve::daemon::listener::SocketRequest;
+use crate::serve::daemon::watcher::event::{WatchEvent, WriteKind};
+use crate::serve::daemon::watcher::system::{Watcher, write_kind};
+use crate::serve::ipc::protocol::{Answer, Request, Status};
+use crate::serve::ipc::socket_path::SocketDirs;
 
-use crate::serve::daemon::cookies::{Asker, Happened, Waiting};
-use crate::serve::daemon::dependents::Around;
-use crate::serve::daemon::dirty_notices::Hints;
-use crate::serve::daemon::publish::Untold;
-use crate::serve::daemon::runtime_files::{Deleting, Own};
+use crate::serve::daemon::cookies::{ChangedPlans, PendingCookie, Requester};
+use crate::serve::daemon::dependents::Dependents;
+use crate::serve::daemon::dirty_notices::DirtyNotices;
+use crate::serve::daemon::publish::PendingPlan;
+use crate::serve::daemon::runtime_files::{Deleting, RuntimeFiles};
 
-/// A command of planwatch that has just written goes on to its answer, and the next one may follow: indexing beside them
-/// would only hold them up. Who asks is not kept waiting by this. Where claims follow each other a plan is indexed once
-/// before it is told of, which waits as long.
+/// Indexing right after a planwatch command would slow down the command and the one that follows it, so the daemon
+/// waits for a moment. A request does not wait for this. When claims follow each other, a plan is indexed once before
+/// its changes are published, which is delayed as long.
 const OWN_SETTLE: Duration = Duration::from_millis(20);
 const LONGEST_OWN_SETTLE: Duration = Duration::from_millis(400);
 
-/// How often is looked where the system tells nothing of changes.
+/// The interval of polling, used where the system reports no events.
 const POLL: Duration = Duration::from_secs(2);
 
 pub(crate) struct Daemon<'a> {
     context: &'a dyn Fn() -> Result<Context, Error>,
-    /// The surroundings of this turn, once they were asked for.
-    surroundings: OnceCell<Rc<Context>>,
-    pub(super) homes: &'a Homes,
-    pub(super) listener: &'a mut dyn Listener,
+    /// The context of this turn, created on first use.
+    turn_context: OnceCell<Rc<Context>>,
+    pub(super) socket_dirs: &'a SocketDirs,
+    pub(super) observer: &'a mut dyn Observer,
     pub(super) sender: Sender<Message>,
     receiver: Receiver<Message>,
-    /// Where changes are told beside the listener.
+    /// Receives changes in addition to the observer.
     pub(super) feed: Option<Feed>,
-    /// Where this process answers over HTTP.
+    /// The URL at which this process answers over HTTP.
     http: Option<String>,
-    /// Another process that is to watch may end this watching.
+    /// Whether another process that wants to watch may end this one's watching.
     gives_way: bool,
-    pub(super) clerk: Option<Clerk>,
-    /// Lock and socket; none where nothing may be kept in `.planwatch`.
-    pub(super) own: Option<Own>,
-    /// None where the system has no events at all.
-    pub(super) eyes: Option<Eyes>,
+    pub(super) claim_batcher: Option<ClaimBatcher>,
+    /// Lock and socket; `None` if planwatch may not keep files in `.planwatch`.
+    pub(super) own: Option<RuntimeFiles>,
+    /// `None` if the system has no events at all.
+    pub(super) watcher: Option<Watcher>,
     pub(super) mounts: Mounts,
-    /// Which directory is watched: device and inode.
+    /// Device and inode of the watched directory.
     pub(super) identity: Option<(u64, u64)>,
     since: Time,
-    pub(super) known: BTreeMap<PlanId, KnownPlan>,
-    /// Writes of planwatch that were told, or came before: the same text again is somebody else's doing.
-    pub(super) credited: HashSet<OwnWrite>,
+    pub(super) baseline: BTreeMap<PlanId, BaselinePlan>,
+    /// Writes of planwatch that are already published or older than this process. If the same content appears again,
+    /// it is an outside edit.
+    pub(super) attributed: HashSet<OwnWrite>,
     pub(super) own_log: OwnLog,
-    /// None where it could not be learnt.
-    pub(super) around: Option<Around>,
-    /// The index of the last look, open until there is nothing left to look at and to tell.
+    /// `None` if unknown.
+    pub(super) dependents: Option<Dependents>,
+    /// The index of the last turn; open while something is dirty or pending.
     pub(super) index: Option<Index>,
-    /// The commit of the index that holds everything that events told of so far.
-    pub(super) sure: Option<Generation>,
+    /// The commit of the index that holds everything that events reported so far.
+    pub(super) verified: Option<Generation>,
     pub(super) dirty: Dirty,
-    pub(super) untold: BTreeMap<PlanId, Untold>,
-    pub(super) hints: Hints,
-    /// Who has just asked, and has no cookie yet.
-    pub(super) asking: Vec<Asker>,
-    pub(super) waiting: Vec<Waiting>,
+    pub(super) pending: BTreeMap<PlanId, PendingPlan>,
+    pub(super) dirty_notices: DirtyNotices,
+    /// Requests that have no cookie yet.
+    pub(super) new_requests: Vec<Requester>,
+    pub(super) waiting: Vec<PendingCookie>,
     pub(super) n_cookies: u64,
-    /// Since the clerk was told last.
-    pub(super) happened: Happened,
-    pub(super) followers: Vec<Asked>,
+    /// Since the claim batcher last incoming.
+    pub(super) changed_plans: ChangedPlans,
+    pub(super) followers: Vec<SocketRequest>,
     pub(super) polling: Option<Polling>,
-    /// When to make again what somebody deleted.
-    pub(super) mending: Option<Instant>,
+    /// When to recreate deleted runtime files.
+    pub(super) restore_at: Option<Instant>,
     pub(super) deleting: Option<Deleting>,
 }
 
-/// What has to be looked at again.
+/// What has to be indexed again.
 #[derive(Debug, Default)]
 pub(super) struct Dirty {
     pub(super) plans: BTreeSet<String>,
     pub(super) is_everything: bool,
-    /// When planwatch itself wrote, first and last, if nobody else did.
+    /// The first and last write of planwatch, if all changes are its own.
     own: Option<(Instant, Instant)>,
 }
 
 impl Dirty {
-    /// When it is to be looked at; none if nothing is dirty.
+    /// When to index; `None` if nothing is dirty.
     fn due(&self) -> Option<Instant> {
         match self.own {
             Some((first, last)) if !self.is_everything => {
@@ -111,12 +112,12 @@ impl Dirty {
         }
     }
 
-    fn add(&mut self, name: String, sign: Sign) {
+    fn add(&mut self, name: String, write_kind: WriteKind) {
         let now = Instant::now();
-        let is_own = match sign {
-            Sign::Exchanged => true,
-            Sign::Closed => self.plans.contains(&name),
-            Sign::Other => false,
+        let is_own = match write_kind {
+            WriteKind::Exchanged => true,
+            WriteKind::Closed => self.plans.contains(&name),
+            WriteKind::Other => false,
         };
         self.own = match self.own {
             Some((first, _)) if is_own => Some((first, now)),
@@ -133,107 +134,107 @@ pub(super) struct Polling {
     next: Instant,
 }
 
-/// Whether to go on, or how it ends.
+/// Whether to continue, or why watching ends.
 pub(super) type Flow = ControlFlow<End>;
 
 impl<'a> Daemon<'a> {
-    /// Takes the lock, watches, indexes and remembers; none if another process has the lock.
+    /// Takes the lock, watches, indexes and loads the baseline; `None` if another process has the lock.
     pub(crate) fn begin(
         context: &'a dyn Fn() -> Result<Context, Error>,
-        homes: &'a Homes,
+        socket_dirs: &'a SocketDirs,
         inbox: Inbox,
-        listener: &'a mut dyn Listener,
+        observer: &'a mut dyn Observer,
     ) -> Result<Option<Self>, Error> {
         let now = context()?;
-        let Ok(own) = Own::take(&now.plans)? else { return Ok(None) };
-        let Inbox { sender, receiver, feed, http, gives_way, clerk } = inbox;
+        let Ok(own) = RuntimeFiles::take(&now.plans)? else { return Ok(None) };
+        let Inbox { sender, receiver, feed, http, gives_way, claim_batcher } = inbox;
         let mut own_log = OwnLog::default();
         own_log.read(&now.plans);
         let mut daemon = Self {
             context,
-            surroundings: OnceCell::new(),
-            homes,
-            listener,
+            turn_context: OnceCell::new(),
+            socket_dirs,
+            observer,
             sender,
             receiver,
             feed,
             http,
             gives_way,
-            clerk,
+            claim_batcher,
             own,
-            eyes: None,
+            watcher: None,
             mounts: Mounts::default(),
             identity: now.plans.identity(),
             since: now.now,
-            known: BTreeMap::new(),
-            credited: own_log.writes().iter().cloned().collect(),
+            baseline: BTreeMap::new(),
+            attributed: own_log.writes().iter().cloned().collect(),
             own_log,
-            around: None,
+            dependents: None,
             index: None,
-            sure: None,
+            verified: None,
             dirty: Dirty::default(),
-            untold: BTreeMap::new(),
-            hints: Hints::default(),
-            asking: Vec::new(),
+            pending: BTreeMap::new(),
+            dirty_notices: DirtyNotices::default(),
+            new_requests: Vec::new(),
             waiting: Vec::new(),
             n_cookies: 0,
-            happened: Happened::default(),
+            changed_plans: ChangedPlans::default(),
             followers: Vec::new(),
             polling: None,
-            mending: None,
+            restore_at: None,
             deleting: None,
         };
-        // The watches are on before the first look, so that nothing falls between them.
-        daemon.open_eyes(&now);
-        daemon.learn(&now)?;
-        daemon.open_door(&now);
+        // The watches are set before the first scan, so that no change falls between them.
+        daemon.open_watcher(&now);
+        daemon.load_baseline(&now)?;
+        daemon.open_socket(&now);
         Ok(Some(daemon))
     }
 
-    /// The surroundings of one look, in which nothing makes `.planwatch`.
-    pub(super) fn look_around(&self) -> Result<Context, Error> {
+    /// Creates a context that never creates `.planwatch`.
+    pub(super) fn fresh_context(&self) -> Result<Context, Error> {
         let context = (self.context)()?;
         Ok(Context { plans: context.plans.only_looking(), ..context })
     }
 
-    /// The surroundings of this turn.
+    /// The context of this turn.
     pub(super) fn now(&self) -> Result<Rc<Context>, Error> {
-        if let Some(context) = self.surroundings.get() {
+        if let Some(context) = self.turn_context.get() {
             return Ok(Rc::clone(context));
         }
-        let context = Rc::new(self.look_around()?);
-        Ok(Rc::clone(self.surroundings.get_or_init(|| context)))
+        let context = Rc::new(self.fresh_context()?);
+        Ok(Rc::clone(self.turn_context.get_or_init(|| context)))
     }
 
     fn is_gone(&self) -> bool {
-        self.look_around().map_or(true, |it| it.plans.identity() != self.identity)
+        self.fresh_context().map_or(true, |it| it.plans.identity() != self.identity)
     }
 
-    fn open_eyes(&mut self, now: &Context) {
-        let tell = {
+    fn open_watcher(&mut self, now: &Context) {
+        let publish = {
             let sender = self.sender.clone();
             move |batch| sender.send(Message::Seen(batch)).is_ok()
         };
-        match Eyes::open(now.plans.root(), tell) {
+        match Watcher::open(now.plans.root(), publish) {
             Err(error) => self.poll(&format!("the system gives no events: {error}")),
-            Ok(mut eyes) => {
-                eyes.cover(&now.plans);
-                self.eyes = Some(eyes);
+            Ok(mut watcher) => {
+                watcher.cover(&now.plans);
+                self.watcher = Some(watcher);
             }
         }
-        self.look_at_mounts(now);
+        self.check_mounts(now);
         let file_system = now.plans.file_system();
         if file_system.is_remote {
             self.poll(&format!("others can write to {} without an event here", file_system.name));
         }
-        self.look_for_blindness();
-        self.try_events(now);
+        self.check_coverage();
+        self.probe_events(now);
     }
 
-    /// Runs until somebody ends it, and takes leave.
+    /// Runs until watching ends, then releases lock and socket.
     pub(crate) fn run(mut self) -> Result<End, Error> {
         let status = self.status();
-        if self.listener.ready(&status).is_break() {
+        if self.observer.ready(&status).is_break() {
             self.leave("nobody reads what it prints");
             return Ok(End::BrokenOff);
         }
@@ -244,7 +245,7 @@ impl<'a> Daemon<'a> {
                     self.leave(end.why());
                     return Ok(end);
                 }
-                // What fails because the directory goes away this moment is the end, not a failure.
+                // An error because the directory just disappeared is a normal end.
                 Err(_) if self.is_gone() => {
                     self.leave(End::Gone.why());
                     return Ok(End::Gone);
@@ -257,10 +258,10 @@ impl<'a> Daemon<'a> {
         }
     }
 
-    /// Waits for something to happen, and does all that it asks for.
+    /// Waits for a message or deadline, and handles everything that is due.
     fn turn(&mut self) -> Result<Flow, Error> {
-        // Somebody may delete the index, and at rest nothing is kept open.
-        let has_news = self.untold.values().any(Untold::has_news);
+        // The index is closed while idle, because a user may delete its file.
+        let has_news = self.pending.values().any(PendingPlan::has_news);
         if self.dirty.due().is_none() && self.waiting.is_empty() && !has_news {
             self.index = None;
         }
@@ -268,40 +269,40 @@ impl<'a> Daemon<'a> {
             None => self.receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
             Some(at) => self.receiver.recv_timeout(at.saturating_duration_since(Instant::now())),
         };
-        self.surroundings.take();
+        self.turn_context.take();
         let mut end = self.take_all(first.ok());
         self.wait_for_cookie();
-        self.tell_hints();
+        self.send_dirty_notices();
         if end.is_continue() && self.polling.as_ref().is_some_and(|it| it.next <= Instant::now()) {
-            end = self.look_at_everything();
+            end = self.poll_everything();
         }
-        if end.is_continue() && self.mending.is_some_and(|it| it <= Instant::now()) {
+        if end.is_continue() && self.restore_at.is_some_and(|it| it <= Instant::now()) {
             let now = self.now()?;
-            end = self.mend_own(&now);
+            end = self.restore_runtime_files(&now);
         }
-        // Indexing would make what somebody is just deleting.
-        if end.is_break() || self.mending.is_some() {
+        // Indexing would recreate files in a directory that is being deleted.
+        if end.is_break() || self.restore_at.is_some() {
             return Ok(end);
         }
         let is_due = self.dirty.due().is_some_and(|it| it <= Instant::now());
-        if self.is_index_asked() || (is_due && !self.is_deleting()) {
+        if self.is_index_needed() || (is_due && !self.is_deleting()) {
             self.index()?;
         }
         self.answer()?;
-        self.tell()
+        self.publish()
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        if self.mending.is_some() {
-            return self.mending;
+        if self.restore_at.is_some() {
+            return self.restore_at;
         }
-        let untold = self.untold.values().filter_map(Untold::due);
+        let pending = self.pending.values().filter_map(PendingPlan::due);
         let waiting = self.waiting.iter().map(|it| it.deadline);
-        untold
+        pending
             .chain(waiting)
             .chain(self.polling.as_ref().map(|it| it.next))
             .chain(self.dirty.due())
-            .chain(self.hints.due())
+            .chain(self.dirty_notices.due())
             .chain(self.deleting.as_ref().map(Deleting::due))
             .min()
     }
@@ -318,110 +319,112 @@ impl<'a> Daemon<'a> {
     fn take(&mut self, message: Message) -> Flow {
         match message {
             Message::Stop => Flow::Break(End::Stopped),
-            Message::Asked(asked) => self.asked(asked),
+            Message::Request(incoming) => self.handle_request(incoming),
             Message::Since(reply) => {
-                self.asking.push(Asker::Clerk(reply));
+                self.new_requests.push(Requester::ClaimBatcher(reply));
                 Flow::Continue(())
             }
             Message::Seen(batch) => {
                 let Ok(now) = self.now() else { return Flow::Break(End::Gone) };
                 for (at, raw) in batch.iter().enumerate() {
-                    let look = self.eyes.as_mut().and_then(|it| it.see(&now.plans, raw));
-                    if raw.is_deletion() && matches!(look, Some(Look::Plan(_) | Look::Everything)) {
-                        self.saw_deletion();
+                    let event = self.watcher.as_mut().and_then(|it| it.interpret(&now.plans, raw));
+                    if raw.is_deletion()
+                        && matches!(event, Some(WatchEvent::Plan(_) | WatchEvent::Everything))
+                    {
+                        self.note_deletion();
                     }
-                    let sign = sign(&batch, at);
-                    look.map_or(Flow::Continue(()), |it| self.look(&now, it, sign))?;
+                    let write_kind = write_kind(&batch, at);
+                    event.map_or(Flow::Continue(()), |it| self.handle_event(&now, it, write_kind))?;
                 }
-                self.look_for_blindness();
-                self.tell_hints();
+                self.check_coverage();
+                self.send_dirty_notices();
                 Flow::Continue(())
             }
         }
     }
 
-    fn look(&mut self, now: &Context, look: Look, sign: Sign) -> Flow {
-        match look {
-            Look::Plan(name) => {
-                self.happened.add(&name);
-                if let Some(around) = &mut self.around {
-                    around.fall_behind(std::slice::from_ref(&name));
+    fn handle_event(&mut self, now: &Context, event: WatchEvent, write_kind: WriteKind) -> Flow {
+        match event {
+            WatchEvent::Plan(name) => {
+                self.changed_plans.add(&name);
+                if let Some(dependents) = &mut self.dependents {
+                    dependents.mark_stale(std::slice::from_ref(&name));
                 }
-                self.note(PlanId::new(name.clone()));
-                self.hint(Some(PlanId::new(name.clone())));
-                self.dirty.add(name, sign);
+                self.mark_pending(PlanId::new(name.clone()));
+                self.notify_dirty(Some(PlanId::new(name.clone())));
+                self.dirty.add(name, write_kind);
             }
-            Look::Everything => {
-                self.happened.add_all();
-                self.hint(None);
+            WatchEvent::Everything => {
+                self.changed_plans.add_all();
+                self.notify_dirty(None);
                 self.dirty.is_everything = true;
             }
-            Look::Cookie(name) => self.cookie_came(&name),
-            Look::Own => self.mend_soon(now),
-            Look::Gone => return Flow::Break(End::Gone),
+            WatchEvent::Cookie(name) => self.cookie_arrived(&name),
+            WatchEvent::RuntimeFiles => self.restore_soon(now),
+            WatchEvent::Gone => return Flow::Break(End::Gone),
         }
         Flow::Continue(())
     }
 
-    fn asked(&mut self, asked: Asked) -> Flow {
-        match asked.ask {
-            Ask::Sync | Ask::Around(_) => self.asking.push(Asker::Command(asked)),
-            // The door knows the clerk, if there is one.
-            Ask::Claim(_) => drop(asked.reply.try_send(Answer::Claimed { handed: None })),
-            Ask::Status => drop(asked.reply.try_send(Answer::Status(self.status()))),
-            Ask::Events | Ask::Changes => {
-                if asked.reply.try_send(Answer::Status(self.status())).is_ok() {
-                    self.followers.push(asked);
+    fn handle_request(&mut self, incoming: SocketRequest) -> Flow {
+        match incoming.ask {
+            Request::Sync | Request::Around(_) => self.new_requests.push(Requester::Command(incoming)),
+            // The socket listener passes claims to the batcher, if there is one.
+            Request::Claim(_) => drop(incoming.reply.try_send(Answer::Claimed { handed: None })),
+            Request::Status => drop(incoming.reply.try_send(Answer::Status(self.status()))),
+            Request::Events | Request::Changes => {
+                if incoming.reply.try_send(Answer::Status(self.status())).is_ok() {
+                    self.followers.push(incoming);
                 }
             }
-            Ask::Stop => {
-                asked.close(Some(Answer::Status(self.status())));
-                return Flow::Break(End::Asked);
+            Request::Stop => {
+                incoming.close(Some(Answer::Status(self.status())));
+                return Flow::Break(End::Requested);
             }
         }
         Flow::Continue(())
     }
 
-    /// Looks every two seconds from here on, and says so once.
+    /// Starts polling, and reports it once.
     pub(super) fn poll(&mut self, why: &str) {
         if self.polling.is_none() {
-            self.listener.polling(Some(why));
+            self.observer.polling(Some(why));
             self.polling = Some(Polling { why: why.to_owned(), next: Instant::now() + POLL });
         }
     }
 
-    /// Looks whether something was mounted below the plans, of which no event tells.
-    pub(super) fn look_at_mounts(&mut self, now: &Context) {
+    /// Checks for file systems mounted below the plans; no event reports them.
+    pub(super) fn check_mounts(&mut self, now: &Context) {
         if !self.mounts.look(now.plans.root()) {
             return;
         }
-        if let Some(eyes) = &mut self.eyes {
-            eyes.cover(&now.plans);
-            self.mounts.below().iter().for_each(|it| eyes.watch_file(it));
+        if let Some(watcher) = &mut self.watcher {
+            watcher.cover(&now.plans);
+            self.mounts.below().iter().for_each(|it| watcher.watch_file(it));
         }
-        self.happened.add_all();
-        self.hint(None);
+        self.changed_plans.add_all();
+        self.notify_dirty(None);
         self.dirty.is_everything = true;
     }
 
-    fn look_for_blindness(&mut self) {
-        let blind = self.eyes.as_ref().and_then(|it| it.blind().map(ToOwned::to_owned));
-        if let Some(why) = blind {
+    fn check_coverage(&mut self) {
+        let coverage_gap = self.watcher.as_ref().and_then(|it| it.coverage_gap().map(ToOwned::to_owned));
+        if let Some(why) = coverage_gap {
             self.poll(&why);
         }
     }
 
-    /// The turn of polling: everything is dirty, and perhaps the system sees again.
-    fn look_at_everything(&mut self) -> Flow {
+    /// One round of polling: marks everything dirty, and tests whether events work again.
+    fn poll_everything(&mut self) -> Flow {
         let Ok(now) = self.now() else { return Flow::Break(End::Gone) };
         self.dirty.is_everything = true;
         if let Some(polling) = &mut self.polling {
             polling.next = Instant::now() + POLL;
         }
-        if let Some(eyes) = &mut self.eyes {
-            eyes.cover(&now.plans);
-            if eyes.blind().is_none() && !now.plans.file_system().is_remote {
-                self.try_events(&now);
+        if let Some(watcher) = &mut self.watcher {
+            watcher.cover(&now.plans);
+            if watcher.coverage_gap().is_none() && !now.plans.file_system().is_remote {
+                self.probe_events(&now);
             }
         }
         Flow::Continue(())
@@ -432,8 +435,8 @@ impl<'a> Daemon<'a> {
             pid: std::process::id(),
             release: env!("CARGO_PKG_VERSION").to_owned(),
             since: self.since.to_string(),
-            plans: self.known.len(),
-            steps: self.known.values().map(|it| it.steps.len()).sum(),
+            plans: self.baseline.len(),
+            steps: self.baseline.values().map(|it| it.steps.len()).sum(),
             polling: self.polling.as_ref().map(|it| it.why.clone()),
             followers: self.followers.len(),
             http: self.http.clone(),
@@ -442,7 +445,7 @@ impl<'a> Daemon<'a> {
     }
 
     fn leave(&mut self, why: &str) {
-        self.listener.ending();
+        self.observer.ending();
         for follower in self.followers.drain(..) {
             follower.close(Some(Answer::End { why: why.to_owned() }));
         }

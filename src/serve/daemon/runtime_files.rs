@@ -1,8 +1,8 @@
-//! The daemon's own things in `.planwatch`: made, and made again if somebody deletes them.
+//! The daemon's files in `.planwatch`: lock, socket and cookies. They are recreated if they are deleted.
 //!
-//! `.planwatch` itself is made once, at the start. Whoever deletes it may be deleting the plans with it, and would fail
-//! if something appeared in what is being removed; so the daemon goes on without, and has its things there again when a
-//! command has made the directory. For the same reason deletions are let come to an end before anything is indexed.
+//! `.planwatch` itself is created only at the start. If it is deleted, the plans may be in deletion too, and a new
+//! file would make `rm -rf` fail. The daemon continues without it, and recreates its files once a command has created
+//! the directory. For the same reason it waits for the end of a deletion before it indexes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::disk::{DaemonLock, PlansDir};
 use crate::serve::daemon::api::{End, Message};
-use crate::serve::daemon::listener::{Asked, Door};
-use crate::serve::ipc::protocol::Ask;
+use crate::serve::daemon::listener::{SocketListener, SocketRequest};
+use crate::serve::ipc::protocol::Request;
 use crate::serve::ipc::socket_path;
 
-/// How long a deletion may pause.
+/// The longest pause within one deletion.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Where something is deleted all the time it is looked at all the same.
+/// With deletions all the time, indexing resumes after this.
 const LONGEST: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
-pub(crate) struct Own {
+pub(crate) struct RuntimeFiles {
     lock: DaemonLock,
-    door: Option<Door>,
+    socket: Option<SocketListener>,
 }
 
-/// A deletion of many files, as far as it was told.
+/// A deletion of many files, as far as events reported it.
 #[derive(Debug)]
 pub(crate) struct Deleting {
     first: Instant,
@@ -46,86 +46,86 @@ impl Deleting {
 #[derive(Debug)]
 pub(crate) struct Taken;
 
-impl Own {
-    /// Takes the lock; nothing where planwatch may keep nothing.
+impl RuntimeFiles {
+    /// Takes the lock; `None` if planwatch may not keep files here.
     pub(crate) fn take(plans: &PlansDir) -> Result<Result<Option<Self>, Taken>, Error> {
         if plans.made_runtime_dir().is_none() {
             return Ok(Ok(None));
         }
         let Some(lock) = plans.daemon_lock()? else { return Ok(Err(Taken)) };
         plans.clear_cookies()?;
-        Ok(Ok(Some(Self { lock, door: None })))
+        Ok(Ok(Some(Self { lock, socket: None })))
     }
 
     fn is_whole(&self, plans: &PlansDir) -> bool {
-        plans.is_locked_by(&self.lock) && self.door.as_ref().is_none_or(Door::is_there)
+        plans.is_locked_by(&self.lock) && self.socket.as_ref().is_none_or(SocketListener::is_there)
     }
 
     pub(crate) fn leave(self, plans: &PlansDir) {
-        if let Some(door) = self.door.filter(Door::is_there) {
-            plans.remove_socket(door.path());
+        if let Some(socket) = self.socket.filter(SocketListener::is_there) {
+            plans.remove_socket(socket.path());
         }
         plans.remove_cookies();
     }
 }
 
 impl Daemon<'_> {
-    /// Opens the socket, in the place of a dead daemon's; without one commands look at the files themselves.
-    pub(crate) fn open_door(&mut self, now: &Context) {
+    /// Opens the socket in place of a dead daemon's. Without a socket, commands read the files themselves.
+    pub(crate) fn open_socket(&mut self, now: &Context) {
         let Some(own) = &mut self.own else { return };
         let state = now.plans.state_dir();
-        let path = socket_path::socket(&state, self.homes);
-        // Before anything is removed there.
+        let path = socket_path::socket(&state, self.socket_dirs);
+        // Checked before anything is removed there.
         if let Err(untrusted) = socket_path::check(&path, &state) {
-            self.listener.without_socket(&untrusted);
+            self.observer.without_socket(&untrusted);
             return;
         }
-        // Whoever has the lock is the only one who may have a socket here.
+        // The holder of the lock is the only process that may have a socket here.
         now.plans.remove_socket(&path);
-        let (sender, clerk) = (self.sender.clone(), self.clerk.clone());
-        own.door = open(&state, &path, move |asked| match (asked, &clerk) {
-            (Asked { ask: Ask::Claim(errand), reply, peer, .. }, Some(clerk)) => {
-                clerk.take(errand, reply, peer)
+        let (sender, claim_batcher) = (self.sender.clone(), self.claim_batcher.clone());
+        own.socket = open(&state, &path, move |incoming| match (incoming, &claim_batcher) {
+            (SocketRequest { ask: Request::Claim(delegated), reply, peer, .. }, Some(claim_batcher)) => {
+                claim_batcher.take(delegated, reply, peer)
             }
-            (asked, _) => sender.send(Message::Asked(asked)).is_ok(),
+            (incoming, _) => sender.send(Message::Request(incoming)).is_ok(),
         });
     }
 
-    /// Whoever deletes `.planwatch` is not disturbed while at it.
-    pub(crate) fn mend_soon(&mut self, now: &Context) {
+    /// Schedules the recreation, late enough not to disturb a deletion.
+    pub(crate) fn restore_soon(&mut self, now: &Context) {
         if now.plans.identity() == self.identity && self.is_whole(now) {
             return;
         }
-        self.sure = None;
+        self.verified = None;
         self.index = None;
-        self.mending = Some(Instant::now() + PATIENCE);
+        self.restore_at = Some(Instant::now() + PATIENCE);
     }
 
     pub(crate) fn is_whole(&self, now: &Context) -> bool {
         self.own.as_ref().is_some_and(|it| it.is_whole(&now.plans)) && now.plans.is_cookies_there()
     }
 
-    /// Notes a deletion: of one the next may follow at once, up to that of all there is.
-    pub(crate) fn saw_deletion(&mut self) {
+    /// Records a deletion. More deletions may follow at once.
+    pub(crate) fn note_deletion(&mut self) {
         let now = Instant::now();
         self.deleting = Some(Deleting { first: self.deleting.take().map_or(now, |it| it.first), last: now });
     }
 
-    /// Whether somebody still seems to be deleting; an answer that is asked for does not wait for the end.
+    /// Whether a deletion seems to be in progress. A request that waits for an answer ends the waiting.
     pub(crate) fn is_deleting(&mut self) -> bool {
         let is_over = self.deleting.as_ref().is_none_or(|it| it.due() <= Instant::now());
         if is_over {
             self.deleting = None;
         }
-        !is_over && !self.waiting.iter().any(|it| it.has_come)
+        !is_over && !self.waiting.iter().any(|it| it.has_arrived)
     }
 
-    /// Looks after lock, socket and cookies; what was deleted is made again, and then nothing else is sure either.
-    pub(crate) fn mend_own(&mut self, now: &Context) -> Flow {
+    /// Recreates lock, socket and cookies if they were deleted. Everything is dirty afterwards.
+    pub(crate) fn restore_runtime_files(&mut self, now: &Context) -> Flow {
         if now.plans.identity() != self.identity {
             return Flow::Break(End::Gone);
         }
-        self.mending = None;
+        self.restore_at = None;
         if self.is_whole(now) {
             return Flow::Continue(());
         }
@@ -135,21 +135,25 @@ impl Daemon<'_> {
             now.plans.clear_cookies().ok();
         } else {
             self.own = None;
-            match Own::take(&now.plans) {
+            match RuntimeFiles::take(&now.plans) {
                 Ok(Ok(own)) => self.own = own,
                 Ok(Err(Taken)) => return Flow::Break(End::Another),
                 Err(_) => {}
             }
-            self.open_door(now);
-            self.listener.mended();
+            self.open_socket(now);
+            self.observer.mended();
         }
-        if let Some(eyes) = &mut self.eyes {
-            eyes.cover_own(&now.plans);
+        if let Some(watcher) = &mut self.watcher {
+            watcher.cover_own(&now.plans);
         }
         Flow::Continue(())
     }
 }
 
-fn open(state: &Path, path: &Path, pass: impl Fn(Asked) -> bool + Send + Sync + 'static) -> Option<Door> {
-    Door::open(state, path, Arc::new(pass)).ok()
+fn open(
+    state: &Path,
+    path: &Path,
+    pass: impl Fn(SocketRequest) -> bool + Send + Sync + 'static,
+) -> Option<SocketListener> {
+    SocketListener::open(state, path, Arc::new(pass)).ok()
 }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc, watch};
 
 use crate::api::views::envelope;
-use crate::serve::daemon::feed::{Following, Since, Told};
+use crate::serve::daemon::feed::{Following, Notification, Since};
 use crate::serve::http::connections::{self, Busy};
 use crate::serve::http::problem::Problem;
 use crate::serve::http::state::App;
@@ -104,7 +104,7 @@ impl Telling {
     }
 }
 
-fn line(id: u64, told: &Told) -> Bytes {
+fn line(id: u64, told: &Notification) -> Bytes {
     written(Some(id), told.kind(), &told.to_json()).into()
 }
 

@@ -22,7 +22,7 @@ use tower_http::limit::RequestBodyLimitLayer;
 
 use crate::api::error::Error;
 use crate::disk::PlansDir;
-use crate::serve::daemon::context_factory::Contexts;
+use crate::serve::daemon::context_factory::ContextFactory;
 use crate::serve::daemon::feed::Feed;
 use crate::serve::http::connections::{CONNECTION, Connection, Connections, Doing};
 use crate::serve::http::etag::conditional;
@@ -65,7 +65,7 @@ pub struct Bound {
 /// How to serve.
 #[derive(Clone)]
 pub struct Settings {
-    pub contexts: Contexts,
+    pub contexts: ContextFactory,
     pub feed: Feed,
     /// False: whoever reaches the loopback address may ask. Elsewhere the token is always needed.
     pub needs_token: bool,

@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::serve::daemon::context_factory::Contexts;
+use crate::serve::daemon::context_factory::ContextFactory;
 use crate::serve::daemon::feed::Feed;
 use crate::serve::http::connections;
 use crate::serve::http::etag::IfMatch;
@@ -28,7 +28,7 @@ pub(super) const MOST_STREAMS: usize = 16;
 pub(super) struct App(Arc<Inner>);
 
 struct Inner {
-    contexts: Contexts,
+    contexts: ContextFactory,
     feed: Feed,
     /// None: whoever reaches the loopback address may ask.
     token: Option<Token>,
@@ -41,7 +41,7 @@ struct Inner {
 
 impl App {
     pub(super) fn new(
-        contexts: Contexts,
+        contexts: ContextFactory,
         feed: Feed,
         token: Option<Token>,
         address: SocketAddr,
@@ -59,7 +59,7 @@ impl App {
         }))
     }
 
-    pub(super) fn contexts(&self) -> &Contexts {
+    pub(super) fn contexts(&self) -> &ContextFactory {
         &self.0.contexts
     }
 

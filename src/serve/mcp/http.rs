@@ -12,7 +12,7 @@ use axum::{Json, Router};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
-use crate::serve::daemon::context_factory::Contexts;
+use crate::serve::daemon::context_factory::ContextFactory;
 use crate::serve::daemon::feed::Feed;
 use crate::serve::mcp::{Options, Planwatch, Toolset, message};
 
@@ -20,7 +20,7 @@ use crate::serve::mcp::{Options, Planwatch, Toolset, message};
 ///
 /// It does not look at the names that requests ask for and come from: whoever nests it has done that, with a guard that
 /// knows the address.
-pub fn service(contexts: &Contexts, feed: &Feed) -> Router {
+pub fn service(contexts: &ContextFactory, feed: &Feed) -> Router {
     let sets = [
         ("/", Toolset::All, false),
         ("/executor", Toolset::Executor, false),

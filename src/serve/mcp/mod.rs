@@ -40,9 +40,9 @@ use serde_json::{Value, json};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::words::nearest;
-use crate::serve::daemon::context_factory::Contexts;
+use crate::serve::daemon::context_factory::ContextFactory;
 use crate::serve::daemon::feed::Feed;
-use crate::serve::ipc::socket_path::Homes;
+use crate::serve::ipc::socket_path::SocketDirs;
 use crate::serve::mcp::elicitation::{Asked, Said};
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::stdio::Line;
@@ -79,11 +79,11 @@ pub struct Planwatch {
 }
 
 struct Inner {
-    contexts: Contexts,
+    contexts: ContextFactory,
     /// As `contexts`, but makes the plans directory if there is none.
-    to_make: Option<Contexts>,
+    to_make: Option<ContextFactory>,
     /// As `contexts`, but empty if there is no plans directory.
-    to_look: Option<Contexts>,
+    to_look: Option<ContextFactory>,
     tools: Vec<Arc<Tool>>,
     instructions: &'static str,
     seal: OnceLock<RequestStateCodec>,
@@ -102,7 +102,7 @@ struct Lane {
 }
 
 impl Planwatch {
-    pub fn new(contexts: Contexts, options: Options) -> Self {
+    pub fn new(contexts: ContextFactory, options: Options) -> Self {
         let tools = tool::tools(options.tools, options.is_read_only).into_iter().map(Arc::new).collect();
         let instructions = instructions(options);
         let inner = Inner {
@@ -122,13 +122,13 @@ impl Planwatch {
 
     /// With surroundings for whoever makes the first plan of a directory.
     #[must_use]
-    pub fn with_maker(self, to_make: Contexts) -> Self {
+    pub fn with_maker(self, to_make: ContextFactory) -> Self {
         self.changed(|it| it.to_make = Some(to_make))
     }
 
     /// With an empty context for readers where there is no plans directory yet.
     #[must_use]
-    pub fn with_viewer(self, to_look: Contexts) -> Self {
+    pub fn with_viewer(self, to_look: ContextFactory) -> Self {
         self.changed(|it| it.to_look = Some(to_look))
     }
 
@@ -140,7 +140,7 @@ impl Planwatch {
 
     /// With live updates, for which another process is followed, or this one watches, as soon as somebody wants them.
     #[must_use]
-    pub fn with_following(self, homes: Homes) -> Self {
+    pub fn with_following(self, homes: SocketDirs) -> Self {
         self.changed(|it| {
             it.source = Source::Thread(Arc::new(Watching::new(Arc::clone(&it.contexts), homes)));
         })

@@ -17,7 +17,7 @@ use crate::ops::list::{self, ListReport, ListRequest};
 use crate::ops::status::{self, StatusRequest};
 use crate::ops::upsert;
 use crate::serve::daemon::diff::{Of, What};
-use crate::serve::daemon::feed::Told;
+use crate::serve::daemon::feed::Notification;
 use crate::serve::mcp::result;
 
 const SCHEME: &str = "planwatch:///";
@@ -63,13 +63,15 @@ impl Named {
     }
 
     /// Whether its text may be another one after this.
-    fn is_touched_by(&self, told: &Told) -> bool {
+    fn is_touched_by(&self, told: &Notification) -> bool {
         match (self, told) {
-            (_, Told::Changed { plan: None }) | (Self::Briefing, _) => true,
+            (_, Notification::Changed { plan: None }) | (Self::Briefing, _) => true,
             (Self::Topic(_), _) => false,
-            (Self::Plan(of) | Self::Step(of, _), Told::Changed { plan: Some(plan) }) => of == plan.as_str(),
-            (Self::Plan(of), Told::Event(event)) => *of == event.plan,
-            (Self::Step(plan, number), Told::Event(event)) => event.id == format!("{plan}:{number}"),
+            (Self::Plan(of) | Self::Step(of, _), Notification::Changed { plan: Some(plan) }) => {
+                of == plan.as_str()
+            }
+            (Self::Plan(of), Notification::Event(event)) => *of == event.plan,
+            (Self::Step(plan, number), Notification::Event(event)) => event.id == format!("{plan}:{number}"),
         }
     }
 }
@@ -289,7 +291,10 @@ pub(super) fn seen(context: &Context, uris: impl IntoIterator<Item = String>) ->
 }
 
 /// Which of the URIs that a client follows may name other texts after this; they have to be compared.
-pub(super) fn touched<'a>(followed: impl IntoIterator<Item = &'a String>, told: &[Told]) -> BTreeSet<String> {
+pub(super) fn touched<'a>(
+    followed: impl IntoIterator<Item = &'a String>,
+    told: &[Notification],
+) -> BTreeSet<String> {
     let is_touched = |uri: &&String| match Named::read(uri) {
         None => *uri == LIST && changes_list(told),
         Some(named) => told.iter().any(|it| named.is_touched_by(it)),
@@ -298,10 +303,10 @@ pub(super) fn touched<'a>(followed: impl IntoIterator<Item = &'a String>, told: 
 }
 
 /// Whether the list of resources may be another one after this.
-fn changes_list(told: &[Told]) -> bool {
+fn changes_list(told: &[Notification]) -> bool {
     told.iter().any(|it| match it {
-        Told::Changed { plan } => plan.is_none(),
-        Told::Event(event) => {
+        Notification::Changed { plan } => plan.is_none(),
+        Notification::Event(event) => {
             event.of == Of::Plan && matches!(event.what, What::Added { .. } | What::Removed { .. })
         }
     })
@@ -441,8 +446,8 @@ mod tests {
         ]
         .map(str::to_owned)
         .into();
-        let of = |plan: Option<&str>| Told::Changed { plan: plan.map(PlanId::new) };
-        let touched = |told: &[Told]| Vec::from_iter(touched(&followed, told));
+        let of = |plan: Option<&str>| Notification::Changed { plan: plan.map(PlanId::new) };
+        let touched = |told: &[Notification]| Vec::from_iter(touched(&followed, told));
         assert_eq!(
             touched(&[of(Some("a"))]),
             ["planwatch:///briefing", "planwatch:///plans/a", "planwatch:///plans/a/steps/1"]

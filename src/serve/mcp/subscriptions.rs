@@ -21,13 +21,13 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use crate::api::context::Context;
 use crate::api::daemon::Freshness;
 use crate::api::error::Error;
-use crate::serve::daemon::api::{self, End, Inbox, Listener, Stopper};
-use crate::serve::daemon::context_factory::Contexts;
+use crate::serve::daemon::api::{self, End, Inbox, Observer, Stopper};
+use crate::serve::daemon::context_factory::ContextFactory;
 use crate::serve::daemon::diff::Event;
-use crate::serve::daemon::feed::{Feed, Receiver, Told};
+use crate::serve::daemon::feed::{Feed, Notification, Receiver};
 use crate::serve::ipc::client::Client;
 use crate::serve::ipc::protocol::Status;
-use crate::serve::ipc::socket_path::Homes;
+use crate::serve::ipc::socket_path::SocketDirs;
 use crate::serve::mcp::resources::{self, LIST, Seen};
 
 /// A save is several events, and is settled soon after the first; one notification is enough for them.
@@ -75,8 +75,8 @@ impl Source {
 
 /// What a thread that follows the plans needs, and how it is ended.
 pub(super) struct Watching {
-    contexts: Contexts,
-    homes: Homes,
+    contexts: ContextFactory,
+    homes: SocketDirs,
     state: Mutex<State>,
 }
 
@@ -90,7 +90,7 @@ struct State {
 }
 
 impl Watching {
-    pub(super) fn new(contexts: Contexts, homes: Homes) -> Self {
+    pub(super) fn new(contexts: ContextFactory, homes: SocketDirs) -> Self {
         Self { contexts, homes, state: Mutex::default() }
     }
 
@@ -146,7 +146,7 @@ impl Watching {
                 client.follow_changes(
                     &mut |_| {
                         // What happened before somebody watched again nobody has seen.
-                        feed.publish(Told::Changed { plan: None });
+                        feed.publish(Notification::Changed { plan: None });
                         ControlFlow::Continue(())
                     },
                     &mut |told| {
@@ -187,9 +187,9 @@ impl Watching {
 /// Tells the feed when watching has begun; what it sees goes there by itself.
 struct Quiet<'a>(&'a Feed);
 
-impl Listener for Quiet<'_> {
+impl Observer for Quiet<'_> {
     fn ready(&mut self, _: &Status) -> ControlFlow<()> {
-        self.0.publish(Told::Changed { plan: None });
+        self.0.publish(Notification::Changed { plan: None });
         ControlFlow::Continue(())
     }
 
@@ -201,8 +201,8 @@ impl Listener for Quiet<'_> {
 }
 
 /// What is told within a moment; none: nothing more ever comes.
-async fn gathered(receiver: &mut Receiver) -> Option<Vec<Told>> {
-    let everything = || Told::Changed { plan: None };
+async fn gathered(receiver: &mut Receiver) -> Option<Vec<Notification>> {
+    let everything = || Notification::Changed { plan: None };
     let mut told = match receiver.recv().await {
         Ok((_, first)) => vec![first],
         Err(RecvError::Lagged(_)) => vec![everything()],
@@ -219,7 +219,7 @@ async fn gathered(receiver: &mut Receiver) -> Option<Vec<Told>> {
 }
 
 /// Reads resources in a thread that may wait.
-async fn read(contexts: &Contexts, uris: Vec<String>) -> Seen {
+async fn read(contexts: &ContextFactory, uris: Vec<String>) -> Seen {
     let contexts = Arc::clone(contexts);
     let reading = tokio::task::spawn_blocking(move || match contexts() {
         Ok(context) => resources::seen(&context, uris),
@@ -233,7 +233,7 @@ fn unread(uris: Vec<String>) -> Seen {
 }
 
 /// Reads again what may have changed, and returns the URIs of what has.
-async fn changed(contexts: &Contexts, seen: &mut Seen, told: &[Told]) -> Vec<String> {
+async fn changed(contexts: &ContextFactory, seen: &mut Seen, told: &[Notification]) -> Vec<String> {
     let may_be = resources::touched(seen.keys(), told);
     if may_be.is_empty() {
         return Vec::new();
@@ -265,7 +265,7 @@ impl Followed {
     pub(super) async fn add(
         self: &Arc<Self>,
         source: &Source,
-        contexts: &Contexts,
+        contexts: &ContextFactory,
         peer: Peer<RoleServer>,
         uri: String,
     ) -> Result<(), ErrorData> {
@@ -282,7 +282,7 @@ impl Followed {
         Ok(())
     }
 
-    async fn tell(self: Arc<Self>, mut receiver: Receiver, contexts: Contexts, peer: Peer<RoleServer>) {
+    async fn tell(self: Arc<Self>, mut receiver: Receiver, contexts: ContextFactory, peer: Peer<RoleServer>) {
         while let Some(told) = gathered(&mut receiver).await {
             let changed = changed(&contexts, &mut *self.seen.lock().await, &told).await;
             for uri in changed {
@@ -337,7 +337,7 @@ impl Beginnings {
     pub(super) fn accept(
         &self,
         source: &Source,
-        contexts: &Contexts,
+        contexts: &ContextFactory,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
         let accepted = accepted(requested);
@@ -376,7 +376,7 @@ fn uris(filter: &SubscriptionFilter) -> Vec<String> {
 /// Notifies a client of the newer protocol until it cancels the subscription.
 pub(super) async fn listen(
     beginnings: &Beginnings,
-    contexts: &Contexts,
+    contexts: &ContextFactory,
     subscription: SubscriptionContext,
 ) -> Result<(), ErrorData> {
     let Some(Prepared { mut receiver, mut seen }) = beginnings.take() else {
@@ -419,7 +419,7 @@ mod tests {
             ("/plans/auth/plan.md", "# Sign in\n"),
             ("/plans/auth/step-1.md", "# Schema\n"),
         ]));
-        let contexts: Contexts = {
+        let contexts: ContextFactory = {
             let machine = Arc::clone(&machine);
             Arc::new(move || Ok(call(&machine).context))
         };
@@ -434,7 +434,7 @@ mod tests {
                 let accepted = beginnings.accept(&source, &contexts, &wanted).unwrap();
                 assert_eq!(accepted.resource_subscriptions, Some(vec![STEP.to_owned()]));
                 machine.save("/plans/auth/step-1.md", "# Schema of users\n");
-                feed.publish(Told::Changed { plan: Some(PlanId::new("auth")) });
+                feed.publish(Notification::Changed { plan: Some(PlanId::new("auth")) });
                 let Prepared { mut receiver, mut seen } = beginnings.take().unwrap();
                 assert!(beginnings.take().is_none(), "each subscription is served once");
                 let told = gathered(&mut receiver).await.unwrap();
@@ -448,7 +448,7 @@ mod tests {
     #[test]
     fn subscriptions_that_nobody_serves_are_forgotten() {
         let machine = Arc::new(Machine::with(&[("/plans/auth/plan.md", "# Sign in\n")]));
-        let contexts: Contexts = Arc::new(move || Ok(call(&machine).context));
+        let contexts: ContextFactory = Arc::new(move || Ok(call(&machine).context));
         let source = Source::Feed(Feed::beginning(contexts().unwrap().now));
         let beginnings = Beginnings::default();
         for _ in 0..=MOST_PREPARED {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::api::context::Context;
 use crate::api::precondition::Expected;
 use crate::api::request_key::Answer;
-use crate::serve::daemon::context_factory::Contexts;
+use crate::serve::daemon::context_factory::ContextFactory;
 use crate::serve::mcp::elicitation::Question;
 use crate::serve::mcp::result::{self, Refusal};
 use crate::serve::mcp::schema::{self, Object};
@@ -46,7 +46,7 @@ pub(super) struct Call {
     /// `by` is the client's name, unless it has none.
     pub(super) context: Context,
     /// Makes the same surroundings once more.
-    pub(super) contexts: Contexts,
+    pub(super) contexts: ContextFactory,
     /// Who sits at this machine, for what a person says.
     pub(super) person: String,
 }

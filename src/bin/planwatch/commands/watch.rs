@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use planwatch::api::error::Error;
 use planwatch::disk::PlansDir;
-use planwatch::serve::daemon::api::{self, End, Listener};
+use planwatch::serve::daemon::api::{self, End, Observer};
 use planwatch::serve::daemon::diff::{Event, Of, Source, What};
 use planwatch::serve::daemon::malloc;
 use planwatch::serve::http::Serving;
@@ -230,7 +230,7 @@ impl Teller<'_> {
     }
 }
 
-impl Listener for Teller<'_> {
+impl Observer for Teller<'_> {
     fn ready(&mut self, status: &Status) -> ControlFlow<()> {
         if let Err(error) = self.http.start() {
             self.failure = Some(error.into());

@@ -1,11 +1,11 @@
-//! What the file system tells of a plans directory: each directory is watched by itself.
+//! Watches a plans directory with inotify, one watch per directory.
 //!
-//! An event only says where to look. A new directory is watched first and listed then, so that what was put into it
-//! before the watch was on is found; after lost events everything is listed again. Reading is no event: somebody who
-//! greps through the plans wakes nobody.
+//! An event only says what to read again. A new directory is watched first and listed afterwards, so that files
+//! created before the watch are found. After lost events everything is listed again. Reading files causes no events,
+//! so a `grep` through the plans does not wake the daemon.
 //!
-//! The kernel's queue (`inotify(7)`) is emptied by a thread of its own, so that it overflows only in a storm. It is one
-//! queue for all directories: a cookie that came out of it came after every change before it.
+//! A thread of its own empties the kernel's queue (`inotify(7)`), so that it overflows only in extreme cases. All
+//! directories share this queue: events before a cookie's belong to changes before it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -18,9 +18,9 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 
 use crate::disk::PlansDir;
-use crate::serve::daemon::watcher::event::{Look, Own, Sign, is_needed, look_at};
+use crate::serve::daemon::watcher::event::{RuntimePaths, WatchEvent, WriteKind, event_for, is_needed};
 
-/// One event as the system tells it.
+/// One event of the system.
 #[derive(Debug, Clone)]
 pub(crate) struct Raw {
     watch: i32,
@@ -28,8 +28,8 @@ pub(crate) struct Raw {
     name: Option<String>,
 }
 
-/// What an event looks like; a hint: nothing but the moment of looking depends on it.
-pub(crate) fn sign(batch: &[Raw], at: usize) -> Sign {
+/// Classifies the write behind an event. It is a heuristic that affects only when the plan is indexed.
+pub(crate) fn write_kind(batch: &[Raw], at: usize) -> WriteKind {
     let is_pair = |came: usize| {
         let (Some(came), Some(went)) = (batch.get(came), batch.get(came + 1)) else { return false };
         came.flags.contains(ReadFlags::MOVED_TO)
@@ -37,14 +37,14 @@ pub(crate) fn sign(batch: &[Raw], at: usize) -> Sign {
             && (came.watch, &came.name) == (went.watch, &went.name)
     };
     if is_pair(at) || at.checked_sub(1).is_some_and(is_pair) {
-        return Sign::Exchanged;
+        return WriteKind::Exchanged;
     }
     let is_closed = batch.get(at).is_some_and(|it| it.flags.contains(ReadFlags::CLOSE_WRITE));
-    if is_closed { Sign::Closed } else { Sign::Other }
+    if is_closed { WriteKind::Closed } else { WriteKind::Other }
 }
 
 impl Raw {
-    /// Whether a directory or a Markdown file is gone for good, and was not moved.
+    /// Whether a directory or a Markdown file was deleted, not moved.
     pub(crate) fn is_deletion(&self) -> bool {
         let is_markdown = || self.name.as_deref().is_some_and(|it| it.ends_with(".md"));
         self.flags.contains(ReadFlags::DELETE) && (self.flags.contains(ReadFlags::ISDIR) || is_markdown())
@@ -62,7 +62,7 @@ impl Raw {
     }
 }
 
-/// Everything that can change a name or a content; reading, opening and closing what was read can not.
+/// Everything that can change a name or content. Opening, reading and closing a file without writing is not included.
 const CHANGES: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::DELETE)
     .union(WatchFlags::MODIFY)
@@ -72,12 +72,12 @@ const CHANGES: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVED_TO)
     .union(WatchFlags::ONLYDIR);
 
-/// What changes a file that is watched by itself.
+/// The events of a single watched file.
 const FILE_CHANGES: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::CLOSE_WRITE)
     .union(WatchFlags::ATTRIB)
     .union(WatchFlags::DONT_FOLLOW)
-    // A directory that is named here by mistake keeps what it is watched for.
+    // If the path is a watched directory after all, its events remain.
     .union(WatchFlags::MASK_ADD);
 
 const COME: ReadFlags = ReadFlags::CREATE.union(ReadFlags::MOVED_TO).union(ReadFlags::ATTRIB);
@@ -86,27 +86,27 @@ const SELF_GONE: ReadFlags = ReadFlags::DELETE_SELF.union(ReadFlags::MOVE_SELF).
 
 /// The watches on one plans directory.
 #[derive(Debug)]
-pub(crate) struct Eyes {
+pub(crate) struct Watcher {
     queue: Arc<OwnedFd>,
     root: PathBuf,
-    /// Directories by watch, relative to the root with `/`; the root is the empty one.
+    /// Directories by watch, relative to the root and separated by `/`; the root is empty.
     dirs: HashMap<i32, Arc<str>>,
     watches: BTreeMap<Arc<str>, i32>,
-    /// Plans by the watches on files of theirs that are also reached by a name elsewhere: what is saved under that is no
-    /// event of the plan's directory.
+    /// Plans by the watches on their hard-linked files: a save through the other name causes no event in the plan's
+    /// directory.
     files: HashMap<i32, BTreeSet<String>>,
-    /// Plans in which a symbolic link was met: what it leads to may change without an event here.
+    /// Plans that contain a symbolic link: its target may change without an event here.
     linked: BTreeSet<String>,
-    /// Why some directory is not watched.
-    blind: Option<String>,
-    own: Own,
+    /// Why the watch is incomplete.
+    coverage_gap: Option<String>,
+    own: RuntimePaths,
 }
 
-impl Eyes {
-    /// Opens a queue; nothing is watched before [`Self::cover`]. `tell` is called with what comes, until it says false.
+impl Watcher {
+    /// Opens a queue; nothing is watched before [`Self::cover`]. `on_events` receives each batch until it returns false.
     pub(crate) fn open(
         root: &Path,
-        mut tell: impl FnMut(Vec<Raw>) -> bool + Send + 'static,
+        mut on_events: impl FnMut(Vec<Raw>) -> bool + Send + 'static,
     ) -> io::Result<Self> {
         let queue = Arc::new(inotify::init(CreateFlags::CLOEXEC)?);
         let source = Arc::clone(&queue);
@@ -122,10 +122,10 @@ impl Eyes {
                         name: event.file_name().map(|it| it.to_string_lossy().into_owned()),
                     }),
                     Err(Errno::INTR) => continue,
-                    // Nothing more will come; whoever waits for a cookie learns it by waiting.
+                    // No more events will come; requests that wait for a cookie time out.
                     Err(_) => return,
                 }
-                if reader.is_buffer_empty() && !tell(std::mem::take(&mut batch)) {
+                if reader.is_buffer_empty() && !on_events(std::mem::take(&mut batch)) {
                     return;
                 }
             }
@@ -137,30 +137,30 @@ impl Eyes {
             watches: BTreeMap::new(),
             files: HashMap::new(),
             linked: BTreeSet::new(),
-            blind: None,
-            own: Own::default(),
+            coverage_gap: None,
+            own: RuntimePaths::default(),
         })
     }
 
-    /// Why some directory is not watched, after [`Self::cover`].
-    pub(crate) fn blind(&self) -> Option<&str> {
-        self.blind.as_deref()
+    /// Why the watch is incomplete, after [`Self::cover`].
+    pub(crate) fn coverage_gap(&self) -> Option<&str> {
+        self.coverage_gap.as_deref()
     }
 
-    /// Plans to look at whenever anything changed, because links lead out of what is watched for them.
+    /// Plans to reread with every change, because they contain links to places that are not watched.
     pub(crate) fn linked(&self) -> &BTreeSet<String> {
         &self.linked
     }
 
-    /// Watches everything that is not watched yet.
+    /// Adds all missing watches.
     pub(crate) fn cover(&mut self, plans: &PlansDir) {
-        self.blind = None;
+        self.coverage_gap = None;
         self.linked.clear();
         self.watch_planwatchs(plans);
         self.cover_below(plans, "");
     }
 
-    /// Watches planwatch's own directory again, after it was made anew.
+    /// Watches planwatch's own directory again after it was recreated.
     pub(crate) fn cover_own(&mut self, plans: &PlansDir) {
         let before = std::mem::take(&mut self.own);
         self.forget(&before.dir);
@@ -168,8 +168,8 @@ impl Eyes {
     }
 
     fn watch_planwatchs(&mut self, plans: &PlansDir) {
-        let own = Own::of(plans);
-        // Among others' it may be made again while what is around it stays.
+        let own = RuntimePaths::of(plans);
+        // In a shared state directory it may be recreated while the directory around it stays.
         if let Some((among, _)) = own.among() {
             self.watch_own(among, WatchFlags::CREATE | WatchFlags::MOVED_TO);
         }
@@ -182,7 +182,7 @@ impl Eyes {
         self.watch(relative, flags | WatchFlags::ONLYDIR | WatchFlags::DONT_FOLLOW);
     }
 
-    /// Watches a directory, then lists it: in this order, because what is made between the two would be missed.
+    /// Watches a directory, then lists it. In the opposite order, files created in between would be missed.
     fn cover_below(&mut self, plans: &PlansDir, relative: &str) {
         let own = if relative.is_empty() {
             WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF
@@ -209,9 +209,9 @@ impl Eyes {
         }
     }
 
-    /// Watches a file of a plan by itself: one with several hard links, or that is a mount point.
+    /// Watches a single file of a plan: one with several hard links, or a mount point.
     pub(crate) fn watch_file(&mut self, relative: &str) {
-        let Look::Plan(plan) = look_at(relative) else { return };
+        let WatchEvent::Plan(plan) = event_for(relative) else { return };
         match inotify::add_watch(&*self.queue, self.root.join(relative), FILE_CHANGES) {
             Ok(watch) if self.dirs.contains_key(&watch) => {}
             Ok(watch) => {
@@ -221,14 +221,14 @@ impl Eyes {
         }
     }
 
-    /// Watches what a link leads to as a part of the plan that the link is in.
+    /// Watches the target of a link as part of the plan that contains the link.
     fn follow(&mut self, plans: &PlansDir, link: &str) {
-        if let Look::Plan(name) = look_at(link) {
+        if let WatchEvent::Plan(name) = event_for(link) {
             self.linked.insert(name);
         }
         let Some(behind) = plans.directory_behind(Path::new(link)) else { return };
         match inotify::add_watch(&*self.queue, &behind, CHANGES) {
-            // A directory that is watched by its own name has the same watch.
+            // A directory that is already watched under its own name returns the same watch.
             Ok(watch) => drop(self.dirs.entry(watch).or_insert_with(|| Arc::from(link))),
             Err(error) => self.note(error),
         }
@@ -244,7 +244,7 @@ impl Eyes {
             }
         };
         let name: Arc<str> = Arc::from(relative);
-        // A directory that was moved, and of which that is not told yet, is known by its old name.
+        // A directory whose move was not reported yet still has its old name here.
         if let Some(old) = self.dirs.insert(watch, Arc::clone(&name))
             && old != name
             && self.watches.get(&old) == Some(&watch)
@@ -259,19 +259,19 @@ impl Eyes {
         true
     }
 
-    /// What is no directory, or not there any more, needs no watch; anything else makes blind.
+    /// A missing path, or one that is no directory, needs no watch. Any other error makes the watch incomplete.
     fn note(&mut self, error: Errno) {
         match error {
             Errno::NOENT | Errno::NOTDIR | Errno::LOOP => {}
             Errno::NOSPC => {
                 let why = "the system's limit of watched directories is reached (sysctl fs.inotify.max_user_watches)";
-                self.blind = Some(why.to_owned());
+                self.coverage_gap = Some(why.to_owned());
             }
-            other => self.blind = Some(format!("a directory cannot be watched: {other}")),
+            other => self.coverage_gap = Some(format!("a directory cannot be watched: {other}")),
         }
     }
 
-    /// Ends the watches on a directory and those in it.
+    /// Removes the watches on a directory and those below it.
     fn forget(&mut self, relative: &str) {
         let inside = format!("{relative}/");
         let names: Vec<_> = self
@@ -284,26 +284,26 @@ impl Eyes {
         for (name, watch) in names {
             self.watches.remove(&name);
             self.dirs.remove(&watch);
-            // It is gone by itself if the directory is.
+            // The watch of a deleted directory is already gone.
             inotify::remove_watch(&*self.queue, watch).ok();
         }
     }
 
-    /// Says what an event means, and watches what is new.
-    pub(crate) fn see(&mut self, plans: &PlansDir, event: &Raw) -> Option<Look> {
+    /// Interprets an event, and watches what is new.
+    pub(crate) fn interpret(&mut self, plans: &PlansDir, event: &Raw) -> Option<WatchEvent> {
         if event.flags.contains(ReadFlags::QUEUE_OVERFLOW) {
             self.cover(plans);
-            return Some(Look::Everything);
+            return Some(WatchEvent::Everything);
         }
         if let Some(of) = self.files.get(&event.watch) {
-            let look = match of.first() {
-                Some(plan) if of.len() == 1 => Look::Plan(plan.clone()),
-                _ => Look::Everything,
+            let meaning = match of.first() {
+                Some(plan) if of.len() == 1 => WatchEvent::Plan(plan.clone()),
+                _ => WatchEvent::Everything,
             };
             if event.flags.contains(ReadFlags::IGNORED) {
                 self.files.remove(&event.watch);
             }
-            return Some(look);
+            return Some(meaning);
         }
         let dir = Arc::clone(self.dirs.get(&event.watch)?);
         if event.flags.contains(ReadFlags::IGNORED) {
@@ -311,26 +311,37 @@ impl Eyes {
             if self.watches.get(&dir) == Some(&event.watch) {
                 self.watches.remove(&dir);
             }
-            return [&self.own.dir, &self.own.cookies].iter().any(|it| ***it == *dir).then_some(Look::Own);
+            return [&self.own.dir, &self.own.cookies]
+                .iter()
+                .any(|it| ***it == *dir)
+                .then_some(WatchEvent::RuntimeFiles);
         }
         if dir.is_empty() && event.flags.intersects(SELF_GONE) {
-            return Some(Look::Gone);
+            return Some(WatchEvent::Gone);
         }
         let name = event.name.as_deref()?;
         match &*dir {
-            it if it == self.own.cookies => return Some(Look::Cookie(name.to_owned())),
-            it if it == self.own.dir => return is_needed(name).then_some(Look::Own),
+            it if it == self.own.cookies => return Some(WatchEvent::Cookie(name.to_owned())),
+            it if it == self.own.dir => return is_needed(name).then_some(WatchEvent::RuntimeFiles),
             it if self.own.among().is_some_and(|(among, _)| among == it) => {
-                return self.own.among().filter(|(_, own)| *own == name).map(|_| Look::Own);
+                return self.own.among().filter(|(_, own)| *own == name).map(|_| WatchEvent::RuntimeFiles);
             }
-            "" if name == self.own.top() => return event.flags.intersects(GONE | COME).then_some(Look::Own),
+            "" if name == self.own.top() => {
+                return event.flags.intersects(GONE | COME).then_some(WatchEvent::RuntimeFiles);
+            }
             "" if name.starts_with('.') => return None,
             _ => {}
         }
         self.see_inside(plans, &dir, name, event.flags)
     }
 
-    fn see_inside(&mut self, plans: &PlansDir, dir: &str, name: &str, flags: ReadFlags) -> Option<Look> {
+    fn see_inside(
+        &mut self,
+        plans: &PlansDir,
+        dir: &str,
+        name: &str,
+        flags: ReadFlags,
+    ) -> Option<WatchEvent> {
         let path = join(dir, name);
         let is_dir = flags.contains(ReadFlags::ISDIR);
         if flags.intersects(GONE) {
@@ -344,9 +355,9 @@ impl Eyes {
         } else if !is_dir && path.ends_with(".md") && plans.is_hard_linked(Path::new(&path)) {
             self.watch_file(&path);
         }
-        // A file beside the plans is nobody's plan, unless it is a link to one.
+        // A file next to the plans belongs to no plan, unless it is a link to one.
         let is_beside = dir.is_empty() && !is_dir && !flags.intersects(COME | GONE);
-        (!is_beside).then(|| look_at(&path))
+        (!is_beside).then(|| event_for(&path))
     }
 }
 
@@ -358,7 +369,7 @@ fn depth(relative: &str) -> usize {
     relative.split('/').filter(|it| !it.is_empty()).count()
 }
 
-/// How deep directories say something: a plan's own, and one level in it; `_` directories hold plans.
+/// How deep directories matter: a plan's directory and one level in it; `_` directories contain plans.
 fn deepest(relative: &str) -> usize {
     if relative.starts_with('_') { 3 } else { 2 }
 }

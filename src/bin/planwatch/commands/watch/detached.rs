@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use planwatch::api::error::Error;
 use planwatch::process::daemon::{self, Started};
-use planwatch::serve::daemon::api::{self, End, Listener};
+use planwatch::serve::daemon::api::{self, End, Observer};
 use planwatch::serve::daemon::diff::Event;
 use planwatch::serve::http::Serving;
 use planwatch::serve::{Status, Untrusted, untrusted};
@@ -147,7 +147,7 @@ impl Log<'_> {
     }
 }
 
-impl Listener for Log<'_> {
+impl Observer for Log<'_> {
     fn ready(&mut self, status: &Status) -> ControlFlow<()> {
         if let Err(error) = self.http.start() {
             self.failure = Some(error);

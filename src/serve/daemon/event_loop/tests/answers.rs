@@ -1,4 +1,4 @@
-//! What is told and answered where changes, their events and questions fall together.
+//! Answers and published changes when changes, their events and requests interleave.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn an_answer_waits_for_all_events_before_it() {
 }
 
 #[test]
-fn what_is_told_is_what_was_indexed_but_where_changes_come_without_events() {
+fn published_changes_match_the_index_unless_polling() {
     for is_polled in [false, true] {
         let heard = with_rig(|rig| {
             rig.write("a/step-1.md", "wip");
@@ -23,7 +23,7 @@ fn what_is_told_is_what_was_indexed_but_where_changes_come_without_events() {
             if is_polled {
                 rig.daemon.poll("a test");
             }
-            // Its events are not heard of.
+            // The daemon does not receive these events.
             rig.write("a/step-1.md", "pending");
             rig.settle();
         });
@@ -33,16 +33,23 @@ fn what_is_told_is_what_was_indexed_but_where_changes_come_without_events() {
 }
 
 #[test]
-fn who_asks_at_once_waits_for_one_cookie() {
+fn simultaneous_requests_share_one_cookie() {
     with_rig(|rig| {
         let before = rig.daemon.n_cookies;
         let (reply, answers) = sync_channel(2);
         let (_done, is_sent) = sync_channel(0);
         rig.through
-            .send(Message::Asked(Asked { ask: Ask::Sync, reply: reply.clone(), is_sent, peer: None }))
+            .send(Message::Request(SocketRequest {
+                ask: Request::Sync,
+                reply: reply.clone(),
+                is_sent,
+                peer: None,
+            }))
             .unwrap();
         let (_done, is_sent) = sync_channel(0);
-        rig.through.send(Message::Asked(Asked { ask: Ask::Sync, reply, is_sent, peer: None })).unwrap();
+        rig.through
+            .send(Message::Request(SocketRequest { ask: Request::Sync, reply, is_sent, peer: None }))
+            .unwrap();
         assert!(rig.daemon.turn().unwrap().is_continue());
         assert_eq!(rig.daemon.n_cookies, before + 1);
         rig.let_through_all();
@@ -70,7 +77,7 @@ fn a_cookie_is_one_file_and_not_behind_a_link() {
 }
 
 #[test]
-fn who_claims_is_told_in_which_plans_anything_has_happened() {
+fn the_claim_batcher_learns_which_plans_changed() {
     with_rig(|rig| {
         let ask = |rig: &mut Rig<'_>| {
             let (reply, answers) = sync_channel(1);
@@ -81,29 +88,29 @@ fn who_claims_is_told_in_which_plans_anything_has_happened() {
         rig.write("b/step-1.md", "pending");
         let answers = ask(rig);
         rig.write("c/step-1.md", "pending");
-        assert!(answers.try_recv().is_err(), "before its cookie nothing is known");
+        assert!(answers.try_recv().is_err(), "its cookie has not arrived");
         rig.let_through_all();
-        let told = answers.try_recv().unwrap().unwrap();
-        assert!(told.contains("b"), "{told:?}");
+        let changed = answers.try_recv().unwrap().unwrap();
+        assert!(changed.contains("b"), "{changed:?}");
         let answers = ask(rig);
         rig.let_through_all();
-        assert!(!answers.try_recv().unwrap().unwrap().contains("b"), "that was told");
-        rig.daemon.happened.add_all();
+        assert!(!answers.try_recv().unwrap().unwrap().contains("b"), "it was reported before");
+        rig.daemon.changed_plans.add_all();
         let answers = ask(rig);
         rig.let_through_all();
         assert_eq!(answers.try_recv().unwrap(), None);
-        // Where it has to look every two seconds it has not seen everything.
+        // A polling daemon does not see every change.
         rig.daemon.poll("for a test");
         assert_eq!(ask(rig).try_recv().unwrap(), None);
     });
 }
 
 #[test]
-fn what_is_saved_through_a_hard_link_is_in_the_index_before_the_answer() {
+fn a_save_through_a_hard_link_is_indexed_before_the_answer() {
     with_rig(|rig| {
         let link = rig.home.join("link.md");
         std::fs::hard_link(rig.home.join("plans/a/step-1.md"), &link).unwrap();
-        // A link that is made elsewhere shows with the next event of the plan.
+        // A hard link created elsewhere is noticed with the next event of the plan.
         rig.write("a/step-1.md", "wip");
         rig.let_through_all();
         std::fs::write(&link, "---\nstatus: done\n---\n# Step\n").unwrap();
