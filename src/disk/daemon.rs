@@ -1,7 +1,7 @@
-//! What a daemon keeps in `.planwatch`: the lock that it holds for life, cookies, its log; and what it watches.
+//! The daemon's files in `.planwatch` (lock, cookies, log, token), and the directories that it watches.
 //!
-//! A cookie is the name of an empty file: once the watcher has told of it, it has told of every change before it. The directories
-//! are listed without looking at the files in them.
+//! A cookie is an empty file. Once its event arrives, the events of all earlier changes have arrived. Directories are
+//! listed without a `stat` of their files.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -25,10 +25,10 @@ const LOCK: &str = "daemon.lock";
 const LOG: &str = "daemon.log";
 const TOKEN: &str = "token";
 
-/// A log that grew beyond this begins again.
+/// A larger log is started anew.
 const LOG_LIMIT: u64 = 1 << 20;
 
-/// The lock of the one daemon of a plans directory; it goes when this is dropped or its process dies.
+/// The lock of the one daemon of a plans directory, released on drop or when the process dies.
 #[derive(Debug)]
 pub struct DaemonLock {
     handle: Box<dyn DiskFile>,
@@ -38,12 +38,12 @@ pub struct DaemonLock {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Directories {
     pub names: Vec<String>,
-    /// Symbolic links, whatever they lead to.
+    /// Symbolic links, whatever their target.
     pub links: Vec<String>,
 }
 
 impl PlansDir {
-    /// Takes the daemon's lock; none if another process has it.
+    /// Takes the daemon's lock; `None` if another process has it.
     pub fn daemon_lock(&self) -> Result<Option<DaemonLock>, DiskError> {
         let path = self.own(LOCK);
         let taken =
@@ -51,14 +51,14 @@ impl PlansDir {
         Ok(taken.map(|handle| DaemonLock { handle }))
     }
 
-    /// Returns whether the lock still is the file that others would lock.
+    /// Returns whether the lock file is still at its path.
     pub fn is_locked_by(&self, lock: &DaemonLock) -> bool {
         let Ok(mine) = lock.handle.stat() else { return false };
         let there = self.disk.lstat(&self.own(LOCK));
         there.is_ok_and(|it| (it.dev, it.ino) == (mine.dev, mine.ino))
     }
 
-    /// Makes the directory of the cookies and empties it: what lies in it is a dead daemon's.
+    /// Creates the cookie directory and empties it of a dead daemon's cookies.
     pub fn clear_cookies(&self) -> Result<PathBuf, DiskError> {
         let dir = self.own(COOKIES);
         match self.disk.make_dir(&dir, 0o700) {
@@ -69,7 +69,7 @@ impl PlansDir {
         Ok(dir)
     }
 
-    /// Takes all cookies away, and makes nothing.
+    /// Removes all cookies; creates nothing.
     pub fn remove_cookies(&self) {
         let dir = self.own(COOKIES);
         for name in self.disk.names(&dir).unwrap_or_default() {
@@ -77,18 +77,18 @@ impl PlansDir {
         }
     }
 
-    /// Returns whether the directory of the cookies is there.
+    /// Returns whether the cookie directory exists.
     pub fn is_cookies_there(&self) -> bool {
         self.disk.lstat(&self.own(COOKIES)).is_ok_and(|it| it.kind == FileKind::Dir)
     }
 
-    /// Makes a cookie of the last one, if that is still there.
+    /// Creates a cookie by renaming the last one, if it still exists.
     ///
-    /// A new name for the same file, because ext4 takes ever longer to make files where many were removed lately.
+    /// Renaming is used because on ext4 creating files gets slower where many were removed recently.
     pub fn make_cookie(&self, last: &str, name: &str) -> Result<(), DiskError> {
         let dir = self.own(COOKIES);
         let path = dir.join(name);
-        // A link there would lead to other people's files.
+        // A symbolic link there would lead to other files.
         if !self.is_cookies_there() {
             return Err(DiskError::NotFound { path });
         }
@@ -99,14 +99,14 @@ impl PlansDir {
         made.map_err(|error| DiskError::writing(&path, error))
     }
 
-    /// Takes away what a daemon of this directory left of its socket; nothing else is removed.
+    /// Removes a dead daemon's socket, and nothing but a socket.
     pub fn remove_socket(&self, path: &Path) {
         if self.disk.lstat(path).is_ok_and(|it| it.kind == FileKind::Other) {
             self.disk.remove(path).ok();
         }
     }
 
-    /// Opens the log of a daemon without a terminal, at its end.
+    /// Opens the log of a background daemon for appending.
     pub fn daemon_log(&self) -> io::Result<(PathBuf, File)> {
         let path = self.own(LOG);
         let nofollow = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or(0);
@@ -118,7 +118,7 @@ impl PlansDir {
         Ok((path, file))
     }
 
-    /// Writes the token for requests over HTTP to a file that only its user can read; replaces an older one.
+    /// Replaces the file with the HTTP token, readable by its user only.
     pub fn put_token(&self, token: &str) -> Result<(), DiskError> {
         let path = self.own(TOKEN);
         self.disk.remove(&path).ok();
@@ -126,9 +126,9 @@ impl PlansDir {
             .map_err(|error| DiskError::writing(&path, error))
     }
 
-    /// Returns the text of the token's file; `None` if there is none, or other users may have read or written it.
+    /// Returns the text of the token file; `None` if it is missing or other users may have read or written it.
     pub fn token(&self) -> Result<Option<String>, DiskError> {
-        // State that may belong to others, such as what came with a repository, holds no token of this user.
+        // State that may belong to others, for example from a repository, holds no token of this user.
         let Some(home) = self.found_home().filter(|it| it.trust == Trust::Own) else { return Ok(None) };
         let path = home.dir.join(TOKEN);
         let is_private = |it: &Stat| it.kind == FileKind::File && it.mode & 0o077 == 0;
@@ -140,12 +140,12 @@ impl PlansDir {
         Ok(found.and_then(|it| String::from_utf8(it).ok()).map(|it| it.trim().to_owned()))
     }
 
-    /// Returns what tells this directory from another one that is put in its place.
+    /// Returns what distinguishes this directory from another one put in its place.
     pub fn identity(&self) -> Option<(u64, u64)> {
         self.disk.lstat(&self.root).ok().map(|it| (it.dev, it.ino))
     }
 
-    /// Lists directories and links; hidden ones, and names that are not UTF-8, are nobody's plan.
+    /// Lists directories and links. Hidden names and names that are not UTF-8 cannot be plans.
     pub fn directories(&self, relative: &Path) -> Directories {
         let mut found = Directories::default();
         if !relative.as_os_str().is_empty() && checked(relative).is_err() {
@@ -180,7 +180,7 @@ impl PlansDir {
         stat.is_ok_and(|it| it.kind == FileKind::File && it.nlink > 1)
     }
 
-    /// Counts the directories that a watcher watches: plans, those in them, and those above.
+    /// Counts the directories that a watcher watches: plans, the directories in them and those above.
     pub fn n_directories(&self) -> usize {
         let below = |at: &str| self.directories(Path::new(at)).names;
         let nested = |at: &str| below(at).len();
@@ -192,7 +192,7 @@ impl PlansDir {
         1 + tops.iter().map(|it| 1 + inside(it)).sum::<usize>()
     }
 
-    /// Returns the directory whose events tell of what a link leads to; none outside the plans directory.
+    /// Returns the directory whose events cover a link's target; `None` outside the plans directory.
     pub fn directory_behind(&self, link: &Path) -> Option<PathBuf> {
         let real = self.root.join(self.resolve(link).ok()?);
         let is_dir = self.disk.lstat(&real).ok()?.kind == FileKind::Dir;

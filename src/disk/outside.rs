@@ -1,4 +1,4 @@
-//! Reading files that are no plans yet: one file, or a directory with all below it.
+//! Reading files outside the plans: one file, or a directory recursively.
 
 use std::path::{Path, PathBuf};
 
@@ -7,47 +7,46 @@ use super::file_system::FileKind;
 use super::plans_dir::{FILE_LIMIT, PlansDir};
 use super::reach::{Origin, Reach};
 
-/// No store of plans holds more.
+/// The limit of files in a directory.
 const MAX_FILES: usize = 20_000;
 const MAX_DEPTH: usize = 8;
 const MAX_BYTES: usize = 256 << 20;
 
-/// A file, with its path below what was named; that of a single file is its name.
+/// A file, with its path relative to what was named; for a single file its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutsideFile {
     pub relative: String,
     pub bytes: Vec<u8>,
 }
 
-/// What was read of a file or a directory.
+/// The result of reading a file or directory.
 #[derive(Debug, Default)]
 pub struct OutsideFiles {
     pub files: Vec<OutsideFile>,
-    /// Files and directories inside of the directory that could not be read, with their paths below it.
+    /// Files and directories that could not be read, with their relative paths.
     pub unread: Vec<(String, DiskError)>,
 }
 
 impl PlansDir {
-    /// What paths outside of the plans may name, in this repository or from it.
+    /// The rules for paths outside the plans, for this repository.
     pub fn reach(&self, repository: &Path) -> Reach<'_> {
         Reach::of(&*self.disk, repository, self.state_home.as_deref())
     }
 }
 
-/// What a walk has found so far.
-struct Found<'a> {
+/// The state of a walk.
+struct Walk<'a> {
     is_wanted: &'a dyn Fn(&str) -> bool,
     read: OutsideFiles,
     n_bytes: usize,
 }
 
 impl Reach<'_> {
-    /// Reads a file, or all files of a directory that `is_wanted` accepts by their path; sorted by path.
+    /// Reads a file, or all files of a directory whose path `is_wanted` accepts; sorted by path.
     ///
-    /// A file or a directory below that cannot be read, or is too large, is one of [`OutsideFiles::unread`].
-    /// Follows symbolic links to what was named, as far as its origin allows that, and none inside of it. Hidden
-    /// directories are left out unless `is_wanted` accepts their path with a `/` behind it. Only the user may name a
-    /// directory.
+    /// A file or directory below that cannot be read, or is too large, is reported in [`OutsideFiles::unread`].
+    /// Follows symbolic links to the named path, as far as its origin allows, and none inside it. Hidden directories
+    /// are left out unless `is_wanted` accepts their path followed by `/`. Only the user may name a directory.
     pub fn read_all(
         &self,
         path: &Path,
@@ -61,7 +60,7 @@ impl Reach<'_> {
             let file = OutsideFile { relative, bytes: self.read_found(&real, path, FILE_LIMIT)? };
             return Ok(OutsideFiles { files: vec![file], unread: Vec::new() });
         }
-        let mut found = Found { is_wanted, read: OutsideFiles::default(), n_bytes: 0 };
+        let mut found = Walk { is_wanted, read: OutsideFiles::default(), n_bytes: 0 };
         self.read_below(&real, "", 0, &mut found)?;
         let OutsideFiles { mut files, mut unread } = found.read;
         files.sort_by(|a, b| a.relative.cmp(&b.relative));
@@ -74,7 +73,7 @@ impl Reach<'_> {
         directory: &Path,
         relative: &str,
         depth: usize,
-        found: &mut Found<'_>,
+        found: &mut Walk<'_>,
     ) -> Result<(), DiskError> {
         let names = match self.disk.list(directory) {
             Ok(names) => names,

@@ -1,8 +1,8 @@
-//! A project around the plans: the few files in it that a user asks planwatch to write.
+//! The project around the plans: the few files in it that a user asks planwatch to write.
 //!
-//! They are the user's, and may be open in an editor: a file is put in the place of exactly the version that was read, at one
-//! instant, and one that was saved meanwhile stays. There is no lock and no journal; each file is whole at any time. Symbolic
-//! links are followed inside the project, and never out of it.
+//! They belong to the user and may be open in an editor. A file atomically replaces exactly the version that was read;
+//! a version saved meanwhile stays. There is no lock and no journal; each file is complete at any time. Symbolic links
+//! are followed inside the project, and never out of it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ impl Project {
         &self.root
     }
 
-    /// Returns where a path leads, relative to the root: without symbolic links, whether the file is there or not.
+    /// Resolves a path relative to the root, without symbolic links; the file need not exist.
     pub fn place(&self, relative: &Path) -> Result<PathBuf, DiskError> {
         let path = self.root.join(relative);
         let leads_out = || DiskError::LeadsOutOfProject { path: path.clone() };
@@ -47,7 +47,7 @@ impl Project {
             Ok(real) => Ok(real),
             Err(error) if is(&error, Errno::NOENT) => {
                 match (self.disk.lstat(path), path.parent(), path.file_name()) {
-                    // The name is there and leads to nothing.
+                    // The name exists and leads to nothing.
                     (Ok(_), ..) => Err(DiskError::LeadsOutOfProject { path: path.to_path_buf() }),
                     (Err(_), Some(parent), Some(name)) => Ok(self.real(parent)?.join(name)),
                     _ => Err(DiskError::reading(path, error)),
@@ -57,7 +57,7 @@ impl Project {
         }
     }
 
-    /// Reads a file; none if there is none.
+    /// Reads a file; `None` if it does not exist.
     pub fn read(&self, relative: &Path) -> Result<Option<Vec<u8>>, DiskError> {
         let path = self.root.join(self.place(relative)?);
         match read_file(&*self.disk, &path) {
@@ -72,9 +72,9 @@ impl Project {
         path.is_ok_and(|it| self.disk.lstat(&it).is_ok_and(|it| it.kind == FileKind::Dir))
     }
 
-    /// Puts a file in the place of the version that was read, or of none.
+    /// Replaces the version that was read, or creates the file.
     ///
-    /// Directories on the way are made; what was saved meanwhile stays and is [`DiskError::FileChanged`].
+    /// Missing directories are created. A text saved meanwhile stays, and the error is [`DiskError::FileChanged`].
     pub fn put(&self, relative: &Path, before: Option<&[u8]>, after: &[u8]) -> Result<(), DiskError> {
         let path = self.root.join(self.place(relative)?);
         let parent = path.parent().unwrap_or(&self.root);
@@ -96,12 +96,12 @@ impl Project {
         self.disk.sync_dir(parent).map_err(failed)
     }
 
-    /// Takes a file away, if it still is the version that was read.
+    /// Removes a file if it still is the version that was read.
     pub fn remove(&self, relative: &Path, before: &[u8]) -> Result<(), DiskError> {
         let path = self.root.join(self.place(relative)?);
         let failed = |error| DiskError::writing(&path, error);
         let aside = self.draft_beside(&path).map_err(failed)?;
-        // Looked at under a name that no editor saves to.
+        // Compared under a name that no editor saves to.
         rename_new(&*self.disk, &path, &aside).map_err(failed)?;
         if self.holds(&aside, before) {
             self.disk.remove(&aside).map_err(failed)?;
@@ -111,13 +111,13 @@ impl Project {
         Err(changed(&path))
     }
 
-    /// Makes a directory, and those above it that are missing.
+    /// Creates a directory and its parents.
     pub fn make_dir(&self, relative: &Path) -> Result<(), DiskError> {
         let path = self.root.join(self.place(relative)?);
         make_dirs(&*self.disk, &path, 0o777).map_err(|error| DiskError::writing(&path, error))
     }
 
-    /// Takes a directory away if nothing is in it; returns whether it is gone.
+    /// Removes a directory if it is empty; returns whether it is gone.
     pub fn remove_empty_dir(&self, relative: &Path) -> bool {
         self.place(relative).is_ok_and(|it| self.disk.remove_dir(&self.root.join(it)).is_ok())
     }
@@ -138,14 +138,14 @@ impl Project {
         file.sync()
     }
 
-    /// Swaps draft and file, and looks at what came out.
+    /// Exchanges draft and file, and compares what came out.
     fn exchange(&self, path: &Path, draft: &Path, before: &[u8]) -> Result<(), DiskError> {
         let failed = |error| DiskError::writing(path, error);
         if !self.holds(path, before) {
             return Err(changed(path));
         }
         match self.disk.rename(draft, path, Rename::Exchange) {
-            // Without the call a save in this moment would be lost; nothing can be done about that here.
+            // Without the call a save at this moment would be lost, which cannot be avoided here.
             Err(error) if is_missing_call(&error) => {
                 return self.disk.rename(draft, path, Rename::Replace).map_err(failed);
             }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_made_replaced_and_taken_away_as_it_was_read() {
+    fn a_file_is_created_replaced_and_removed_only_as_it_was_read() {
         let (_top, project) = place();
         let path = Path::new("a/b/c.md");
         project.put(path, None, b"1").unwrap();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_followed_inside_alone() {
+    fn links_are_followed_only_inside() {
         let (top, project) = place();
         let root = project.root().to_path_buf();
         std::fs::write(root.join("AGENTS.md"), "a").unwrap();
