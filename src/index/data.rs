@@ -1,7 +1,7 @@
-//! A plan as bytes, exactly: what is taken back equals what was put, but for the bodies.
+//! A lossless binary encoding of plans, except for the bodies.
 //!
-//! Not by serde, whose forms of these types are made for people: they drop parts of a second and may lose the last
-//! bit of a float, and then an answer from the index would differ from one out of the files. Knows nothing of SQLite.
+//! Not the types' serde form, which is made for people: it drops fractions of a second and may lose the last bit of a
+//! float, so that an answer from the index would differ from one out of the files. Knows nothing of SQLite.
 
 use serde_json::{Map, Number, Value};
 
@@ -22,7 +22,7 @@ pub(super) fn encode(plan: &Plan) -> Vec<u8> {
     out
 }
 
-/// Reads what [`encode`] made; none for any other bytes.
+/// Decodes the output of [`encode`]; `None` for any other bytes.
 pub(super) fn decode(bytes: &[u8]) -> Option<Plan> {
     let mut input = Input::new(bytes);
     let plan = Plan::take(&mut input)?;
@@ -32,11 +32,11 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Plan> {
 /// Bytes being read from their beginning.
 pub(super) struct Input<'a> {
     rest: &'a [u8],
-    /// Lists and mappings around the present value.
+    /// Nesting depth of the current value.
     depth: usize,
 }
 
-/// More than a front matter may nest, and little enough for any stack.
+/// More than a front matter may nest, and few enough for any stack.
 const MAX_DEPTH: usize = 200;
 
 impl<'a> Input<'a> {
@@ -74,14 +74,14 @@ impl<'a> Input<'a> {
     }
 }
 
-/// What has a form in bytes; the same value always the same bytes.
+/// A type with a deterministic encoding.
 pub(super) trait Stored: Sized {
     fn put(&self, out: &mut Vec<u8>);
     fn take(from: &mut Input<'_>) -> Option<Self>;
 }
 
-/// Structs field by field, in this order; a forgotten field does not compile. The body is left behind, and what only
-/// the machine knows of a claim.
+/// Structs field by field, in this order; a forgotten field does not compile. The body and the machine's own knowledge
+/// of a claim are left out.
 macro_rules! stored {
     ($($type:ident { $($field:ident),* $(; $($left:ident),*)? })*) => {$(
         impl Stored for $type {
@@ -350,7 +350,7 @@ impl<T: Stored> Stored for Vec<T> {
     fn take(from: &mut Input<'_>) -> Option<Self> {
         let len = from.len()?;
         from.deeper(|from| {
-            // Exact room, but for lengths that cannot be true.
+            // Reserves exactly, unless the length exceeds the remaining input.
             let mut all = Self::with_capacity(len.min(from.rest.len()).min(1024));
             for _ in 0..len {
                 all.push(T::take(from)?);
@@ -412,7 +412,7 @@ impl Stored for Value {
     }
 }
 
-/// Whole numbers and floats apart: 1 and 1.0 are two values in JSON.
+/// Integers and floats are encoded differently: 1 and 1.0 are two values in JSON.
 fn put_number(number: &Number, out: &mut Vec<u8>) {
     if let Some(it) = number.as_u64() {
         out.push(3);
@@ -435,13 +435,13 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(128))]
         #[test]
-        fn a_plan_is_taken_back_as_it_was_put(plan in arbitrary::plan()) {
+        fn a_plan_round_trips(plan in arbitrary::plan()) {
             let bytes = encode(&plan);
             prop_assert_eq!(decode(&bytes), Some(arbitrary::without_bodies(plan)));
         }
 
         #[test]
-        fn a_cut_or_longer_one_is_none(plan in arbitrary::plan(), at in any::<prop::sample::Index>()) {
+        fn truncated_or_extended_bytes_are_rejected(plan in arbitrary::plan(), at in any::<prop::sample::Index>()) {
             let mut bytes = encode(&plan);
             prop_assert_eq!(decode(&bytes[..at.index(bytes.len())]), None);
             bytes.push(0);
@@ -449,7 +449,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let plan = decode(&bytes);
             prop_assert!(plan.is_none_or(|it| decode(&encode(&it)) == Some(it)));
         }

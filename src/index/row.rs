@@ -1,15 +1,15 @@
-//! A plan directory as rows of the index, which prove themselves.
+//! A plan directory as rows of the index, with their own hashes.
 //!
-//! SQLite itself finds little of what a failing disk does to a file: overwritten bytes inside a row are another row to
-//! it. So each head ends in a hash of itself, of its key, and of the hashes of the plan's data. A row that passes speaks
-//! of the files whose stamps it holds, even if it is an old one. Against a forger the hashes prove nothing.
+//! SQLite itself detects few of a failing disk's errors: to SQLite, overwritten bytes inside a row are just another
+//! row. So each head ends in a hash of itself, its key, and the hashes of the plan's data. A row that passes describes
+//! the files whose stamps it holds, even if it is old. The hashes do not protect against forgery.
 
 use crate::index::data::{self, Input, Stored};
 use crate::index::error::IndexError;
 use crate::index::freshness::{FileRow, Stamp};
 use crate::plan::model::Plan;
 
-/// What a row is of: a directory by its exact name, live or below `_archive`.
+/// Identifies a row: a directory by its exact name, live or below `_archive`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     pub is_archived: bool,
@@ -24,21 +24,21 @@ pub(super) type Version = [u8; 16];
 pub struct Head {
     pub key: Key,
     pub steps: u32,
-    /// Reader, doubt, versions, stamps, hashes, and the proof.
+    /// Reader, doubt, versions, stamps, hashes, and the final hash.
     pub(super) bytes: Vec<u8>,
     pub(super) version: Version,
-    /// Of the light form.
+    /// Of the summary.
     light: Version,
-    /// The number of the row in its table; 0 for one that is not there yet.
+    /// The row number in its table; 0 for a new row.
     pub(super) id: i64,
 }
 
-/// The rows of a plan, packed in whatever thread read it.
+/// The rows of a plan, encoded in the thread that read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
     pub head: Head,
     pub(super) data: Vec<u8>,
-    /// What [`Plan::lightened`] leaves of it.
+    /// The encoded [`Plan::lightened`].
     pub(super) light: Vec<u8>,
 }
 
@@ -51,11 +51,11 @@ pub enum Change {
     Remove(Key),
 }
 
-/// How a head begins, and behind that the stamps.
+/// The start of a head, followed by the stamps.
 struct Beginning<'a> {
-    /// The words and the like that files are read by.
+    /// The vocabulary and release that files are read with.
     reader: u64,
-    /// A file could change without its stamp moving.
+    /// A file could change without a new stamp.
     in_doubt: bool,
     version: Version,
     light: Version,
@@ -63,7 +63,7 @@ struct Beginning<'a> {
 }
 
 impl Packed {
-    /// Packs a plan that was read, unjudged, with these files in the order of their names.
+    /// Encodes a plan that was read, unjudged, with these files in the order of their names.
     pub fn new(key: Key, reader: u64, files: &[FileRow], plan: &Plan) -> Self {
         let (data, light) = (data::encode(plan), data::encode(&plan.lightened()));
         let versions = [&data, &light].map(|it| half(&blake3::hash(it)));
@@ -93,7 +93,7 @@ impl Head {
         Self { key, steps, bytes, version, light, id: 0 }
     }
 
-    /// Takes a row as it stands in the table, if it is what was put there.
+    /// Decodes a row of the table if its hash is right.
     pub(super) fn proved(id: i64, key: Key, steps: u32, bytes: &[u8]) -> Result<Self, IndexError> {
         let damaged = || IndexError::damaged("a row is not what was written");
         let at = bytes.len().checked_sub(16).ok_or_else(damaged)?;
@@ -110,14 +110,14 @@ impl Head {
         Self { id: self.id, ..Self::new(self.key.clone(), self.steps, reader, files, versions) }
     }
 
-    /// Returns whether the plan is as it would be read now, so far as stamps tell; `stamps` by [`stamps`].
+    /// Returns whether the plan would be read the same now, as far as stamps show; `stamps` by [`stamps`].
     pub fn speaks_of(&self, reader: u64, stamps: &[u8]) -> bool {
         let Some(mut own) = beginning(&self.bytes) else { return false };
         let is_sure = own.reader == reader && !own.in_doubt;
         is_sure && own.rest.len().and_then(|it| own.rest.bytes(it)) == Some(stamps)
     }
 
-    /// What the files were read by.
+    /// What the files were read with.
     pub fn reader(&self) -> u64 {
         beginning(&self.bytes).map_or(0, |it| it.reader)
     }
@@ -134,12 +134,12 @@ impl Head {
         read_files(own.rest).ok_or_else(damaged)
     }
 
-    /// Reads the plan out of its data, which must be what was put beside this head.
+    /// Decodes the plan from its data, if that belongs to this head.
     pub fn plan(&self, data: &[u8]) -> Result<Plan, IndexError> {
         proved(data, self.version)
     }
 
-    /// Reads the plan as [`Plan::lightened`] left it out of the data of that.
+    /// Decodes the plan's summary ([`Plan::lightened`]), if it belongs to this head.
     pub fn light_plan(&self, light: &[u8]) -> Result<Plan, IndexError> {
         proved(light, self.light)
     }
@@ -159,7 +159,7 @@ fn beginning(bytes: &[u8]) -> Option<Beginning<'_>> {
     Some(Beginning { reader, in_doubt, version, light, rest })
 }
 
-/// Writes names and stamps in a form in which equal bytes are equal files.
+/// Encodes names and stamps so that equal bytes mean equal files.
 pub fn stamps<'a>(files: impl Iterator<Item = (&'a str, Stamp)>) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     for (name, stamp) in files {

@@ -1,4 +1,4 @@
-//! Putting rows in and taking them out, plan by plan.
+//! Inserting and removing rows, plan by plan.
 
 use rusqlite::{Connection, params};
 
@@ -6,7 +6,7 @@ use crate::index::error::IndexError;
 use crate::index::generation::{self, Generation};
 use crate::index::row::{Change, Head, Key, Packed};
 
-/// Makes the changes in their order, and gives their commit its name.
+/// Makes the changes in order, and names their commit.
 pub(super) fn write(
     connection: &Connection,
     changes: &mut dyn Iterator<Item = Change>,
@@ -34,7 +34,7 @@ fn put(connection: &Connection, packed: &Packed) -> Result<(), IndexError> {
     Ok(())
 }
 
-/// A row that has become another plan's meanwhile is left alone: another walk knew better.
+/// A row that was replaced meanwhile stays: another scan was newer.
 fn restamp(connection: &Connection, head: &Head) -> Result<(), IndexError> {
     let mut old = connection.prepare_cached("SELECT archived, name, steps, head FROM plan WHERE id = ?1")?;
     let mut rows = old.query([head.id])?;

@@ -8,7 +8,7 @@ use crate::api::error::Error;
 use crate::api::views::last_activity;
 use crate::index::{
     Document, FullText, Generation, Index, IndexError, Kind, Match, Opened, Place, Query, Snapshot, Texts,
-    TextsLook, snippets,
+    TextsSnapshot, snippets,
 };
 use crate::ops::knowledge;
 use crate::ops::search::Hit;
@@ -146,7 +146,7 @@ fn ask(
 }
 
 /// Searches, and makes something to be shown of the best matches.
-fn found(asked: &Asked<'_>, snapshot: &Snapshot<'_>, look: &TextsLook<'_>) -> Result<Vec<Hit>, Trouble> {
+fn found(asked: &Asked<'_>, snapshot: &Snapshot<'_>, look: &TextsSnapshot<'_>) -> Result<Vec<Hit>, Trouble> {
     // What is too old may be among the best, so all are looked at until there are enough.
     let limit = if asked.since.is_some() { usize::MAX } else { asked.query.limit };
     let query = Query { limit, ..asked.query.clone() };

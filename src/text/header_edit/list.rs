@@ -9,11 +9,10 @@ use crate::text::front_matter::MAX_FRONT_MATTER;
 use crate::text::yaml::{Kind, Style, View};
 use std::ops::Range;
 
-/// A list that differs in more items than this is written anew, and sooner in a large front matter: each part
-/// reads it again.
+/// A list that differs in more items is rewritten, in a large front matter earlier: each part parses it again.
 const MAX_PARTS: usize = 16;
 
-/// Splits the setting of a list into changes of the items that differ, so that the others keep their bytes.
+/// Splits setting a list into changes of the differing items, so that the others keep their bytes.
 pub(super) fn smaller_changes(root: Option<View<'_>>, change: &Change) -> Option<Vec<Change>> {
     let Change::Set { key, value: NewValue::List(new) } = change else { return None };
     let (_, old) = root?.find_entry(key)?;
@@ -131,7 +130,7 @@ fn refuse_merged(root: View<'_>, key: &str) -> Result<(), EditError> {
     is_merged(root, key).then(error).map_or(Ok(()), Err)
 }
 
-/// Refuses a list that stands elsewhere, or that something else refers to.
+/// Rejects a list that is defined elsewhere or that an alias refers to.
 fn refuse_shared(sheet: &Sheet<'_>, list: View<'_>, key: &str) -> Result<(), EditError> {
     if list.is_alias() {
         let reason = format!("`{key}` is an alias of a value elsewhere");
