@@ -11,9 +11,9 @@ use unicode_normalization::UnicodeNormalization;
 use crate::plan::file_name::{self, FileName};
 use crate::plan::step_number::StepNumber;
 
-/// A plan's id: the name of its directory, as it is on disk.
+/// A plan's id: the name of its directory, as on disk.
 ///
-/// Compared by NFC, because two file systems spell an accent differently; the spelling itself is kept.
+/// Compared by NFC, because file systems encode accents differently; the spelling itself is preserved.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PlanId(String);

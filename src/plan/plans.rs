@@ -12,7 +12,7 @@ use crate::plan::time::Time;
 use crate::text::line_index::Place;
 use crate::text::typed::shell_word;
 
-/// The end of the message that tells a dependency on nothing from one that is no reference at all.
+/// The end of the message that distinguishes a dependency on a missing step from an invalid reference.
 const COUNTS_AS_OPEN: &str = ", so it counts as not completed";
 
 /// A set of plans: all of a plans directory, or those that one question needs.
@@ -25,9 +25,9 @@ pub struct Plans {
 }
 
 impl Plans {
-    /// Takes plans in any order; they are kept sorted, live ones first, each by id.
+    /// Accepts plans in any order; they are sorted, live ones first, each by id.
     ///
-    /// Problems between files are not looked for; see [`Plans::judged`].
+    /// Problems between files are not detected here; see [`Plans::judged`].
     pub fn new(mut plans: Vec<Plan>) -> Self {
         plans.sort_by(|a, b| {
             (a.is_archived, &a.id, a.id.as_str()).cmp(&(b.is_archived, &b.id, b.id.as_str()))
@@ -181,7 +181,7 @@ impl Plans {
         self.plans.iter().enumerate().filter_map(report).collect()
     }
 
-    /// Plans whose names a file system without case, or with another normal form, takes for one.
+    /// Plans whose names are the same on a file system that ignores case or normalizes Unicode.
     fn name_clashes(&self) -> Vec<(usize, Problem)> {
         let mut folded: HashMap<(bool, String), Vec<usize>> = HashMap::with_capacity(self.plans.len());
         for (at, plan) in self.plans.iter().enumerate() {

@@ -100,7 +100,7 @@ pub struct Problem {
     pub code: Code,
     /// A sentence without a full stop.
     pub message: String,
-    /// What to do about it; empty if there is nothing to say.
+    /// What to do about it; may be empty.
     pub hint: String,
     /// Whether `check --fix` can mend it without losing anything.
     pub is_fixable: bool,

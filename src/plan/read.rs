@@ -110,10 +110,10 @@ fn finish(plan: &mut Plan, sources: &PlanSources) {
     report_names(plan, sources);
 }
 
-/// Reads of a plan's steps only those that `wanted` leads to by dependencies, and in a sequential plan the one before it.
+/// Reads only those steps of a plan that `wanted` reaches by dependencies, and in a sequential plan the previous one.
 ///
-/// `steps` are the numbers that have files; `read` gives the files of one. What the plan as a whole is, as its
-/// progress, cannot be told from the answer. The bodies are kept.
+/// `steps` are the numbers that have files; `read` returns the files of one. Properties of the plan as a whole, such
+/// as progress, cannot be derived from the result. Bodies are included.
 pub fn read_around(
     id: &PlanId,
     is_archived: bool,
@@ -153,10 +153,10 @@ pub fn read_around(
     plan
 }
 
-/// Reads a step's file again, in a plan that is known with its body.
+/// Rereads a step's file, in a plan that is loaded with its body.
 ///
-/// Lines of problems in the Steps list count from the beginning of that body. "All previous steps" are those that the plan
-/// as it is given has.
+/// Lines of problems in the Steps list count from the beginning of that body. "All previous steps" refers to the steps
+/// of the given plan.
 pub fn read_step_of(plan: &Plan, id: &StepId, path: &str, content: Content, words: &Words) -> Step {
     let mut listed = steps_list::read(&plan.id, &markdown::outline(&plan.body));
     let numbers = all_numbers(plan.steps.iter().map(|it| &it.id.number).chain([&id.number]), &listed);
@@ -176,7 +176,7 @@ pub fn read_step_alone(id: &StepId, path: &str, content: Content, words: &Words)
     read_step(id, &source, (None, own), words, Bodies::Drop)
 }
 
-/// The text below the front matter, as it stands in a plan's or step's `body`.
+/// The text below the front matter, as in a plan's or step's `body`.
 pub fn body(bytes: &[u8]) -> &str {
     source::body(bytes)
 }

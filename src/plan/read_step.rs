@@ -75,7 +75,7 @@ pub(crate) fn read_step(
     step
 }
 
-/// What names no step in a Steps line stops its step, unless the front matter says what it waits for.
+/// A Steps line with an invalid reference blocks its step, unless the front matter has `depends`.
 fn line_problems(listed: &Listed, is_own_key: bool) -> impl Iterator<Item = Problem> {
     let of = move |it: &Problem| {
         if is_own_key { Problem { code: Code::DependenciesUnclear, ..it.clone() } } else { it.clone() }
@@ -155,10 +155,10 @@ fn without_step_prefix(title: &str) -> &str {
     stripped.filter(|it| !digits.is_empty() && !it.is_empty()).unwrap_or(title)
 }
 
-/// What the Steps line and the Dependencies section say together.
+/// The dependencies of the Steps line and the Dependencies section together.
 struct BodyDependencies {
     all: Vec<StepId>,
-    /// Whether either says anything at all, None included.
+    /// Whether either states dependencies at all, None included.
     is_said: bool,
 }
 
@@ -219,7 +219,7 @@ fn body_dependencies(
     BodyDependencies { all, is_said }
 }
 
-/// The front matter's `depends`, with the place of each: the whole truth if the key is there, also when it is empty.
+/// The front matter's `depends`, each with its place. If the key exists it alone counts, even when empty.
 fn own_dependencies(
     id: &StepId,
     fields: &mut Fields<'_>,
@@ -231,7 +231,7 @@ fn own_dependencies(
         match references::read_item(&id.plan, item.text().unwrap_or_default()) {
             Some(step) if own.contains(&step) => {}
             Some(step) => {
-                // Past a hundred, places cost more than they tell.
+                // Beyond a hundred, places cost more than they help.
                 let place = (own.len() < 100).then(|| fields.place(item));
                 places.push(place.unwrap_or(Place::START));
                 own.push(step);

@@ -65,7 +65,7 @@ pub struct Note {
     pub text: String,
 }
 
-/// Who works on a step, as its file says it.
+/// The claim of a step, as written in its file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// The fence: a letter g to z and 7 hexadecimal digits.
@@ -75,9 +75,9 @@ pub struct Claim {
 }
 
 impl Attempt {
-    /// Returns whether a worker's process wrote it, or somebody who took a step over; a person's tries never count.
+    /// Returns whether a worker's process wrote it, or a later takeover; a person's tries never count.
     ///
-    /// A run that a person stopped says so by its exit code, 130.
+    /// A run that a person stopped has the exit code 130.
     pub fn counts_as_try(&self) -> bool {
         let has = |key: &str| self.more.contains_key(key);
         match self.outcome.as_deref() {

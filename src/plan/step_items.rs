@@ -19,17 +19,17 @@ pub(crate) use places::{Places, places};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StepItem {
     pub(crate) title: String,
-    /// The number that the list gives it; none: its place in the list says where it goes.
+    /// Its number in the list; `None`: its position in the list decides.
     pub(crate) number: Option<StepNumber>,
-    /// The text below the heading, with line ends of LF; empty if the list says none.
+    /// The text below the heading, with LF line ends; empty if there is none.
     pub(crate) text: String,
-    /// What the list says of the front matter, without `id`, `title`, `depends` and `created_at`; the status only for a new step.
+    /// Its front matter keys, without `id`, `title`, `depends` and `created_at`; the status only for a new step.
     pub(crate) keys: Vec<Change>,
     /// The status that the list gives; none: a step that exists stays in its own.
     pub(crate) status: Option<StepStatus>,
     /// Texts to be noted.
     pub(crate) notes: Vec<String>,
-    /// None: the list says nothing about it.
+    /// `None`: the list does not state any.
     pub(crate) depends: Option<Vec<Dependency>>,
 }
 
@@ -55,7 +55,8 @@ pub(crate) enum NotSteps {
     Item { item: usize, reason: String },
 }
 
-/// Reads Markdown, or JSON where the text begins with a bracket; the second answer: words stand around the steps.
+/// Reads Markdown, or JSON if the text begins with a bracket. The second value: whether there is text around the
+/// steps.
 pub(crate) fn read(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepItem>, bool), NotSteps> {
     let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with(['[', '{']);
     let (items, has_more) = match is_json && !text.trim_start().starts_with("[[") {
@@ -66,7 +67,7 @@ pub(crate) fn read(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepIt
 }
 
 fn of_markdown(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepItem>, bool), NotSteps> {
-    // The name keeps it from being taken for another tool's store.
+    // The name prevents detection as another tool's store.
     let (steps, around) = match is_bare(text) {
         true => bring::list(text, words),
         false => sectioned(text, words)?,
@@ -121,7 +122,7 @@ fn is_bare(text: &str) -> bool {
 /// Reads a document as `import` does.
 fn sectioned(text: &str, words: &Words) -> Result<(Vec<(StepNumber, Draft)>, String), NotSteps> {
     check_own_list(text)?;
-    // The name keeps it from being taken for another tool's store.
+    // The name prevents detection as another tool's store.
     let file = SourceFile { path: "steps.md".to_owned(), bytes: text.as_bytes().to_vec() };
     let brought = bring::bring("steps", &[file], words).map_err(|_| NotSteps::None)?;
     let plan = brought.plans.into_iter().next().ok_or(NotSteps::None)?;
@@ -151,7 +152,7 @@ fn is_title(line: &str) -> bool {
     line.starts_with("# ")
 }
 
-/// `step-2: …` says which step it is; `2. …` only counts.
+/// `step-2: …` identifies the step; `2. …` is only a list number.
 fn own_number(heading: &str) -> Option<StepNumber> {
     let start = heading.trim_start_matches(['[', '*', '`']);
     let (word, rest) = start.split_at_checked("step-".len())?;
@@ -176,7 +177,7 @@ impl Numbers {
     }
 }
 
-/// What an item says it waits for: other items, else steps of plans that are there.
+/// The dependencies of an item: other items, else existing steps of plans.
 fn waits(
     plan: &Plan,
     nth: usize,

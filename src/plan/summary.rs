@@ -1,5 +1,5 @@
-//! What questions about all plans need of each: enough for every count, rule and time, and whole where a step may be
-//! handed out.
+//! Reduces plans to what queries over all plans need: enough for every count, rule and time, with steps that may be
+//! claimed left whole.
 
 use crate::plan::id::StepId;
 use crate::plan::model::{Order, Plan, Step};
@@ -69,13 +69,13 @@ impl Plan {
         self.steps.iter().enumerate().all(|(at, step)| step.depends.iter().all(|it| is_before(at, it)))
     }
 
-    /// Whether a phase of a step can matter to anybody but who looks at it.
+    /// Whether a phase of a step matters to more than the display of its plan.
     fn is_gated(&self) -> bool {
         !self.confirm_phases.is_empty() || !self.confirmations.is_empty()
     }
 
-    /// What other plans, the machine's records and the time say only ever adds to what is in the way, but for a claim:
-    /// whose step is ready when it has lapsed.
+    /// Other plans, the machine's records and the time can only add obstacles, except for a claim: the step becomes
+    /// ready when it lapses.
     fn is_kept_whole(&self, step: &Step) -> bool {
         step.claim.is_some() || (step.status.is(StepStatus::Pending) && self.may_hand_out(step))
     }

@@ -97,12 +97,12 @@ impl Time {
         Self::from_nanoseconds(self.0.as_nanosecond() + i128::from(seconds) * 1_000_000_000)
     }
 
-    /// Returns the time without the part of a second, as files hold it.
+    /// Returns the time truncated to seconds, as stored in files.
     pub fn whole_seconds(self) -> Self {
         Self(Timestamp::from_second(self.0.as_second()).unwrap_or(self.0))
     }
 
-    /// Returns the time without what a millisecond does not hold, as names of files hold it.
+    /// Returns the time truncated to milliseconds, as in file names.
     pub fn whole_milliseconds(self) -> Self {
         Self(Timestamp::from_millisecond(self.0.as_millisecond()).unwrap_or(self.0))
     }
@@ -142,7 +142,7 @@ impl fmt::Display for Time {
 impl FromStr for Time {
     type Err = NotATime;
 
-    /// Reads RFC 3339 with any offset, a local date and time taken as UTC, and a date taken as its start in UTC.
+    /// Parses RFC 3339 with any offset; a local date and time is taken as UTC, and a date as its start in UTC.
     fn from_str(text: &str) -> Result<Self, NotATime> {
         let trimmed = text.trim();
         let at_utc = |it: DateTime| it.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp());

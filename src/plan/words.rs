@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Where a step stands.
+/// The status of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
@@ -17,7 +17,7 @@ pub enum StepStatus {
     Skipped,
 }
 
-/// Where a plan stands, as its owner wrote it.
+/// The status of a plan, as its owner wrote it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanStatus {
@@ -117,7 +117,7 @@ impl fmt::Display for PlanStatus {
     }
 }
 
-/// A file's status: understood, or shown as it stands.
+/// A file's status: recognized, or shown as written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Stated<S> {

@@ -1,4 +1,4 @@
-//! What runs long: the daemon, the socket where commands ask it, HTTP and MCP.
+//! Long-running parts: the daemon, the socket where commands reach it, HTTP and MCP.
 
 pub mod daemon;
 mod hints;

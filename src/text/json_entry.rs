@@ -35,7 +35,7 @@ pub struct NotJson {
 
 /// The state of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum EntryState {
     Nothing,
     /// It has this value, in any notation.
     Same,
@@ -71,13 +71,13 @@ impl Entry<'_> {
         text.replace("\r\n", "\n") == self.alone()
     }
 
-    pub fn find(&self, text: &str) -> Result<Found, NotJson> {
+    pub fn find(&self, text: &str) -> Result<EntryState, NotJson> {
         let root = read(text)?;
         let Some(found) = root.get(self.outer).and_then(|it| it.get(self.key)) else {
-            return Ok(Found::Nothing);
+            return Ok(EntryState::Nothing);
         };
         let own: Value = serde_json::from_str(self.value).unwrap_or_default();
-        Ok(if *found == own { Found::Same } else { Found::Other })
+        Ok(if *found == own { EntryState::Same } else { EntryState::Other })
     }
 
     /// Inserts the entry; the key must not exist.
@@ -98,7 +98,7 @@ impl Entry<'_> {
             },
         };
         let put = format!("{}{splice}{}", &text[..at], &text[at..]);
-        self.proven(text, put, Found::Same)
+        self.proven(text, put, EntryState::Same)
     }
 
     /// Removes the entry, and the object around it if that was inserted with it.
@@ -118,7 +118,7 @@ impl Entry<'_> {
             span(text, &own, nth)
         };
         let taken = format!("{}{}", &text[..gone.start], &text[gone.end..]);
-        self.proven(text, taken, Found::Nothing)
+        self.proven(text, taken, EntryState::Nothing)
     }
 
     /// The object that contains the entry, if it exists.
@@ -140,7 +140,7 @@ impl Entry<'_> {
     }
 
     /// Returns the new text after verifying that it differs from the old one only in the entry.
-    fn proven(&self, before: &str, after: String, expected: Found) -> Result<String, NotJson> {
+    fn proven(&self, before: &str, after: String, expected: EntryState) -> Result<String, NotJson> {
         let without = |text: &str| {
             let mut value = read(text)?;
             if let Some(outer) = value.get_mut(self.outer).and_then(Value::as_object_mut) {

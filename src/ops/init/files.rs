@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::agents::{Agent, BLOCK, SERVER};
 use crate::api::error::Error;
 use crate::disk::Project;
-use crate::text::json_entry::{Found, NotJson};
+use crate::text::json_entry::{EntryState, NotJson};
 use crate::text::line_index::{self, Place};
 use crate::text::marked_block::{self, Unpaired};
 use crate::text::seal;
@@ -184,9 +184,9 @@ impl<'a> Files<'a> {
             return Ok(());
         };
         match SERVER.find(&text).map_err(|it| not_json(path, &it))? {
-            Found::Same => {}
-            Found::Other => file.kept = Some("it starts `planwatch` in another way already".to_owned()),
-            Found::Nothing => {
+            EntryState::Same => {}
+            EntryState::Other => file.kept = Some("it starts `planwatch` in another way already".to_owned()),
+            EntryState::Nothing => {
                 file.now = Some(SERVER.put(&text).map_err(|it| not_json(path, &it))?.into_bytes());
             }
         }
@@ -205,11 +205,11 @@ impl<'a> Files<'a> {
             // A file that never was strict JSON was never written to.
             Err(_) if !text.contains("\"planwatch\"") => {}
             Err(it) => return Err(not_json(path, &it)),
-            Ok(Found::Nothing) => {}
-            Ok(Found::Other) => {
+            Ok(EntryState::Nothing) => {}
+            Ok(EntryState::Other) => {
                 file.kept = Some("it starts `planwatch` in another way than `init` writes".to_owned());
             }
-            Ok(Found::Same) => {
+            Ok(EntryState::Same) => {
                 file.now = Some(SERVER.take(&text).map_err(|it| not_json(path, &it))?.into_bytes());
             }
         }

@@ -74,7 +74,7 @@ struct Ring {
 
 /// A subscription. There is no gap and no overlap between `since` and `receiver`.
 #[derive(Debug)]
-pub struct Following {
+pub struct Subscription {
     pub since: Since,
     /// Everything in `receiver` has a higher number.
     pub last: u64,
@@ -119,10 +119,10 @@ impl Feed {
     }
 
     /// Subscribes from this number on; `None`: from now on.
-    pub fn follow(&self, last_id: Option<u64>) -> Following {
+    pub fn follow(&self, last_id: Option<u64>) -> Subscription {
         let ring = self.ring();
         let since = last_id.map_or(Since::Events(Vec::new()), |it| ring.since(it));
-        Following { since, last: ring.last, receiver: self.sender.subscribe() }
+        Subscription { since, last: ring.last, receiver: self.sender.subscribe() }
     }
 }
 

@@ -1,4 +1,4 @@
-//! A stream whose reader has to take something every half minute, so that nobody holds an answer for ever.
+//! A stream with a write timeout, so that a client that does not read cannot hold an answer for ever.
 
 use std::io;
 use std::pin::Pin;
@@ -8,16 +8,16 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// How long a reader may take nothing.
+/// How long a client may read nothing.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-pub(super) struct Patient<S> {
+pub(super) struct WriteTimeout<S> {
     stream: S,
-    /// There is one only while a write waits.
+    /// Exists only while a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patient<S> {
+impl<S> WriteTimeout<S> {
     pub(super) fn new(stream: S) -> Self {
         Self { stream, waiting: None }
     }
@@ -33,7 +33,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -43,7 +43,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

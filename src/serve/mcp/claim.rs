@@ -1,4 +1,4 @@
-//! The tool that hands out a step.
+//! The tool that claims a step.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -50,14 +50,14 @@ fn claim_next_step(call: &Call, asked: ClaimNext) -> Result<Value, Refusal> {
     let mut object = json!({"state": report.state, "why": report.why});
     let (Some(mut step), Some(claim)) = (report.step, report.claim) else {
         if report.state == "next" {
-            // One was ready, and others or somebody's saves were quicker each time.
+            // A step was ready, but other claims or saves were faster each time.
             object["state"] = "waiting".into();
             object["why"] = "what is ready is being changed at this moment; call again".into();
         }
         return Ok(object);
     };
     let id = step["id"].as_str().unwrap_or_default().to_owned();
-    // The claim holds, whatever becomes of the look at the text.
+    // The claim is valid even if reading the text fails.
     if let Ok(shown) = show::show(context, &ShowRequest { id, ..ShowRequest::default() }) {
         step["body"] = shown.to_json()["body"].clone();
     }

@@ -1,7 +1,7 @@
-//! Tools under the names, and with the arguments, that prompts written for other plan tools use; each is a thin cover
-//! of one of planwatch's own.
+//! Tools under the names, and with the arguments, that prompts for other plan tools use; each is a thin wrapper of one
+//! of planwatch's own.
 //!
-//! Where two of those tools have one name, its cover takes the arguments of both. Answers use planwatch's words.
+//! If two of those tools have the same name, the wrapper accepts the arguments of both. Answers use planwatch's words.
 
 mod memory;
 mod plans;
@@ -27,7 +27,7 @@ pub(super) fn tools() -> Vec<Tool> {
     covers.chain(same).map(|it| it.covered(check_ids, reworded)).collect()
 }
 
-/// What clients tell their model of this set.
+/// What clients show their model about this set.
 pub(super) const INSTRUCTIONS: &str = include_str!("compat/instructions.md");
 
 /// Who makes what comes through these tools, if it does not say.
@@ -52,13 +52,13 @@ fn find(name: &str) -> Result<&'static Tool, Refusal> {
     own.iter().find(|it| it.name == name).ok_or_else(missing)
 }
 
-/// Calls one of planwatch's own tools that may ask a person; arguments that are null are not given.
+/// Calls one of planwatch's own tools that may need a confirmation; null arguments are omitted.
 fn turn(call: &Call, name: &str, arguments: Value) -> Result<Turn, Refusal> {
     let Value::Object(given) = without_nulls(arguments) else { return Ok(Turn::Done(json!({}))) };
     (find(name)?.run)(call, given)
 }
 
-/// As [`turn`], for one that asks nobody.
+/// As [`turn`], for a tool without confirmation.
 fn own(call: &Call, name: &str, arguments: Value) -> Result<Value, Refusal> {
     match turn(call, name, arguments)? {
         Turn::Done(done) => Ok(done),

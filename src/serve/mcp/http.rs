@@ -1,4 +1,4 @@
-//! The server over HTTP: each request by itself, without sessions, which clients keep past a restart.
+//! MCP over HTTP: stateless requests, so that clients survive a restart.
 
 use std::sync::Arc;
 

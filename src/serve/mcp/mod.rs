@@ -43,7 +43,7 @@ use crate::plan::words::nearest;
 use crate::serve::daemon::context_factory::ContextFactory;
 use crate::serve::daemon::feed::Feed;
 use crate::serve::ipc::socket_path::SocketDirs;
-use crate::serve::mcp::elicitation::{Asked, Said};
+use crate::serve::mcp::elicitation::{Elicited, Said};
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::stdio::Line;
 use crate::serve::mcp::subscriptions::{Beginnings, Followed, Source, Watching};
@@ -56,7 +56,7 @@ pub use tool::Toolset;
 /// The name that clients know the server by.
 const NAME: &str = "planwatch";
 
-/// What clients tell their model of the server; some cut it after 2 kB.
+/// What clients show their model about the server; some truncate it after 2 kB.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
 const EXECUTOR: &str = include_str!("executor.md");
 const READ_ONLY: &str = include_str!("read_only.md");
@@ -87,7 +87,7 @@ struct Inner {
     tools: Vec<Arc<Tool>>,
     instructions: &'static str,
     seal: OnceLock<RequestStateCodec>,
-    /// Of the one client over standard input and output; none: calls are made in any order.
+    /// For the one client over standard input and output; `None`: calls run in any order.
     lane: Option<Lane>,
     /// Where live updates come from.
     source: Source,
@@ -95,7 +95,7 @@ struct Inner {
     followed: Arc<Followed>,
 }
 
-/// Calls are made in the order in which they came, as long as somebody takes the answers.
+/// Calls run in the order of their arrival while answers are being read.
 struct Lane {
     turn: tokio::sync::Mutex<()>,
     line: Arc<Line>,
@@ -120,7 +120,7 @@ impl Planwatch {
         Self { inner: Arc::new(inner) }
     }
 
-    /// With surroundings for whoever makes the first plan of a directory.
+    /// Adds the contexts for creating the first plan of a directory.
     #[must_use]
     pub fn with_maker(self, to_make: ContextFactory) -> Self {
         self.changed(|it| it.to_make = Some(to_make))
@@ -138,7 +138,7 @@ impl Planwatch {
         self.changed(|it| it.source = Source::Feed(feed))
     }
 
-    /// With live updates, for which another process is followed, or this one watches, as soon as somebody wants them.
+    /// Adds live updates: with the first subscription, another process is followed, or this one watches.
     #[must_use]
     pub fn with_following(self, homes: SocketDirs) -> Self {
         self.changed(|it| {
@@ -206,7 +206,7 @@ impl Planwatch {
     }
 }
 
-/// What clients tell their model of a set: no tool that the set does not have.
+/// What clients show their model about a set; names only its tools.
 fn instructions(of: Options) -> &'static str {
     match of.tools {
         _ if of.is_read_only => READ_ONLY,
@@ -231,7 +231,7 @@ impl Inner {
         }
     }
 
-    /// What clients tell their model, with the place of the plans, which need not be where the client works.
+    /// What clients show their model, with the path of the plans, which may differ from the client's directory.
     fn told(&self) -> String {
         match (self.contexts)() {
             Ok(context) => {
@@ -261,7 +261,7 @@ impl Inner {
         Ok(Call { context: Context { by, ..context }, contexts: Arc::clone(contexts), person })
     }
 
-    /// The key lives as long as the process: what was asked before is asked again.
+    /// The key lasts as long as the process; questions from before are asked again.
     fn seal(&self, call: &Call) -> Result<RequestStateCodec, Refusal> {
         if let Some(seal) = self.seal.get() {
             return Ok(seal.clone());
@@ -275,7 +275,7 @@ impl Inner {
     }
 }
 
-/// A name that somebody made up, as it is said again.
+/// An unknown name, shortened for messages.
 fn short(name: &str) -> String {
     const LONG: usize = 60;
     result::cut(name, LONG).map_or_else(|| name.to_owned(), |it| format!("{it}…"))
@@ -284,7 +284,7 @@ fn short(name: &str) -> String {
 /// The client's name as it is recorded: one short line, or none.
 fn name_of(rc: &RequestContext<RoleServer>) -> Option<String> {
     let info = rc.client_info()?;
-    // Over HTTP a client of the older protocol names itself in another request; here stands what the library calls itself.
+    // Over HTTP a client of an older protocol names itself in another request; here this is the library's own name.
     if info == Implementation::from_build_env() {
         return None;
     }
@@ -355,9 +355,9 @@ impl ServerHandler for Planwatch {
             Err(refusal) => return Ok(self.inner.answered(Err(refusal))),
         };
         match elicitation::ask(&question, &seal, &request, &rc).await? {
-            Asked::Answer(answer) => Ok(*answer),
-            Asked::Said(Said::No) => Ok(self.inner.answered(Ok(elicitation::declined()))),
-            Asked::Said(Said::Yes { note }) => {
+            Elicited::Answer(answer) => Ok(*answer),
+            Elicited::Said(Said::No) => Ok(self.inner.answered(Ok(elicitation::declined()))),
+            Elicited::Said(Said::Yes { note }) => {
                 let done = self.work(without, by, move |_, call| {
                     let done = (question.act)(call, note).map_err(|it| it.with_kept(&call.context.kept));
                     done.map(|mut done| {
@@ -437,7 +437,7 @@ impl ServerHandler for Planwatch {
         request: SubscribeRequestParams,
         rc: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        // Over HTTP there is nobody to tell once the request is answered.
+        // Over HTTP there is no client to notify once the request is answered.
         if self.inner.lane.is_none() {
             return Err(ErrorData::method_not_found::<SubscribeRequestMethod>());
         }

@@ -12,7 +12,7 @@ use crate::plan::words::nearest;
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::tool::Call;
 
-/// What `prompts/list` tells.
+/// The answer to `prompts/list`.
 pub(super) fn list() -> Vec<Prompt> {
     let prompt = |it: &skills::Skill| {
         let argument = it.argument.map(|argument| {
@@ -52,7 +52,7 @@ pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, E
     Ok(result.with_description(skill.description()))
 }
 
-/// What begins, else holds, what was typed so far; `plan` is the plan whose steps are meant.
+/// Names that begin with the typed text, else those that contain it; `plan` is the plan whose steps are meant.
 pub(super) fn complete(
     call: &Call,
     argument: &str,

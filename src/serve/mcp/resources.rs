@@ -1,6 +1,6 @@
 //! Resources: plans, steps, decisions and the briefing as texts that a client can show, attach and follow.
 //!
-//! A plan or step is its file, byte by byte. A name that leads nowhere is told with the URI that was asked for.
+//! A plan or step is its file, byte by byte. The error for a missing one contains the requested URI.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -62,7 +62,7 @@ impl Named {
         }
     }
 
-    /// Whether its text may be another one after this.
+    /// Whether a notification may have changed its text.
     fn is_touched_by(&self, told: &Notification) -> bool {
         match (self, told) {
             (_, Notification::Changed { plan: None }) | (Self::Briefing, _) => true,
@@ -118,7 +118,7 @@ pub(super) fn is_uri(uri: &str) -> bool {
     Named::read(uri).is_some()
 }
 
-/// What `resources/templates/list` tells.
+/// The answer to `resources/templates/list`.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
     let template = |path: &str, name: &str, title: &str| {
         ResourceTemplate::new(format!("{SCHEME}{path}"), name).with_title(title).with_mime_type(MARKDOWN)
@@ -237,7 +237,7 @@ fn decisions(context: &Context, topic: &str) -> Result<String, Error> {
     Ok(format!("# Decisions: {topic}\n{}", all.iter().map(one).collect::<String>()))
 }
 
-/// What the briefing tool tells, as a text.
+/// The briefing tool's answer as text.
 fn briefing(context: &Context) -> Result<String, Error> {
     const MOST: usize = 20;
     let report = status::status(context, &StatusRequest::default())?.to_json();
@@ -302,7 +302,7 @@ pub(super) fn touched<'a>(
     followed.into_iter().filter(is_touched).cloned().collect()
 }
 
-/// Whether the list of resources may be another one after this.
+/// Whether notifications may have changed the list of resources.
 fn changes_list(told: &[Notification]) -> bool {
     told.iter().any(|it| match it {
         Notification::Changed { plan } => plan.is_none(),
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn uris_name_what_they_say_and_nothing_else() {
+    fn uris_are_exact() {
         check_uri("planwatch:///briefing", &Named::Briefing);
         check_uri("planwatch:///plans/auth", &Named::Plan("auth".into()));
         check_uri("planwatch:///plans/auth/steps/2.5", &Named::Step("auth".into(), "2.5".into()));
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_with_its_uri() {
+    fn errors_for_missing_resources_contain_the_uri() {
         for uri in [
             "planwatch:///plans/other",
             "planwatch:///plans/auth/steps/7",
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_comes_in_pages_that_hold_each_resource_once() {
+    fn the_pages_of_the_list_contain_each_resource_once() {
         let files: Vec<_> =
             (0..250).map(|n| (format!("/plans/p{n:03}/plan.md"), format!("# Plan {n}\n"))).collect();
         let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();

@@ -1,5 +1,5 @@
-//! One client over standard input and output. Whoever does not read what it is answered is not read from either, and
-//! whoever is gone gets nothing more done.
+//! One client over standard input and output. If the client does not read its answers, its requests are not read
+//! either; if it is gone, no more work is started.
 
 use std::io;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use crate::api::error::Error;
 use crate::serve::mcp::Planwatch;
-use crate::serve::mcp::drain::Unanswered;
+use crate::serve::mcp::drain::DrainedTransport;
 use crate::serve::mcp::lines::Lines;
 
 /// The length of a line, in bytes, above which it is refused unread, so that one without an end does not fill the
@@ -23,7 +23,7 @@ const MAX_LINE: usize = 128 << 20;
 
 /// Serves one client until it closes its end; nothing else may be written to standard output meanwhile.
 ///
-/// What was asked before the end of the input is answered.
+/// Requests before the end of the input are answered.
 pub fn stdio(server: Planwatch) -> Result<(), Error> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|it| failed(&it))?;
@@ -40,7 +40,7 @@ pub fn stdio(server: Planwatch) -> Result<(), Error> {
             let server = server.clone();
             move || server.inner.beginnings.end()
         };
-        let transport = Unanswered::new(Lines::new(input, output, MAX_LINE), is_at_work, at_end);
+        let transport = DrainedTransport::new(Lines::new(input, output, MAX_LINE), is_at_work, at_end);
         let running = tokio::select! {
             running = server.clone().serve(transport) => running,
             () = line.broken.notified() => return Ok(()),
@@ -90,7 +90,7 @@ struct Stuck {
 }
 
 impl Line {
-    /// Whether nobody takes answers any more.
+    /// Whether answers can no longer be written.
     pub(super) fn is_broken(&self) -> bool {
         self.is_broken.load(Ordering::Relaxed)
     }
@@ -139,8 +139,8 @@ impl<R: AsyncRead + Unpin> AsyncRead for Input<R> {
                 return Poll::Pending;
             }
         }
-        // What was asked before is begun, and so perhaps found stuck, before more is read: requests come faster than they
-        // are answered, and would wait in memory.
+        // Earlier requests are started, and possibly found blocked, before more is read: requests arrive faster than
+        // they are answered, and would fill the memory.
         if !self.has_given_way {
             self.has_given_way = true;
             cx.waker().wake_by_ref();

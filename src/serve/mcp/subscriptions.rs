@@ -36,7 +36,7 @@ const GATHERING: Duration = Duration::from_millis(60);
 /// How many prepared subscriptions may wait for their request; more only where clients disconnect while they subscribe.
 const MOST_PREPARED: usize = 64;
 
-/// How long a thread waits before it looks for a process that watches, when the one before has just ended.
+/// The delay before looking for another watching process after the last one has ended.
 const BETWEEN: Duration = Duration::from_secs(2);
 
 /// Where news come from.
@@ -45,7 +45,7 @@ pub(super) enum Source {
     None,
     /// This process watches.
     Feed(Feed),
-    /// A thread is started when somebody follows something.
+    /// The thread is started with the first subscription.
     Thread(Arc<Watching>),
 }
 
@@ -95,11 +95,11 @@ impl Watching {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // What is in it is whole between any two statements.
+        // No statement leaves the state half-changed, so a poisoned lock is usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The surroundings of whoever watches: nobody else is asked.
+    /// The context for watching; does not ask another daemon.
     fn look(&self) -> Result<Context, Error> {
         Ok(Context { freshness: Freshness::Unknown, ..(self.contexts)()? })
     }
@@ -124,7 +124,7 @@ impl Watching {
         Ok(receiver)
     }
 
-    /// Ends the watching, and waits until its lock is free; who only follows is left alone.
+    /// Stops the watching and waits until its lock is free; a follower is not waited for.
     fn stop(&self) {
         let (stopper, thread) = {
             let mut state = self.state();
@@ -138,14 +138,14 @@ impl Watching {
         }
     }
 
-    /// Follows whoever watches, and watches while nobody does, until the plans are gone or the client is.
+    /// Follows the watching process, or watches if there is none, until the plans or the client are gone.
     fn run(&self, feed: &Feed) {
         while !self.state().is_ended {
             let Ok(now) = self.look() else { break };
             if let Some(client) = Client::connect(&now.plans, &self.homes) {
                 client.follow_changes(
                     &mut |_| {
-                        // What happened before somebody watched again nobody has seen.
+                        // Changes before watching resumed may have been missed.
                         feed.publish(Notification::Changed { plan: None });
                         ControlFlow::Continue(())
                     },
@@ -184,7 +184,7 @@ impl Watching {
     }
 }
 
-/// Tells the feed when watching has begun; what it sees goes there by itself.
+/// Tells the feed when watching has begun; events reach the feed without it.
 struct Quiet<'a>(&'a Feed);
 
 impl Observer for Quiet<'_> {
@@ -200,7 +200,7 @@ impl Observer for Quiet<'_> {
     fn polling(&mut self, _: Option<&str>) {}
 }
 
-/// What is told within a moment; none: nothing more ever comes.
+/// The notifications of a short period; `None`: the feed has ended.
 async fn gathered(receiver: &mut Receiver) -> Option<Vec<Notification>> {
     let everything = || Notification::Changed { plan: None };
     let mut told = match receiver.recv().await {
@@ -247,7 +247,7 @@ async fn changed(contexts: &ContextFactory, seen: &mut Seen, told: &[Notificatio
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is in it is whole between any two statements.
+    // No statement leaves the state half-changed, so a poisoned lock is usable.
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn subscriptions_that_nobody_serves_are_forgotten() {
+    fn unserved_subscriptions_are_removed() {
         let machine = Arc::new(Machine::with(&[("/plans/auth/plan.md", "# Sign in\n")]));
         let contexts: ContextFactory = Arc::new(move || Ok(call(&machine).context));
         let source = Source::Feed(Feed::beginning(contexts().unwrap().now));

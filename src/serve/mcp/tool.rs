@@ -1,4 +1,4 @@
-//! A tool: its name, what clients are told of it, and what it does. A toolset is a list of them.
+//! A tool: its name, its description for clients, and its action. A toolset is a list of them.
 
 use std::sync::Arc;
 
@@ -23,13 +23,13 @@ pub enum Toolset {
     /// All of planwatch's own.
     #[default]
     All,
-    /// What somebody needs who works on one step.
+    /// The tools for working on one step.
     Executor,
     /// Names and arguments that agents' prompts of other plan tools use.
     Compat,
 }
 
-/// What a tool may do to the plans, as clients are told.
+/// What a tool may do to the plans, as reported to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     Reads,
@@ -47,7 +47,7 @@ pub(super) struct Call {
     pub(super) context: Context,
     /// Makes the same surroundings once more.
     pub(super) contexts: ContextFactory,
-    /// Who sits at this machine, for what a person says.
+    /// The user of this machine, as the author of confirmations.
     pub(super) person: String,
 }
 
@@ -76,7 +76,7 @@ pub(super) enum Without {
 /// What a call of a tool comes to.
 pub(super) enum Turn {
     Done(Value),
-    /// A person is asked first; what is done then depends on the answer.
+    /// A person is asked first; the action depends on the reply.
     Asks(Question),
 }
 
@@ -159,7 +159,7 @@ impl Tool {
         Self { input: Arc::new(input), run, ..self }
     }
 
-    /// What a call of it does where there is no plans directory: as the verb of the command line that it stands for.
+    /// What a call does without a plans directory: the same as the corresponding command.
     pub(super) fn without_plans(&self, given: &Object) -> Without {
         match self.name {
             "create_plan" | "refine_draft" | "save_plan" | "decide" | "insight" => Without::Makes,
@@ -172,7 +172,7 @@ impl Tool {
         }
     }
 
-    /// As `tools/list` tells it.
+    /// As listed by `tools/list`.
     pub(super) fn told(&self) -> Told {
         let effect = self.effect;
         let hints = ToolAnnotations::from_raw(
@@ -203,14 +203,14 @@ fn once_for(key: &str, name: &str, run: &Run, call: &Call, given: Object) -> Res
     let key = Arc::new(key);
     let context = Context { by, now, kept, key: Some(Arc::clone(&key)), ..contexts()? };
     let call = Call { context, contexts, person };
-    // The first call made the change, and ended before its answer was kept.
+    // The first call made the change, and ended before its answer was stored.
     if let Some(report) = idempotency::repeated(&call.context, "change") {
         return Ok(Turn::Done(result::changed(report)?));
     }
     let turn = run(&call, given)?;
     if let Turn::Done(done) = &turn {
         let answer = Answer { status: 200, headers: Vec::new(), body: done.to_string() };
-        // The change was made all the same if its answer cannot be kept, and its record is there.
+        // If the answer cannot be stored, the change is made all the same, and its record exists.
         idempotency::keep_for(&call.context, &key, answer).ok();
     }
     Ok(turn)

@@ -1,6 +1,7 @@
-//! The rules of large vendors for the schemas of tools, which every tool of every set has to keep.
+//! The rules of large vendors for the schemas of tools, which every tool of every set must follow.
 //!
-//! A vendor that refuses one schema mostly refuses the whole list of tools, so one tool can take all others away.
+//! A vendor that rejects one schema usually rejects the whole list of tools, so one tool can make all others
+//! unavailable.
 
 use serde_json::{Map, Value};
 

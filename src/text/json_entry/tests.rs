@@ -7,10 +7,10 @@ const ENTRY: Entry<'static> =
 
 #[track_caller]
 fn check(before: &str, after: &str) {
-    assert_eq!(ENTRY.find(before), Ok(Found::Nothing));
+    assert_eq!(ENTRY.find(before), Ok(EntryState::Nothing));
     let put = ENTRY.put(before).unwrap();
     assert_eq!(put.escape_debug().to_string(), after.escape_debug().to_string());
-    assert_eq!(ENTRY.find(&put), Ok(Found::Same));
+    assert_eq!(ENTRY.find(&put), Ok(EntryState::Same));
     let taken = ENTRY.take(&put).unwrap();
     assert_eq!(taken.escape_debug().to_string(), before.escape_debug().to_string());
 }
@@ -47,7 +47,7 @@ fn what_was_moved_or_written_anew_goes_as_well() {
     let middle = format!("{{\"mcpServers\": {{\"a\": 1, {OWN}, \"b\": 2}}}}");
     assert_eq!(take(&middle), "{\"mcpServers\": {\"a\": 1, \"b\": 2}}");
     let other_form = "{\"mcpServers\": {\"planwatch\": {\"args\":[\"mcp\"],\n\"command\":\"planwatch\"}}}";
-    assert_eq!(ENTRY.find(other_form), Ok(Found::Same));
+    assert_eq!(ENTRY.find(other_form), Ok(EntryState::Same));
     assert_eq!(take(other_form), "{\"mcpServers\": {}}");
     assert_eq!(take("{\"mcpServers\": {}}"), "{\"mcpServers\": {}}");
     // The object came along with the entry, and has somebody else's in it by now.
@@ -59,10 +59,10 @@ fn what_was_moved_or_written_anew_goes_as_well() {
 fn the_file_that_is_made_is_known_again() {
     let alone = ENTRY.alone();
     assert!(ENTRY.is_alone(&alone) && ENTRY.is_alone(&alone.replace('\n', "\r\n")), "{alone}");
-    assert_eq!(ENTRY.find(&alone), Ok(Found::Same));
+    assert_eq!(ENTRY.find(&alone), Ok(EntryState::Same));
     let with_more = alone.replace("\"planwatch\": {", "\"a\": 1,\n    \"planwatch\": {");
     assert!(!ENTRY.is_alone(&with_more));
-    assert_eq!(ENTRY.find(&with_more), Ok(Found::Same));
+    assert_eq!(ENTRY.find(&with_more), Ok(EntryState::Same));
     // An empty object in the same layout gives something else.
     assert!(!ENTRY.is_alone(&ENTRY.put("{\n  \"mcpServers\": {\n  }\n}\n").unwrap()));
 }
@@ -140,7 +140,7 @@ proptest! {
     #[test]
     fn put_and_take_is_nothing(text in any_settings()) {
         if let Ok(put) = ENTRY.put(&text) {
-            prop_assert_eq!(ENTRY.find(&put), Ok(Found::Same));
+            prop_assert_eq!(ENTRY.find(&put), Ok(EntryState::Same));
             prop_assert_eq!(ENTRY.take(&put).unwrap(), text);
         } else {
             let value: Value = serde_json::from_str(text.trim_start_matches(BOM)).unwrap();
