@@ -126,7 +126,9 @@ fn number(plan: &Plan, request: &AddRequest) -> Result<StepNumber, Error> {
         hint: "`planwatch move` makes room".to_owned(),
     };
     match (&request.after, &request.at) {
-        (Some(_), Some(_)) => Err(Error::usage("--after and --at contradict each other", "give one of them")),
+        (Some(_), Some(_)) => {
+            Err(Error::usage("--after and --at contradict each other", "use only one of them"))
+        }
         (Some(after), None) => behind(plan, &own_number(plan, after)?, None)?.map_err(no_room),
         (None, Some(at)) => free(plan, own_number(plan, at)?),
         (None, None) => match plan.steps.last() {
@@ -160,7 +162,7 @@ fn free(plan: &Plan, number: StepNumber) -> Result<StepNumber, Error> {
         return Ok(number);
     }
     let message = format!("`{}` exists", taken.id);
-    let hint = format!("--after {number} puts it behind");
+    let hint = format!("--after {number} inserts it after that step");
     Err(Error::Conflict { code: "step-exists", message, hint })
 }
 
@@ -186,7 +188,7 @@ pub(crate) fn dependencies(context: &Context, plan: &Plan, texts: &[String]) -> 
     for text in parts {
         let Some(step) = typed_step(plan, text) else {
             return Err(Error::usage(
-                format!("`{text}` is no step"),
+                format!("`{text}` is not a step"),
                 "write a step number, or <plan>:<number>",
             ));
         };

@@ -133,7 +133,7 @@ fn trust(context: &Context) -> Check {
         }
         Some(_) => ok(name, "`.planwatch` was made on this machine"),
         None if context.plans.has_key() && !context.plans.is_bare() => {
-            let hint = "it stays as it is; the next change makes a directory for this user beside it, or says why not";
+            let hint = "it is left as it is; the next change makes a directory for this user beside it";
             check(name, State::Note, "`.planwatch` was not made here, or cannot be made", hint)
         }
         None if context.plans.is_bare() => ok(name, "none, as there is no plan yet"),
@@ -154,7 +154,7 @@ fn file_system(context: &Context) -> Check {
     let found = context.plans.file_system();
     let name = "file system";
     if found.is_remote {
-        let hint = "other machines can write here unnoticed, so `watch` looks every two seconds";
+        let hint = "other machines can write here unnoticed, so `watch` reads all files every two seconds";
         return check(name, State::Note, found.name, hint);
     }
     ok(name, found.name)
@@ -225,7 +225,7 @@ fn index(context: &Context) -> Check {
         IndexState::Missing => ok(name, format!("version {version}, made just now{place}")),
         IndexState::Bare => ok(name, "none, as there is no plan yet"),
         IndexState::Unusable => {
-            let hint = "every question reads all files; `planwatch list` says why";
+            let hint = "every command reads all files; `planwatch list` says why";
             check(name, State::Problem, "cannot be used", hint)
         }
     }
@@ -257,7 +257,7 @@ fn daemon(context: &Context) -> Check {
     let http = http.as_ref().map(|it| format!(", answers on {it}")).unwrap_or_default();
     let value = format!("{pid}, since {since}{http}");
     match polling {
-        Some(why) => check(name, State::Note, value, format!("it looks every two seconds: {why}")),
+        Some(why) => check(name, State::Note, value, format!("it reads all files every two seconds: {why}")),
         None if release != own => check(
             name,
             State::Note,
@@ -295,12 +295,7 @@ fn kept(context: &Context) -> Check {
         format!("{} of {} ({})", shown_path(&root, &kept), shown_path(&root, &path), it.why.word())
     };
     let value = kept.iter().map(shown).collect::<Vec<_>>().join("; ");
-    check(
-        name,
-        State::Problem,
-        value,
-        "compare each with its file, take over what is missing, then remove it",
-    )
+    check(name, State::Problem, value, "compare each with its file, copy what is missing, then remove it")
 }
 
 /// What another user or state directory left half-way.

@@ -204,7 +204,7 @@ fn unfinished(error: DiskError, left: &[&Path]) -> Error {
     Error::Failed {
         code: error.code(),
         message: format!("{error}; written before that: {}", left.join(", ")),
-        hint: "correct the cause and type it again, or take it back with `planwatch init --undo`".to_owned(),
+        hint: "correct the cause and repeat the command, or undo it with `planwatch init --undo`".to_owned(),
     }
 }
 

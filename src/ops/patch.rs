@@ -74,7 +74,7 @@ pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, 
 pub(crate) fn below_heading(title: &str, text: &str) -> Result<String, Error> {
     if front_matter::split(text.as_bytes()).yaml().is_some() {
         let hint = "leave the lines between `---` out; the other fields of the update set them";
-        return Err(Error::usage("the text begins with a front matter", hint));
+        return Err(Error::usage("the text starts with a front matter", hint));
     }
     let text = text.replace("\r\n", "\n");
     let start = text.trim_start_matches('\n');

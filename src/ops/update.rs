@@ -232,10 +232,11 @@ pub(crate) fn not_allowed(step: &Step, verb: Verb) -> Option<Error> {
     let under_run = step.claim_in_force().and(Some(StepStatus::InProgress));
     let from = under_run.or(step.status.known());
     if !transitions::is_allowed(from, verb) {
-        let message = format!("`{id}` is {}; `{}` does not go from there", step.status.word(), verb.word());
+        let message =
+            format!("`{id}` is {}; `{}` is not possible from this status", step.status.word(), verb.word());
         let hint = match (from, verb) {
             (Some(StepStatus::InProgress), _) => {
-                format!("`planwatch release {id_word}` puts it back", id_word = shell_word(&id))
+                format!("`planwatch release {id_word}` releases it", id_word = shell_word(&id))
             }
             _ => format!(
                 "`planwatch reopen {id_word}` first, or use --force, which is recorded",
@@ -278,7 +279,7 @@ pub struct AttemptRequest {
 /// Appends an attempt; a pending, failed or blocked step is in progress from then on, unless its status is kept.
 pub fn attempt(context: &Context, request: &AttemptRequest) -> Result<ChangeReport, Error> {
     if request.keep_status && request.status.is_some() {
-        return Err(Error::usage("--status and --keep-status contradict each other", "give one of them"));
+        return Err(Error::usage("--status and --keep-status contradict each other", "use only one of them"));
     }
     let at = request.at.as_deref().map(str::parse::<Time>).transpose();
     let at = at.map_err(|it| Error::usage(it.to_string(), ""))?.unwrap_or(context.now);

@@ -465,7 +465,7 @@ pub(crate) fn lock<'a>(context: &'a Context, verb: &str) -> Result<Locked<'a>, E
     if let Some(recovered) = &locked.recovered {
         let done = match recovered.outcome {
             Outcome::Finished => "was interrupted and is finished now",
-            Outcome::TakenBack => "was interrupted and taken back, because somebody had changed a file",
+            Outcome::TakenBack => "was interrupted and rolled back, because a file had been changed",
         };
         (context.tell)(Notice::Recovered {
             what: format!("`{}` of {} {done}", recovered.verb, recovered.at),

@@ -286,15 +286,15 @@ fn sentence(notice: &Notice) -> (&'static str, Loudness, String) {
         Notice::IndexRebuilt { why } => {
             ("index-rebuilt", Loudness::Normal, format!("the index was made anew: {why}"))
         }
-        Notice::IndexInMemory { why } => (
-            "index-in-memory",
-            Loudness::Normal,
-            format!("the index is kept in memory for this answer: {why}"),
-        ),
+        Notice::IndexInMemory { why } => {
+            ("index-in-memory", Loudness::Normal, format!("the index is in memory for this answer: {why}"))
+        }
         Notice::Kept { path, kept, why } => (
             "kept",
             Loudness::Normal,
-            format!("a save of {path} that raced with planwatch is kept in {kept} ({why})"),
+            format!(
+                "a save of {path} at the same moment as a write of planwatch is stored in {kept} ({why})"
+            ),
         ),
         Notice::NotRecorded => (
             "not-recorded",

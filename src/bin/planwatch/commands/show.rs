@@ -106,7 +106,7 @@ fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     let step = &shown.step;
     let depends = if shown.waits_for.is_empty() { step.depends.join(", ") } else { String::new() };
     let claim = step.claim.as_ref().map(|it| {
-        let by = it.by.as_deref().unwrap_or("somebody");
+        let by = it.by.as_deref().unwrap_or("another worker");
         let until = shown.held.as_ref().filter(|held| held.claim == it.id).map(holds);
         format!("{by}, {} (claim {}){}", dated(now, it.at), it.id, until.unwrap_or_default())
     });
