@@ -284,7 +284,7 @@ fn sentence(notice: &Notice) -> (&'static str, Loudness, String) {
             ("waiting-for-lock", Loudness::Normal, "waiting for another planwatch".to_owned())
         }
         Notice::IndexRebuilt { why } => {
-            ("index-rebuilt", Loudness::Normal, format!("the index was made anew: {why}"))
+            ("index-rebuilt", Loudness::Normal, format!("the index was rebuilt: {why}"))
         }
         Notice::IndexInMemory { why } => {
             ("index-in-memory", Loudness::Normal, format!("the index is in memory for this answer: {why}"))

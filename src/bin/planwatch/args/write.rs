@@ -226,8 +226,8 @@ pub(crate) struct Remove {
 #[command(after_help = "Examples:
   planwatch squash auth 2 3 4 --title 'Middleware and routes'
 
-The new step stands where the first one stood and keeps the texts, attempts and notes of all; what waited for one of them \
-waits for it. The files as they were are kept in _archive.")]
+The new step replaces the first one and contains the texts, attempts and notes of all; steps that depended on one of \
+them depend on it. The original files are moved to _archive.")]
 pub(crate) struct Squash {
     /// Plan of the steps
     pub(crate) plan: String,
@@ -275,8 +275,8 @@ pub(crate) struct Replace {
   planwatch archive auth
   planwatch archive --restore auth
 
-An archived plan hands out nothing; it still answers `show`, and what waits for its closed steps goes on. A plan whose \
-steps somebody works on stays.")]
+The steps of an archived plan cannot be claimed, but `show` displays them, and its closed steps still count for steps that \
+depend on them. A plan with a step that is claimed or in progress is not archived.")]
 pub(crate) struct Archive {
     /// Plans (can be repeated)
     #[arg(required = true, value_name = "PLAN")]

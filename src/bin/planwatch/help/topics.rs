@@ -61,12 +61,12 @@ changes the lines that a verb concerns, and no other byte.
 
 const STATUSES: &str = "\
 A step is
-  ○ pending        not begun; `ready` when nothing stands against it
-  ◐ in_progress    somebody works on it
+  ○ pending        not started; `ready` when nothing blocks it
+  ◐ in_progress    being worked on
   ● completed      done
   ✗ failed         tried, and it did not work
-  ■ blocked        cannot go on
-  – skipped        left out; what waits for it may go on
+  ■ blocked        cannot continue
+  – skipped        left out; does not block other steps
 A plan is draft, active, completed or abandoned.
 
 A pending step is ready if all its dependencies are completed or skipped, it has
