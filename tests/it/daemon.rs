@@ -234,7 +234,8 @@ fn a_process_that_was_stopped_is_told_of_by_every_verb_that_asks_for_it() {
     for verb in ["watch", "watch --detach", "watch --stop"] {
         let told = watched.place.run(verb);
         assert_eq!((told.code, told.stdout.as_str()), (4, ""), "{verb}: {}", told.stderr);
-        for part in ["error[locked]", &format!("process {pid} holds the watch"), &format!("kill -CONT {pid}")]
+        for part in
+            ["error[locked]", &format!("(process {pid}) does not respond"), &format!("kill -CONT {pid}")]
         {
             assert!(told.stderr.contains(part), "{verb}: {}", told.stderr);
         }
