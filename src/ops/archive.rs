@@ -139,7 +139,7 @@ fn clash(context: &Context, plan: &Plan, to: &Path) -> Error {
     let beside = from.with_file_name(&free);
     Error::Conflict {
         code: "plan-exists",
-        message: format!("`{root}/{to}` is there already"),
+        message: format!("`{root}/{to}` already exists"),
         hint: format!(
             "give one of them another name, as with `mv {root}/{} {root}/{}`",
             from.display(),

@@ -119,7 +119,7 @@ fn too_long(plan: &Plan) -> Option<String> {
 fn kept(context: &Context) -> Option<String> {
     let n = context.plans.kept().len() + project_saves::kept(context).len();
     let are = if n == 1 { "1 text is".to_owned() } else { format!("{n} texts are") };
-    (n > 0).then(|| format!("{are} kept beside the files; `planwatch doctor` names them"))
+    (n > 0).then(|| format!("{are} stored beside the files; `planwatch doctor` lists them"))
 }
 
 fn problems(context: &Context, plans: &Plans, mut found: Vec<Problem>) -> Vec<Problem> {

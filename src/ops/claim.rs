@@ -314,7 +314,7 @@ fn claim_step(ask: &Ask<'_>, named: &NamedStep, request: &ClaimRequest) -> Resul
             let tries = ask.context.config.max_attempts();
             let message = format!("`{id}` is failed now: {tries} workers began it and did not end it");
             let hint = format!(
-                "`planwatch show {id_word}` tells of them; `planwatch reopen {id_word}` lets others try",
+                "`planwatch show {id_word}` shows them; `planwatch reopen {id_word}` makes it available again",
                 id_word = shell_word(&id)
             );
             Err(Error::Conflict { code: "too-many-attempts", message, hint })

@@ -114,7 +114,9 @@ fn of_step(
             Some(phase) => {
                 format!("its phase does: `planwatch confirm {} --phase {}`", plan.id, quoted(phase))
             }
-            None => format!("`planwatch set {} confirm required` asks for one", shell_word(&step.id)),
+            None => {
+                format!("`planwatch set {} confirm required` requires a confirmation", shell_word(&step.id))
+            }
         };
         return Err(Error::usage(format!("`{}` needs no confirmation", step.id), hint));
     }

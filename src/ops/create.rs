@@ -186,7 +186,7 @@ fn new_plan(context: &Context, request: &NewRequest) -> Result<NewPlan, Error> {
         return Err(Error::usage("a title is empty", "give each plan and step a title"));
     }
     if request.template.is_some() && request.body.is_some() {
-        return Err(Error::usage("a template and a text contradict each other", "give one of them"));
+        return Err(Error::usage("a template and a text contradict each other", "use only one of them"));
     }
     let priority = request.priority.as_deref().map(typed_words::priority);
     let category = request.category.as_deref().map(typed_words::category);

@@ -39,7 +39,7 @@ pub fn decide(context: &Context, request: &DecideRequest) -> Result<ChangeReport
     let topic = NewDecision::check_topic(&request.topic)
         .map_err(|hint| Error::usage("the topic is empty or too long", hint))?;
     if request.text.trim().is_empty() {
-        return Err(Error::usage("the decision is empty", "say what was decided"));
+        return Err(Error::usage("the decision is empty", "give the text of the decision"));
     }
     if request.metadata.as_deref().is_some_and(|it| !new_step::is_mapping(it)) {
         return Err(Error::usage("the metadata is not a YAML mapping", "write it as '{key: value}'"));
@@ -80,7 +80,7 @@ pub(crate) fn written(
     let content = Content { bytes: bytes.clone(), etag: String::new(), modified: at };
     let read = decision::read(&Source { path: path.to_owned(), content: Ok(content) });
     if !new.is_said_by(&read) {
-        let hint = "close its code, and give what stands below a heading `Reasoning` with --because";
+        let hint = "close its code block, and pass the text below a heading `Reasoning` with --because";
         return Err(Error::usage("the text would not be read again as it is", hint));
     }
     Ok((bytes, shape(&context.root_name(), &read, &[])))
@@ -102,7 +102,10 @@ fn named(context: &Context, name: &str) -> Result<String, Error> {
         }
         several => {
             let names = several.iter().map(|it| it.as_str()).collect::<Vec<_>>().join(", ");
-            Err(Error::usage(format!("`{name}` begins several decisions"), format!("they are {names}")))
+            Err(Error::usage(
+                format!("`{name}` is the beginning of several ids"),
+                format!("they are {names}"),
+            ))
         }
     }
 }

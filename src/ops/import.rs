@@ -168,7 +168,7 @@ fn news(
     let known = again::known(context, &brought.plans, &origins)?;
     let mut news = News { sources: Vec::new(), already: Vec::new(), hints: Vec::new() };
     if request.again {
-        let hint = |it: &PlanId| format!("`{it}` was made of this source already");
+        let hint = |it: &PlanId| format!("`{it}` was already imported from this source");
         news.hints = known.iter().flatten().map(hint).collect();
         news.sources = origins;
         return Ok(news);
@@ -398,7 +398,7 @@ fn hints(context: &Context, plans: &Made) -> Vec<String> {
         let read = new_plan::as_read(context, id, files);
         let problems = read.problems.iter().chain(read.steps.iter().flat_map(|it| &it.problems));
         if problems.into_iter().any(|it| it.severity() == Severity::Error) {
-            hints.push(format!("`{id}` has something in doubt; `planwatch check` says what and where"));
+            hints.push(format!("`{id}` has an error; `planwatch check` shows it"));
         }
     }
     hints.extend(

@@ -29,7 +29,7 @@ pub fn insight(context: &Context, request: &InsightRequest) -> Result<ChangeRepo
     let title = one_line(&request.title);
     if title.is_empty() || request.text.trim().is_empty() {
         let message = if title.is_empty() { "the title is empty" } else { "the insight is empty" };
-        return Err(Error::usage(message, "say what was learned, and give it a title to find it by"));
+        return Err(Error::usage(message, "give the text of the insight, and a title"));
     }
     let (plan, _) = knowledge::about(context, request.plan.as_deref(), None)?;
     let by = request.by.clone().unwrap_or_else(|| context.by.clone());
@@ -41,7 +41,7 @@ pub fn insight(context: &Context, request: &InsightRequest) -> Result<ChangeRepo
         if !new.is_said_by(&read) {
             return Err(Error::usage(
                 "the text would not be read again as it is",
-                "take the marks of conflicts out",
+                "remove the conflict markers",
             ));
         }
         Ok((bytes, shape(&context.root_name(), &read)))

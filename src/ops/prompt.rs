@@ -287,7 +287,7 @@ pub(crate) fn problems(context: &Context) -> Vec<Problem> {
         let Some(built_in) = ALL.iter().find(|it| it.name == name) else {
             let near = nearest(name, names()).map(|it| format!("did you mean `{it}{ENDING}`?"));
             let known = || format!("the prompts are {}", names().collect::<Vec<_>>().join(", "));
-            let message = format!("nothing uses a prompt that is called `{name}`");
+            let message = format!("no prompt is named `{name}`");
             let hint = near.unwrap_or_else(known);
             problems.push(Problem::of_file(&path, Code::PromptInvalid, message, hint));
             continue;

@@ -104,7 +104,7 @@ fn decide(
     }
     let from = step.standing().known();
     if !transitions::may_be_released(from) && !who.force {
-        let message = format!("`{}` is {}; there is nothing to give back", step.id, step.status.word());
+        let message = format!("`{}` is {}; it has no claim to release", step.id, step.status.word());
         let hint = format!("`planwatch reopen {}` makes it pending again", shell_word(&step.id));
         return Err(Error::Conflict { code: "not-allowed", message, hint });
     }
@@ -137,7 +137,7 @@ fn decide(
 fn decide_expired(context: &Context, plans: &Plans, step: &Step, who: &Who) -> Result<StepUpdate, Error> {
     let Some(lapse) = plans.claims().lapse(step, context.now) else {
         let message = format!("`{}` has no lapsed claim", step.id);
-        let hint = format!("`planwatch show {}` tells who works on it", shell_word(&step.id));
+        let hint = format!("`planwatch show {}` shows its owner", shell_word(&step.id));
         return Err(Error::Conflict { code: "not-lapsed", message, hint });
     };
     let is_at_limit = fencing::is_at_limit(context, step);

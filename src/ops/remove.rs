@@ -165,9 +165,9 @@ fn remove_plan(
     precondition::check_plan(context, &Plans::new(vec![plan.clone()]), &plan)?;
     if !request.is_confirmed && request.mode == Mode::Write {
         let message = match plan.steps.len() {
-            0 => format!("`{id}` has no steps; say --yes to remove it"),
-            1 => format!("`{id}` has 1 step; say --yes to remove all of it"),
-            n => format!("`{id}` has {n} steps; say --yes to remove all of it"),
+            0 => format!("`{id}` has no steps; use --yes to remove it"),
+            1 => format!("`{id}` has 1 step; use --yes to remove all of it"),
+            n => format!("`{id}` has {n} steps; use --yes to remove all of it"),
         };
         return Err(Error::usage(
             message,

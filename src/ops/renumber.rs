@@ -111,8 +111,9 @@ enum Place {
 
 /// Reads where a step is to go; `moved` is its own number, unless another file has that, too.
 fn place(plan: &Plan, request: &RenumberRequest, moved: Option<&StepNumber>) -> Result<Place, Error> {
-    let itself =
-        |where_to: &str| Error::usage(format!("a step cannot go {where_to} itself"), "name another step");
+    let itself = |where_to: &str| {
+        Error::usage(format!("a step cannot be moved {where_to} itself"), "name another step")
+    };
     let Some(before) = &request.before else {
         let after = new_step::own_number(plan, &request.after)?;
         return if Some(&after) == moved { Err(itself("behind")) } else { Ok(Place::Behind(after)) };

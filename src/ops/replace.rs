@@ -76,7 +76,7 @@ pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeRepo
     report.hints = made.hints;
     report.hints.extend(left.hint());
     report.not_repointed = left.names();
-    report.hints.extend(has_more.then(|| "what stands around the list was left out".to_owned()));
+    report.hints.extend(has_more.then(|| "the text around the list was left out".to_owned()));
     report.hints.extend(plan_status::hint_for_closed(&plan));
     Ok(report)
 }
@@ -414,7 +414,7 @@ fn refuse_circle(after: &Plans, before: &Plan) -> Result<(), Error> {
     Err(Error::Failed {
         code: problem.code.text(),
         message: format!("refused: {}", problem.message),
-        hint: "say in the list what each step waits for".to_owned(),
+        hint: "add the dependencies of each step to the list".to_owned(),
     })
 }
 

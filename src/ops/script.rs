@@ -37,7 +37,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
         return Err(Error::usage(format!("the script's {what} is empty"), hint));
     }
     if request.command.trim().contains(['\n', '\r']) {
-        let hint = "put the lines into a file and name that, or join them with `&&`";
+        let hint = "put the lines into a file and run that, or join them with `&&`";
         return Err(Error::usage("the script's command has more than one line", hint));
     }
     let root = &context.here.root;
@@ -83,7 +83,7 @@ fn taken(id: &str) -> Error {
         code: "script-exists",
         message: format!("there is a script `{id}` already"),
         hint: format!(
-            "edit its file, or take it away with `planwatch script remove {id_word}`",
+            "edit its file, or remove it with `planwatch script remove {id_word}`",
             id_word = shell_word(&id)
         ),
     }

@@ -80,7 +80,7 @@ fn kind(word: &str) -> Result<Kind, Error> {
         let known = Kind::ALL.map(Kind::word);
         let near = nearest(word, known).map(|it| format!("did you mean `{it}`?"));
         let hint = near.unwrap_or_else(|| format!("one of {}", known.join(", ")));
-        Error::usage(format!("nothing is found by the kind `{word}`"), hint)
+        Error::usage(format!("unknown kind `{word}`"), hint)
     })
 }
 

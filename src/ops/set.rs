@@ -55,12 +55,12 @@ pub struct SetRequest {
 /// Keys that have a verb of their own, or belong to the engine.
 const REFUSED: [(&str, &str); 8] = [
     ("id", "the file's name is the id; `planwatch move` changes it"),
-    ("claim", "whoever works on the step writes it; an end of the work takes it out"),
+    ("claim", "it is written by `claim` and removed when the work ends"),
     ("attempts", "`planwatch attempt` adds one; they are never changed"),
     ("notes", "`planwatch note` adds one; they are never changed"),
     ("confirmed", "a person types `planwatch confirm STEP`"),
     ("confirmations", "a person types `planwatch confirm PLAN --phase NAME`"),
-    ("draft", "it is kept while a draft is being refined"),
+    ("draft", "`draft` maintains it"),
     ("<<", "write merge keys in an editor"),
 ];
 
@@ -88,7 +88,7 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
         let message = format!("`{}` is a list", request.key);
         return Err(Error::usage(
             message,
-            format!("{0}+=ITEM adds one, {0}-=ITEM takes one out, --yaml sets all", request.key),
+            format!("{0}+=ITEM adds one, {0}-=ITEM removes one, --yaml sets all", request.key),
         ));
     }
     if request.key.is_empty() {

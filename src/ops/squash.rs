@@ -178,7 +178,7 @@ fn refuse_circle(plans: &Plans, steps: &[&Step], depends: &[StepId]) -> Result<(
     Err(Error::Failed {
         code: problem.code.text(),
         message: format!("refused: {}", problem.message),
-        hint: "squash the steps between them as well, or take a dependency out first".to_owned(),
+        hint: "squash the steps between them as well, or remove a dependency first".to_owned(),
     })
 }
 

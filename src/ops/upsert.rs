@@ -103,7 +103,7 @@ fn same_plan(context: &Context, id: &PlanId, text: &str) -> Result<Option<PlanSh
     } else {
         (
             format!("`{id}` exists, with another text"),
-            "change the plan that is there, or choose another title".to_owned(),
+            "change the existing plan, or choose another title".to_owned(),
         )
     };
     Err(Error::Conflict { code: "plan-exists", message, hint })
@@ -173,7 +173,7 @@ fn same_step(
 ) -> Result<Option<(StepShape, String)>, Error> {
     let Some(at) = &request.at else { return Ok(None) };
     let Some(number) = id::read_number(at) else {
-        return Err(Error::usage(format!("`{at}` is no step number"), "write it as 2 or 2.5"));
+        return Err(Error::usage(format!("`{at}` is not a step number"), "write it as 2 or 2.5"));
     };
     let found = load::one_plan(context, plan)?.ok_or_else(|| load::missing(context, plan))?;
     transaction::check_live(&found)?;
@@ -190,7 +190,7 @@ fn same_step(
     Err(Error::Conflict {
         code: "step-exists",
         message: format!("`{plan}:{number}` exists, with another text"),
-        hint: "change the step that is there, or choose another number".to_owned(),
+        hint: "change the existing step, or choose another number".to_owned(),
     })
 }
 

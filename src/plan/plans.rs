@@ -96,9 +96,9 @@ impl Plans {
                 step.problems.retain(|it| it.code != Code::StaleClaim);
             }
             let Some(held) = claims.taken_back(step) else { continue };
-            let by = held.by.as_deref().unwrap_or("somebody");
+            let by = held.by.as_deref().unwrap_or("another worker");
             let message =
-                format!("the claim `{}` of {by} is no longer in the file, and still holds", held.claim);
+                format!("the claim `{}` of {by} is no longer in the file, but is still in force", held.claim);
             let hint = format!("`planwatch release {}` ends it", shell_word(&step.id));
             let problem = Problem::of_file(&step.path, Code::TakenBack, message, hint);
             step.problems.push(problem);
@@ -218,7 +218,7 @@ impl Plans {
             let others = all.iter().filter(|it| **it != at).map(|it| format!("`{}`", self.plans[*it].id));
             let message =
                 format!("the name is another spelling of {}", others.collect::<Vec<_>>().join(", "));
-            let hint = "some systems take both for one directory; rename one";
+            let hint = "on some systems both are the same directory; rename one";
             (at, Problem::of_file(&self.plans[at].path, Code::NameClash, message, hint))
         };
         clashes
@@ -241,7 +241,7 @@ impl Plans {
             for node in &cycle {
                 let step = graph.steps[*node];
                 let message = format!("the step waits for itself through {names}");
-                let hint = "take one dependency out";
+                let hint = "remove one dependency";
                 let (plan, nth) = graph.places[*node];
                 let inside = step.depends.iter().position(|it| members.contains(it));
                 let place = inside.and_then(|it| step.depends_at.get(it)).copied().unwrap_or(Place::START);

@@ -204,7 +204,7 @@ pub fn read_plan_again(plan: &Plan, content: Content, words: &Words) -> Plan {
 
 fn report_names(plan: &mut Plan, sources: &PlanSources) {
     for path in &sources.near_misses {
-        let message = "the name looks like a step's, but is not read as one";
+        let message = "the name resembles a step's, but is not one";
         plan.problems.push(Problem::of_file(
             path,
             Code::LooksLikeAStep,
@@ -223,7 +223,7 @@ fn report_names(plan: &mut Plan, sources: &PlanSources) {
     }
     for path in &sources.linked {
         let message = "the file has several hard links, so every change of it shows under all its names";
-        let hint = "if that is not meant, copy the file and rename the copy over it; docs/format.md says how it is written";
+        let hint = "if that is not intended, copy the file and rename the copy over it; see docs/format.md";
         plan.problems.push(Problem::of_file(path, Code::HardLinked, message, hint));
     }
 }

@@ -207,7 +207,7 @@ fn body_dependencies(
         && !same(line, (section, &ranges), (id, numbers))
     {
         let message = "the Dependencies section and the plan's Steps list disagree; both count";
-        let hint = "make them say the same, or add `depends` to the front matter";
+        let hint = "make them agree, or add `depends` to the front matter";
         fields.problems.push(Problem::at_byte(
             fields.path,
             fields.file,
@@ -249,7 +249,7 @@ fn own_dependencies(
             }
             None => {
                 let text = item.text().map_or_else(|| kind_name(item).to_owned(), shorten);
-                let message = format!("the dependency `{text}` is no step");
+                let message = format!("the dependency `{text}` is not a step");
                 fields.report(
                     item,
                     Code::DependencyMissing,
@@ -261,7 +261,7 @@ fn own_dependencies(
     }
     if from_body.is_said && !same(&own, (&from_body.all, &from_body.ranges), (id, numbers)) {
         let message = "`depends` and the text disagree; `depends` counts".to_owned();
-        let hint = "make the Steps list and the Dependencies section say the same";
+        let hint = "make the Steps list and the Dependencies section agree";
         fields.report(key, Code::DependenciesDisagree, message, hint);
     }
     Some((own, places))
@@ -314,7 +314,7 @@ fn report_claim(step: &Step, fields: &mut Fields<'_>) {
     let Some(value) = fields.get("claim").filter(|_| step.claim.is_some()) else { return };
     if step.has_void_claim() {
         let message = format!("the claim is void, because the status is `{}`", shorten(step.status.word()));
-        fields.report(value, Code::StaleClaim, message, "the next write takes the line out");
+        fields.report(value, Code::StaleClaim, message, "the next write removes the line");
         if let Some(it) = fields.problems.last_mut() {
             it.is_fixable = true;
         }
@@ -329,7 +329,7 @@ fn report_version(step: &mut Step, path: &str) {
             path,
             Code::LooksLikeAVersion,
             message,
-            "after 1.9 comes 1.91, or 2",
+            "the number after 1.9 is 1.91 or 2",
         ));
     }
 }

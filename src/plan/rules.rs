@@ -335,7 +335,7 @@ fn closed_state(plan: &Plan) -> Option<(State, String)> {
 /// Says why a step may be done now.
 pub fn why_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> String {
     if is_lapsed(plans, step, now) {
-        let by = step.claim.as_ref().and_then(|it| it.by.as_deref()).unwrap_or("somebody");
+        let by = step.claim.as_ref().and_then(|it| it.by.as_deref()).unwrap_or("another worker");
         return format!("the claim of {by} has lapsed");
     }
     let named = step.depends.iter().filter(|it| !step.has_in_range(it));

@@ -72,7 +72,7 @@ fn links(decisions: &[Decision]) -> Vec<Problem> {
     let is_there = |id: &str| decisions.iter().any(|it| it.id == id);
     let problem = |it: &Decision| {
         let gone = it.supersedes.as_deref().filter(|id| !is_there(id))?;
-        let message = format!("the decision `{gone}`, which this one supersedes, is gone");
+        let message = format!("the decision `{gone}`, which this one supersedes, is missing");
         Some(Problem::of_file(&it.path, Code::DecisionRewritten, message, "bring its file back"))
     };
     decisions.iter().filter_map(problem).collect()
@@ -174,7 +174,7 @@ pub(crate) fn wanted(
 }
 
 fn no_step(step: &str, plan: &str) -> Error {
-    Error::usage(format!("`{step}` is no step"), format!("name it with its number, as in {plan}:2"))
+    Error::usage(format!("`{step}` is not a step"), format!("name it with its number, as in {plan}:2"))
 }
 
 /// Reads `--since`: a time, a date, or how long ago, as `7d`, `12h` or `2w`.

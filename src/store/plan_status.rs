@@ -117,8 +117,12 @@ fn check_move(plan: &Plan, verb: Verb) -> Result<(), Error> {
         (_, Some(_)) => true,
     };
     if !is_allowed {
-        let message =
-            format!("`{}` is {}; `{}` does not go from there", plan.id, plan.status.word(), verb.word());
+        let message = format!(
+            "`{}` is {}; `{}` is not possible from this status",
+            plan.id,
+            plan.status.word(),
+            verb.word()
+        );
         let other = if from == Some(PlanStatus::Draft) { "start" } else { "reopen" };
         return Err(Error::Conflict {
             code: "not-allowed",

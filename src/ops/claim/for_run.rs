@@ -202,7 +202,7 @@ fn take(
 }
 
 fn gone(step: &Step) -> Error {
-    Error::Held { id: step.id.to_string(), by: "somebody".to_owned() }
+    Error::Held { id: step.id.to_string(), by: "another worker".to_owned() }
 }
 
 fn why(context: &Context, (plans, plan, step): (&Plans, &Plan, &Step), task: Task) -> String {

@@ -55,7 +55,7 @@ pub(super) fn new(context: &Context, request: &DraftRequest) -> Result<Document,
             code: "plan-exists",
             message: format!("there is a plan `{wanted}` already"),
             hint: format!(
-                "`planwatch draft {wanted_word} --continue` goes on with a draft; else take another name",
+                "`planwatch draft {wanted_word} --continue` continues a draft; otherwise choose another name",
                 wanted_word = shell_word(&wanted)
             ),
         });

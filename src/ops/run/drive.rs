@@ -126,7 +126,8 @@ impl Driver<'_> {
                 Err(error) => fail(&mut state, error),
             }
             if let (Some(what), None) = (confirmed, &state.halt) {
-                let why = format!("{what} was confirmed while a step's own process ran; see who did it");
+                let why =
+                    format!("{what} was confirmed while a step's own process ran; check who confirmed it");
                 state.halt = Some(Halt { end: End::ConfirmationNeeded, why, step: None });
             }
             drop(state);
@@ -315,14 +316,14 @@ impl Driver<'_> {
         let is_failed = made.step.as_ref().is_some_and(|it| it.status.is(StepStatus::Failed));
         let outcome = match &made.verdict {
             Verdict::AsItIs(StepStatus::Completed) if was_forced(begun, made) => {
-                return halted(format!("`{id}` was completed by force, and nothing has verified that"));
+                return halted(format!("`{id}` was completed with --force, and has not been verified"));
             }
             Verdict::Close | Verdict::AsItIs(StepStatus::Completed | StepStatus::Skipped) => return None,
             Verdict::Lost | Verdict::Leave | Verdict::Verify => return None,
             Verdict::Attempt(Outcome::Interrupted) => return None,
             Verdict::AsItIs(StepStatus::Blocked) => return halted(format!("`{id}` is blocked")),
             Verdict::AsItIs(StepStatus::Failed) => Outcome::Failed,
-            Verdict::AsItIs(_) => return halted(format!("`{id}` was given back")),
+            Verdict::AsItIs(_) => return halted(format!("`{id}` was released")),
             Verdict::GiveBack(why) => {
                 let others = "`--agent NAME` and `--command LINE` start another one";
                 return halted(format!("the agent could not be started: {why} {others}"));
@@ -344,7 +345,10 @@ impl Driver<'_> {
         let before = state.failures.insert(id.clone(), (outcome, tree.clone()));
         let is_same = tree.is_some() && before == Some((outcome, tree));
         is_same.then(|| {
-            (End::Halted, format!("`{id}` came to nothing twice ({}) and changed no file", outcome.word()))
+            (
+                End::Halted,
+                format!("`{id}` ended without a result twice ({}) and changed no file", outcome.word()),
+            )
         })
     }
 
@@ -501,7 +505,7 @@ fn hints(agent: &Agent, plan: &PlanId, end: End, step: Option<&StepId>) -> Vec<(
         (End::Complete, _) => vec![list],
         (End::Halted, Some(_)) => {
             let show = of("show", "to see what happened");
-            let reopen = of("reopen", "to let workers try again");
+            let reopen = of("reopen", "to allow new attempts");
             show.into_iter().chain(reopen).chain([run]).collect()
         }
         (End::ConfirmationNeeded, Some(_)) => {

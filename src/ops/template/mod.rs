@@ -117,7 +117,7 @@ impl Template {
 /// The files that `new` would make of a template, without making them.
 pub fn render(context: &Context, request: &NewRequest) -> Result<Template, Error> {
     let Some(name) = &request.template else {
-        return Err(Error::usage("no template is named", "`planwatch template list` names them"));
+        return Err(Error::usage("no template is named", "`planwatch template list` lists them"));
     };
     let mut template = show(context, name)?;
     let (id, files) = create::files(context, request)?;

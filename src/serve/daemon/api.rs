@@ -53,11 +53,11 @@ impl End {
     /// Says it as a part of a sentence.
     pub fn why(&self) -> &'static str {
         match self {
-            Self::BrokenOff => "nobody reads what it prints",
-            Self::Asked => "it was told to stop",
+            Self::BrokenOff => "its output is closed",
+            Self::Asked => "it was stopped",
             Self::Stopped => "it was stopped by a signal",
             Self::Another => "another process took over",
-            Self::Gone => "the plans directory is gone",
+            Self::Gone => "the plans directory was deleted",
         }
     }
 }

@@ -136,7 +136,7 @@ impl Daemon<'_> {
                 self.waiting.push(it);
             } else {
                 refuse(it.asked);
-                self.poll("the system does not tell of changes here");
+                self.poll("the system does not report changes here");
             }
         }
         Ok(())

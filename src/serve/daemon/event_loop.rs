@@ -240,7 +240,7 @@ impl<'a> Daemon<'a> {
     pub(crate) fn run(mut self) -> Result<End, Error> {
         let status = self.status();
         if self.listener.ready(&status).is_break() {
-            self.leave("nobody reads what it prints");
+            self.leave("its output is closed");
             return Ok(End::BrokenOff);
         }
         loop {

@@ -117,17 +117,17 @@ fn hints_are_translated_or_left_out() {
             Some("POST /api/plans/a%2C%20b%3B%20c/claim"),
         ),
         (
-            "`planwatch show auth:2` tells since when; --force takes it over, which is recorded",
+            "`planwatch show auth:2` shows the claim; --force takes it over, which is recorded",
             Some("get_step `auth:2` tells since when"),
             Some("`GET /api/show/auth:2` tells since when; `force` takes it over, which is recorded"),
         ),
         (
-            "read it, then `planwatch trust build --trust-hash 1f` lets it run",
+            "read it, then `planwatch trust build --trust-hash 1f` allows it",
             Some("read it, a person has to trust it at a terminal"),
             Some("read it, a person has to trust it at a terminal"),
         ),
         (
-            "a person types `planwatch confirm auth:2`; --force goes past it, which is recorded",
+            "a person types `planwatch confirm auth:2`; --force overrides this, which is recorded",
             Some("confirm_gate asks the person"),
             Some("a person confirms it at a terminal"),
         ),

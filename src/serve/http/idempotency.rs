@@ -182,7 +182,7 @@ fn fingerprint(method: &Method, target: &str, body: &[u8]) -> String {
 
 fn other_request() -> Problem {
     let detail = "this key belongs to another request";
-    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency-key-reused", detail).hint("take a new key")
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency-key-reused", detail).hint("use a new key")
 }
 
 async fn keep(app: &App, name: String, request: String, response: Response) -> Response {

@@ -135,7 +135,7 @@ pub(super) fn list(context: &Context, cursor: Option<&str>) -> Result<ListResour
         None => 0,
         Some(cursor) => {
             let last = all.iter().position(|it| it.uri == cursor);
-            let gone = || ErrorData::invalid_params("the cursor leads nowhere any more", None);
+            let gone = || ErrorData::invalid_params("the cursor is no longer valid", None);
             last.ok_or_else(gone)? + 1
         }
     };

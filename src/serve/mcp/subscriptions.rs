@@ -58,10 +58,10 @@ impl Source {
     /// From here on.
     fn subscribe(&self) -> Result<Receiver, ErrorData> {
         let failed = |error: &dyn std::fmt::Display| {
-            ErrorData::internal_error(format!("nothing can be followed: {error}"), None)
+            ErrorData::internal_error(format!("changes cannot be followed: {error}"), None)
         };
         match self {
-            Self::None => Err(failed(&"nobody watches")),
+            Self::None => Err(failed(&"no daemon watches")),
             Self::Feed(feed) => Ok(feed.subscribe()),
             Self::Thread(watching) => watching.subscribe().map_err(|it| failed(&it)),
         }

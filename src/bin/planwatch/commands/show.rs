@@ -107,7 +107,7 @@ fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     let is_shown = shown.waits_for.is_empty() || !step.depends_ranges.is_empty();
     let depends = if is_shown { step.shown_depends().join(", ") } else { String::new() };
     let claim = step.claim.as_ref().map(|it| {
-        let by = it.by.as_deref().unwrap_or("somebody");
+        let by = it.by.as_deref().unwrap_or("another worker");
         let until = shown.held.as_ref().filter(|held| held.claim == it.id).map(holds);
         format!("{by}, {} (claim {}){}", dated(now, it.at), it.id, until.unwrap_or_default())
     });

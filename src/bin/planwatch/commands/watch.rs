@@ -82,7 +82,7 @@ fn stop_at_signals(stopper: Stopper) -> Received {
 fn ended(end: &End, signalled: u8) -> Result<u8, Failure> {
     match end {
         End::Gone => {
-            Err(Failure::failed("not-found", "the plans directory is gone or was moved").with_exit(3))
+            Err(Failure::failed("not-found", "the plans directory was deleted or moved").with_exit(3))
         }
         End::Stopped => Ok(signalled),
         _ => Ok(0),
@@ -95,15 +95,15 @@ fn no_answer(pid: Option<u32>) -> Failure {
         Some(pid) => (
             format!("process {pid}"),
             format!(
-                "`kill -CONT {pid}` lets it go on if it was stopped, `kill {pid}` ends it, `kill -KILL {pid}` too if that does not help"
+                "`kill -CONT {pid}` resumes it if it was stopped, `kill {pid}` ends it; if that does not help, use `kill -KILL {pid}`"
             ),
         ),
         None => (
             "another process".to_owned(),
-            "find it (`ps -C planwatch`), let it go on with `kill -CONT` or end it".to_owned(),
+            "find it (`ps -C planwatch`), then resume it with `kill -CONT` or end it".to_owned(),
         ),
     };
-    let message = format!("{who} holds the watch on these plans, and does not answer");
+    let message = format!("the daemon of these plans ({who}) does not respond");
     Failure::failed("locked", message).with_hint(kill).with_exit(4)
 }
 
@@ -283,12 +283,12 @@ impl Listener for Teller<'_> {
 }
 
 fn without_socket(why: &Untrusted) -> String {
-    format!("warning: {why}, so commands do not ask this process; {}", why.hint())
+    format!("warning: {why}, so commands do not use this daemon; {}", why.hint())
 }
 
 fn polling(why: Option<&str>) -> String {
     why.map_or_else(
-        || "the system tells of changes again".to_owned(),
+        || "the system reports changes again".to_owned(),
         |why| format!("looking every two seconds: {why}"),
     )
 }

@@ -27,14 +27,14 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("add_step", "Add a step"),
             Effect::Adds,
-            "Adds a step at the end of a plan, or behind another one (2 -> 2.5).",
+            "Adds a step at the end of a plan, or after another one (2 -> 2.5).",
             CHANGED,
             add_step,
         ),
         Tool::new(
             ("update_step", "Update a step"),
             Effect::Adds,
-            "Says how a step went: status with result, which becomes an attempt. Pending lets a failed or \
+            "Reports the result of a step: status with result, which becomes an attempt. Pending lets a failed or \
              blocked step be claimed again. Closing the last step completes the plan. Metadata merges by key.",
             CHANGED,
             update_step,
@@ -42,7 +42,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("add_note", "Add a note"),
             Effect::Adds,
-            "Adds a remark to a plan or a step.",
+            "Adds a note to a plan or a step.",
             CHANGED,
             add_note,
         ),
@@ -143,7 +143,7 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
     let UpdateStep { step: id, status, result, attempt_outcome, attempt_notes, .. } = asked;
     let shown = show::show(&call.context, &ShowRequest { id: id.clone(), ..ShowRequest::default() })?;
     let ShowReport::Step(shown) = shown else {
-        return Err(Refusal::usage(format!("`{id}` is no step"), "update_plan changes a plan"));
+        return Err(Refusal::usage(format!("`{id}` is not a step"), "update_plan changes a plan"));
     };
     let words = &call.context.config.words;
     let read = status.as_deref().map(|it| typed_words::read_word::<StepStatus>(words, it)).transpose()?;
@@ -204,7 +204,7 @@ fn dependencies(plan: &str, given: &[String]) -> Result<Value, Refusal> {
             return Ok(serde_json::from_str(&number.to_string()).unwrap_or_else(|_| text.into()));
         }
         let hint = "write a step's number, as 2, or its id, as auth:2";
-        let no_step = || Refusal::usage(format!("`{text}` is no step"), hint);
+        let no_step = || Refusal::usage(format!("`{text}` is not a step"), hint);
         id::read_step_id(text).map(|it| it.to_string().into()).ok_or_else(no_step)
     };
     given.iter().map(one).collect::<Result<_, _>>().map(Value::Array)

@@ -61,7 +61,7 @@ pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8,
             told(session, "running", &status, &who(&status))
         }
         Started::Failed(_) => {
-            let message = format!("it has ended at once; {} says why", shown(session, &log_path));
+            let message = format!("it ended immediately; see {}", shown(session, &log_path));
             Err(Failure::failed("no-daemon", message).with_exit(8))
         }
     }
@@ -71,7 +71,7 @@ pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8,
 pub(super) fn stop(session: &Session, plans: &Path) -> Result<u8, Failure> {
     let context = session.look_again(plans)?;
     let Some((client, status)) = answering(&context.plans)? else {
-        let failure = Failure::failed("no-daemon", "nobody watches these plans");
+        let failure = Failure::failed("no-daemon", "no daemon watches these plans");
         return Err(failure.with_hint("planwatch watch --detach").with_exit(8));
     };
     let ended = if status.gives_way { end_beside(client, &context.plans)? } else { client.stop() };
@@ -158,7 +158,7 @@ impl Listener for Log<'_> {
         let said = self.session.output.bytes(format!("{line}\n").as_bytes());
         // Who started it may be gone; it goes on for everybody else.
         if said.is_err() || daemon::close_output().is_err() {
-            self.line("nobody waited for the start");
+            self.line("the process that started it has ended");
         }
         ControlFlow::Continue(())
     }
