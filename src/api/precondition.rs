@@ -1,4 +1,4 @@
-//! A condition on a change: the file still is what the asker last saw. It is looked at under the lock, on the file's bytes.
+//! A condition on a change: the file is still what the caller last read. It is checked under the lock, on the file's bytes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

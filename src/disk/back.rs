@@ -237,7 +237,7 @@ impl Locked<'_> {
     /// Puts the text from before a change back, if the change is still what the file holds.
     ///
     /// Each way makes the evidence of the change vanish no later than the change itself, or
-    /// else a crash in between would be taken for a change that stands.
+    /// else recovery after a crash in between would take the change as done.
     fn take_change_back(
         &mut self,
         real: &Path,

@@ -9,7 +9,6 @@ mod gap;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 

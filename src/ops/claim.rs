@@ -1,7 +1,7 @@
 //! `claim`: hands out a step to one asker alone, and renews what was handed out.
 //!
 //! What is next is asked before the lock; under it each candidate is decided on anew, on the files, and one that is gone
-//! gives way to the next. The order of the writes is told in `store::leases`.
+//! gives way to the next. `store::leases` documents the order of the writes.
 
 mod again;
 mod batch;

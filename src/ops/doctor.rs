@@ -1,4 +1,4 @@
-//! `doctor`: what somebody needs to know when planwatch behaves oddly; looks, and mends nothing but the index and an interrupted `init`.
+//! `doctor`: diagnoses the setup. It repairs only the index and an interrupted `init`.
 
 use std::path::{Path, PathBuf};
 

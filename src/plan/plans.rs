@@ -423,7 +423,7 @@ impl<'a> Graph<'a> {
         for member in &members {
             on_stack[*member] = false;
         }
-        // What stands for several steps is none.
+        // An inner node of a range is not a step.
         members.retain(|it| *it < self.steps.len());
         members.sort_unstable();
         let is_cycle = members.len() > 1 || self.edges[root].contains(&root);

@@ -77,15 +77,15 @@ impl Plan {
     }
 }
 
-/// The nodes of a graph that stand for runs of a plan's steps, so that a range has few edges: a segment tree.
+/// A segment tree over a plan's steps: inner nodes of a graph by which a range needs few edges.
 ///
-/// Its leaves are the steps; each of the `len - 1` inner nodes stands for its two children.
+/// Its leaves are the steps; each of the `len - 1` inner nodes has edges to its two children.
 pub(crate) struct Runs {
     /// The node of the plan's first step.
     first: usize,
     /// The number of steps.
     len: usize,
-    /// The inner node 0, which there is not; the first one is behind it.
+    /// One less than the first inner node: inner nodes are numbered from 1.
     inner: usize,
 }
 

@@ -530,7 +530,7 @@ impl<'a> Waiting<'a> {
             let waiting = &self.dependants[self.firsts[on]..self.firsts[on + 1]];
             work.extend(waiting.iter().filter(|it| seen.insert(**it)));
         }
-        // What stands for several steps is none.
+        // An inner node of a range is not a step.
         seen.iter().filter(|it| **it < self.finder.len()).count()
     }
 }

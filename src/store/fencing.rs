@@ -192,7 +192,7 @@ pub(crate) fn held_by(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
     }
 }
 
-/// The attempt that a lapsed claim made: its owner's, whoever notes it.
+/// The attempt of a lapsed claim. It is recorded in the owner's name, whichever process writes it.
 pub(crate) fn lapsed_attempt(context: &Context, step: &Step, lapse: Lapse, by: &str) -> NewAttempt {
     let owner = step.claim.as_ref().and_then(|it| it.by.clone());
     NewAttempt {

@@ -11,7 +11,7 @@ use crate::plan::transitions::Verb;
 use crate::store::{fencing, step_moves};
 use crate::text::typed::shell_word;
 
-/// Says what stands against a step, as the first thing to be done about it.
+/// The error for the first obstacle of a step, with a hint how to remove it.
 pub(super) fn against(
     context: &Context,
     (plans, plan, step): (&Plans, &Plan, &Step),

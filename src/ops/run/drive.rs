@@ -426,10 +426,7 @@ fn full() -> Error {
 /// Whether somebody ended the run's claim as completed by force, past the commands that were to verify it.
 fn was_forced(begun: &Begun, made: &Made) -> bool {
     let Some(step) = made.step.as_ref().filter(|it| !it.verify.is_empty()) else { return false };
-    let is_it = |it: &Attempt| {
-        let is_own = it.more.get("claim").is_some_and(|it| *it == begun.claim);
-        is_own && it.outcome.as_deref() == Some("forced")
-    };
+    let is_it = |it: &Attempt| it.is_of_claim(&begun.claim) && it.outcome.as_deref() == Some("forced");
     step.attempts.iter().any(is_it)
 }
 

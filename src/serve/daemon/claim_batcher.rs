@@ -1,4 +1,4 @@
-//! Claims for whoever asks the process that watches: what is asked at once is done together, in a thread of its own.
+//! A thread of the daemon that makes delegated claims; simultaneous ones are made together.
 
 use std::collections::BTreeSet;
 use std::os::unix::net::UnixStream;
@@ -15,27 +15,27 @@ use crate::serve::ipc::protocol::Answer;
 use crate::serve::ipc::socket_path;
 use crate::store::claims::daemon_queue::Resident;
 
-/// So many are served in one turn of the locks, for which everybody else waits.
+/// How many claims are made while the locks are held once. All other writers wait meanwhile.
 const MOST: usize = 16;
 
-/// Beyond this the deciding thread is not waited for.
+/// How long this thread waits for an answer of the event loop.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Where errands are given; copies lead to the same thread, which ends with the last of them.
+/// The sending end of that thread's queue. The thread ends with the last copy.
 #[derive(Debug, Clone)]
 pub(crate) struct Clerk(Sender<Job>);
 
 #[derive(Debug)]
 struct Job {
-    errand: DelegatedClaim,
+    delegated: DelegatedClaim,
     reply: SyncSender<Answer>,
-    /// The other end, of one who is not in this process.
+    /// The caller's connection, if the caller is another process.
     peer: Option<UnixStream>,
 }
 
 impl Clerk {
-    /// Begins to wait for errands; none where there is no thread to be had. `contexts` asks no clerk, and `deciding` is
-    /// the thread that sees what happens in the plans.
+    /// Starts the thread; none if the system has no thread left. A context of `contexts` must not delegate claims itself.
+    /// `deciding` is the event loop.
     pub(crate) fn begin(contexts: Contexts, deciding: Sender<Message>) -> Option<Self> {
         let (sender, receiver) = mpsc::channel();
         let thread = std::thread::Builder::new().name("clerk".to_owned());
@@ -43,14 +43,14 @@ impl Clerk {
         Some(Self(sender))
     }
 
-    /// Gives an errand; false when nobody runs any. A claim that was made and cannot be told is not answered.
+    /// Queues a claim; returns false if the thread has ended. A claim that was made and cannot be reported gets no reply.
     pub(crate) fn take(
         &self,
-        errand: DelegatedClaim,
+        delegated: DelegatedClaim,
         reply: SyncSender<Answer>,
         peer: Option<UnixStream>,
     ) -> bool {
-        self.0.send(Job { errand, reply, peer }).is_ok()
+        self.0.send(Job { delegated, reply, peer }).is_ok()
     }
 }
 
@@ -60,15 +60,15 @@ fn work(contexts: &Contexts, deciding: &Sender<Message>, receiver: &Receiver<Job
     let notices = Arc::new(Mutex::new(Vec::new()));
     while let Ok(first) = receiver.recv() {
         let jobs: Vec<_> = std::iter::once(first).chain(receiver.try_iter()).take(MOST).collect();
-        let errands: Vec<_> = jobs.iter().map(|it| it.errand.clone()).collect();
-        let peers: Vec<_> = jobs.iter().map(|it| (&it.errand, &it.peer)).collect();
-        let is_there = |errand: &DelegatedClaim| {
-            let of = |it: &&(&DelegatedClaim, &Option<UnixStream>)| it.0 == errand;
+        let delegated_claims: Vec<_> = jobs.iter().map(|it| it.delegated.clone()).collect();
+        let peers: Vec<_> = jobs.iter().map(|it| (&it.delegated, &it.peer)).collect();
+        let is_there = |delegated: &DelegatedClaim| {
+            let of = |it: &&(&DelegatedClaim, &Option<UnixStream>)| it.0 == delegated;
             !peers.iter().find(of).and_then(|it| it.1.as_ref()).is_some_and(socket_path::has_gone)
         };
         let together = |context| {
             let context = telling(context, &notices);
-            claim_together(&context, &errands, &mut resident, &|| since(deciding), &is_there)
+            claim_together(&context, &delegated_claims, &mut resident, &|| since(deciding), &is_there)
         };
         let ran = contexts().map_or_else(|_| Vec::new(), together);
         let ran = ran.into_iter().chain(std::iter::repeat_with(|| ClaimReply::Nothing));
@@ -127,12 +127,12 @@ mod tests {
             let plans = PlansDir::open(Arc::new(RealDisk), &root, Some(&state))?;
             Ok(Context { reading: Reading::Index, ..Context::of(plans) })
         };
-        let errand = || DelegatedClaim::of(&context().unwrap(), &ClaimRequest::default()).unwrap();
+        let delegated = || DelegatedClaim::of(&context().unwrap(), &ClaimRequest::default()).unwrap();
         // Nobody decides there.
         let clerk = Clerk::begin(Arc::new(context.clone()), mpsc::channel().0).unwrap();
         let ask = |peer| {
             let (reply, answers) = sync_channel(1);
-            assert!(clerk.take(errand(), reply, peer));
+            assert!(clerk.take(delegated(), reply, peer));
             let Ok(Answer::Claimed { handed }) = answers.recv() else { panic!("no answer") };
             handed
         };

@@ -85,17 +85,17 @@ impl DaemonClient for Deciding {
         }
     }
 
-    fn claim(&self, errand: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {
-        let Some((clerk, errand)) = self.clerk.as_ref().and_then(|it| Some((it, errand()?))) else {
+    fn claim(&self, delegated: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {
+        let Some((clerk, delegated)) = self.clerk.as_ref().and_then(|it| Some((it, delegated()?))) else {
             return ClaimReply::Nothing;
         };
         let (reply, answers) = sync_channel(1);
-        if !clerk.take(errand.clone(), reply, None) {
+        if !clerk.take(delegated.clone(), reply, None) {
             return ClaimReply::Nothing;
         }
         match answers.recv_timeout(REPLY_WITHIN) {
             Ok(Answer::Claimed { handed }) => handed.map_or(ClaimReply::Nothing, ClaimReply::Claimed),
-            _ => ClaimReply::Unheard(errand),
+            _ => ClaimReply::Unheard(delegated),
         }
     }
 }

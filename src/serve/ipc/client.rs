@@ -132,15 +132,15 @@ impl DaemonClient for Daemon {
         }
     }
 
-    fn claim(&self, errand: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {
+    fn claim(&self, delegated: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {
         let Some(mut client) = self.connect() else { return ClaimReply::Nothing };
-        let Some(errand) = errand() else { return ClaimReply::Nothing };
+        let Some(delegated) = delegated() else { return ClaimReply::Nothing };
         client.stream.set_read_timeout(Some(REPLY_WITHIN)).ok();
-        match client.ask(Ask::Claim(errand.clone())) {
+        match client.ask(Ask::Claim(delegated.clone())) {
             Some(Answer::Claimed { handed }) => handed.map_or(ClaimReply::Nothing, ClaimReply::Claimed),
-            // One that knows of no errands.
+            // A daemon that does not know this request.
             Some(_) => ClaimReply::Nothing,
-            None => ClaimReply::Unheard(errand),
+            None => ClaimReply::Unheard(delegated),
         }
     }
 }
@@ -300,11 +300,11 @@ mod tests {
     fn an_errand_that_is_not_answered_may_have_been_run() {
         let (root, homes, listener) = listening();
         let daemon = Daemon { state: root.path().to_path_buf(), homes };
-        let errand = serde_json::json!({
+        let delegated = serde_json::json!({
             "claim": "k0000001", "by": "ann", "asker": "bo", "lease": 60, "at": "2026-11-21T12:00:00Z",
             "begin_before": 1, "surroundings": "x",
         });
-        let errand = || serde_json::from_value(errand.clone()).ok();
+        let delegated = || serde_json::from_value(delegated.clone()).ok();
         let answering = |answer: Option<Answer>| {
             std::thread::scope(|scope| {
                 scope.spawn(|| {
@@ -316,7 +316,7 @@ mod tests {
                         protocol::send(&mut stream, &protocol::answer_line(answer)).unwrap();
                     }
                 });
-                daemon.claim(&errand)
+                daemon.claim(&delegated)
             })
         };
         assert!(matches!(answering(None), ClaimReply::Unheard(_)));

@@ -46,7 +46,7 @@ impl What {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "source", rename_all = "snake_case")]
 pub enum Source {
-    /// Somebody in the files.
+    /// A change of the files by another program.
     Files,
     /// planwatch itself, as its own log says.
     Engine { verb: String, by: String },
@@ -107,7 +107,7 @@ impl Event {
     }
 }
 
-/// One thing that is told.
+/// A message to followers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Told {
     /// A change that has settled, as `watch` prints it.

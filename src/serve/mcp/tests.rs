@@ -22,7 +22,8 @@ fn names(of: Toolset, is_read_only: bool) -> Vec<&'static str> {
 #[test]
 fn the_list_is_small_and_always_the_same() {
     let list = json!(told(Toolset::All, false)).to_string();
-    assert!(list.len() <= 20_000, "the list has {} bytes", list.len());
+    // As a client gets it, the list is in an object.
+    assert!(list.len() + r#"{"tools":}"#.len() <= 20_000, "the list has {} bytes", list.len());
     assert_eq!(list, json!(told(Toolset::All, false)).to_string());
 }
 

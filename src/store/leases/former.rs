@@ -1,4 +1,4 @@
-//! What is remembered of a claimed step under the numbers that it had before.
+//! Records of a claimed step under its former numbers.
 //!
 //! A working tree may rename a claimed step while another one still has it under its old number, and the record is
 //! named by the number. So the old number has a file beside the records, `<key>.was`, which names the record of each claim
@@ -47,7 +47,7 @@ pub(super) struct Was {
     record: Option<Box<Record>>,
 }
 
-/// What tells a step from another one that has its old number since.
+/// What distinguishes the claimed step from another step that got its old number later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Same {
     title: String,
@@ -138,9 +138,8 @@ impl Leases<'_> {
 }
 
 fn has_claim(step: &Step, claim: &str) -> bool {
-    let of_attempt =
-        |it: &crate::plan::records::Attempt| it.more.get("claim").and_then(|it| it.as_str()) == Some(claim);
-    step.claim.as_ref().is_some_and(|it| it.id == claim) || step.attempts.iter().any(of_attempt)
+    step.claim.as_ref().is_some_and(|it| it.id == claim)
+        || step.attempts.iter().any(|it| it.is_of_claim(claim))
 }
 
 /// The record of a claim whose step is gone.
@@ -268,7 +267,7 @@ impl Locked<'_> {
         lines
     }
 
-    /// Lets a claim that took a step over hold it under all its numbers, as the one before did.
+    /// Gives a claim that took over a step the entries of the claim before it, under all numbers of the step.
     pub(super) fn inherit(&self, key: &str, id: &StepId, before: &Record) {
         let (Some(records), Some(record)) = (&self.records, self.get(key)) else { return };
         let numbers = before.was.iter().chain([&before.step]).filter(|it| **it != record.step);
@@ -291,7 +290,7 @@ impl Locked<'_> {
         records.put(key, &bytes_of(&Record { was: numbers.into_iter().collect(), ..record })).ok();
     }
 
-    /// Takes the records along with steps that get other numbers, all at once: one may get the number of another.
+    /// Moves records to the new numbers of their steps, all at once, because two steps may swap numbers.
     fn moved(&self, moves: &[Move<'_>]) {
         let Some(records) = &self.records else { return };
         let here = self.leases.place.worktree.clone();
@@ -398,7 +397,7 @@ impl Locked<'_> {
     }
 }
 
-/// Takes the claims of steps along that got other numbers.
+/// Moves the records of claims to the new numbers of their steps.
 pub(crate) fn moved(context: &Context, moves: &[Move<'_>]) {
     let leases = Leases::of(context);
     if moves.iter().any(|it| leases.has_anything(&it.step.id))
@@ -408,7 +407,7 @@ pub(crate) fn moved(context: &Context, moves: &[Move<'_>]) {
     }
 }
 
-/// Keeps the claim of a step that was removed in spite of it: where the step still is, it holds until it ends.
+/// Keeps the claim of a step that was removed by force: it stays in force in working trees that still have the step.
 pub(crate) fn removed(context: &Context, plan: &Plan, step: &Step) {
     let leases = Leases::of(context);
     if leases.has_anything(&step.id)

@@ -6,7 +6,7 @@ use super::*;
 #[derive(Debug, Clone)]
 pub(super) enum Between {
     Nothing,
-    /// Somebody claims a step by name.
+    /// Another worker claims a step by name.
     Named(&'static str),
     Done(&'static str),
     Release(&'static str),

@@ -119,7 +119,7 @@ struct UpdateStep {
     status: Option<String>,
     /// What was done and checked, or why not
     result: Option<String>,
-    /// Free text, as partial; changes no status
+    /// Free text; changes no status
     attempt_outcome: Option<String>,
     attempt_notes: Option<String>,
     /// Added as a note
