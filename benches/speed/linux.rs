@@ -26,11 +26,15 @@ struct Bench {
     n_plans: usize,
     big: OnceLock<Corpus>,
     small: OnceLock<Corpus>,
+    middle: OnceLock<Corpus>,
     claimed: OnceLock<Corpus>,
 }
 
 /// Of the small corpus and of the one whose steps are claimed: S.
 const SMALL: usize = 100;
+
+/// Of the corpus with 11,000 files.
+const MIDDLE: usize = 1_000;
 
 pub(crate) fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -49,6 +53,7 @@ pub(crate) fn main() {
         n_plans: asked.n_plans,
         big: OnceLock::new(),
         small: OnceLock::new(),
+        middle: OnceLock::new(),
         claimed: OnceLock::new(),
         place,
     };
@@ -80,6 +85,10 @@ impl Bench {
 
     fn small(&self) -> &Corpus {
         self.small.get_or_init(|| self.corpus("small", SMALL, Statuses::Usual))
+    }
+
+    fn middle(&self) -> &Corpus {
+        self.middle.get_or_init(|| self.corpus("middle", MIDDLE, Statuses::AllReady))
     }
 
     fn claimed(&self) -> &Corpus {

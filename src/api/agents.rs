@@ -163,7 +163,7 @@ pub fn agent(context: &Context, request: &AgentRequest) -> Result<Agent, Error> 
         (Some(name), Some(_)) if name != SHELL => {
             return Err(Error::usage(
                 "--agent and --command contradict each other",
-                "give one of them; --agent shell goes with --command",
+                "use only one of them; --agent shell goes with --command",
             ));
         }
         (_, Some(line)) => return Ok(of_line(line)),

@@ -103,7 +103,7 @@ impl Reader<'_> {
     /// Takes the lines before the mistake, so that one slip does not void the whole file.
     fn salvage(&mut self, error: &toml::de::Error) {
         let at = error.span().map_or(0, |it| it.start).min(self.text.len());
-        let hint = "mend the line; what stands below it is not read until then";
+        let hint = "correct the line; the lines below it are not read until then";
         self.report(at, "this is not TOML".to_owned(), hint.to_owned());
         let line = self.text[..at].rfind('\n').map_or(0, |it| it + 1);
         self.table = toml::from_str(&self.text[..line]).unwrap_or_default();
@@ -164,7 +164,7 @@ impl Reader<'_> {
         let text = self.text("lease")?;
         let lease = time::read_seconds(&text);
         if lease.is_none() {
-            let message = format!("the lease `{text}` is no span of time");
+            let message = format!("the lease `{text}` is not a span of time");
             self.report(self.place("lease"), message, "write it as \"30m\"".to_owned());
         }
         lease
@@ -234,7 +234,7 @@ impl Reader<'_> {
                 "an address that other machines reach is not taken from here",
                 "type it: planwatch watch --http ADDRESS",
             ),
-            None => ("`address` is no address", "write it as \"127.0.0.1:4001\""),
+            None => ("`address` is not an address", "write it as \"127.0.0.1:4001\""),
         };
         self.report(self.place("address"), message.to_owned(), hint.to_owned());
         None
@@ -271,8 +271,8 @@ impl Reader<'_> {
             match means.as_str() {
                 Some(means) if is_status(means) && !is_status(&word) => own.push((word, means.to_owned())),
                 Some(_) if is_status(&word) => {
-                    let hint = "take the line out".to_owned();
-                    self.report(self.place(&word), format!("`{word}` has a meaning of its own"), hint);
+                    let hint = "remove the line".to_owned();
+                    self.report(self.place(&word), format!("`{word}` is already a status word"), hint);
                 }
                 means => {
                     let means = means.unwrap_or_default();

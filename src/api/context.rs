@@ -63,7 +63,7 @@ impl KeptSaves {
 
     /// As [`Self::put_into`], for an answer of this kind, if it is one of a verb that writes.
     pub fn put_into_answer(&self, kind: &str, object: &mut Value) {
-        if ["change", "claim", "import"].contains(&kind) {
+        if ["change", "claim", "import", "init"].contains(&kind) {
             self.put_into(object);
         }
     }

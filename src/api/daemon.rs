@@ -10,30 +10,38 @@ use crate::index::{Generation, Key};
 use crate::plan::id::PlanId;
 use crate::plan::time::Time;
 
-/// Whether somebody else knows that the index speaks of the files as they are, so that they need not be looked at.
+/// Whether a daemon vouches that the index is current. If it does, the scan of the files is skipped.
 pub enum Freshness {
-    /// Nobody: the files are looked at.
+    /// No daemon answered: the files are scanned.
     Unknown,
     Attested(Box<dyn DaemonClient>),
 }
 
-/// Somebody who sees every change of the files; what is answered holds all that was finished before the question.
+/// A connection to the daemon. Each answer includes all changes of files that were finished before the question.
 pub trait DaemonClient: Send + Sync {
-    /// The commit of the index that is known to be right; asked at most once an answer.
+    /// The commit of the index that is current, if the daemon knows one. Called at most once for each answer of a verb.
     fn commit(&self) -> Option<Generation>;
 
-    /// The process that sees them.
+    /// As [`Self::commit`], with the answer that [`Self::cache_next`] was last called with.
+    fn commit_and_next(&self) -> (Option<Generation>, Option<String>) {
+        (self.commit(), None)
+    }
+
+    /// Lets the daemon cache an answer of `next` in memory, as JSON.
+    fn cache_next(&self, _answer: String) {}
+
+    /// The state of the daemon's process.
     fn daemon(&self) -> DaemonStatus {
         DaemonStatus::None
     }
 
-    /// What lies around a plan, so that the names of all plans need not be read.
+    /// The directories that an answer about one plan needs, so that the names of all plans need not be read.
     fn neighbours(&self, _plan: &PlanId) -> Option<Neighbours> {
         None
     }
 
-    /// Claims a step for who asks; `errand` is called if there is somebody to do that.
-    fn claim(&self, _errand: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {
+    /// Asks the daemon to claim a step for this process. `make` is called only if a daemon is there.
+    fn claim(&self, _make: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {
         ClaimReply::Nothing
     }
 }
@@ -44,12 +52,12 @@ impl<F: Fn() -> Option<Generation> + Send + Sync> DaemonClient for F {
     }
 }
 
-/// The directories that an answer about one plan has to know of beside those that the plan names itself.
+/// The directories that an answer about one plan depends on, beside those that the plan itself names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Neighbours {
-    /// Those whose names some systems take for the plan's, its own among them.
+    /// Those whose names equal the plan's on some file systems, with its own.
     pub spellings: Vec<Key>,
-    /// All whose names are not ASCII, so that another spelling of them may be meant by an id.
+    /// All with names that are not ASCII: an id may spell them in another Unicode form.
     pub odd: Vec<Key>,
     /// Live plans with steps that wait for one of its steps.
     pub waiting: Vec<Key>,
@@ -62,62 +70,62 @@ pub enum DaemonStatus {
     None,
     /// The directory for its socket is not used, because another user could have put one there.
     Unreachable { why: String, hint: String },
-    /// It holds the watch and does not answer.
+    /// It holds the lock and does not answer.
     Silent { pid: Option<u32> },
     Running {
         pid: u32,
         since: String,
         release: String,
-        /// Why it has no events to go by.
+        /// Why it polls instead of using file system events.
         polling: Option<String>,
-        /// Where it answers over HTTP.
+        /// The URL at which it serves HTTP.
         http: Option<String>,
     },
 }
 
-/// How long the reply to a delegated claim is waited for: longer than it may be begun, unless the clock is set back meanwhile.
+/// How long a process waits for the reply to a delegated claim. The daemon begins no claim later, unless the clock is set back.
 pub const REPLY_WITHIN: Duration = Duration::from_secs(1);
 
-/// A claim of the most urgent step, to be made for somebody else.
+/// A claim of the most urgent step that the daemon makes for another process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelegatedClaim {
     /// The id of the claim.
     pub(crate) claim: String,
     pub(crate) by: String,
-    /// Who asks, whoever the claim is for.
+    /// The name of the caller, which may differ from the claim's owner.
     pub(crate) asker: String,
     /// Seconds.
     pub(crate) lease: i64,
-    /// When that was.
+    /// When the caller asked.
     pub(crate) at: Time,
     /// In nanoseconds since 1970, on the disk's clock.
     pub(crate) begin_before: i64,
-    /// What has to be the same for both.
+    /// A hash of the configuration that the caller and the daemon must share.
     pub(crate) surroundings: String,
 }
 
-/// What an errand brought.
+/// The step that the daemon claimed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClaimedStep {
     pub(crate) claim: Granted,
     pub(crate) step: Value,
     pub(crate) why: String,
     pub(crate) diff: String,
-    /// What happened beside that, for whoever is told first.
+    /// Notices of the claim; the first caller of a batch reports them.
     pub(crate) notices: Vec<Notice>,
 }
 
-/// What became of an errand.
+/// The result of a delegated claim.
 #[derive(Debug)]
 pub enum ClaimReply {
     Claimed(ClaimedStep),
-    /// Nothing was begun, nor will be.
+    /// The daemon has begun nothing and will not.
     Nothing,
     /// No answer came in [`REPLY_WITHIN`]: the claim may have been made.
     Unheard(DelegatedClaim),
 }
 
-/// A claim that holds.
+/// A claim in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Granted {
     /// The fence: an update that names it passes only while the claim is the step's.

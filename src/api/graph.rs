@@ -52,7 +52,9 @@ fn text(plan: &Plan) -> String {
     let mut drawn = format!("{}  {}\n", plan.id, plan.title);
     let width = plan.steps.iter().map(|it| it.id.number.to_string().len()).max().unwrap_or(0);
     for step in &plan.steps {
-        let waits = waits(plan, step).map(|it| short(plan, it)).collect::<Vec<_>>();
+        let ranges = step.ranges.iter().map(|it| format!("{} to {}", it.first, it.last));
+        let named = waits(plan, step).filter(|it| !step.has_in_range(it)).map(|it| short(plan, it));
+        let waits = ranges.chain(named).collect::<Vec<_>>();
         let arrow = if waits.is_empty() { String::new() } else { format!("  ← {}", waits.join(", ")) };
         writeln!(
             drawn,
@@ -137,7 +139,7 @@ fn edges(plan: &Plan) -> impl Iterator<Item = (&StepId, &StepId)> {
     plan.steps.iter().flat_map(|step| waits(plan, step).map(move |it| (it, &step.id)))
 }
 
-/// What a step depends on, and in a sequential plan the step before it.
+/// What a step depends on, and in a sequential plan the step before it; of long ranges the ends.
 fn waits<'a>(plan: &'a Plan, step: &'a Step) -> impl Iterator<Item = &'a StepId> {
     let before = before(plan, step).map(|it| &it.id).filter(|it| !step.depends.contains(it));
     step.depends.iter().chain(before)

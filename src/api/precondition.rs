@@ -1,4 +1,4 @@
-//! A condition on a change: the file still is what the asker last saw. It is looked at under the lock, on the file's bytes.
+//! A condition on a change: the file is still what the caller last read. It is checked under the lock, on the file's bytes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -58,5 +58,5 @@ pub(crate) fn check_looked_at(context: &Context) -> Result<(), Error> {
     if context.expected.as_ref().is_none_or(|it| it.is_checked.load(Ordering::Relaxed)) {
         return Ok(());
     }
-    Err(Error::usage("this cannot be done on the condition of an etag", "ask without it"))
+    Err(Error::usage("this cannot be done on the condition of an etag", "repeat the request without it"))
 }

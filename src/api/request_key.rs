@@ -42,7 +42,7 @@ pub struct Made {
     pub(crate) verb: String,
     /// The files that it made, or else those that it changed or renamed, relative to the plans directory.
     pub(crate) paths: Vec<String>,
-    /// As [`Changed::to_json`] has them; empty where they are found by the paths.
+    /// As the report of a change has them; empty where they are found by the paths.
     pub(crate) changes: Vec<Value>,
     /// What an import answers beside its change.
     #[serde(default)]

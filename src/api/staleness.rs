@@ -28,7 +28,7 @@ pub(crate) fn overdue(plan: &Plan, step: &Step, now: Time) -> Option<Day> {
     step.due.or_else(of_plan).filter(|it| is_open(step) && it.is_over(now))
 }
 
-/// Since when a step is as it is: the one time that every list of `status` tells of it.
+/// The time of the last recorded act of a step, as every list of `status` shows it.
 pub(crate) fn since(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Option<Time> {
     let last = || step.last_activity().map(|(at, _)| at);
     match step.standing().known() {

@@ -69,7 +69,7 @@ pub(crate) fn covered(context: &Context, line: &str, directory: &str, real: Opti
         covered.add_everything();
     }
     let coverage = covered.end();
-    let unknown = read.unknown.map(|it| format!("{it}, so that all files of the repository count, and "));
+    let unknown = read.unknown.map(|it| format!("{it}, so all files of the repository are covered, and "));
     let fault = coverage.fault.map(|it| format!("{}{it}", unknown.unwrap_or_default()));
     let real = real.map(|it| it.strip_prefix(root).unwrap_or(it).to_string_lossy().into_owned());
     let parts = [line.as_bytes(), directory.as_bytes(), real.unwrap_or_default().as_bytes(), &coverage.hash]
@@ -190,7 +190,7 @@ pub fn trust(context: &Context, subject: &Subject, given: Option<&str>) -> Resul
 }
 
 fn no_store() -> Error {
-    let message = "there is no place outside the repository to remember it in";
+    let message = "there is no directory outside the repository to store it in";
     let hint = "set XDG_STATE_HOME to a directory of your own, or use --trust-hash each time";
     Error::Failed { code: "no-state-directory", message: message.to_owned(), hint: hint.to_owned() }
 }

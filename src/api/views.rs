@@ -9,11 +9,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::plan::claims::{Held, Holding, InForce};
+use crate::plan::id::StepId;
 use crate::plan::model::{Order, Plan, PlanKind, StatusSource, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::Problem;
 use crate::plan::records::{Attempt, Claim, Confirmation, Note, Priority, Verify};
 use crate::plan::rules::{self, Obstacle};
+use crate::plan::step_number::StepNumber;
 use crate::plan::time::{Day, Time};
 
 /// The version of all shapes.
@@ -76,6 +78,9 @@ pub struct StepShape {
     pub unverified: bool,
     pub ready: bool,
     pub depends: Vec<String>,
+    /// Ranges of more steps than `depends` spells out; there are their ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_ranges: Vec<RangeShape>,
     /// The steps that it still waits for, and `confirmation` where a person has to say yes.
     pub waits_for: Vec<String>,
     pub phase: Option<String>,
@@ -109,6 +114,27 @@ pub struct StepShape {
     pub etag: Option<String>,
     pub problems: Vec<Cow<'static, str>>,
     pub custom: Map<String, Value>,
+}
+
+/// Steps of a plan from one to another, both included.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RangeShape {
+    pub first: String,
+    pub last: String,
+}
+
+fn ranges(step: &Step) -> Vec<RangeShape> {
+    let id = |number: &StepNumber| StepId { plan: step.id.plan.clone(), number: number.clone() }.to_string();
+    step.ranges.iter().map(|it| RangeShape { first: id(&it.first), last: id(&it.last) }).collect()
+}
+
+impl StepShape {
+    /// What it depends on as people read it; `p:1 to p:200` for a range.
+    pub fn shown_depends(&self) -> Vec<String> {
+        let is_end = |id: &String| self.depends_ranges.iter().any(|it| it.first == *id || it.last == *id);
+        let ranges = self.depends_ranges.iter().map(|it| format!("{} to {}", it.first, it.last));
+        ranges.chain(self.depends.iter().filter(|it| !is_end(it)).cloned()).collect()
+    }
 }
 
 /// What shapes are made with: how paths are shown, and when.
@@ -181,6 +207,7 @@ impl Shaper<'_> {
             unverified: step.is_unverified(),
             ready: rules::is_ready(self.plans, plan, step, self.now),
             depends: step.depends.iter().map(ToString::to_string).collect(),
+            depends_ranges: ranges(step),
             waits_for: waits_for(self.plans, plan, step),
             phase: step.phase.clone(),
             kind: step.kind.clone(),

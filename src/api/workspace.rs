@@ -127,7 +127,7 @@ fn config(disk: &dyn Disk, above: &[PathBuf], repository: Option<&Path>) -> Resu
             Ok(bytes) => bytes,
             Err(DiskError::OutsideRepository { .. }) => {
                 let message = format!("{CONFIG_FILE} is a symbolic link that leads out of the repository");
-                return Err(refused(message, "put a file in its place"));
+                return Err(refused(message, "replace it with a file"));
             }
             Err(_) => continue,
         };

@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use super::change::{Put, Raced, SaveCheck};
-use super::displaced::dir;
+use super::displaced::{KeptWhy, dir, keep};
 use super::error::DiskError;
 use super::file_system::Open;
 use super::fs_ops::{Safe, is, is_one_file, read_own, rename_new, write_new};
+use super::half_saved::Known;
 use super::journal::{BACK, Direction, FileOp, ID_STEP, Journal};
 use super::names::{Content, NamedPath, Origin, VersionName, checked};
 use super::plans_dir::Snapshot;
@@ -448,9 +449,16 @@ impl Locked<'_> {
             }
             FileOp::Discard { path, before } => {
                 let path = root.join(path);
+                if !self.holds(&path, before) {
+                    return Err(self.impossible(op));
+                }
                 self.rename_into(&path, &version.path)?;
                 if !self.holds(&version.path, before) {
-                    self.rename_into(&version.path, &path)?;
+                    // A save came in between. If the name is in use again by now, another one did as well.
+                    if self.rename_into(&version.path, &path).is_err() {
+                        let disk = &*self.plans.disk;
+                        self.news.push(keep(disk, root, &version.path, KeptWhy::Overtaken));
+                    }
                     return Err(DiskError::FileChanged { path });
                 }
             }
@@ -474,7 +482,20 @@ impl Locked<'_> {
                 Raced { real, theirs: draft.version, text, ours: new.to_vec() }
             }
             Put::Stale => return Err(error),
-            Put::Raced(raced, _) => raced,
+            Put::Raced(raced, theirs) => {
+                let mut known = Known::default();
+                known.has_read(&base.bytes);
+                if self.is_cut_short(&theirs, known) {
+                    // The inode itself goes back: its editor has it open and goes on writing into it.
+                    let mut kept = Vec::new();
+                    let back = self.exchange_back(&raced, &mut kept);
+                    self.news.append(&mut kept);
+                    return Err(back
+                        .err()
+                        .unwrap_or(DiskError::HalfSaved { path: error.path().to_path_buf() }));
+                }
+                raced
+            }
         };
         let mut kept = Vec::new();
         let withdrawn = self.withdraw(raced, false, &mut kept);

@@ -47,7 +47,7 @@ pub enum DiskError {
     #[error("`{}` changed while it was being written", path.display())]
     FileChanged { path: PathBuf },
     /// The file was written a moment ago and is empty, or lost more than half of its text. It was not changed.
-    #[error("`{}` looks half saved: it was modified a moment ago and has lost more than half of its text", path.display())]
+    #[error("`{}` looks half saved: it was modified a moment ago and is empty or has lost more than half of its text", path.display())]
     HalfSaved { path: PathBuf },
     /// A known file was removed a moment ago and may be about to be rewritten. It was not created.
     #[error("`{}` is missing, and its directory changed a moment ago: a save may be under way", path.display())]
@@ -56,7 +56,7 @@ pub enum DiskError {
     #[error("`{}` is open in another program and cannot be replaced, because it has several hard links or is a mount point", path.display())]
     InUse { path: PathBuf },
     /// Detected before anything was written.
-    #[error("`{}` cannot be moved to `{}`, because they lie on different mounts", path.display(), to.display())]
+    #[error("`{}` cannot be moved to `{}`, because they are on different mounts", path.display(), to.display())]
     Mounted { path: PathBuf, to: PathBuf },
     #[error("`{}` is locked by another planwatch", path.display())]
     Locked { path: PathBuf },
@@ -70,7 +70,7 @@ pub enum DiskError {
     #[error("`{}` was made, but may not be safely on disk", path.display())]
     Unsynced { path: PathBuf, source: io::Error },
     /// A change of several files failed and could not be undone completely.
-    #[error("{error}, and what was changed before that could not be taken back yet")]
+    #[error("{error}, and earlier changes could not be rolled back yet")]
     Unfinished {
         path: PathBuf,
         /// If true, the next lock undoes it; otherwise it may also finish it.
@@ -149,14 +149,14 @@ impl DiskError {
             Self::NotAFile { .. } => "put a regular file there, or rename it",
             Self::NotADirectory { .. } => "name a directory",
             Self::LeadsOut { .. } => "copy the file into the plans directory instead of linking to it",
-            Self::LeadsOutOfProject { .. } => "remove the link, or put a file of the project in its place",
+            Self::LeadsOutOfProject { .. } => "remove the link, or replace it with a file of the project",
             Self::OutsideRepository { .. } => {
                 "name a file of the repository outside `.git` and `.planwatch`; its links that lead elsewhere are not followed"
             }
             Self::TooLarge { .. } => "move what is not plan text into a file of its own",
             Self::FileChanged { .. } => "save the file in the editor, then try again",
             Self::HalfSaved { .. } | Self::Vanished { .. } => {
-                "nothing was written; try again when the editor has finished, at the latest in two seconds"
+                "nothing was written; try again when the editor has finished, in two seconds at the latest"
             }
             Self::InUse { .. } => "close the file in the other program, then try again",
             Self::Mounted { .. } => {
@@ -165,12 +165,12 @@ impl DiskError {
             Self::Locked { .. } => "try again when the other command has ended",
             Self::NoSpace { .. } => "make room and try again",
             Self::Unfinished { goes_back: true, .. } => {
-                "correct the cause; the next command that writes takes the change back first"
+                "correct the cause; the next command that writes rolls the change back first"
             }
             Self::Unfinished { .. } => {
-                "correct the cause; the next command that writes finishes the change, or takes it back"
+                "correct the cause; the next command that writes completes the change or rolls it back"
             }
-            Self::Unsynced { .. } => "check the disk, then look whether it is there",
+            Self::Unsynced { .. } => "check the disk, then check whether the file is there",
             Self::Uncertain { .. } => "check the file and the disk, then try again",
             _ => return None,
         };

@@ -11,6 +11,7 @@ mod machine;
 mod meddled;
 mod mounted;
 mod old_names;
+mod project;
 mod quiet;
 mod state;
 mod undone;

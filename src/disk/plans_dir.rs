@@ -34,9 +34,6 @@ const LOCK_TRIES: usize = 100;
 const WORTH_A_WORD: Duration = Duration::from_secs(1);
 const GIVEN_UP: Duration = Duration::from_secs(30);
 
-/// How long to wait for writers where waiting only saves work.
-const SOON: Duration = Duration::from_millis(100);
-
 /// The directory that holds the plans.
 ///
 /// Opening it changes nothing; `.planwatch` is created when it is first needed.
@@ -45,6 +42,8 @@ pub struct PlansDir {
     pub(super) disk: Arc<dyn Disk>,
     /// Without symbolic links.
     pub(super) root: PathBuf,
+    /// What the directory of the state is called.
+    pub(super) runtime: &'static str,
     pub(super) state_home: Option<PathBuf>,
     pub(super) cache_home: Option<PathBuf>,
     /// Where the state directory was last found.
@@ -93,6 +92,7 @@ impl PlansDir {
         Ok(Self {
             disk,
             root,
+            runtime: RUNTIME,
             state_home: state_home.map(Path::to_path_buf),
             cache_home: None,
             home: Mutex::new(None),
@@ -100,6 +100,25 @@ impl PlansDir {
             no_exchange: AtomicBool::new(false),
             makes: true,
         })
+    }
+
+    /// The files of a project, with the state in a directory of the given name, or in `home` as long as that exists.
+    ///
+    /// Nothing of it is recorded for `undo`.
+    pub(super) fn of_project(self, runtime: &'static str, home: Option<Home>) -> Self {
+        Self { runtime, home: Mutex::new(home), ..self }
+    }
+
+    /// Sets the directory of the state, if there is one.
+    pub(super) fn use_home(&self, home: Option<Home>) {
+        if home.is_some() {
+            *self.home.lock().unwrap_or_else(PoisonError::into_inner) = home;
+        }
+    }
+
+    /// Whether these are the files of a project, and no plans.
+    pub(super) fn is_project(&self) -> bool {
+        self.runtime != RUNTIME
     }
 
     /// Sets the user's cache directory, for an index where `.planwatch` cannot hold it.
@@ -140,7 +159,7 @@ impl PlansDir {
 
     /// Returns the state directory as far as it may be used; if there is none, a path without files.
     pub fn state_dir(&self) -> PathBuf {
-        let main = self.root.join(RUNTIME);
+        let main = self.root.join(self.runtime);
         // `by` itself contains no files.
         let nowhere = || if is_missing(&*self.disk, &main) { main.clone() } else { main.join(runtime::BY) };
         self.found_home().map_or_else(nowhere, |it| it.dir)
@@ -160,13 +179,13 @@ impl PlansDir {
     /// A path in the state directory, relative to the plans directory.
     pub fn in_state_dir(&self, name: &str) -> PathBuf {
         let dir = self.state_dir();
-        dir.strip_prefix(&self.root).unwrap_or(Path::new(RUNTIME)).join(name)
+        dir.strip_prefix(&self.root).unwrap_or(Path::new(self.runtime)).join(name)
     }
 
     /// Whether `.planwatch` holds the state of others: another user, another state home, or the author of a
     /// repository.
     pub fn has_foreign_state(&self) -> bool {
-        let main = self.root.join(RUNTIME);
+        let main = self.root.join(self.runtime);
         !is_missing(&*self.disk, &main) && self.found_home().is_none_or(|it| it.dir != main)
     }
 
@@ -245,7 +264,7 @@ impl PlansDir {
             // Recreating a deleted directory may have waited, too.
             patience.since = Instant::now();
             let own = home.dir.join(runtime::LOCK);
-            let shared = self.root.join(RUNTIME).join(runtime::LOCK);
+            let shared = self.root.join(self.runtime).join(runtime::LOCK);
             let mut also = Vec::new();
             if own != shared {
                 match self.wait_for(&shared, &mut patience) {
@@ -284,7 +303,7 @@ impl PlansDir {
                 return Locked::take(self, (handle, also), &mine, home.trust);
             }
         }
-        Err(DiskError::Locked { path: self.root.join(RUNTIME).join(runtime::LOCK) })
+        Err(DiskError::Locked { path: self.root.join(self.runtime).join(runtime::LOCK) })
     }
 
     fn wait_for(
@@ -302,18 +321,12 @@ impl PlansDir {
         self.disk.lock(path, GIVEN_UP.saturating_sub(patience.since.elapsed()))
     }
 
-    /// Waits for a short time until current and queued writers have released the lock.
-    ///
-    /// It only saves work: another writer may take the lock right afterwards.
-    pub fn wait_for_writers(&self) {
-        drop(self.disk.lock(&self.root.join(RUNTIME).join("lock"), SOON));
-    }
-
     /// Lists preserved texts that are in no plan file, and foreign `.planwatch` directories that an earlier release
     /// moved aside. Changes nothing.
     pub fn kept(&self) -> Vec<Kept> {
         let mut found = displaced::kept(self);
-        for aside in runtime::asides(&*self.disk, &self.root) {
+        let asides = if self.is_project() { Vec::new() } else { runtime::asides(&*self.disk, &self.root) };
+        for aside in asides {
             found.push(Kept { path: PathBuf::from(RUNTIME), kept: aside, why: KeptWhy::Foreign });
         }
         found
@@ -339,7 +352,7 @@ impl PlansDir {
             return Ok(home.clone());
         }
         let key = self.state_home.as_deref().and_then(|home| runtime::key(&*self.disk, home));
-        let main = self.root.join(RUNTIME);
+        let main = self.root.join(self.runtime);
         let makes = match making {
             Making::Not => false,
             Making::Anyway => true,
@@ -347,9 +360,9 @@ impl PlansDir {
         };
         let home = if self.makes && makes {
             let is_locked = self.held.lock().unwrap_or_else(PoisonError::into_inner).strong_count() > 0;
-            runtime::prepare(&*self.disk, &self.root, key.as_ref(), is_locked)?
+            runtime::prepare(&*self.disk, (&self.root, self.runtime), key.as_ref(), is_locked)?
         } else {
-            let found = runtime::find(&*self.disk, &self.root, key.as_ref())?;
+            let found = runtime::find(&*self.disk, (&self.root, self.runtime), key.as_ref())?;
             found.ok_or_else(|| DiskError::reading(&main, Errno::NOENT.into()))?
         };
         *known = Some(home.clone());

@@ -72,12 +72,6 @@ impl PlansDir {
         Some(Records::own(&self.disk, dir))
     }
 
-    /// Cached answers that are valid until something changes; `None` if the state of this directory cannot be trusted.
-    pub fn memos(&self) -> Option<Records> {
-        let dir = self.runtime_dir()?.join("memos");
-        Some(Records::own(&self.disk, dir))
-    }
-
     /// Fills the buffer with unpredictable bytes.
     pub fn random(&self, bytes: &mut [u8]) -> Result<(), DiskError> {
         self.disk.random(bytes).map_err(|error| DiskError::reading(&self.root, error))
@@ -159,18 +153,9 @@ impl Records {
 
     /// Takes the lock; `None` if it is not free within half a minute.
     pub fn lock(&self) -> io::Result<Option<LockedRecords>> {
-        self.lock_within(PATIENCE)
-    }
-
-    /// Takes the lock if it is free, for optional work.
-    pub fn try_lock(&self) -> io::Result<Option<LockedRecords>> {
-        self.lock_within(Duration::ZERO)
-    }
-
-    fn lock_within(&self, patience: Duration) -> io::Result<Option<LockedRecords>> {
         let path = self.dir.join(LOCK);
         for _ in 0..LOCK_TRIES {
-            let lock = match self.disk.lock(&path, patience) {
+            let lock = match self.disk.lock(&path, PATIENCE) {
                 Err(error) if is(&error, Errno::NOENT) => {
                     make_dirs(&*self.disk, &self.dir, self.modes.dir)?;
                     continue;

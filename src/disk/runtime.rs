@@ -30,8 +30,10 @@ const PARTS: [&str; 2] = [super::displaced::DIR, super::undo::DIR];
 /// In `.planwatch`, the state directories of others than its owner.
 pub(super) const BY: &str = "by";
 
-/// Beside `.planwatch`, the state directories of users who cannot write to it.
-pub(super) const BESIDE: &str = ".planwatch.by";
+/// The directory beside the one of this name for the state of users who cannot write to it: `.planwatch.by`.
+pub(super) fn beside(name: &str) -> String {
+    format!("{name}.by")
+}
 
 /// The file that every writer locks.
 pub(super) const LOCK: &str = "lock";
@@ -68,6 +70,8 @@ pub(super) struct Home {
 struct Seeker<'a> {
     disk: &'a dyn Disk,
     root: &'a Path,
+    /// What the directory is called, mostly `.planwatch`.
+    name: &'static str,
     root_ino: u64,
     key: Option<&'a [u8; 32]>,
 }
@@ -77,11 +81,11 @@ struct Seeker<'a> {
 /// `is_locked`: the caller already holds the lock of the plans directory.
 pub(super) fn prepare(
     disk: &dyn Disk,
-    root: &Path,
+    (root, name): (&Path, &'static str),
     key: Option<&[u8; 32]>,
     is_locked: bool,
 ) -> Result<Home, DiskError> {
-    let seeker = Seeker::new(disk, root, key)?;
+    let seeker = Seeker::new(disk, (root, name), key)?;
     if let Some(home) = seeker.find()? {
         return Ok(home);
     }
@@ -97,23 +101,33 @@ pub(super) fn prepare(
 }
 
 /// Finds the state directory; `None` if there is none. Creates nothing.
-pub(super) fn find(disk: &dyn Disk, root: &Path, key: Option<&[u8; 32]>) -> Result<Option<Home>, DiskError> {
-    Seeker::new(disk, root, key)?.find()
+pub(super) fn find(
+    disk: &dyn Disk,
+    place: (&Path, &'static str),
+    key: Option<&[u8; 32]>,
+) -> Result<Option<Home>, DiskError> {
+    Seeker::new(disk, place, key)?.find()
 }
 
 impl<'a> Seeker<'a> {
-    fn new(disk: &'a dyn Disk, root: &'a Path, key: Option<&'a [u8; 32]>) -> Result<Self, DiskError> {
+    fn new(
+        disk: &'a dyn Disk,
+        (root, name): (&'a Path, &'static str),
+        key: Option<&'a [u8; 32]>,
+    ) -> Result<Self, DiskError> {
         let root_ino = disk.lstat(root).map_err(|error| DiskError::reading(root, error))?.ino;
-        Ok(Self { disk, root, root_ino, key })
+        Ok(Self { disk, root, name, root_ino, key })
     }
 
     fn find(self) -> Result<Option<Home>, DiskError> {
-        let main = self.root.join(RUNTIME);
+        let main = self.root.join(self.name);
         if let Some(home) = self.usable(&main, true)? {
             return Ok(Some(home));
         }
         let is_dir = |path: &Path| Ok(self.lstat(path)?.is_some_and(|it| it.kind == FileKind::Dir));
-        for (top, above) in [(&main, main.join(BY)), (&self.root.to_path_buf(), self.root.join(BESIDE))] {
+        for (top, above) in
+            [(&main, main.join(BY)), (&self.root.to_path_buf(), self.root.join(beside(self.name)))]
+        {
             // A link there would lead to other files.
             if !(is_dir(top)? && is_dir(&above)?) {
                 continue;
@@ -142,7 +156,7 @@ impl<'a> Seeker<'a> {
 
     /// Whether another user created `.planwatch`.
     fn is_anothers(self) -> bool {
-        self.disk.lstat(&self.root.join(RUNTIME)).is_ok_and(|it| !is_mine(&it))
+        self.disk.lstat(&self.root.join(self.name)).is_ok_and(|it| !is_mine(&it))
     }
 
     /// Returns `None` for a directory that is missing or may not be used.
@@ -175,11 +189,11 @@ impl<'a> Seeker<'a> {
     }
 
     fn make(self) -> Result<Home, DiskError> {
-        let main = self.root.join(RUNTIME);
+        let main = self.root.join(self.name);
         let refused = |path: &Path, error| DiskError::writing(path, error);
         let there = match self.disk.lstat(&main) {
             Err(error) if is(&error, Errno::NOENT) => {
-                return self.build(self.root, RUNTIME).map_err(|error| refused(&main, error));
+                return self.build(self.root, self.name).map_err(|error| refused(&main, error));
             }
             there => there.map_err(|error| DiskError::reading(&main, error))?,
         };
@@ -190,7 +204,7 @@ impl<'a> Seeker<'a> {
                 made => return made.map_err(|error| refused(&main, error)),
             }
         }
-        let beside = self.root.join(BESIDE);
+        let beside = self.root.join(beside(self.name));
         self.build_among(&beside, self.mode_for_all()).map_err(|error| refused(&beside, error))
     }
 
@@ -203,7 +217,7 @@ impl<'a> Seeker<'a> {
 
     /// Creates the state directory in `.planwatch/by` or `.planwatch.by`, which gets `mode` when it is created.
     fn build_among(self, top: &Path, mode: u32) -> io::Result<Home> {
-        let above = if top.ends_with(RUNTIME) { top.join(BY) } else { top.to_path_buf() };
+        let above = if top.ends_with(self.name) { top.join(BY) } else { top.to_path_buf() };
         match self.disk.make_dir(&above, mode) {
             Ok(()) => self.disk.set_mode(&above, mode)?,
             Err(error) if is(&error, Errno::EXIST) => {}
@@ -335,6 +349,16 @@ fn clear(disk: &dyn Disk, fresh: &Path) -> io::Result<()> {
         }
     }
     disk.remove_dir(fresh)
+}
+
+/// Removes own state in which nothing lies but what a new one has. The caller holds the lock of the root.
+pub(super) fn remove_if_unused(disk: &dyn Disk, dir: &Path) {
+    let is_new = |name: &OsString| [IGNORE, LOCK, STAMP].iter().chain(&PARTS).any(|it| name == *it);
+    let is_unused = disk.names(dir).is_ok_and(|it| it.iter().all(is_new))
+        && PARTS.iter().all(|it| disk.names(&dir.join(it)).map_or(true, |it| it.is_empty()));
+    if is_unused {
+        clear(disk, dir).ok();
+    }
 }
 
 /// Lists the foreign directories that an earlier release moved aside.

@@ -8,7 +8,6 @@ mod gap;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 
@@ -340,7 +339,7 @@ impl Locked<'_> {
     }
 
     pub(super) fn log(&self, record: &Record) {
-        if self.trust != Trust::Own {
+        if self.trust != Trust::Own || self.plans.is_project() {
             return;
         }
         // A full disk may have truncated the previous line, so a record also begins with a line end.

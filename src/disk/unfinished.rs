@@ -16,9 +16,9 @@ use super::displaced::{Kept, KeptWhy, dir, kept_name};
 use super::error::DiskError;
 use super::fs_ops::{Safe, is, read_own, rename_new, write_new};
 use super::journal::{FileOp, ID_STEP, Journal};
-use super::names::{NamedPath, RUNTIME, checked};
+use super::names::{NamedPath, checked};
 use super::plans_dir::PlansDir;
-use super::runtime::{BESIDE, BY, Trust, is_mine};
+use super::runtime::{BY, Trust, beside, is_mine};
 use super::write_lock::Locked;
 
 /// Another owner's unfinished batch.
@@ -94,9 +94,9 @@ impl PlansDir {
 
     /// The possible state directories of all users and state homes that write here, as far as visible.
     pub(super) fn state_dirs(&self) -> Result<Vec<PathBuf>, DiskError> {
-        let main = self.root.join(RUNTIME);
+        let main = self.root.join(self.runtime);
         let mut dirs = vec![main.clone()];
-        for above in [main.join(BY), self.root.join(BESIDE)] {
+        for above in [main.join(BY), self.root.join(beside(self.runtime))] {
             let names = self.seen(&above, self.disk.names(&above))?.unwrap_or_default();
             dirs.extend(names.into_iter().map(|it| above.join(it)));
         }

@@ -9,6 +9,7 @@ use crate::index::freshness::Stamp;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Order, Plan, PlanKind, Step};
 use crate::plan::problem::{Code, Problem};
+use crate::plan::ranges::StepRange;
 use crate::plan::records::{Attempt, Claim, Confirmation, Note, NoteType, Priority, Verify};
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::{Day, Time};
@@ -103,11 +104,12 @@ stored! {
         custom, steps, problems, waits_inside; body
     }
     Step {
-        id, path, etag, modified, title, status, claim, depends, depends_at, phase, kind, assignee, priority, due, tags,
+        id, path, etag, modified, title, status, claim, depends, ranges, depends_at, phase, kind, assignee, priority, due, tags,
         created_at, created_by, needs_confirmation, confirmed, verify, touches, result, notes, attempts, metadata, custom,
         tasks_done, tasks_total, problems; body, run
     }
     StepId { plan, number }
+    StepRange { first, last }
     Place { line, column }
     Stamp { len, mtime_ns, ctime_ns, ino, dev }
     Problem { path, line, column, code, message, hint, is_fixable }

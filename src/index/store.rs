@@ -88,7 +88,7 @@ impl Store {
             return Err(IndexError::damaged("its name is taken by something that is not a file"));
         }
         if alone.as_ref().is_some_and(|it| it.is_of_another(names)) {
-            return Err(IndexError::damaged("it, or what lies beside it, took the name of what is open"));
+            return Err(IndexError::damaged("it, or another file, replaced the open one"));
         }
         Self::read(connect(file, OpenFlags::empty())?, (file, identity), content, alone)
     }

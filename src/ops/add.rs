@@ -7,18 +7,14 @@ use crate::api::error::Error;
 use crate::api::precondition;
 use crate::api::views::{Shaper, value};
 use crate::disk::FileOp;
-use crate::ops::plan_status;
 use crate::plan::change::NewStep;
-use crate::plan::file_name;
-use crate::plan::id::{self, StepId};
+use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
-use crate::plan::read;
 use crate::plan::step_number::{NoRoom, StepNumber};
-use crate::store::idempotency;
+use crate::plan::{file_name, read};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
-use crate::store::{load, resolve, step_file, steps_list_line};
-use crate::text::yaml::{self, Kind};
+use crate::store::{idempotency, load, new_step, plan_status, resolve, step_file, steps_list_line};
 
 #[derive(Debug, Clone, Default)]
 pub struct AddRequest {
@@ -50,7 +46,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     if request.title.trim().is_empty() {
         return Err(Error::usage("the title is empty", "give the step a title"));
     }
-    if request.metadata.as_deref().is_some_and(|it| !is_mapping(it)) {
+    if request.metadata.as_deref().is_some_and(|it| !new_step::is_mapping(it)) {
         return Err(Error::usage("the metadata is not a YAML mapping", "write it as '{key: value}'"));
     }
     let plan_id = resolve::plan(context, &request.plan)?;
@@ -63,7 +59,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     precondition::check_plan(context, &plans, plan)?;
     let number = number(plan, request)?;
     let id = StepId { plan: plan.id.clone(), number };
-    let depends = dependencies(context, plan, &request.depends)?;
+    let depends = new_step::dependencies(context, plan, &request.depends)?;
     let new = NewStep {
         title: request.title.clone(),
         depends,
@@ -72,13 +68,13 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
         touches: request.touches.clone(),
         verify: request.verify.clone(),
         metadata: request.metadata.clone(),
-        created_by: maker(context, request.by.as_deref()),
+        created_by: new_step::maker(context, request.by.as_deref()),
         body: request.body.clone(),
         is_gated: request.is_gated,
         keeps_own: request.keeps_own,
     };
     let bytes = step_file::new_file(&new, &id, context).map_err(|it| it.below(&context.root_name()))?;
-    let bytes = in_line_endings_of(plan, bytes);
+    let bytes = new_step::in_line_endings_of(plan, bytes);
     let directory = plan.path.trim_end_matches(file_name::PLAN_FILE);
     let path = format!("{directory}{}", file_name::step_file(&id.number));
     let step = checked(context, plan, &id, &path, &bytes)?;
@@ -97,28 +93,6 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     Ok(report)
 }
 
-pub(crate) fn is_mapping(yaml: &str) -> bool {
-    yaml::parse(yaml).is_ok_and(|it| it.root().kind() == Kind::Map)
-}
-
-/// A plan whose own file has CRLF everywhere gets no other files.
-pub(crate) fn in_line_endings_of(plan: &Plan, bytes: Vec<u8>) -> Vec<u8> {
-    let is_crlf = plan.body.contains("\r\n") && !plan.body.replace("\r\n", "").contains('\n');
-    if !is_crlf {
-        return bytes;
-    }
-    match String::from_utf8(bytes) {
-        Ok(text) => text.replace("\r\n", "\n").replace('\n', "\r\n").into_bytes(),
-        Err(error) => error.into_bytes(),
-    }
-}
-
-/// Who made it: a name that was given, `agent` where a step's own process adds one, else the default.
-pub(crate) fn maker(context: &Context, by: Option<&str>) -> Option<String> {
-    let in_step = context.here.step.as_ref().map(|_| "agent");
-    in_step.or(by).map(str::to_owned)
-}
-
 fn number(plan: &Plan, request: &AddRequest) -> Result<StepNumber, Error> {
     let no_room = |_: NoRoom| Error::Failed {
         code: "no-room",
@@ -127,31 +101,15 @@ fn number(plan: &Plan, request: &AddRequest) -> Result<StepNumber, Error> {
     };
     match (&request.after, &request.at) {
         (Some(_), Some(_)) => Err(Error::usage("--after and --at contradict each other", "give one of them")),
-        (Some(after), None) => behind(plan, &own_number(plan, after)?, None)?.map_err(no_room),
-        (None, Some(at)) => free(plan, own_number(plan, at)?),
+        (Some(after), None) => {
+            new_step::behind(plan, &new_step::own_number(plan, after)?, None)?.map_err(no_room)
+        }
+        (None, Some(at)) => free(plan, new_step::own_number(plan, at)?),
         (None, None) => match plan.steps.last() {
             Some(last) => last.id.number.successor().map_err(no_room),
             None => Ok(StepNumber::whole(1)),
         },
     }
-}
-
-/// Reads a number that is meant within a plan: `2.5`, `step-2.5`, or with the plan's own name before it.
-pub(crate) fn own_number(plan: &Plan, text: &str) -> Result<StepNumber, Error> {
-    let own = typed_step(plan, text).filter(|it| it.plan == plan.id).map(|it| it.number);
-    let not =
-        || Error::usage(format!("`{text}` is not a step number of `{}`", plan.id), "write it as 2 or 2.5");
-    own.ok_or_else(not)
-}
-
-/// Reads a step as people refer to one, where a bare number is one of this plan's.
-fn typed_step(plan: &Plan, text: &str) -> Option<StepId> {
-    let own = |number| StepId { plan: plan.id.clone(), number };
-    let path = || {
-        let (of, number) = id::read_step_path(text)?;
-        Some(StepId { plan: of.unwrap_or_else(|| plan.id.clone()), number })
-    };
-    id::read_number(text).map(own).or_else(path).or_else(|| id::read_step_id(text))
 }
 
 fn free(plan: &Plan, number: StepNumber) -> Result<StepNumber, Error> {
@@ -162,46 +120,6 @@ fn free(plan: &Plan, number: StepNumber) -> Result<StepNumber, Error> {
     let message = format!("`{}` exists", taken.id);
     let hint = format!("--after {number} puts it behind");
     Err(Error::Conflict { code: "step-exists", message, hint })
-}
-
-/// The place behind a step: the middle to its successor, behind the last one N + 1. `moved` does not count.
-pub(crate) fn behind(
-    plan: &Plan,
-    number: &StepNumber,
-    moved: Option<&StepNumber>,
-) -> Result<Result<StepNumber, NoRoom>, Error> {
-    let plans = Plans::new(vec![plan.clone()]);
-    resolve::find_step(&plans, &StepId { plan: plan.id.clone(), number: number.clone() })?;
-    let rest = plan.steps.iter().map(|it| &it.id.number).filter(|it| Some(*it) != moved);
-    Ok(match rest.filter(|it| *it > number).min() {
-        Some(next) => number.midpoint(next),
-        None => number.plus_one(),
-    })
-}
-
-/// Reads dependencies; each must exist, as a typo would stop the step for good.
-pub(crate) fn dependencies(context: &Context, plan: &Plan, texts: &[String]) -> Result<Vec<StepId>, Error> {
-    let parts = texts.iter().flat_map(|it| it.split(',')).map(str::trim).filter(|it| !it.is_empty());
-    let mut found = Vec::new();
-    for text in parts {
-        let Some(step) = typed_step(plan, text) else {
-            return Err(Error::usage(
-                format!("`{text}` is no step"),
-                "write a step number, or <plan>:<number>",
-            ));
-        };
-        if step.plan == plan.id {
-            resolve::find_step(&Plans::new(vec![plan.clone()]), &step)?;
-        } else {
-            let other =
-                load::one_plan(context, &step.plan)?.ok_or_else(|| load::missing(context, &step.plan))?;
-            resolve::find_step(&Plans::new(vec![other]), &step)?;
-        }
-        if !found.contains(&step) {
-            found.push(step);
-        }
-    }
-    Ok(found)
 }
 
 /// Reads the new file as everybody will; what is wrong in it is refused before it is there.

@@ -7,19 +7,16 @@ use crate::api::error::{Error, few};
 use crate::api::precondition;
 use crate::api::views::{Shaper, value};
 use crate::disk::FileOp;
-use crate::ops::update;
 use crate::plan::file_name::PLAN_FILE;
 use crate::plan::id::{self, PlanId, StepId};
 use crate::plan::model::{Plan, PlanKind};
 use crate::plan::plans::Plans;
-use crate::store::relink;
+use crate::store::change_each::change_each;
+use crate::store::removed::ARCHIVE;
 use crate::store::resolve::{self, Side, Target};
 use crate::store::transaction::{ChangeReport, Changed, Mode, Writing};
-use crate::store::{fencing, leases, load};
+use crate::store::{fencing, leases, load, relink};
 use crate::text::typed::shell_word;
-
-/// Where archived plans are.
-pub(crate) const ARCHIVE: &str = "_archive";
 
 const MOST_NAMED: usize = 10;
 
@@ -34,7 +31,7 @@ pub struct ArchiveRequest {
 /// Moves plans into the archive or out of it; each is one change, which a crash leaves whole and `undo` takes back.
 pub fn archive(context: &Context, request: &ArchiveRequest) -> Result<ChangeReport, Error> {
     let (mut hints, mut not_repointed) = (Vec::new(), Vec::new());
-    let mut report = update::each(context, "archive", &request.plans, request.mode, |writing, text| {
+    let mut report = change_each(context, "archive", &request.plans, request.mode, |writing, text| {
         if request.restores {
             return put_back(context, writing, text);
         }
@@ -142,7 +139,7 @@ fn clash(context: &Context, plan: &Plan, to: &Path) -> Error {
     let beside = from.with_file_name(&free);
     Error::Conflict {
         code: "plan-exists",
-        message: format!("`{root}/{to}` is there already"),
+        message: format!("`{root}/{to}` already exists"),
         hint: format!(
             "give one of them another name, as with `mv {root}/{} {root}/{}`",
             from.display(),

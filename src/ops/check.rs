@@ -8,8 +8,6 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::{self, shown_path};
 use crate::disk::read_file;
-use crate::ops::knowledge;
-use crate::ops::program;
 use crate::ops::prompt;
 use crate::plan::change::set_text;
 use crate::plan::id::PlanId;
@@ -17,12 +15,12 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::time::Time;
-use crate::store::interrupted;
-use crate::store::load;
 use crate::store::plan_file::{self, PlanUpdate};
+use crate::store::project_saves;
 use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::transaction::{ChangeReport, Changed, Mode, Refused, Writing};
+use crate::store::{interrupted, knowledge, load, program};
 use crate::text::front_matter::{self, Header};
 use crate::text::line_index;
 use crate::text::typed::shell_word;
@@ -119,9 +117,9 @@ fn too_long(plan: &Plan) -> Option<String> {
 
 /// Texts that are in no plan file; whoever asks whether all is well has to hear of them.
 fn kept(context: &Context) -> Option<String> {
-    let n = context.plans.kept().len();
+    let n = context.plans.kept().len() + project_saves::kept(context).len();
     let are = if n == 1 { "1 text is".to_owned() } else { format!("{n} texts are") };
-    (n > 0).then(|| format!("{are} kept beside the files; `planwatch doctor` names them"))
+    (n > 0).then(|| format!("{are} stored beside the files; `planwatch doctor` lists them"))
 }
 
 fn problems(context: &Context, plans: &Plans, mut found: Vec<Problem>) -> Vec<Problem> {

@@ -1,7 +1,7 @@
 //! `claim`: hands out a step to one asker alone, and renews what was handed out.
 //!
 //! What is next is asked before the lock; under it each candidate is decided on anew, on the files, and one that is gone
-//! gives way to the next. The order of the writes is told in `engine::leases`.
+//! gives way to the next. `store::leases` documents the order of the writes.
 
 mod again;
 mod batch;
@@ -18,30 +18,26 @@ use crate::api::context::Context;
 use crate::api::daemon::Granted;
 use crate::api::error::Error;
 use crate::api::request_key::{ClaimMade, RequestKey};
-use crate::disk::{Process, Question};
+use crate::disk::Process;
 use crate::ops::next::{self, NextReport, NextRequest};
 use crate::plan::change::{self, NewAttempt};
-use crate::plan::claims::Lapse;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::rules::{self, State};
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
-use crate::store::fencing;
-use crate::store::idempotency;
+use crate::store::claims::candidates::{self, Ready};
 use crate::store::leases::{Leases, Locked, NewRecord, Sharing};
 use crate::store::resolve::{self, NamedStep, Target};
 use crate::store::step_file::{self, Made, StepUpdate};
 use crate::store::transaction::{Mode, Writing, is_half_saved};
+use crate::store::{fencing, idempotency};
+use crate::text::typed::shell_word;
 
 pub use batch::claim_together;
 pub(crate) use for_run::{Asked, Begun, RunAsk, Task, claim_for_run, task, wanted};
 pub use renew::{RenewRequest, renew};
-
-use crate::store::claims::LONG_LEASE;
-use crate::store::claims::candidates::{Ready, Recorded, Source};
-use crate::text::typed::shell_word;
 
 /// How often nothing was found where something is ready a moment later.
 const TRIES: usize = 3;
@@ -124,30 +120,24 @@ pub fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, E
     }
     // A claim with a key is made here, where the key is known.
     if request.target.is_some() || context.here.plan.is_some() || context.key.is_some() {
-        return claim_asked(context, request, None);
+        return claim_here(context, request);
     }
-    // Whoever goes alone after all may use an answer that is begun from here on.
-    let question = crate::store::claims::candidates::ask(context, request.mode);
     match batch::by_another(context, request)? {
         Some(report) => Ok(report),
-        None => claim_asked(context, request, question),
+        None => claim_here(context, request),
     }
 }
 
-/// `question` was asked when the claim was: for the steps of all plans.
-fn claim_asked(
-    context: &Context,
-    request: &ClaimRequest,
-    question: Option<Question>,
-) -> Result<ClaimReport, Error> {
+/// Claims in this process, without the daemon.
+fn claim_here(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, Error> {
     let target = request.target.as_deref().map(|it| resolve::target(context, it)).transpose()?;
     let ask = ask(context, request)?;
     match target {
         Some(Target::Step(id)) => claim_step(&ask, &id, request),
-        Some(Target::Plan(id)) => claim_next(&ask, Some(id), request, None),
+        Some(Target::Plan(id)) => claim_next(&ask, Some(id), request),
         None => {
             let plan = context.here.plan.as_deref().map(|it| resolve::plan(context, it)).transpose()?;
-            claim_next(&ask, plan, request, question)
+            claim_next(&ask, plan, request)
         }
     }
 }
@@ -207,15 +197,10 @@ fn begin<'a>(
 }
 
 /// Takes the first step of a queue that still is ready under the lock, or says why nothing is.
-fn claim_next(
-    ask: &Ask<'_>,
-    plan: Option<PlanId>,
-    request: &ClaimRequest,
-    mut question: Option<Question>,
-) -> Result<ClaimReport, Error> {
+fn claim_next(ask: &Ask<'_>, plan: Option<PlanId>, request: &ClaimRequest) -> Result<ClaimReport, Error> {
     let context = ask.context;
     for _ in 0..TRIES {
-        if let Some(report) = claim_ready(ask, plan.as_ref(), request, question.take())? {
+        if let Some(report) = claim_ready(ask, plan.as_ref(), request)? {
             return Ok(report);
         }
         let report =
@@ -242,55 +227,35 @@ fn nothing(report: &NextReport, request: &ClaimRequest) -> ClaimReport {
     }
 }
 
-/// Tries what another process found ready, then what this one finds; none: nothing is ready.
+/// Claims the first candidate that is still ready under the lock; none: nothing is ready.
 fn claim_ready(
     ask: &Ask<'_>,
     plan: Option<&PlanId>,
     request: &ClaimRequest,
-    question: Option<Question>,
 ) -> Result<Option<ClaimReport>, Error> {
-    let context = ask.context;
-    let (mut tried, mut half_saved) = (HashSet::new(), None);
-    let answering = match crate::store::claims::candidates::source(context, question) {
-        Source::Look(answering) => answering,
-        Source::Queue(queue) => {
-            let (mut writing, locked) = begin(context, "claim", request.mode, sharing(request))?;
-            // Who was handed it since then has a record; nobody need read the file to see that.
-            let is_taken = |it: &Ready| it.recorded != Recorded::Lapsed && locked.has_record(&it.step.id);
-            let free = queue.into_iter().filter(|it| !is_taken(it));
-            let free = free.take_while(|it| it.recorded != Recorded::Unfinished);
-            match take_first(ask, &mut writing, &locked, &mut tried, free) {
-                Ok(Some(grant)) => {
-                    drop(locked);
-                    return granted(ask, plan.cloned(), grant, writing).map(Some);
-                }
-                Ok(None) => None,
-                // Behind the end of a queue there may be more, whose files are at rest.
-                Err(error) if is_half_saved(&error) => {
-                    half_saved = Some(error);
-                    None
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    };
-    let mut queue = match answering {
-        Some(answering) => crate::store::claims::candidates::look_for_all(context, answering),
-        None => crate::store::claims::candidates::look(context, plan, &tried)?,
-    };
+    let mut tried = HashSet::new();
+    let queue = candidates::look(ask.context, plan, &tried)?;
     if queue.is_empty() {
-        return half_saved.map_or(Ok(None), Err);
+        return Ok(None);
     }
-    let (mut writing, locked) = begin(context, "claim", request.mode, sharing(request))?;
-    while !queue.is_empty() {
+    let (mut writing, locked) = begin(ask.context, "claim", request.mode, sharing(request))?;
+    let mut queue: Vec<_> = unclaimed(queue, &locked).collect();
+    loop {
         if let Some(grant) = take_first(ask, &mut writing, &locked, &mut tried, queue.into_iter())? {
             drop(locked);
             return granted(ask, plan.cloned(), grant, writing).map(Some);
         }
-        // What was done meanwhile may have made others ready.
-        queue = crate::store::claims::candidates::look(context, plan, &tried)?;
+        // Other steps may have become ready before the lock was taken.
+        queue = candidates::look(ask.context, plan, &tried)?;
+        if queue.is_empty() {
+            return Ok(None);
+        }
     }
-    half_saved.map_or(Ok(None), Err)
+}
+
+/// Leaves out the steps that were claimed before the lock was taken: their records show that, without a read of their files.
+fn unclaimed(queue: Vec<Ready>, locked: &Locked<'_>) -> impl Iterator<Item = Ready> {
+    queue.into_iter().filter(|it| it.has_lapsed || !locked.has_record(&it.step.id))
 }
 
 fn take_first(
@@ -349,7 +314,7 @@ fn claim_step(ask: &Ask<'_>, named: &NamedStep, request: &ClaimRequest) -> Resul
             let tries = ask.context.config.max_attempts();
             let message = format!("`{id}` is failed now: {tries} workers began it and did not end it");
             let hint = format!(
-                "`planwatch show {id_word}` tells of them; `planwatch reopen {id_word}` lets others try",
+                "`planwatch show {id_word}` shows them; `planwatch reopen {id_word}` makes it available again",
                 id_word = shell_word(&id)
             );
             Err(Error::Conflict { code: "too-many-attempts", message, hint })
@@ -434,8 +399,8 @@ fn update_for(ask: &Ask<'_>, plans: &Plans, step: &Step, is_forced: bool) -> Ste
     let mut update = StepUpdate::default();
     let lapse = plans.claims().lapse(step, context.now);
     if let Some(lapse) = lapse {
-        update.attempts.push(lapsed_attempt(context, step, lapse, ask.by));
-        if is_at_limit(context, step) {
+        update.attempts.push(fencing::lapsed_attempt(context, step, lapse, ask.by));
+        if fencing::is_at_limit(context, step) {
             update.status = Some(StepStatus::Failed);
             update.removes_claim = true;
             return update;
@@ -451,28 +416,9 @@ fn update_for(ask: &Ask<'_>, plans: &Plans, step: &Step, is_forced: bool) -> Ste
         });
     }
     update.status = Some(StepStatus::InProgress);
-    // Of a process or a lease that ends soon, and of what is forced, others would have to know more.
-    update.only_claims = !is_forced && ask.process.is_none() && ask.lease >= LONG_LEASE;
     update.keys.push(change::set_claim(&ask.id, ask.by, context.now));
     update.did = "claimed".to_owned();
     update
-}
-
-/// The attempt that a lapsed claim made: its owner's, whoever notes it.
-pub(crate) fn lapsed_attempt(context: &Context, step: &Step, lapse: Lapse, by: &str) -> NewAttempt {
-    let owner = step.claim.as_ref().and_then(|it| it.by.clone());
-    NewAttempt {
-        at: context.now,
-        by: owner.unwrap_or_else(|| by.to_owned()),
-        outcome: lapse.outcome().to_owned(),
-        notes: None,
-        claim: fencing::ended_claim(step, context.now),
-    }
-}
-
-/// Whether one more lapsed claim is one too many.
-pub(crate) fn is_at_limit(context: &Context, step: &Step) -> bool {
-    step.tries() + 1 >= context.config.max_attempts() as usize
 }
 
 #[cfg(test)]

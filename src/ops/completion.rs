@@ -1,9 +1,15 @@
 //! What a shell may offer for an argument. Whatever cannot be read is left out.
 
+use std::path::Path;
+
 use crate::api::agents::{self, AgentRequest};
 use crate::api::context::Context;
+use crate::api::sort::Key;
 use crate::ops::list::{self, ListReport, ListRequest};
-use crate::ops::script;
+use crate::ops::{script, set, template};
+use crate::plan::id::PlanId;
+use crate::plan::read::{CATEGORIES, PLAN_KEYS, STEP_KEYS};
+use crate::plan::records::Priority;
 use crate::plan::words::{PlanStatus, Status, StepStatus};
 use crate::store::load;
 
@@ -12,6 +18,51 @@ pub fn plans(context: &Context) -> Vec<String> {
     let mut names = load::plan_names(context);
     names.sort();
     names
+}
+
+/// The names of archived plans, in order; no plan is read.
+pub fn archived_plans(context: &Context) -> Vec<String> {
+    let names = context.plans.names(Path::new(ARCHIVE));
+    let is_plan =
+        |it: &String| PlanId::is_plan_name(it) && context.plans.is_dir(&Path::new(ARCHIVE).join(it));
+    let mut names: Vec<_> = names.into_iter().filter(is_plan).collect();
+    names.sort();
+    names
+}
+
+const ARCHIVE: &str = "_archive";
+
+/// The names of the templates that a plan can begin with.
+pub fn templates(context: &Context) -> Vec<String> {
+    template::list(context).unwrap_or_default().into_iter().map(|it| it.name).collect()
+}
+
+/// The keys that `set` takes.
+pub fn keys() -> Vec<&'static str> {
+    let mut keys: Vec<_> =
+        STEP_KEYS.iter().chain(PLAN_KEYS).copied().filter(|it| set::is_set_by_hand(it)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+/// The words that a key may have; empty if it takes any text.
+pub fn values(key: &str) -> Vec<&'static str> {
+    match key {
+        "status" => statuses(),
+        "priority" => Priority::ALL.into_iter().map(Priority::word).collect(),
+        "category" => CATEGORIES.to_vec(),
+        "kind" => vec!["plan", "program"],
+        "order" => vec!["dependencies", "sequential"],
+        "confirm" => vec!["required"],
+        _ => Vec::new(),
+    }
+}
+
+/// The keys that lists are sorted by, the descending ones behind.
+pub fn sort_keys() -> Vec<String> {
+    let words = || Key::ALL.into_iter().map(Key::word);
+    words().map(str::to_owned).chain(words().map(|it| format!("-{it}"))).collect()
 }
 
 /// The steps of a plan, each with its title.

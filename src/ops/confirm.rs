@@ -7,21 +7,21 @@ use std::collections::BTreeSet;
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::ops::update;
 use crate::plan::change::{self, NewAttempt, NewConfirmation, NewNote};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::records::NoteType;
 use crate::plan::transitions::Verb;
 use crate::plan::words::{StepStatus, nearest};
+use crate::store::change_each::change_each;
 use crate::store::fencing::{self, Who};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::resolve::{self, NamedStep, Target};
 use crate::store::step_file::{self, StepUpdate};
+use crate::store::step_moves;
 use crate::store::transaction::{ChangeReport, Mode};
 use crate::text::header_edit::Change;
-use crate::text::typed::quoted;
-use crate::text::typed::shell_word;
+use crate::text::typed::{quoted, shell_word};
 
 /// Whether it is known that a person asks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub fn confirm(context: &Context, request: &ConfirmRequest) -> Result<ChangeRepo
     if request.mode == Mode::Write && (context.here.claim.is_some() || request.asker == Asker::Unknown) {
         return Err(Error::PersonNeeded { command: command(request, &target) });
     }
-    update::each(context, "confirm", std::slice::from_ref(&request.id), request.mode, |writing, _| {
+    change_each(context, "confirm", std::slice::from_ref(&request.id), request.mode, |writing, _| {
         match (&target, &request.phase) {
             (Target::Step(step), None) => step_file::update(context, writing, step, &|plans, plan, now| {
                 of_step(context, request, (plans, plan, now))
@@ -114,7 +114,9 @@ fn of_step(
             Some(phase) => {
                 format!("its phase does: `planwatch confirm {} --phase {}`", plan.id, quoted(phase))
             }
-            None => format!("`planwatch set {} confirm required` asks for one", shell_word(&step.id)),
+            None => {
+                format!("`planwatch set {} confirm required` requires a confirmation", shell_word(&step.id))
+            }
         };
         return Err(Error::usage(format!("`{}` needs no confirmation", step.id), hint));
     }
@@ -138,7 +140,7 @@ fn rejected_step(
         Error::Claimed { id, by } => Error::ClaimedWithin { id, by },
         other => other,
     })?;
-    if update::refusal(context, of, Verb::Block).is_some() {
+    if step_moves::refusal(context, of, Verb::Block).is_some() {
         let message = format!("`{}` is {}; it is too late for a no", step.id, step.status.word());
         let hint = format!("`planwatch reopen {}` first", shell_word(&step.id));
         return Err(Error::Conflict { code: "not-allowed", message, hint });

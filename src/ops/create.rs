@@ -1,30 +1,19 @@
 //! `new`: a plan and its steps in one go; the directory appears whole.
 
-use std::path::Path;
-
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::views::{Shaper, value};
-use crate::disk::FileOp;
-use crate::ops::add;
-use crate::ops::patch;
-use crate::ops::program;
 use crate::ops::template;
-use crate::ops::upsert;
 use crate::plan::change::{NewPlan, NewStep};
 use crate::plan::file_name::{PLAN_FILE, step_file};
-use crate::plan::id::{self, PlanId, StepId};
+use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Order, Plan};
 use crate::plan::plans::Plans;
 use crate::plan::problem::Code;
-use crate::plan::read::{self, Bodies, CATEGORIES, Content, PlanSources, Source};
-use crate::plan::records::Priority;
 use crate::plan::rules;
 use crate::plan::step_number::StepNumber;
-use crate::store::idempotency;
-use crate::store::load;
-use crate::store::step_file;
-use crate::store::transaction::{ChangeReport, Changed, Mode, Writing};
+use crate::store::new_plan::{self, Files};
+use crate::store::transaction::{ChangeReport, Mode, Writing};
+use crate::store::{idempotency, new_step, program, step_file, typed_words};
 use crate::text::typed::shell_word;
 
 /// A step of a new plan.
@@ -42,7 +31,7 @@ pub struct StepRequest {
 impl StepRequest {
     /// The file's text: the heading, and what is below it; none: the heading alone.
     pub fn body(&self) -> Result<Option<String>, Error> {
-        let below = self.text.as_deref().map(|it| patch::below_heading(&self.title, it)).transpose()?;
+        let below = self.text.as_deref().map(|it| new_step::below_heading(&self.title, it)).transpose()?;
         let title = self.title.split_whitespace().collect::<Vec<_>>().join(" ");
         Ok(below.filter(|it| !it.trim().is_empty()).map(|it| format!("# {title}\n\n{it}\n")))
     }
@@ -86,15 +75,15 @@ pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Erro
     new_plan(context, request)?;
     let mut writing = Writing::begin(context, "new", request.mode)?;
     let (id, files) = files(context, request)?;
-    idempotency::tell(context, || vec![changed(context, &id, &files)]);
-    match program::adoption(context, request, &id)? {
+    idempotency::tell(context, || vec![new_plan::changed(context, &id, &files)]);
+    match program::adoption(context, (request.is_program, &request.children), &id)? {
         adopted if adopted.is_empty() => writing.create_directory(id.as_str(), &files)?,
         adopted => {
-            writing.batch("new", operations(&id, &files).into_iter().chain(adopted).collect())?;
+            writing.batch("new", new_plan::operations(&id, &files).into_iter().chain(adopted).collect())?;
         }
     }
     let mut report = ChangeReport::new("new", request.mode);
-    report.changes.push(changed(context, &id, &files));
+    report.changes.push(new_plan::changed(context, &id, &files));
     report.diff = writing.diff;
     let id_word = shell_word(&id);
     report.hints.push(match files.len() {
@@ -102,7 +91,7 @@ pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Erro
         _ if request.is_draft => format!("planwatch start {id_word}"),
         _ => format!("planwatch next {id_word}"),
     });
-    report.hints.extend(hint_for_order(context, as_read(context, &id, &files)));
+    report.hints.extend(hint_for_order(context, new_plan::as_read(context, &id, &files)));
     Ok(report)
 }
 
@@ -121,28 +110,19 @@ fn hint_for_order(context: &Context, plan: Plan) -> Option<String> {
     })
 }
 
-/// The operations that make a plan's files.
-pub(crate) fn operations(id: &PlanId, files: &[(String, Vec<u8>)]) -> Vec<FileOp> {
-    let path = |name: &str| Path::new(id.as_str()).join(name);
-    files.iter().map(|(name, bytes)| FileOp::Create { path: path(name), bytes: bytes.clone() }).collect()
-}
-
-/// Names with their bytes, `plan.md` first.
-pub type Files = Vec<(String, Vec<u8>)>;
-
 /// The files of the plan that is asked for, and the id that it gets.
 pub(crate) fn files(context: &Context, request: &NewRequest) -> Result<(PlanId, Files), Error> {
     let plan = new_plan(context, request)?;
-    let id = free_id(context, &request.title);
+    let id = new_plan::free_id(context, &request.title);
     let mut files = match &request.template {
         Some(name) => template::fill(context, request, name, &id, &plan)?,
         None => {
             let body = request.body.as_deref().unwrap_or_default();
-            vec![(PLAN_FILE.to_owned(), upsert::plan_file(context, &plan, body)?)]
+            vec![(PLAN_FILE.to_owned(), new_plan::plan_file(context, &plan, body)?)]
         }
     };
     if request.body.is_some() {
-        upsert::refuse_faulty(&as_read(context, &id, &files))?;
+        new_plan::refuse_faulty(&new_plan::as_read(context, &id, &files))?;
     }
     let last = template::last_number(&files);
     let first = last.map_or(Ok(StepNumber::whole(1)), |it| it.successor()).unwrap_or(StepNumber::whole(1));
@@ -154,14 +134,14 @@ pub(crate) fn files(context: &Context, request: &NewRequest) -> Result<(PlanId, 
     }
     if steps.iter().any(|(_, it)| !it.depends.is_empty()) {
         // Which steps there are is known by now.
-        let plan = as_read(context, &id, &files);
+        let plan = new_plan::as_read(context, &id, &files);
         for (nth, (number, step)) in steps.iter().enumerate() {
-            let depends = add::dependencies(context, &plan, &step.depends)?;
+            let depends = new_step::dependencies(context, &plan, &step.depends)?;
             files[own + nth] = new_step(context, request, &id, (number, step), depends)?;
         }
     }
     if request.steps.iter().any(|it| !it.depends.is_empty()) {
-        refuse_circle(&as_read(context, &id, &files))?;
+        refuse_circle(&new_plan::as_read(context, &id, &files))?;
     }
     Ok((id, files))
 }
@@ -179,7 +159,7 @@ fn new_step(
         depends,
         touches: step.touches.clone(),
         verify: step.verify.clone(),
-        created_by: add::maker(context, request.by.as_deref()),
+        created_by: new_step::maker(context, request.by.as_deref()),
         body: step.body()?,
         ..NewStep::default()
     };
@@ -201,21 +181,15 @@ fn refuse_circle(plan: &Plan) -> Result<(), Error> {
     }
 }
 
-/// The id that a plan of this title gets.
-pub(crate) fn free_id(context: &Context, title: &str) -> PlanId {
-    let taken = load::taken_names(context);
-    PlanId::new(id::slug(title, &|it| taken.iter().any(|name| name.eq_ignore_ascii_case(it))))
-}
-
 fn new_plan(context: &Context, request: &NewRequest) -> Result<NewPlan, Error> {
     if request.title.trim().is_empty() || request.steps.iter().any(|it| it.title.trim().is_empty()) {
         return Err(Error::usage("a title is empty", "give each plan and step a title"));
     }
     if request.template.is_some() && request.body.is_some() {
-        return Err(Error::usage("a template and a text contradict each other", "give one of them"));
+        return Err(Error::usage("a template and a text contradict each other", "use only one of them"));
     }
-    let priority = request.priority.as_deref().map(priority);
-    let category = request.category.as_deref().map(category);
+    let priority = request.priority.as_deref().map(typed_words::priority);
+    let category = request.category.as_deref().map(typed_words::category);
     if let Some(name) = &request.program {
         program::check_program(context, &PlanId::new(name.clone()))?;
         if request.is_program {
@@ -235,60 +209,4 @@ fn new_plan(context: &Context, request: &NewRequest) -> Result<NewPlan, Error> {
         goals: request.goals.clone(),
         success_criteria: request.criteria.clone(),
     })
-}
-
-pub(crate) fn priority(typed: &str) -> Result<Priority, Error> {
-    let unknown = || {
-        Error::usage(
-            format!("the priority `{typed}` is not known"),
-            "known words: low, medium, high, critical",
-        )
-    };
-    Priority::read(typed).ok_or_else(unknown)
-}
-
-pub(crate) fn category(typed: &str) -> Result<String, Error> {
-    let known = CATEGORIES.iter().find(|known| known.eq_ignore_ascii_case(typed));
-    let hint = || format!("known words: {}", CATEGORIES.join(", "));
-    let unknown = || Error::usage(format!("the category `{typed}` is not known"), hint());
-    known.map(|it| (*it).to_owned()).ok_or_else(unknown)
-}
-
-/// Tells the new plan as it will be read, also where nothing was written.
-pub(crate) fn changed(context: &Context, id: &PlanId, files: &[(String, Vec<u8>)]) -> Changed {
-    let plan = as_read(context, id, files);
-    let plans = Plans::new(vec![plan.clone()]);
-    let root = context.root_name();
-    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
-    Changed {
-        id: id.to_string(),
-        title: plan.title.clone(),
-        path: shaper.path(id.as_str()),
-        was_written: true,
-        was: None,
-        status: Some(plan.shown_status().0.word().to_owned()),
-        did: format!("made with {} file{}", files.len(), if files.len() == 1 { "" } else { "s" }),
-        now: value(&shaper.plan(&plan)),
-    }
-}
-
-pub(crate) fn as_read(context: &Context, id: &PlanId, files: &[(String, Vec<u8>)]) -> Plan {
-    let source = |name: &str, bytes: &Vec<u8>| Source {
-        path: format!("{id}/{name}"),
-        content: Ok(Content { bytes: bytes.clone(), etag: load::etag(bytes), modified: context.now }),
-    };
-    let mut sources = PlanSources::default();
-    for (name, bytes) in files {
-        match crate::plan::file_name::classify(name) {
-            crate::plan::file_name::FileName::Step(number) => {
-                sources.steps.push((number, source(name, bytes)));
-            }
-            _ => sources.plan = Some(source(name, bytes)),
-        }
-    }
-    let plan = read::read_plan(id, false, &sources, &context.config.words, Bodies::Drop);
-    debug_assert!(
-        plan.steps.iter().all(|it| it.problems.iter().all(|it| it.code != Code::FrontMatterInvalid))
-    );
-    plan
 }

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::shown_path;
-use crate::ops::add;
-use crate::ops::knowledge::{self, Entry};
 use crate::plan::decision::{self, Decision, NewDecision};
 use crate::plan::entry::{self, folded};
 use crate::plan::read::{Content, Source};
 use crate::plan::time::Time;
 use crate::plan::words::{near, nearest};
+use crate::store::knowledge::{self, Entry};
+use crate::store::new_step;
 use crate::store::transaction::{self, ChangeReport, Mode};
 use crate::text::header_edit::Change;
 use crate::text::typed::quoted;
@@ -39,9 +39,9 @@ pub fn decide(context: &Context, request: &DecideRequest) -> Result<ChangeReport
     let topic = NewDecision::check_topic(&request.topic)
         .map_err(|hint| Error::usage("the topic is empty or too long", hint))?;
     if request.text.trim().is_empty() {
-        return Err(Error::usage("the decision is empty", "say what was decided"));
+        return Err(Error::usage("the decision is empty", "give the text of the decision"));
     }
-    if request.metadata.as_deref().is_some_and(|it| !add::is_mapping(it)) {
+    if request.metadata.as_deref().is_some_and(|it| !new_step::is_mapping(it)) {
         return Err(Error::usage("the metadata is not a YAML mapping", "write it as '{key: value}'"));
     }
     let (plan, step) = knowledge::about(context, request.plan.as_deref(), request.step.as_deref())?;
@@ -80,7 +80,7 @@ pub(crate) fn written(
     let content = Content { bytes: bytes.clone(), etag: String::new(), modified: at };
     let read = decision::read(&Source { path: path.to_owned(), content: Ok(content) });
     if !new.is_said_by(&read) {
-        let hint = "close its code, and give what stands below a heading `Reasoning` with --because";
+        let hint = "close its code block, and pass the text below a heading `Reasoning` with --because";
         return Err(Error::usage("the text would not be read again as it is", hint));
     }
     Ok((bytes, shape(&context.root_name(), &read, &[])))
@@ -89,7 +89,7 @@ pub(crate) fn written(
 /// Finds the decision that somebody names.
 fn named(context: &Context, name: &str) -> Result<String, Error> {
     let wanted = entry::id_of(name);
-    let ids: Vec<_> = all(context).into_iter().map(|it| it.id).collect();
+    let ids: Vec<_> = knowledge::decisions(context).into_iter().map(|it| it.id).collect();
     if ids.iter().any(|it| it == wanted) {
         return Ok(wanted.to_owned());
     }
@@ -102,14 +102,12 @@ fn named(context: &Context, name: &str) -> Result<String, Error> {
         }
         several => {
             let names = several.iter().map(|it| it.as_str()).collect::<Vec<_>>().join(", ");
-            Err(Error::usage(format!("`{name}` begins several decisions"), format!("they are {names}")))
+            Err(Error::usage(
+                format!("`{name}` is the beginning of several ids"),
+                format!("they are {names}"),
+            ))
         }
     }
-}
-
-/// Reads all decisions, oldest first.
-pub(crate) fn all(context: &Context) -> Vec<Decision> {
-    knowledge::sources(context, decision::DIRECTORY).iter().map(decision::read).collect()
 }
 
 /// What was decided, and where to look for it.
@@ -172,7 +170,7 @@ const MOST_NEAR: usize = 5;
 /// Reads what was decided, newest first.
 pub fn decisions(context: &Context, request: &DecisionsRequest) -> Result<DecisionsReport, Error> {
     let since = request.since.as_deref().map(|it| knowledge::since(it, context.now)).transpose()?;
-    let mut found = all(context);
+    let mut found = knowledge::decisions(context);
     let topic = request.topic.as_deref().map(folded);
     let near = topic.as_deref().map_or_else(Vec::new, |topic| near_topics(topic, &found));
     let superseded = superseded(&found);
@@ -206,7 +204,7 @@ fn near_topics(topic: &str, decisions: &[Decision]) -> Vec<String> {
 /// The decision with this id or path, and what it has to do with others.
 pub(crate) fn one(context: &Context, name: &str) -> Option<DecisionsReport> {
     let wanted = entry::named_in(name, decision::DIRECTORY)?;
-    let all = all(context);
+    let all = knowledge::decisions(context);
     let superseded = superseded(&all);
     let found = all.into_iter().find(|it| it.id == wanted)?;
     let root = context.root_name();
@@ -215,7 +213,7 @@ pub(crate) fn one(context: &Context, name: &str) -> Option<DecisionsReport> {
 
 /// The decisions on a plan, or on one of its steps, that nothing stands in the place of; newest first.
 pub(crate) fn standing(context: &Context, plan: &str, step: Option<&str>) -> Vec<Decision> {
-    let all = all(context);
+    let all = knowledge::decisions(context);
     let superseded = superseded(&all);
     let is_meant = |it: &Decision| {
         it.plan.as_deref() == Some(plan)
@@ -259,7 +257,7 @@ pub fn topics_to_json(topics: &[Topic]) -> Value {
 /// Lists the topics, sorted.
 pub fn topics(context: &Context) -> Vec<Topic> {
     let mut topics: BTreeMap<String, Topic> = BTreeMap::new();
-    for decision in all(context) {
+    for decision in knowledge::decisions(context) {
         let (topic, last) = (decision.topic, decision.decided_at);
         let entry = topics.entry(folded(&topic)).or_insert(Topic { topic, n_decisions: 0, last });
         entry.n_decisions += 1;

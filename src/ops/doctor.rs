@@ -1,4 +1,4 @@
-//! `doctor`: what somebody needs to know when planwatch behaves oddly; looks, and mends nothing but the index.
+//! `doctor`: diagnoses the setup. It repairs only the index and an interrupted `init`.
 
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,7 @@ use crate::api::views::shown_path;
 use crate::disk::{Discarded, Kept, RealDisk, Unfinished, read_file, watch_limit};
 use crate::store::leases::{Leases, NotShared};
 use crate::store::load::{self, IndexState};
+use crate::store::project_saves;
 use crate::store::transaction::{self, path_of};
 
 #[derive(Debug, Clone, Default)]
@@ -80,6 +81,7 @@ pub fn examine(context: &Context, request: &DoctorRequest) -> Result<DoctorRepor
         load::reindex(context)?;
     }
     let discarded = request.discard.as_deref().map(|id| discard(context, id)).transpose()?;
+    let left = project_saves::settle(context);
     let checks = vec![
         ok("plans directory", context.plans.root().display().to_string()),
         config(context),
@@ -92,8 +94,8 @@ pub fn examine(context: &Context, request: &DoctorRequest) -> Result<DoctorRepor
         index(context),
         daemon(context),
         watches(context),
-        kept(context),
-        unfinished(context),
+        kept(context, &left.kept),
+        unfinished(context, left.interrupted),
         worktrees(context),
         claims(context),
     ];
@@ -283,10 +285,11 @@ fn watches(context: &Context) -> Check {
     }
 }
 
-fn kept(context: &Context) -> Check {
+/// `of_project`: those of files that `init` has changed.
+fn kept(context: &Context, of_project: &[Kept]) -> Check {
     let name = "kept texts";
     let kept = context.plans.kept();
-    if kept.is_empty() {
+    if kept.is_empty() && of_project.is_empty() {
         return ok(name, "none");
     }
     let root = context.root_name();
@@ -294,7 +297,9 @@ fn kept(context: &Context) -> Check {
         let (kept, path) = (it.kept.to_string_lossy(), it.path.to_string_lossy());
         format!("{} of {} ({})", shown_path(&root, &kept), shown_path(&root, &path), it.why.word())
     };
-    let value = kept.iter().map(shown).collect::<Vec<_>>().join("; ");
+    let from_root = |it: &Kept| format!("{} of {} ({})", it.kept.display(), it.path.display(), it.why.word());
+    let all = kept.iter().map(shown).chain(of_project.iter().map(from_root));
+    let value = all.collect::<Vec<_>>().join("; ");
     check(
         name,
         State::Problem,
@@ -304,8 +309,12 @@ fn kept(context: &Context) -> Check {
 }
 
 /// What another user or state directory left half-way.
-fn unfinished(context: &Context) -> Check {
+fn unfinished(context: &Context, of_project: Option<String>) -> Check {
     let name = "unfinished changes";
+    if let Some(what) = of_project {
+        let hint = "`planwatch init` finishes it, or takes it back, and says what prevents that";
+        return check(name, State::Problem, what, hint);
+    }
     let found = match context.plans.unfinished() {
         Ok(found) if found.is_empty() => return ok(name, "none"),
         Ok(found) => found,

@@ -208,7 +208,7 @@ impl Why {
     fn sentence(&self) -> String {
         match self {
             Self::TimedOut => "the agent took too long, twice".to_owned(),
-            Self::Nothing => "the agent answered nothing, three times".to_owned(),
+            Self::Nothing => "the agent gave an empty answer three times".to_owned(),
             Self::Limited { seconds } => format!("the agent's limit lasts {seconds} s more"),
             Self::Failed(why) => why.clone(),
             Self::Interrupted => "it was interrupted".to_owned(),
@@ -267,17 +267,19 @@ impl DraftReport {
             State::Edited { beside } => Some(Error::Conflict {
                 code: "draft-edited",
                 message: match beside.as_ref().or(self.kept.as_ref()) {
-                    Some(beside) => format!("`{name}` was edited meanwhile; the answer is in {beside}"),
-                    None => format!("`{name}` was edited meanwhile, and the pass had nothing to change"),
+                    Some(beside) => format!("`{name}` was edited in the meantime; the answer is in {beside}"),
+                    None => {
+                        format!("`{name}` was edited in the meantime, and the pass had nothing to change")
+                    }
                 },
                 hint: match &self.kept {
                     Some(kept) => format!(
-                        "look at it, then `planwatch replace {name_word} --file {kept_word}`",
+                        "check it, then run `planwatch replace {name_word} --file {kept_word}`",
                         name_word = shell_word(&name),
                         kept_word = shell_word(&kept)
                     ),
                     None => format!(
-                        "take from it what you want, then `planwatch draft {name_word} --continue`",
+                        "copy what you need from it, then run `planwatch draft {name_word} --continue`",
                         name_word = shell_word(&name)
                     ),
                 },
@@ -292,14 +294,14 @@ impl DraftReport {
                 let hint = match (&self.plan, &self.kept) {
                     (Some(plan), Some(kept)) => {
                         format!(
-                            "`planwatch replace {plan_word} --file {kept_word}` takes the steps so far",
+                            "`planwatch replace {plan_word} --file {kept_word}` uses the steps so far",
                             plan_word = shell_word(&plan),
                             kept_word = shell_word(&kept)
                         )
                     }
                     (Some(plan), None) if self.pass > 0 => {
                         format!(
-                            "`planwatch draft {plan_word} --continue` goes on",
+                            "`planwatch draft {plan_word} --continue` continues",
                             plan_word = shell_word(&plan)
                         )
                     }

@@ -120,9 +120,10 @@ fn document(shown: &ShownPlan) -> String {
 fn one_step(step: &StepShape, body: &str) -> String {
     let mark = if matches!(step.status.as_str(), "completed" | "skipped") { 'x' } else { ' ' };
     let mut text = format!("\n### {}. {}\n\n- [{mark}] {}", step.number, step.title, step.status);
-    if !step.depends.is_empty() {
+    let depends = step.shown_depends();
+    if !depends.is_empty() {
         let own = format!("{}:", step.plan);
-        let short: Vec<_> = step.depends.iter().map(|it| it.strip_prefix(&own).unwrap_or(it)).collect();
+        let short: Vec<_> = depends.iter().map(|it| without_plan(it, &own)).collect();
         write!(text, ", after {}", short.join(", ")).ok();
     }
     text.extend(step.due.map(|it| format!(", due {it}")));
@@ -133,6 +134,12 @@ fn one_step(step: &StepShape, body: &str) -> String {
     text.push_str(&lowered(body, &step.title, 2));
     text.push_str(&attempts(&step.attempts));
     text
+}
+
+/// `3` for `own:3`, `3 to 200` for a range.
+fn without_plan(depends: &str, own: &str) -> String {
+    let ids = depends.split(" to ").map(|it| it.strip_prefix(own).unwrap_or(it));
+    ids.collect::<Vec<_>>().join(" to ")
 }
 
 fn attempts(all: &[Attempt]) -> String {
@@ -215,6 +222,9 @@ fn record(shown: &ShownPlan, words: &Words) -> String {
     write!(text, "\n## Status\n\n{status}\n").ok();
     text.push_str("\n## Context\n");
     let context = lowered(&without_list(&shown.body), &plan.title, 1);
+    let description = plan.description.as_deref().map(str::trim).unwrap_or_default();
+    let is_told = description.is_empty() || context.contains(description);
+    let context = if is_told { context } else { format!("\n{description}\n{context}") };
     text.push_str(if context.is_empty() { "\nNothing was written down.\n" } else { &context });
     text.push_str("\n## Decision\n");
     text.push_str(&list("We want:", &plan.goals));
@@ -234,6 +244,9 @@ fn record(shown: &ShownPlan, words: &Words) -> String {
         let of = step.attempts.iter().enumerate();
         of.filter_map(move |(nth, it)| failed(step, it, nth == last, words))
     });
+    let skipped = shown.steps.iter().filter(|it| it.status == StepStatus::Skipped.word());
+    let reasons = skipped.filter_map(|it| Some(format!("{}: {}", it.title, it.result.as_deref()?.trim())));
+    text.push_str(&list("Left out:", &reasons.collect::<Vec<_>>()));
     text.push_str(&list("## Failed and blocked attempts", &failed.collect::<Vec<_>>()));
     text
 }
@@ -264,6 +277,26 @@ fn failed(step: &StepShape, attempt: &Attempt, is_last: bool, words: &Words) -> 
 mod tests {
     use super::*;
     use crate::disk::model::Machine;
+
+    #[test]
+    fn a_decision_record_has_the_description_and_why_steps_were_skipped() {
+        let skipped = "---\nstatus: skipped\nattempts:\n  - {outcome: skipped, notes: the vendor does it}\n---\n# Rate limits\n";
+        let check = |plan: &str, expected: &str| {
+            let machine = Machine::with(&[("/plans/p/plan.md", plan), ("/plans/p/step-1.md", skipped)]);
+            let request = ExportRequest { plan: "p".to_owned(), form: ExportForm::Adr };
+            let text = export(&Context::on_model(&machine), &request).unwrap().text;
+            let context = text.split_once("## Context\n").unwrap().1.split_once("\n## Decision").unwrap().0;
+            assert_eq!(context, expected, "{plan}");
+            assert!(text.contains("\nLeft out:\n\n- Rate limits: the vendor does it\n"), "{text}");
+        };
+        check("---\ndescription: Calls cost money.\n---\n# P\n", "\nCalls cost money.\n");
+        check("---\ndescription: Calls cost money.\n---\n# P\n\nMore.\n", "\nCalls cost money.\n\nMore.\n");
+        check(
+            "---\ndescription: Calls cost money.\n---\n# P\n\nCalls cost money. Yes.\n",
+            "\nCalls cost money. Yes.\n",
+        );
+        check("# P\n", "\nNothing was written down.\n");
+    }
 
     #[test]
     fn a_decision_record_lists_every_attempt_that_failed_whatever_its_outcome_is_called() {

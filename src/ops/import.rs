@@ -11,15 +11,15 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views;
 use crate::disk::{DiskError, Origin, OutsideFile, OutsideFiles};
-use crate::ops::create::{self, Files};
 use crate::plan::bring::{self, Brought, BroughtPlan, Draft, Form, Nothing, SourceFile, Unmapped};
 use crate::plan::change::{set_text, set_word};
 use crate::plan::file_name::{PLAN_FILE, step_file};
 use crate::plan::id::{self, PlanId};
 use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
-use crate::store::idempotency;
+use crate::store::new_plan::{self, Files};
 use crate::store::transaction::{self, ChangeReport, Mode, Writing};
+use crate::store::{idempotency, typed_words};
 use crate::text::header_edit::Change;
 use crate::text::line_index::{self, line_text};
 use crate::text::typed::shell_word;
@@ -119,14 +119,14 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
     let is_read = |it: &&SourceFile| brought.unread.iter().all(|problem| problem.path != it.path);
     let readable: Vec<_> = sources.iter().filter(is_read).collect();
     let unmapped = with_lost_words(brought.form, &readable, &texts, brought.unmapped);
-    change.changes.extend(plans.iter().map(|(id, files)| create::changed(context, id, files)));
+    change.changes.extend(plans.iter().map(|(id, files)| new_plan::changed(context, id, files)));
     change.changes.extend(recorded.changes.iter().cloned());
     idempotency::tell(context, || change.changes.clone());
     idempotency::tell_import(context, || imported(brought.form, &unmapped, &news.already, &brought.unread));
     match plans.as_slice() {
         [(id, files)] if recorded.files.is_empty() => writing.create_directory(id.as_str(), files)?,
         several => {
-            let create = |(id, files): &(PlanId, Files)| create::operations(id, files);
+            let create = |(id, files): &(PlanId, Files)| new_plan::operations(id, files);
             let ops = several.iter().flat_map(create).chain(recorded.operations());
             writing.batch("import", ops.collect())?;
         }
@@ -168,7 +168,7 @@ fn news(
     let known = again::known(context, &brought.plans, &origins)?;
     let mut news = News { sources: Vec::new(), already: Vec::new(), hints: Vec::new() };
     if request.again {
-        let hint = |it: &PlanId| format!("`{it}` was made of this source already");
+        let hint = |it: &PlanId| format!("`{it}` was already imported from this source");
         news.hints = known.iter().flatten().map(hint).collect();
         news.sources = origins;
         return Ok(news);
@@ -206,10 +206,10 @@ fn heading(request: &ImportRequest) -> Result<Vec<Change>, Error> {
         changes.push(set_text("title", title.trim()));
     }
     if let Some(category) = &request.category {
-        changes.push(set_word("category", &create::category(category)?));
+        changes.push(set_word("category", &typed_words::category(category)?));
     }
     if let Some(priority) = &request.priority {
-        changes.push(set_word("priority", create::priority(priority)?.word()));
+        changes.push(set_word("priority", typed_words::priority(priority)?.word()));
     }
     Ok(changes)
 }
@@ -374,7 +374,7 @@ fn files(
         }
         files.push((name.clone(), bytes(&name, draft, &changes, STEP_KEYS)?));
     }
-    let read = create::as_read(context, id, &files);
+    let read = new_plan::as_read(context, id, &files);
     let problems = read.problems.iter().chain(read.steps.iter().flat_map(|it| &it.problems));
     match problems.into_iter().find(|it| it.code.refuses_writing()) {
         Some(problem) => Err(Error::File { problem: Box::new(problem.clone()) }),
@@ -395,10 +395,10 @@ fn said_key(text: &str, key: &str) -> bool {
 fn hints(context: &Context, plans: &Made) -> Vec<String> {
     let mut hints = Vec::new();
     for (id, files) in plans {
-        let read = create::as_read(context, id, files);
+        let read = new_plan::as_read(context, id, files);
         let problems = read.problems.iter().chain(read.steps.iter().flat_map(|it| &it.problems));
         if problems.into_iter().any(|it| it.severity() == Severity::Error) {
-            hints.push(format!("`{id}` has something in doubt; `planwatch check` says what and where"));
+            hints.push(format!("`{id}` has an error; `planwatch check` shows it"));
         }
     }
     hints.extend(

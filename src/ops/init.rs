@@ -12,10 +12,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::api::context::Notice;
 use crate::api::error::Error;
 use crate::api::workspace::{self, Workspace};
-use crate::disk::{Disk, DiskError, Project, UserStore};
-use crate::store::transaction::Mode;
+use crate::disk::{Disk, DiskError, FileOp, Project, ProjectNews, UserStore};
+use crate::plan::time::Time;
+use crate::store::transaction::{self, Mode};
 use crate::text::diff;
 
 pub use agents::{AGENTS, Agent, BLOCK, SERVER};
@@ -31,6 +33,8 @@ pub struct Around<'a> {
     pub root: PathBuf,
     /// The user's own state directory.
     pub state_home: Option<PathBuf>,
+    pub now: Time,
+    pub tell: &'a dyn Fn(Notice),
 }
 
 #[derive(Debug, Clone, Default)]
@@ -81,7 +85,10 @@ pub fn init(around: &Around<'_>, request: &InitRequest) -> Result<InitReport, Er
     if !request.is_undo && around.workspace.plans_dir.is_none() {
         workspace::check_place(&*around.disk, around.workspace)?;
     }
-    let project = Project::open(Arc::clone(&around.disk), &around.root)?;
+    let project = around.project()?;
+    if request.mode == Mode::Write {
+        around.telling(|waiting, news| project.settle(waiting, news))?;
+    }
     let agents: &[Agent] = match request.agents.as_slice() {
         [] if request.is_undo => &AGENTS,
         named => named,
@@ -118,7 +125,7 @@ pub fn init(around: &Around<'_>, request: &InitRequest) -> Result<InitReport, Er
         (Mode::Write, false) => write(around, &project, &record, (&files, report.plans.as_ref()))?,
         (Mode::Write, true) => {
             let is_all = request.agents.is_empty();
-            take_back(&project, &record, (&files, report.plans.as_ref()), is_all)?;
+            take_back(around, &project, &record, (&files, report.plans.as_ref()), is_all)?;
         }
     }
     Ok(report)
@@ -167,48 +174,58 @@ fn write(
     if plans.is_some() {
         workspace::make(&around.disk, around.workspace)?;
     }
-    for (nth, file) in changed.iter().enumerate() {
-        let Some(now) = &file.now else { continue };
-        if let Err(error) = project.put(&file.real, file.before.as_deref(), now) {
-            let left = put_back(project, &changed[..=nth]);
-            for directory in missing.iter().rev() {
-                project.remove_empty_dir(directory);
-            }
-            return Err(unfinished(error, &left));
+    let written = around.write(project, "init", &changed);
+    if written.is_err() {
+        for directory in missing.iter().rev() {
+            project.remove_empty_dir(directory);
         }
     }
-    Ok(())
+    written
 }
 
-/// Makes written files what they were; returns those that could not be made so.
-fn put_back<'a>(project: &Project, written: &[&'a File]) -> Vec<&'a Path> {
-    let back = |it: &&&File| {
-        let Some(now) = &it.now else { return true };
-        // The last one may not have been written at all.
-        if project.read(&it.real).is_ok_and(|there| there == it.before) {
-            return true;
-        }
-        match &it.before {
-            None => project.remove(&it.real, now).is_ok(),
-            Some(before) => project.put(&it.real, Some(now), before).is_ok(),
-        }
-    };
-    written.iter().rev().filter(|it| !back(it)).map(|it| it.real.as_path()).collect()
-}
-
-fn unfinished(error: DiskError, left: &[&Path]) -> Error {
-    if left.is_empty() {
-        return Error::Disk(error);
+/// The operation that makes a file what it is to be; none if it is that already.
+fn operation(file: &File) -> Option<FileOp> {
+    let path = file.real.clone();
+    match (file.before.clone(), file.now.clone()) {
+        (before, now) if before == now => None,
+        (Some(before), Some(after)) => Some(FileOp::Change { path, before, after }),
+        (Some(before), None) => Some(FileOp::Discard { path, before }),
+        (None, Some(bytes)) => Some(FileOp::Create { path, bytes }),
+        (None, None) => None,
     }
-    let left: Vec<_> = left.iter().map(|it| format!("`{}`", it.display())).collect();
-    Error::Failed {
-        code: error.code(),
-        message: format!("{error}; written before that: {}", left.join(", ")),
-        hint: "correct the cause and type it again, or take it back with `planwatch init --undo`".to_owned(),
+}
+
+impl Around<'_> {
+    fn project(&self) -> Result<Project, Error> {
+        let (disk, plans) = (Arc::clone(&self.disk), self.workspace.plans_dir.as_deref());
+        Ok(Project::open(disk, &self.root, self.state_home.as_deref(), plans)?)
+    }
+
+    fn write(&self, project: &Project, verb: &str, files: &[&File]) -> Result<(), Error> {
+        let ops = files.iter().filter_map(|it| operation(it)).collect();
+        let at = self.now.to_string();
+        self.telling(|waiting, news| project.write((verb, &at), ops, waiting, news))
+    }
+
+    /// Does something with the project, and reports what was found and kept meanwhile, also if it fails.
+    fn telling(
+        &self,
+        act: impl FnOnce(&mut dyn FnMut(), &mut ProjectNews) -> Result<(), DiskError>,
+    ) -> Result<(), Error> {
+        let mut news = ProjectNews::default();
+        let done = act(&mut || (self.tell)(Notice::WaitingForLock), &mut news);
+        if let Some(recovered) = &news.recovered {
+            (self.tell)(transaction::recovered(recovered));
+        }
+        for it in &news.kept {
+            (self.tell)(transaction::kept(it));
+        }
+        Ok(done?)
     }
 }
 
 fn take_back(
+    around: &Around<'_>,
     project: &Project,
     record: &Record,
     (files, plans): Planned<'_>,
@@ -217,15 +234,11 @@ fn take_back(
     let mut empty: BTreeSet<_> =
         record.directories.iter().map(PathBuf::as_path).filter(|it| *it != record.plans).collect();
     for file in files.iter().filter(|it| it.is_changed()) {
-        match (&file.before, &file.now) {
-            (Some(before), None) => {
-                project.remove(&file.real, before)?;
-                empty.extend(above(&file.real));
-            }
-            (before, Some(now)) => project.put(&file.real, before.as_deref(), now)?,
-            (None, None) => {}
+        if file.now.is_none() {
+            empty.extend(above(&file.real));
         }
     }
+    around.write(project, "init --undo", &files.iter().collect::<Vec<_>>())?;
     if plans.is_some_and(|it| it.did == Did::Removed) {
         project.remove_empty_dir(&record.plans);
     }

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::shown_path;
-use crate::ops::knowledge::{self, Entry};
 use crate::plan::entry::{self, folded, one_line};
 use crate::plan::insight::{self, Insight, NewInsight};
 use crate::plan::read::{Content, Source};
 use crate::plan::time::Time;
 use crate::plan::words::nearest;
+use crate::store::knowledge::{self, Entry};
 use crate::store::transaction::{self, ChangeReport, Mode};
 use crate::text::typed::quoted;
 
@@ -29,7 +29,7 @@ pub fn insight(context: &Context, request: &InsightRequest) -> Result<ChangeRepo
     let title = one_line(&request.title);
     if title.is_empty() || request.text.trim().is_empty() {
         let message = if title.is_empty() { "the title is empty" } else { "the insight is empty" };
-        return Err(Error::usage(message, "say what was learned, and give it a title to find it by"));
+        return Err(Error::usage(message, "give the text of the insight, and a title"));
     }
     let (plan, _) = knowledge::about(context, request.plan.as_deref(), None)?;
     let by = request.by.clone().unwrap_or_else(|| context.by.clone());
@@ -41,7 +41,7 @@ pub fn insight(context: &Context, request: &InsightRequest) -> Result<ChangeRepo
         if !new.is_said_by(&read) {
             return Err(Error::usage(
                 "the text would not be read again as it is",
-                "take the marks of conflicts out",
+                "remove the conflict markers",
             ));
         }
         Ok((bytes, shape(&context.root_name(), &read)))
@@ -51,14 +51,6 @@ pub fn insight(context: &Context, request: &InsightRequest) -> Result<ChangeRepo
     let mut report = knowledge::create(context, &entry, request.mode)?;
     report.hints.push(format!("planwatch insight {}", quoted(&new.title)));
     Ok(report)
-}
-
-/// Reads all insights, oldest first.
-pub(crate) fn all(context: &Context) -> Vec<Insight> {
-    let mut found: Vec<_> =
-        knowledge::sources(context, insight::DIRECTORY).iter().map(insight::read).collect();
-    found.sort_by(|a, b| a.id.cmp(&b.id));
-    found
 }
 
 #[derive(Debug, Clone, Default)]
@@ -103,7 +95,7 @@ impl InsightsReport {
 /// Reads insights, newest first.
 pub fn insights(context: &Context, request: &InsightsRequest) -> Result<InsightsReport, Error> {
     let since = request.since.as_deref().map(|it| knowledge::since(it, context.now)).transpose()?;
-    let mut found = all(context);
+    let mut found = knowledge::insights(context);
     let title = request.title.as_deref().map(folded);
     let nearest = title.as_deref().and_then(|title| {
         let titles: Vec<_> = found.iter().map(|it| folded(&it.title)).collect();
@@ -125,7 +117,7 @@ pub fn insights(context: &Context, request: &InsightsRequest) -> Result<Insights
 /// The insight with this id or path.
 pub(crate) fn one(context: &Context, name: &str) -> Option<InsightsReport> {
     let wanted = entry::named_in(name, insight::DIRECTORY)?;
-    let found = all(context).into_iter().find(|it| it.id == wanted)?;
+    let found = knowledge::insights(context).into_iter().find(|it| it.id == wanted)?;
     Some(InsightsReport { insights: vec![found], n_more: 0, nearest: None, root: context.root_name() })
 }
 

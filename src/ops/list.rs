@@ -7,15 +7,14 @@ use crate::api::error::Error;
 use crate::api::sort::Sort;
 use crate::api::staleness;
 use crate::api::views::{PlanShape, Shaper, StepShape, value};
-use crate::ops::knowledge;
 use crate::plan::id::PlanId;
 use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::plans::Plans;
 use crate::plan::rules;
 use crate::plan::time::Time;
-use crate::plan::words::{PlanStatus, Stated, Status, StepStatus, Words};
-use crate::store::load;
+use crate::plan::words::{PlanStatus, Stated, StepStatus};
 use crate::store::resolve::{self, Side};
+use crate::store::{knowledge, load, typed_words};
 
 /// Which plans, or which steps of one plan.
 #[derive(Debug, Clone, Default)]
@@ -74,7 +73,7 @@ pub fn list(context: &Context, request: &ListRequest) -> Result<ListReport, Erro
 }
 
 fn plans(context: &Context, request: &ListRequest) -> Result<ListReport, Error> {
-    let statuses = read_words::<PlanStatus>(&context.config.words, &request.status)?;
+    let statuses = typed_words::read_words::<PlanStatus>(&context.config.words, &request.status)?;
     let since = since(context, request)?;
     // When a step was closed, and who is to do it, is in what the light form leaves out. A stale step may have waited since then.
     let plans = if request.stale || request.assignee.is_some() {
@@ -145,7 +144,7 @@ fn is_shown(plan: &Plan, request: &ListRequest, statuses: &[PlanStatus]) -> bool
 
 fn steps(context: &Context, request: &ListRequest, (id, side): &(PlanId, Side)) -> Result<ListReport, Error> {
     let (ready, words): (Vec<_>, Vec<_>) = request.status.iter().cloned().partition(|it| is_ready_word(it));
-    let statuses = read_words::<StepStatus>(&context.config.words, &words)?;
+    let statuses = typed_words::read_words::<StepStatus>(&context.config.words, &words)?;
     let since = since(context, request)?;
     let plans = load::some(context, id)?;
     let plan = resolve::plan_at(&plans, id, *side).ok_or_else(|| load::missing(context, id))?;
@@ -183,7 +182,7 @@ fn children(
     (plans, program): (&Plans, &Plan),
     since: Option<Time>,
 ) -> Result<ListReport, Error> {
-    let statuses = read_words::<PlanStatus>(&context.config.words, &request.status)?;
+    let statuses = typed_words::read_words::<PlanStatus>(&context.config.words, &request.status)?;
     let root = context.root_name();
     let shaper = Shaper { plans, now: context.now, root: &root };
     let is_wanted = |it: &&Plan| {
@@ -196,20 +195,6 @@ fn children(
     shown.retain(|it| is_since(it.last_activity, since));
     request.sort.plans(&mut shown);
     Ok(ListReport::Plans { plans: shown, hidden: 0 })
-}
-
-pub(crate) fn read_words<S: Status>(words: &Words, typed: &[String]) -> Result<Vec<S>, Error> {
-    typed.iter().map(|it| read_word(words, it)).collect()
-}
-
-pub(crate) fn read_word<S: Status>(words: &Words, typed: &str) -> Result<S, Error> {
-    words.read(typed).ok_or_else(|| {
-        let known = S::ALL.iter().map(|it| it.word()).collect::<Vec<_>>().join(", ");
-        let hint = words
-            .nearest::<S>(typed)
-            .map_or_else(|| format!("known words: {known}"), |it| format!("did you mean `{it}`?"));
-        Error::usage(format!("the status `{typed}` is not known"), hint)
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! One file per verb: a request in, a report out, the same for every surface.
 //!
-//! Nothing here prints, reads the environment or asks for the time: all of that is in the [`context::Context`].
+//! Nothing here prints, reads the environment or asks for the time: all of that is in the [`Context`](crate::api::context::Context).
 //! Reading verbs take all plans as they are now; writing verbs look only at the plan that they change.
 
 pub mod add;
@@ -42,11 +42,6 @@ pub mod token;
 pub mod undo;
 pub mod update;
 pub mod upsert;
-pub mod verify;
-
-pub(crate) mod knowledge;
-mod plan_status;
-mod program;
 
 #[cfg(test)]
 mod tests;

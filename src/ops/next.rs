@@ -100,7 +100,7 @@ pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Erro
 
 fn of_all(context: &Context, most: Option<usize>) -> NextReport {
     let (told, records) = match cache::ask(context, most) {
-        Asked::Kept(report) => return report.cut(most),
+        Asked::Cached(report) => return report.cut(most),
         Asked::Look(told, records) => (told, records),
     };
     let (plans, commit) = load::light_of_commit(context, told);

@@ -4,20 +4,21 @@ use serde_json::{Map, Value};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::ops::list;
-use crate::ops::update::{self, AttemptRequest, MoveRequest};
+use crate::plan::change;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
+use crate::plan::time::{Day, NotADay};
 use crate::plan::transitions::Verb;
 use crate::plan::words::StepStatus;
+use crate::store::change_each::change_each;
 use crate::store::fencing::{self, Owner, Who};
-use crate::store::repeat;
-use crate::store::resolve;
 use crate::store::step_file::{self, StepUpdate};
+use crate::store::step_moves::{self, AttemptRequest, MoveRequest};
 use crate::store::transaction::{ChangeReport, Mode};
+use crate::store::{new_step, repeat, resolve, typed_words};
 use crate::text::header_edit::{Change, NewValue};
-use crate::text::yaml::{Kind, Style, View};
-use crate::text::{front_matter, line_index, yaml};
+use crate::text::yaml::{self, Kind, Style, View};
+use crate::text::{front_matter, line_index};
 
 #[derive(Debug, Clone, Default)]
 pub struct PatchRequest {
@@ -29,6 +30,8 @@ pub struct PatchRequest {
     pub text: Option<String>,
     /// Keys that are set; null takes a key out, and what is not named stays.
     pub metadata: Option<Map<String, Value>>,
+    /// A date; `none` takes it out.
+    pub due: Option<String>,
     pub by: Option<String>,
     /// The claim that this update belongs to.
     pub claim: Option<String>,
@@ -41,8 +44,9 @@ const RESULT: &str = "result";
 /// Makes the update; what the file has already is not written again.
 pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, Error> {
     let wanted = request.status.as_deref();
-    let wanted = wanted.map(|it| list::read_word::<StepStatus>(&context.config.words, it)).transpose()?;
-    update::each(context, "update", std::slice::from_ref(&request.id), request.mode, |writing, id| {
+    let wanted =
+        wanted.map(|it| typed_words::read_word::<StepStatus>(&context.config.words, it)).transpose()?;
+    change_each(context, "update", std::slice::from_ref(&request.id), request.mode, |writing, id| {
         let named = resolve::step(context, id)?;
         let who = Who::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), false);
         step_file::update_by_bytes(context, writing, &named, &|plans, plan, step, bytes| {
@@ -53,7 +57,7 @@ pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, 
                 if fencing::check(plans, step, &who)? == Owner::Late {
                     return Ok(fencing::late_result(context, step, &who, "another text", None));
                 }
-                update.text = Some(below_heading(&step.title, text)?);
+                update.text = Some(new_step::below_heading(&step.title, text)?);
             }
             if update.refusal.is_none()
                 && let Some(metadata) = &request.metadata
@@ -63,24 +67,30 @@ pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, 
                     "updated".clone_into(&mut update.did);
                 }
             }
+            if update.refusal.is_none()
+                && let Some(change) = request.due.as_deref().map(|it| due(step, it)).transpose()?.flatten()
+            {
+                update.keys.push(change);
+                if update.did == repeat::REPEATED {
+                    "updated".clone_into(&mut update.did);
+                }
+            }
             Ok(update)
         })
     })
 }
 
-/// A text as it goes below the heading; one that begins with the heading says it once.
-///
-/// A front matter in it would be read as text there, so it is refused.
-pub(crate) fn below_heading(title: &str, text: &str) -> Result<String, Error> {
-    if front_matter::split(text.as_bytes()).yaml().is_some() {
-        let hint = "leave the lines between `---` out; the other fields of the update set them";
-        return Err(Error::usage("the text begins with a front matter", hint));
+/// The word that takes a `due` out, where an empty text means that nothing is said.
+pub(crate) const NO_DUE: &str = "none";
+
+/// What a `due` changes; none: the step has it already.
+fn due(step: &Step, text: &str) -> Result<Option<Change>, Error> {
+    if text.trim().eq_ignore_ascii_case(NO_DUE) {
+        return Ok(step.due.map(|_| change::remove("due")));
     }
-    let text = text.replace("\r\n", "\n");
-    let start = text.trim_start_matches('\n');
-    let (first, rest) = start.split_once('\n').unwrap_or((start, ""));
-    let says_title = first.strip_prefix("# ").is_some_and(|it| it.trim() == title);
-    Ok(if says_title { rest } else { start }.trim_matches('\n').to_owned())
+    let hint = "as in 2026-11-21; `none` takes it out";
+    let day: Day = text.trim().parse().map_err(|it: NotADay| Error::usage(it.to_string(), hint))?;
+    Ok((step.due != Some(day)).then(|| change::set_word("due", &day.to_string())))
 }
 
 fn status_or_result(
@@ -96,12 +106,12 @@ fn status_or_result(
         (Some(status), message) => {
             let (verb, message) = (Verb::giving(status), message.clone());
             let request = MoveRequest { verb, ids, message, by, claim, force, mode };
-            update::decide_move(context, plans, plan, step, &request, who)
+            step_moves::decide_move(context, plans, plan, step, &request, who)
         }
         (None, Some(result)) => {
             let (outcome, notes) = (RESULT.to_owned(), Some(result.clone()));
             let request = AttemptRequest { outcome, notes, keep_status: true, ..AttemptRequest::default() };
-            update::decide_attempt(context, (plans, plan, step), &request, (context.now, None), who)
+            step_moves::decide_attempt(context, (plans, plan, step), &request, (context.now, None), who)
         }
         (None, None) => {
             let renews = fencing::is_owner(step, who);

@@ -5,12 +5,12 @@
 
 use std::path::Path;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::shown_path;
-use crate::ops::template::Origin;
 use crate::plan::model::{Plan, Step};
 use crate::plan::problem::{Code, Problem};
 use crate::plan::words::nearest;
@@ -25,6 +25,14 @@ const OWN: &str = "_prompts";
 
 /// How the name of a prompt's file ends.
 const ENDING: &str = ".pmt";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// In the project's `_templates/`.
+    Own,
+    BuiltIn,
+}
 
 /// A prompt as it is written.
 #[derive(Debug, Clone)]
@@ -279,7 +287,7 @@ pub(crate) fn problems(context: &Context) -> Vec<Problem> {
         let Some(built_in) = ALL.iter().find(|it| it.name == name) else {
             let near = nearest(name, names()).map(|it| format!("did you mean `{it}{ENDING}`?"));
             let known = || format!("the prompts are {}", names().collect::<Vec<_>>().join(", "));
-            let message = format!("nothing uses a prompt that is called `{name}`");
+            let message = format!("no prompt is named `{name}`");
             let hint = near.unwrap_or_else(known);
             problems.push(Problem::of_file(&path, Code::PromptInvalid, message, hint));
             continue;

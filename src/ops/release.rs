@@ -2,20 +2,18 @@
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::ops::claim;
-use crate::ops::update;
 use crate::plan::change::NewAttempt;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::transitions;
 use crate::plan::words::{Status, StepStatus};
+use crate::store::change_each::change_each;
 use crate::store::fencing::{self, Owner, Who};
-use crate::store::idempotency;
-use crate::store::load;
 use crate::store::repeat::{self, Said};
 use crate::store::resolve::{self, NamedStep};
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::transaction::{ChangeReport, Changed, Mode, Refused, Writing};
+use crate::store::{idempotency, load};
 use crate::text::typed::shell_word;
 
 #[derive(Debug, Clone, Default)]
@@ -36,7 +34,7 @@ pub fn release(context: &Context, request: &ReleaseRequest) -> Result<ChangeRepo
     if request.expired && request.ids.is_empty() {
         return release_all_expired(context, request);
     }
-    update::each(context, "release", &request.ids, request.mode, |writing, id| {
+    change_each(context, "release", &request.ids, request.mode, |writing, id| {
         let id = resolve::step(context, id)?;
         release_one(context, writing, &id, request)
     })
@@ -106,7 +104,7 @@ fn decide(
     }
     let from = step.standing().known();
     if !transitions::may_be_released(from) && !who.force {
-        let message = format!("`{}` is {}; there is nothing to give back", step.id, step.status.word());
+        let message = format!("`{}` is {}; it has no claim to release", step.id, step.status.word());
         let hint = format!("`planwatch reopen {}` makes it pending again", shell_word(&step.id));
         return Err(Error::Conflict { code: "not-allowed", message, hint });
     }
@@ -139,14 +137,14 @@ fn decide(
 fn decide_expired(context: &Context, plans: &Plans, step: &Step, who: &Who) -> Result<StepUpdate, Error> {
     let Some(lapse) = plans.claims().lapse(step, context.now) else {
         let message = format!("`{}` has no lapsed claim", step.id);
-        let hint = format!("`planwatch show {}` tells who works on it", shell_word(&step.id));
+        let hint = format!("`planwatch show {}` shows its owner", shell_word(&step.id));
         return Err(Error::Conflict { code: "not-lapsed", message, hint });
     };
-    let is_at_limit = claim::is_at_limit(context, step);
+    let is_at_limit = fencing::is_at_limit(context, step);
     Ok(StepUpdate {
         status: Some(if is_at_limit { StepStatus::Failed } else { StepStatus::Pending }),
         removes_claim: true,
-        attempts: vec![claim::lapsed_attempt(context, step, lapse, &who.by)],
+        attempts: vec![fencing::lapsed_attempt(context, step, lapse, &who.by)],
         did: if is_at_limit { "failed".to_owned() } else { lapse.outcome().to_owned() },
         ..StepUpdate::default()
     })

@@ -9,19 +9,18 @@ use crate::api::error::{Error, few};
 use crate::api::precondition;
 use crate::api::views::shown_path;
 use crate::disk::FileOp;
-use crate::ops::update;
 use crate::plan::change::NewAttempt;
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::PlanId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::read::STEP_KEYS;
-use crate::plan::words::StepStatus;
+use crate::store::change_each::change_each;
 use crate::store::fencing::{self, Owner, Who};
 use crate::store::relink::{self, Gone, Left};
 use crate::store::resolve::{self, NamedStep, Target};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
-use crate::store::{leases, load, step_file, steps_list_line};
+use crate::store::{leases, load, removed, step_file, steps_list_line};
 use crate::text::typed::shell_word;
 
 #[derive(Debug, Clone, Default)]
@@ -39,7 +38,7 @@ pub struct RemoveRequest {
 /// Moves steps or plans out of the way; what depended on a step depends on what that depended on.
 pub fn remove(context: &Context, request: &RemoveRequest) -> Result<ChangeReport, Error> {
     let (mut hints, mut not_repointed) = (Vec::new(), Vec::new());
-    let mut report = update::each(context, "remove", &request.ids, request.mode, |writing, id| {
+    let mut report = change_each(context, "remove", &request.ids, request.mode, |writing, id| {
         let removed = match resolve::target(context, id)? {
             Target::Step(step) => remove_step(context, writing, &step, request)?,
             Target::Plan(plan) => remove_plan(context, writing, &plan, request)?,
@@ -67,12 +66,6 @@ impl From<Changed> for Removed {
     }
 }
 
-/// Where removed files of a plan go; the name sorts by time and is a plain file name everywhere.
-pub(crate) fn removed_dir(context: &Context, plan: &PlanId) -> PathBuf {
-    let time = context.now.to_string().replace([':', '-'], "");
-    PathBuf::from("_archive").join(plan.as_str()).join(format!("removed-{time}"))
-}
-
 fn remove_step(
     context: &Context,
     writing: &mut Writing<'_>,
@@ -86,25 +79,25 @@ fn remove_step(
     precondition::check_step(context, &plans, &own, step)?;
     let who = Who::of(context, id, request.by.as_deref(), request.claim.as_deref(), request.force);
     let plans = leases::Leases::of(context).tell_for(plans, id);
-    let owner = refuse_worked_on(&plans, step, &who)?;
+    let owner = removed::refuse_worked_on(&plans, step, &who)?;
     if owner == Owner::Late {
         let late =
             |_: &Plans, _: &Plan, now: &Step| Ok(fencing::late_result(context, now, &who, "remove", None));
         return step_file::update(context, writing, named, &late).map(Removed::from);
     }
     transaction::check_writable(context, &own.problems)?;
-    let heirs: Vec<_> = step.depends.iter().filter(|it| *it != id).cloned().collect();
+    let heirs: Vec<_> = own.spelled_out(step).into_iter().filter(|it| it != id).collect();
     let is_doubled = own.is_doubled(step);
     let gone = [Gone::removed(id.clone(), heirs, step.unclear_dependencies())];
     let left =
         if is_doubled { Left::of_own(&gone) } else { Left::of(context, (&plans, &troubles), &gone, &[]) };
     left.allow(context, request.force)?;
-    let directory = removed_dir(context, &id.plan);
+    let directory = removed::removed_dir(context, &id.plan);
     let mut ops = Vec::new();
     if step.has_file() {
         let is_marked = owner == Owner::Forced && step.unreadable().is_none();
         ops.extend(is_marked.then(|| forced(context, &who, step)).transpose()?);
-        let to = free_name(context, &directory, &file_name::step_file(&id.number));
+        let to = removed::free_name(context, &directory, &file_name::step_file(&id.number));
         ops.push(FileOp::Rename { from: PathBuf::from(&step.path), to });
     }
     if is_doubled {
@@ -115,31 +108,26 @@ fn remove_step(
     let (line, removed) = steps_list_line::taken_out(context, &own, &id.number, &gone[0].heirs)?;
     ops.extend(line.op);
     if !removed.is_empty() {
-        let path = free_name(context, &directory, &format!("steps-line-{}.md", id.number));
+        let path = removed::free_name(context, &directory, &format!("steps-line-{}.md", id.number));
         ops.push(FileOp::Create { path, bytes: removed.into_bytes() });
     }
     let repointed = relink::dependants(context, &plans, &line.plan, &gone, (&[], &left))?;
     ops.extend(repointed.ops);
     writing.batch("remove", ops)?;
     if request.mode == Mode::Write {
-        leases::forget(context, id);
+        end_record(context, &own, step, owner);
     }
     let changed = changed(context, step.id.to_string(), &step.title, &step.path);
     let hints = repointed.hints.into_iter().chain(left.hint()).collect();
     Ok(Removed { changed, hints, not_repointed: left.names() })
 }
 
-/// Work of somebody else stops a removal, and so does work that nobody owns; who owns it may end it so.
-pub(crate) fn refuse_worked_on(plans: &Plans, step: &Step, who: &Who) -> Result<Owner, Error> {
-    let owner = fencing::check(plans, step, who)?;
-    if owner == Owner::Free && step.claim.is_none() && step.status.is(StepStatus::InProgress) && !who.force {
-        return Err(Error::Conflict {
-            code: "claimed",
-            message: format!("`{}` is in progress", step.id),
-            hint: "end the work first, or use --force".to_owned(),
-        });
+/// A claim ends with its step if its owner removed that; otherwise its worker may be at work in another working tree.
+fn end_record(context: &Context, plan: &Plan, step: &Step, owner: Owner) {
+    match owner {
+        Owner::Forced => leases::removed(context, plan, step),
+        _ => leases::forget(context, &step.id),
     }
-    Ok(owner)
 }
 
 /// The file that is kept says that it was taken away from somebody's work.
@@ -166,14 +154,6 @@ fn changed(context: &Context, id: String, title: &str, path: &str) -> Changed {
     }
 }
 
-/// A second removal within a second finds the name taken.
-pub(crate) fn free_name(context: &Context, directory: &Path, name: &str) -> PathBuf {
-    let stem = name.trim_end_matches(".md");
-    let taken = context.plans.names(directory);
-    let mut names = std::iter::once(name.to_owned()).chain((2_u32..).map(|n| format!("{stem}-{n}.md")));
-    directory.join(names.find(|it| !taken.contains(it)).unwrap_or_default())
-}
-
 fn remove_plan(
     context: &Context,
     writing: &mut Writing<'_>,
@@ -185,9 +165,9 @@ fn remove_plan(
     precondition::check_plan(context, &Plans::new(vec![plan.clone()]), &plan)?;
     if !request.is_confirmed && request.mode == Mode::Write {
         let message = match plan.steps.len() {
-            0 => format!("`{id}` has no steps; say --yes to remove it"),
-            1 => format!("`{id}` has 1 step; say --yes to remove all of it"),
-            n => format!("`{id}` has {n} steps; say --yes to remove all of it"),
+            0 => format!("`{id}` has no steps; use --yes to remove it"),
+            1 => format!("`{id}` has 1 step; use --yes to remove all of it"),
+            n => format!("`{id}` has {n} steps; use --yes to remove all of it"),
         };
         return Err(Error::usage(
             message,
@@ -220,10 +200,11 @@ fn remove_plan(
         });
     }
     let left = relink::waiting_for_plan(context, &load::all(context)?, id);
-    let to = free_directory(context, &removed_dir(context, id));
+    let to = free_directory(context, &removed::removed_dir(context, id));
     writing.batch("remove", vec![FileOp::Rename { from: directory, to }])?;
     if request.mode == Mode::Write {
-        plan.steps.iter().for_each(|it| leases::forget(context, &it.id));
+        let owner = if request.force { Owner::Forced } else { Owner::Free };
+        plan.steps.iter().for_each(|it| end_record(context, &plan, it, owner));
     }
     let changed = changed(context, id.to_string(), &plan.title, &plan.path);
     let hint = (!left.is_empty()).then(|| {

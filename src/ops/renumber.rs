@@ -7,7 +7,6 @@ use crate::api::error::Error;
 use crate::api::precondition;
 use crate::api::views::{Shaper, value};
 use crate::disk::FileOp;
-use crate::ops::add;
 use crate::plan::change::{NewAttempt, set_text};
 use crate::plan::file_name;
 use crate::plan::id::StepId;
@@ -16,9 +15,9 @@ use crate::plan::plans::Plans;
 use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::step_number::StepNumber;
 use crate::store::fencing::{self, Owner, Who};
-use crate::store::relink::{self, Gone, Left};
+use crate::store::relink::{self, Gone, Left, Waits};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Refused, Writing};
-use crate::store::{leases, load, resolve, step_file, steps_list_line};
+use crate::store::{leases, load, new_step, resolve, step_file, steps_list_line};
 use crate::text::header_edit::Change;
 
 #[derive(Debug, Clone, Default)]
@@ -58,7 +57,7 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
         hint: "move it elsewhere first".to_owned(),
     };
     let number = match &place {
-        Place::Behind(after) => add::behind(&own, after, moved)?,
+        Place::Behind(after) => new_step::behind(&own, after, moved)?,
         Place::First(before) => before.below(),
     };
     let number = number.map_err(no_room)?;
@@ -112,13 +111,14 @@ enum Place {
 
 /// Reads where a step is to go; `moved` is its own number, unless another file has that, too.
 fn place(plan: &Plan, request: &RenumberRequest, moved: Option<&StepNumber>) -> Result<Place, Error> {
-    let itself =
-        |where_to: &str| Error::usage(format!("a step cannot go {where_to} itself"), "name another step");
+    let itself = |where_to: &str| {
+        Error::usage(format!("a step cannot be moved {where_to} itself"), "name another step")
+    };
     let Some(before) = &request.before else {
-        let after = add::own_number(plan, &request.after)?;
+        let after = new_step::own_number(plan, &request.after)?;
         return if Some(&after) == moved { Err(itself("behind")) } else { Ok(Place::Behind(after)) };
     };
-    let before = add::own_number(plan, before)?;
+    let before = new_step::own_number(plan, before)?;
     if Some(&before) == moved {
         return Err(itself("before"));
     }
@@ -165,6 +165,7 @@ fn move_files(
         let after = transaction::edit(&step.path, &before, &changes, STEP_KEYS)?;
         // In another place its text may count for less: later steps in it are no dependencies.
         let wanted: Vec<_> = step.depends.iter().filter(|it| **it != step.id).cloned().collect();
+        let wanted = Waits { steps: &wanted, ranges: &step.ranges, gone };
         let after = relink::kept_waiting(context, &line.plan, (new, &path), after, &wanted)?;
         if before != after {
             ops.push(FileOp::Change { path: from.clone(), before, after });
@@ -176,7 +177,7 @@ fn move_files(
     ops.extend(repointed.ops);
     writing.batch("move", ops)?;
     if !writing.is_dry_run() {
-        leases::moved(context, &step.id, new, &path);
+        leases::moved(context, &[leases::Move { plan, step, to: new.clone(), file: path }]);
     }
     Ok((line.plan, repointed.hints))
 }

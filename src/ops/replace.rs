@@ -15,7 +15,6 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::precondition;
 use crate::api::views::{Shaper, value};
-use crate::ops::{plan_status, remove};
 use crate::plan::file_name;
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
@@ -27,7 +26,7 @@ use crate::plan::words::Stated;
 use crate::store::fencing::{Owner, Who};
 use crate::store::relink::{self, Gone, Left};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
-use crate::store::{leases, load, resolve};
+use crate::store::{leases, load, plan_status, removed, resolve};
 
 #[derive(Debug, Clone, Default)]
 pub struct ReplaceRequest {
@@ -77,7 +76,7 @@ pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeRepo
     report.hints = made.hints;
     report.hints.extend(left.hint());
     report.not_repointed = left.names();
-    report.hints.extend(has_more.then(|| "what stands around the list was left out".to_owned()));
+    report.hints.extend(has_more.then(|| "the text around the list was left out".to_owned()));
     report.hints.extend(plan_status::hint_for_closed(&plan));
     Ok(report)
 }
@@ -239,7 +238,10 @@ impl<'a> Wanted<'a> {
         self.ends_around(step).for_each(&mut add);
         while let Some(step) = left.pop() {
             unclear = unclear.or_else(|| step.unclear_dependencies());
-            for id in step.depends.iter().filter(|it| seen.insert((*it).clone())) {
+            for id in &self.plan.spelled_out(step) {
+                if !seen.insert(id.clone()) {
+                    continue;
+                }
                 let own = self.plan.find(id).filter(|_| id.plan == self.plan.id);
                 match own {
                     Some(own) => match self.item_of(own) {
@@ -285,7 +287,7 @@ impl<'a> Wanted<'a> {
                 transaction::check_writable(self.context, &step.problems)?;
             }
             let who = Who::of(self.context, &step.id, self.by, None, request.force);
-            if remove::refuse_worked_on(self.plans, step, &who)? == Owner::Late {
+            if removed::refuse_worked_on(self.plans, step, &who)? == Owner::Late {
                 return Err(Error::ClaimLost {
                     id: step.id.to_string(),
                     claim: who.claim.unwrap_or_default(),
@@ -297,12 +299,17 @@ impl<'a> Wanted<'a> {
 
     /// The record of a claim goes along with a step that moves, and goes with one that goes.
     fn keep_records(&self, after: &Plans) {
-        for Gone { id, .. } in &self.gone {
-            match self.plan.find(id).and_then(|it| self.item_of(it)) {
-                Some(item) => leases::moved(self.context, id, &self.id(item), &self.path(item)),
-                None => leases::forget(self.context, id),
+        let mut moves = Vec::new();
+        for step in self.gone.iter().filter_map(|it| self.plan.find(&it.id)) {
+            match self.item_of(step) {
+                Some(item) => {
+                    let (to, file) = (self.id(item), self.path(item));
+                    moves.push(leases::Move { plan: self.plan, step, to, file });
+                }
+                None => leases::removed(self.context, self.plan, step),
             }
         }
+        leases::moved(self.context, &moves);
         for item in (0..self.items.len()).filter(|it| self.verb(*it).is_some()) {
             if let Some((before, now)) = self.step(item).zip(after.step(&self.id(item))) {
                 leases::changed(self.context, before, now, false);
@@ -369,9 +376,7 @@ impl<'a> Wanted<'a> {
 
     /// A step that waits for what stands for the steps that are gone.
     fn followed(&self, step: &Step) -> Step {
-        let follow =
-            |depends: Vec<StepId>, it: &Gone| relink::inherited(&step.id, &depends, &it.id, &it.heirs);
-        Step { depends: self.gone.iter().fold(step.depends.clone(), follow), ..step.clone() }
+        Step { depends: relink::followed_depends(step, &self.gone), ..step.clone() }
     }
 
     fn changed(&self, step: &Step, path: String, did: &str, now: Value) -> Changed {
@@ -409,7 +414,7 @@ fn refuse_circle(after: &Plans, before: &Plan) -> Result<(), Error> {
     Err(Error::Failed {
         code: problem.code.text(),
         message: format!("refused: {}", problem.message),
-        hint: "say in the list what each step waits for".to_owned(),
+        hint: "add the dependencies of each step to the list".to_owned(),
     })
 }
 

@@ -9,14 +9,12 @@ use crate::api::error::Error;
 use crate::api::trust::{self, Subject};
 use crate::api::views::shown_path;
 use crate::disk::{DiskError, FileOp};
-use crate::ops::knowledge;
-use crate::ops::remove::free_name;
-use crate::plan::entry;
-use crate::plan::id;
-use crate::plan::problem::{Code, Problem, Severity};
+use crate::plan::problem::Severity;
 use crate::plan::script::{self, NewScript, Script};
 use crate::plan::words::nearest;
+use crate::plan::{entry, id};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
+use crate::store::{knowledge, removed};
 use crate::text::typed::shell_word;
 
 #[derive(Debug, Clone, Default)]
@@ -39,7 +37,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
         return Err(Error::usage(format!("the script's {what} is empty"), hint));
     }
     if request.command.trim().contains(['\n', '\r']) {
-        let hint = "put the lines into a file and name that, or join them with `&&`";
+        let hint = "put the lines into a file and run that, or join them with `&&`";
         return Err(Error::usage("the script's command has more than one line", hint));
     }
     let root = &context.here.root;
@@ -85,7 +83,7 @@ fn taken(id: &str) -> Error {
         code: "script-exists",
         message: format!("there is a script `{id}` already"),
         hint: format!(
-            "edit its file, or take it away with `planwatch script remove {id_word}`",
+            "edit its file, or remove it with `planwatch script remove {id_word}`",
             id_word = shell_word(&id)
         ),
     }
@@ -110,7 +108,7 @@ pub fn remove(context: &Context, name: &str, mode: Mode) -> Result<ChangeReport,
     let script = one(context, name)?;
     let time = context.now.to_string().replace([':', '-'], "");
     let directory = PathBuf::from("_archive").join(script::DIRECTORY).join(format!("removed-{time}"));
-    let to = free_name(context, &directory, &format!("{}.md", script.id));
+    let to = removed::free_name(context, &directory, &format!("{}.md", script.id));
     writing.batch("script remove", vec![FileOp::Rename { from: PathBuf::from(&script.path), to }])?;
     let mut report = ChangeReport::new("script remove", mode);
     report.changes.push(changed(context, &script.id, &script.name, &script.path, "removed"));
@@ -118,23 +116,9 @@ pub fn remove(context: &Context, name: &str, mode: Mode) -> Result<ChangeReport,
     Ok(report)
 }
 
-/// Reads all scripts by id, with what only the repository shows to be wrong in them.
-pub(crate) fn all(context: &Context) -> Vec<Script> {
-    let read = |source: &_| {
-        let mut script = script::read(source);
-        if script::inside(&context.here.root, &script.directory).is_none() {
-            let message = format!("the directory `{}` is outside the repository", script.directory);
-            let (at, hint) = (script.directory_at, "name one inside it, from the repository's root");
-            script.problems.push(Problem::at(&script.path, at, Code::WrongType, message, hint));
-        }
-        script
-    };
-    knowledge::sources(context, script::DIRECTORY).iter().map(read).collect()
-}
-
 /// Finds the script that somebody names by its id, its name or its file.
 fn one(context: &Context, name: &str) -> Result<Script, Error> {
-    let all = all(context);
+    let all = knowledge::scripts(context);
     let wanted = entry::id_of(name);
     let of = |is_it: &dyn Fn(&Script) -> bool| all.iter().find(|it| is_it(it)).cloned();
     let found = of(&|it| it.id == wanted).or_else(|| of(&|it| it.name == name));
@@ -201,7 +185,7 @@ pub fn list_to_json(scripts: &[Resolved]) -> Value {
 pub fn list(context: &Context, plan: Option<&str>) -> Result<Vec<Resolved>, Error> {
     let (plan, _) = knowledge::wanted(context, plan, None)?;
     let is_meant = |it: &Script| plan.is_none() || it.plan == plan;
-    Ok(all(context).into_iter().filter(is_meant).map(|it| resolved(context, it)).collect())
+    Ok(knowledge::scripts(context).into_iter().filter(is_meant).map(|it| resolved(context, it)).collect())
 }
 
 pub fn show(context: &Context, name: &str) -> Result<Resolved, Error> {

@@ -2,6 +2,7 @@
 
 pub(crate) mod fill;
 pub(crate) mod full_text;
+mod records;
 
 use std::collections::HashSet;
 
@@ -11,11 +12,10 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::shown_path;
 use crate::index::{self, Kind, Knowledge, MATCH_END, MATCH_START, Query, Table};
-use crate::ops::{decide, insight, knowledge, script};
 use crate::plan::plans::Plans;
 use crate::plan::words::nearest;
-use crate::store::load;
-use crate::store::load::Wanted;
+use crate::store::knowledge;
+use crate::store::load::{self, Wanted};
 
 #[derive(Debug, Clone, Default)]
 pub struct SearchRequest {
@@ -80,7 +80,7 @@ fn kind(word: &str) -> Result<Kind, Error> {
         let known = Kind::ALL.map(Kind::word);
         let near = nearest(word, known).map(|it| format!("did you mean `{it}`?"));
         let hint = near.unwrap_or_else(|| format!("one of {}", known.join(", ")));
-        Error::usage(format!("nothing is found by the kind `{word}`"), hint)
+        Error::usage(format!("unknown kind `{word}`"), hint)
     })
 }
 
@@ -90,9 +90,9 @@ pub fn sql(context: &Context, query: &str) -> Result<Table, Error> {
     let plans = Plans::judged(found.plans);
     let files = found.files.iter().map(|(path, row)| (path.clone(), row));
     let known = || Knowledge {
-        decisions: decide::all(context),
-        insights: insight::all(context),
-        scripts: script::all(context),
+        decisions: knowledge::decisions(context),
+        insights: knowledge::insights(context),
+        scripts: knowledge::scripts(context),
     };
     Ok(index::sql(query, files, plans.iter(), known)?)
 }

@@ -2,8 +2,6 @@
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::ops::add;
-use crate::ops::{list, plan_status, program, update};
 use crate::plan::change::{NewAttempt, NewNote, dependency_item};
 use crate::plan::id::{self, PlanId, StepId};
 use crate::plan::model::{Plan, Step};
@@ -14,12 +12,14 @@ use crate::plan::records::NoteType;
 use crate::plan::time::{Day, NotADay};
 use crate::plan::transitions::Verb;
 use crate::plan::words::{PlanStatus, Status, StepStatus, nearest};
+use crate::store::change_each::change_each;
 use crate::store::fencing::{self, Owner, Who};
 use crate::store::load::{self, Own};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::resolve::{self, Target};
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::transaction::{self, ChangeReport, Mode};
+use crate::store::{new_step, plan_status, program, typed_words};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::{front_matter, yaml};
 
@@ -55,12 +55,12 @@ pub struct SetRequest {
 /// Keys that have a verb of their own, or belong to the engine.
 const REFUSED: [(&str, &str); 8] = [
     ("id", "the file's name is the id; `planwatch move` changes it"),
-    ("claim", "whoever works on the step writes it; an end of the work takes it out"),
+    ("claim", "it is written by `claim` and removed when the work ends"),
     ("attempts", "`planwatch attempt` adds one; they are never changed"),
     ("notes", "`planwatch note` adds one; they are never changed"),
     ("confirmed", "a person types `planwatch confirm STEP`"),
     ("confirmations", "a person types `planwatch confirm PLAN --phase NAME`"),
-    ("draft", "it is kept while a draft is being refined"),
+    ("draft", "`draft` maintains it"),
     ("<<", "write merge keys in an editor"),
 ];
 
@@ -74,6 +74,11 @@ const CLOSED: [&str; 5] = ["priority", "category", "kind", "order", "confirm"];
 /// Keys whose value says who may do what with the step; their change needs ownership.
 const FREE: [&str; 5] = ["title", "priority", "due", "tags", "metadata"];
 
+/// Whether [`set`] does not refuse a key.
+pub(crate) fn is_set_by_hand(key: &str) -> bool {
+    REFUSED.iter().all(|(refused, _)| *refused != key)
+}
+
 /// Sets, extends, shrinks or removes a key; what would make the file faulty is refused.
 pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Error> {
     if let Some((key, hint)) = REFUSED.iter().find(|(key, _)| *key == request.key) {
@@ -83,7 +88,7 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
         let message = format!("`{}` is a list", request.key);
         return Err(Error::usage(
             message,
-            format!("{0}+=ITEM adds one, {0}-=ITEM takes one out, --yaml sets all", request.key),
+            format!("{0}+=ITEM adds one, {0}-=ITEM removes one, --yaml sets all", request.key),
         ));
     }
     if request.key.is_empty() {
@@ -92,7 +97,7 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
             "name a key, as in `planwatch set 1 title \"New title\"`",
         ));
     }
-    update::each(context, "set", std::slice::from_ref(&request.id), request.mode, |writing, id| {
+    change_each(context, "set", std::slice::from_ref(&request.id), request.mode, |writing, id| {
         let target = resolve::target(context, id)?;
         refuse_other_kind(&target, &request.key)?;
         match target {
@@ -142,7 +147,7 @@ fn set_in_plan(
     let mut update = PlanUpdate { did: did(request), ..PlanUpdate::default() };
     match (&request.op, request.key.as_str()) {
         (SetOp::Text(word), "status") => {
-            let status = list::read_word::<PlanStatus>(&context.config.words, word)?;
+            let status = typed_words::read_word::<PlanStatus>(&context.config.words, word)?;
             let (shown, own) = written_status(context, word, status);
             update.did = format!("status = {shown}");
             match own {
@@ -187,7 +192,7 @@ fn set_in_step(
     }
     match (&request.op, request.key.as_str()) {
         (SetOp::Text(word), "status") => {
-            let status = list::read_word::<StepStatus>(&context.config.words, word)?;
+            let status = typed_words::read_word::<StepStatus>(&context.config.words, word)?;
             let (shown, own) = written_status(context, word, status);
             update.did = format!("status = {shown}");
             let mut update = status_update(context, (plans, step), who, status, update);
@@ -329,14 +334,15 @@ fn add_dependency(context: &Context, step: &Step, bytes: &[u8], text: &str) -> R
     let plan = &step.id.plan;
     // Only which steps there are; what this step's file says is in `step` and `bytes`.
     let whole = load::one_plan(context, plan)?.ok_or_else(|| load::missing(context, plan))?;
-    let new = add::dependencies(context, &whole, &[text.to_owned()])?;
+    let new = new_step::dependencies(context, &whole, &[text.to_owned()])?;
     let append = |it: &StepId| Change::Append { key: "depends".to_owned(), item: dependency_item(plan, it) };
     let is_written = root(bytes).is_some_and(|it| it.root().get("depends").is_some());
     if is_written {
         return Ok(new.iter().filter(|it| !step.depends.contains(it)).map(append).collect());
     }
     // From here on the key is the whole truth, so it has to hold what the text said.
-    let all: Vec<_> = step.depends.iter().chain(new.iter().filter(|it| !step.depends.contains(it))).collect();
+    let said = whole.spelled_out(step);
+    let all: Vec<_> = said.iter().chain(new.iter().filter(|it| !said.contains(it))).collect();
     let items = all.into_iter().map(|it| dependency_item(plan, it)).collect();
     Ok(vec![Change::Set { key: "depends".to_owned(), value: NewValue::List(items) }])
 }

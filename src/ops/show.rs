@@ -1,5 +1,7 @@
 //! `show`: one plan, step, decision or insight with its text, and a plan's dependencies as a graph.
 
+pub use crate::api::graph::GraphForm;
+
 use serde_json::{Value, json};
 
 use crate::api::context::Context;
@@ -12,12 +14,10 @@ use crate::plan::claims::InForce;
 use crate::plan::decision::Decision;
 use crate::plan::model::{Plan, PlanKind};
 use crate::plan::records::Confirmation;
-use crate::plan::rules::{self, Obstacle};
+use crate::plan::rules;
 use crate::plan::time::Time;
-use crate::store::load;
 use crate::store::resolve::{self, Target};
-
-pub use crate::api::graph::GraphForm;
+use crate::store::{load, step_moves};
 
 #[derive(Debug, Clone, Default)]
 pub struct ShowRequest {
@@ -182,7 +182,7 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
                 body: text.map(|it| it.body.clone()).unwrap_or_default(),
                 waits_for: rules::obstacles(&plans, plan, step, context.now)
                     .iter()
-                    .filter_map(sentence)
+                    .filter_map(step_moves::sentence)
                     .collect(),
                 dependants: dependants(&shaper, plan, &named.id),
                 is_gated,
@@ -231,21 +231,5 @@ fn dependants(shaper: &Shaper<'_>, plan: &Plan, id: &crate::plan::id::StepId) ->
     // Live plans wait for a live plan of the name.
     let is_meant = shaper.plans.get(&plan.id).is_some_and(|it| it.path == plan.path);
     let steps = shaper.plans.live().filter(|_| is_meant).flat_map(|it| &it.steps);
-    steps.filter(|it| it.depends.contains(id)).map(|it| it.id.to_string()).collect()
-}
-
-/// Says an obstacle as people do; a closed or running step's own status is no obstacle worth a line.
-pub(crate) fn sentence(obstacle: &Obstacle) -> Option<String> {
-    let text = match obstacle {
-        Obstacle::Dependency { step, status: Some(status) } => format!("`{step}`, which is {status}"),
-        Obstacle::Dependency { step, status: None } => format!("`{step}`, which does not exist"),
-        Obstacle::Before { step } => format!("`{step}`, the step before it"),
-        Obstacle::Confirmation => "a person's confirmation".to_owned(),
-        Obstacle::PhaseConfirmation { phase } => format!("a person's confirmation of the phase {phase}"),
-        Obstacle::Faulty { code } => format!("its file to be mended ({code})"),
-        Obstacle::PlanFaulty => "plan.md to be mended".to_owned(),
-        Obstacle::PlanClosed => "its plan to be active".to_owned(),
-        Obstacle::Claimed { .. } | Obstacle::Status(_) => return None,
-    };
-    Some(text)
+    steps.filter(|it| it.depends_on(id)).map(|it| it.id.to_string()).collect()
 }

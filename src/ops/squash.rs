@@ -3,6 +3,7 @@
 //! The first one's file stays and gets what the others hold: their texts, attempts and notes, each step's behind those of
 //! the step before, what they wait for, verify and touch. All files as they were go to `_archive/<plan>/removed-<time>/`.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -12,7 +13,6 @@ use crate::api::error::Error;
 use crate::api::precondition;
 use crate::api::views::{Shaper, value};
 use crate::disk::{DiskError, FileOp};
-use crate::ops::{add, remove};
 use crate::plan::change::{self, NewAttempt, NewNote, dependency_item};
 use crate::plan::file_name;
 use crate::plan::id::StepId;
@@ -23,9 +23,9 @@ use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::records::Attempt;
 use crate::plan::words::StepStatus;
 use crate::store::fencing::{Owner, Who};
-use crate::store::relink::{self, Gone, Left};
+use crate::store::relink::{self, Gone, Left, Waits};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
-use crate::store::{leases, load, resolve, step_file, steps_list_line};
+use crate::store::{leases, load, new_step, removed, resolve, step_file, steps_list_line};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::typed::shell_word;
 use crate::text::{front_matter, markdown, scalar};
@@ -54,7 +54,7 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     precondition::check_plan(context, &plans, &plan)?;
     let steps = chosen(context, &plan, &request.steps)?;
     let forced = check_free(context, &plans, &steps, request)?;
-    let depends = depends_of_all(&steps);
+    let depends = depends_of_all(&plan, &steps);
     refuse_circle(&plans, &steps, &depends)?;
     let kept = steps[0].id.clone();
     let gone: Vec<_> = steps[1..].iter().map(|it| Gone::moved(it.id.clone(), kept.clone())).collect();
@@ -71,7 +71,7 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
         writing.report_save(&step, &place, &read);
     }
     if request.mode == Mode::Write {
-        steps.iter().for_each(|it| leases::forget(context, &it.id));
+        steps.iter().for_each(|it| leases::removed(context, &plan, it));
     }
     let mut report = ChangeReport::new("squash", request.mode);
     report.changes.push(changed(context, plans, &plan, steps, bytes));
@@ -97,7 +97,7 @@ fn text_of(context: &Context, step: &Step) -> Result<Vec<u8>, Error> {
 fn chosen<'a>(context: &Context, plan: &'a Plan, texts: &[String]) -> Result<Vec<&'a Step>, Error> {
     let mut steps: Vec<&Step> = Vec::new();
     for text in texts {
-        let number = add::own_number(plan, text)?;
+        let number = new_step::own_number(plan, text)?;
         let step = plan.find(&StepId { plan: plan.id.clone(), number }).ok_or_else(|| Error::NoSuchStep {
             name: text.clone(),
             steps: plan.steps.iter().map(|it| it.id.number.to_string()).collect(),
@@ -131,7 +131,7 @@ fn check_free(
     let mut forced = None;
     for step in steps {
         let who = Who::of(context, &step.id, request.by.as_deref(), None, request.force);
-        let owner = remove::refuse_worked_on(plans, step, &who)?;
+        let owner = removed::refuse_worked_on(plans, step, &who)?;
         if owner == Owner::Late {
             return Err(Error::ClaimLost { id: step.id.to_string(), claim: who.claim.unwrap_or_default() });
         }
@@ -145,13 +145,10 @@ fn check_free(
 }
 
 /// What the steps wait for outside of themselves, each once.
-fn depends_of_all(steps: &[&Step]) -> Vec<StepId> {
-    let mut all: Vec<StepId> = Vec::new();
-    for id in steps.iter().flat_map(|it| &it.depends) {
-        if !steps.iter().any(|it| it.id == *id) && !all.contains(id) {
-            all.push(id.clone());
-        }
-    }
+fn depends_of_all(plan: &Plan, steps: &[&Step]) -> Vec<StepId> {
+    let mut seen: HashSet<StepId> = steps.iter().map(|it| it.id.clone()).collect();
+    let mut all: Vec<StepId> = steps.iter().flat_map(|it| plan.spelled_out(it)).collect();
+    all.retain(|it| seen.insert(it.clone()));
     all
 }
 
@@ -166,6 +163,10 @@ fn refuse_circle(plans: &Plans, steps: &[&Step], depends: &[StepId]) -> Result<(
             step.problems.retain(|it| it.code != Code::DependencyCycle);
             if step.id == *kept {
                 step.depends = depends.to_vec();
+                step.ranges.clear();
+            }
+            if steps[1..].iter().any(|it| step.has_in_range(&it.id)) {
+                step.depends.push(kept.clone());
             }
             step.depends.iter_mut().filter(|it| is_gone(it)).for_each(|it| it.clone_from(kept));
         }
@@ -177,7 +178,7 @@ fn refuse_circle(plans: &Plans, steps: &[&Step], depends: &[StepId]) -> Result<(
     Err(Error::Failed {
         code: problem.code.text(),
         message: format!("refused: {}", problem.message),
-        hint: "squash the steps between them as well, or take a dependency out first".to_owned(),
+        hint: "squash the steps between them as well, or remove a dependency first".to_owned(),
     })
 }
 
@@ -211,9 +212,10 @@ impl Merged<'_> {
         let gone: Vec<_> = others.iter().map(|it| it.id.clone()).collect();
         let line = (&kept.id, self.request.title.as_str(), self.depends);
         let (line, removed) = steps_list_line::squashed(self.context, self.plan, line, &gone)?;
-        let directory = remove::removed_dir(self.context, &self.plan.id);
-        let archived =
-            |step: &Step| remove::free_name(self.context, &directory, &file_name::step_file(&step.id.number));
+        let directory = removed::removed_dir(self.context, &self.plan.id);
+        let archived = |step: &Step| {
+            removed::free_name(self.context, &directory, &file_name::step_file(&step.id.number))
+        };
         let mut ops = Vec::new();
         let before = self.texts[0].clone();
         let after = self.text(&line.plan, &before, forced)?;
@@ -232,7 +234,7 @@ impl Merged<'_> {
         }
         ops.extend(line.op);
         if !removed.is_empty() {
-            let path = remove::free_name(self.context, &directory, "steps-lines.md");
+            let path = removed::free_name(self.context, &directory, "steps-lines.md");
             ops.push(FileOp::Create { path, bytes: removed.into_bytes() });
         }
         let rewritten = std::slice::from_ref(&kept.id);
@@ -254,7 +256,8 @@ impl Merged<'_> {
         let body = body.replace("\r\n", "\n").replace('\n', eol);
         let body = if header.is_empty() { body.trim_start() } else { &body };
         let file = [header, body.as_bytes()].concat();
-        relink::kept_waiting(self.context, plan, (&kept.id, &kept.path), file, self.depends)
+        let wanted = Waits { steps: self.depends, ranges: &[], gone: self.gone };
+        relink::kept_waiting(self.context, plan, (&kept.id, &kept.path), file, &wanted)
     }
 
     fn body(&self) -> String {

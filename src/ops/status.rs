@@ -1,13 +1,11 @@
 //! `status`: what needs attention, who works on what, what is ready, what was finished.
 
-use crate::api::views::Reason;
 use serde_json::{Value, json};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::staleness;
-use crate::api::views::{PlanShape, Shaper, StepShape, held, value, with};
-use crate::ops::knowledge;
+use crate::api::views::{PlanShape, Reason, Shaper, StepShape, held, value, with};
 use crate::plan::claims::InForce;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
@@ -16,7 +14,8 @@ use crate::plan::rules::{self, Obstacle};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Status, StepStatus};
 use crate::store::interrupted::{self, Interrupted};
-use crate::store::load;
+use crate::store::project_saves;
+use crate::store::{knowledge, load};
 
 #[derive(Debug, Clone, Default)]
 pub struct StatusRequest {
@@ -150,10 +149,16 @@ pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport
         finished: finished(&shaper, days),
         n_errors,
         n_warnings,
-        kept: context.plans.kept().iter().map(|it| it.kept.to_string_lossy().into_owned()).collect(),
+        kept: kept(context),
         interrupted: interrupted::find(context),
         days,
     })
+}
+
+/// Where texts lie that are in no file, from the plans directory.
+fn kept(context: &Context) -> Vec<String> {
+    let of_plans = context.plans.kept().into_iter().map(|it| it.kept.to_string_lossy().into_owned());
+    of_plans.chain(project_saves::kept(context)).collect()
 }
 
 fn standing(shaper: &Shaper<'_>, plan: &Plan, step: &Step) -> Standing {

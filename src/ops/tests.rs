@@ -4,6 +4,7 @@ mod all_or_nothing;
 mod keys;
 mod order;
 mod preconditions;
+mod ranges;
 mod repeated_reports;
 mod resting;
 mod saves;

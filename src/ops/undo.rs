@@ -9,13 +9,13 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::shown_path;
 use crate::disk::FileOp;
-use crate::ops::archive::ARCHIVE;
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::{PlanId, StepId, read_step_id};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::read;
 use crate::store::fencing::{self, Who};
+use crate::store::removed::ARCHIVE;
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
 use crate::store::{leases, load};
 
@@ -199,12 +199,18 @@ impl Claimed {
     fn follow(&self, context: &Context) {
         let before = &self.step;
         let plan = load::one_plan(context, &before.id.plan).ok().flatten().filter(|it| !it.is_archived);
-        let steps = plan.map(|it| it.steps).unwrap_or_default();
+        let steps = plan.as_ref().map(|it| it.steps.as_slice()).unwrap_or_default();
         let claim = |it: &Step| it.claim.as_ref().map(|it| it.id.clone());
         let same = steps.iter().find(|it| claim(it) == claim(before));
         match (same, steps.iter().find(|it| it.id == before.id)) {
             (Some(step), _) if step.id == before.id => {}
-            (Some(step), _) => leases::moved(context, &before.id, &step.id, &step.path),
+            (Some(step), _) => {
+                let moved = plan.as_ref().map(|plan| {
+                    let (to, file) = (step.id.clone(), step.path.clone());
+                    leases::Move { plan, step: before, to, file }
+                });
+                leases::moved(context, moved.as_slice());
+            }
             (None, Some(after)) => leases::changed(context, before, after, false),
             (None, None) => leases::forget(context, &before.id),
         }

@@ -8,22 +8,17 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::{PlanShape, Shaper, StepShape};
 use crate::ops::add::{self, AddRequest};
-use crate::ops::create;
-use crate::plan::change::{NewPlan, set_text};
+use crate::plan::change::NewPlan;
 use crate::plan::file_name::PLAN_FILE;
 use crate::plan::id::{self, PlanId};
 use crate::plan::model::{Order, Plan, Step};
 use crate::plan::plans::Plans;
-use crate::plan::problem::Severity;
-use crate::plan::read::PLAN_KEYS;
 use crate::plan::step_number::StepNumber;
 use crate::store::resolve::{self, Side};
 use crate::store::transaction::{self, Mode, Writing};
-use crate::store::{load, step_file};
-use crate::text::front_matter;
-use crate::text::markdown;
-use crate::text::scalar;
+use crate::store::{load, new_plan};
 use crate::text::typed::shell_word;
+use crate::text::{front_matter, scalar};
 
 /// A plan as a text.
 #[derive(Debug, Clone, Default)]
@@ -74,8 +69,8 @@ pub fn put_plan(context: &Context, request: &PlanText) -> Result<Put<PlanShape>,
     }
     let is_sequential = context.config.order == Some(Order::Sequential);
     let new = NewPlan { title: request.title.clone(), is_sequential, ..NewPlan::default() };
-    let files = vec![(PLAN_FILE.to_owned(), plan_file(context, &new, &request.body)?)];
-    refuse_faulty(&create::as_read(context, &id, &files))?;
+    let files = vec![(PLAN_FILE.to_owned(), new_plan::plan_file(context, &new, &request.body)?)];
+    new_plan::refuse_faulty(&new_plan::as_read(context, &id, &files))?;
     if load::exists(context, &id) {
         let (name, bytes) = &files[0];
         writing.create(&format!("{id}/{name}"), bytes)?;
@@ -108,7 +103,7 @@ fn same_plan(context: &Context, id: &PlanId, text: &str) -> Result<Option<PlanSh
     } else {
         (
             format!("`{id}` exists, with another text"),
-            "change the plan that is there, or choose another title".to_owned(),
+            "change the existing plan, or choose another title".to_owned(),
         )
     };
     Err(Error::Conflict { code: "plan-exists", message, hint })
@@ -130,38 +125,6 @@ fn is_same(file: &[u8], text: &str) -> bool {
     cut(file) == text || cut(body) == text
 }
 
-/// The text with what a plan of planwatch's own has in front of it, where the text does not say it itself, and with all
-/// that was asked for beside it.
-pub(crate) fn plan_file(context: &Context, new: &NewPlan, body: &str) -> Result<Vec<u8>, Error> {
-    if body.trim().is_empty() {
-        return transaction::edit(PLAN_FILE, new.body().as_bytes(), &new.changes(context.now), PLAN_KEYS);
-    }
-    let bytes = with_end(body);
-    let own = step_file::own_keys(&bytes);
-    let mut changes = new.changes(context.now);
-    let has_heading = heading(body).is_some();
-    changes.extend((!has_heading).then(|| set_text("title", &new.title)));
-    const USUAL: [&str; 4] = ["status", "title", "order", "created_at"];
-    changes.retain(|it| !USUAL.contains(&it.key()) || !own.iter().any(|key| key == it.key()));
-    changes.extend(new.description.as_ref().map(|it| set_text("description", it)));
-    transaction::edit(PLAN_FILE, &bytes, &changes, PLAN_KEYS)
-}
-
-fn with_end(text: &str) -> Vec<u8> {
-    let end = if text.ends_with('\n') { "" } else { "\n" };
-    format!("{text}{end}").into_bytes()
-}
-
-fn heading(text: &str) -> Option<String> {
-    let body = &text[front_matter::split(text.as_bytes()).body_start()..];
-    markdown::outline(body).title().filter(|it| !it.is_empty()).map(str::to_owned)
-}
-
-pub(crate) fn refuse_faulty(plan: &Plan) -> Result<(), Error> {
-    let fault = plan.problems.iter().find(|it| it.severity() == Severity::Error);
-    fault.map_or(Ok(()), |it| Err(Error::File { problem: Box::new(it.clone()) }))
-}
-
 /// Makes a step of this text, unless the number that is asked for has it already.
 ///
 /// A number that stands only in the plan's Steps list gets its file; one with another text is a conflict.
@@ -177,7 +140,7 @@ pub fn put_step(context: &Context, request: &StepText) -> Result<Put<(StepShape,
         at: request.at.clone(),
         after: request.after.clone(),
         metadata,
-        body: Some(String::from_utf8_lossy(&with_end(&request.text)).into_owned()),
+        body: Some(String::from_utf8_lossy(&new_plan::with_end(&request.text)).into_owned()),
         by: request.created_by.clone(),
         keeps_own: true,
         ..AddRequest::default()
@@ -200,7 +163,7 @@ pub fn put_step(context: &Context, request: &StepText) -> Result<Put<(StepShape,
 fn title(text: &str) -> String {
     let body = &text[front_matter::split(text.as_bytes()).body_start()..];
     let line = || body.lines().map(|it| it.trim_start_matches('#').trim()).find(|it| !it.is_empty());
-    heading(text).or_else(|| line().map(str::to_owned)).unwrap_or_default()
+    new_plan::heading(text).or_else(|| line().map(str::to_owned)).unwrap_or_default()
 }
 
 fn same_step(
@@ -210,7 +173,7 @@ fn same_step(
 ) -> Result<Option<(StepShape, String)>, Error> {
     let Some(at) = &request.at else { return Ok(None) };
     let Some(number) = id::read_number(at) else {
-        return Err(Error::usage(format!("`{at}` is no step number"), "write it as 2 or 2.5"));
+        return Err(Error::usage(format!("`{at}` is not a step number"), "write it as 2 or 2.5"));
     };
     let found = load::one_plan(context, plan)?.ok_or_else(|| load::missing(context, plan))?;
     transaction::check_live(&found)?;
@@ -227,7 +190,7 @@ fn same_step(
     Err(Error::Conflict {
         code: "step-exists",
         message: format!("`{plan}:{number}` exists, with another text"),
-        hint: "change the step that is there, or choose another number".to_owned(),
+        hint: "change the existing step, or choose another number".to_owned(),
     })
 }
 

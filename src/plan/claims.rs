@@ -111,7 +111,7 @@ impl Claims {
         step.claim.as_ref().is_some_and(|it| it.id == claim)
             || self.of(&step.id).iter().any(|it| it.claim == claim)
             || self.has_ended(step, claim)
-            || step.attempts.iter().any(|it| it.more.get("claim").and_then(|it| it.as_str()) == Some(claim))
+            || step.attempts.iter().any(|it| it.is_of_claim(claim))
             || step.notes.iter().any(|it| it.text.starts_with(&late))
     }
 

@@ -100,7 +100,7 @@ fn is_topic(topic: &str) -> bool {
 ///
 /// A change of the text alone cannot be detected here; version control has it.
 fn report_rewritten(decision: &mut Decision) {
-    let hint = "take the change back, and record another decision with --supersedes";
+    let hint = "undo the change, and record another decision with --supersedes";
     let mut report = |what: &str| {
         let message = format!("the decision was rewritten: its {what} differs from its file's name");
         decision.problems.push(Problem::of_file(&decision.path, Code::DecisionRewritten, message, hint));

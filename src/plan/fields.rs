@@ -273,7 +273,7 @@ impl<'a> Fields<'a> {
             self.wrong_type(
                 value,
                 "`claim` is not a mapping with an `id`".to_owned(),
-                "write it as `{id: …, by: …, at: …}`, or take the line out",
+                "write it as `{id: …, by: …, at: …}`, or remove the line",
             );
             return None;
         };

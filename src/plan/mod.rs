@@ -13,6 +13,7 @@ pub mod insight;
 pub mod model;
 pub mod plans;
 pub mod problem;
+pub mod ranges;
 pub mod read;
 pub mod records;
 pub mod rules;

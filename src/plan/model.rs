@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem, Severity};
+use crate::plan::ranges::StepRange;
 use crate::plan::records::{Attempt, Claim, Confirmation, Note, Priority, Verify};
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::{Day, Time};
@@ -93,6 +94,9 @@ pub struct Step {
     pub status: Stated<StepStatus>,
     pub claim: Option<Box<Claim>>,
     pub depends: Vec<StepId>,
+    /// What its text says with a range, or with "all previous steps", and is too long for `depends`, where only the ends are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranges: Vec<StepRange>,
     /// Where the front matter names each of `depends`; empty if the text below it does.
     #[serde(skip)]
     pub depends_at: Vec<Place>,

@@ -1,6 +1,7 @@
 //! Many plans together: finding steps across them, and what is wrong only between files.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -8,6 +9,7 @@ use crate::plan::claims::Claims;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::problem::{Code, Problem};
+use crate::plan::ranges::Runs;
 use crate::plan::time::Time;
 use crate::text::line_index::Place;
 use crate::text::typed::shell_word;
@@ -22,6 +24,8 @@ pub struct Plans {
     live: HashMap<PlanId, usize>,
     archived: HashMap<PlanId, usize>,
     claims: Claims,
+    /// The places of the open steps of those plans that have steps with ranges, by the plan's place.
+    open: BTreeMap<usize, Vec<usize>>,
 }
 
 impl Plans {
@@ -37,7 +41,27 @@ impl Plans {
             let map = if plan.is_archived { &mut sorted.archived } else { &mut sorted.live };
             map.entry(plan.id.clone()).or_insert(at);
         }
+        sorted.note_open();
         sorted
+    }
+
+    fn note_open(&mut self) {
+        let of = |(at, plan): (usize, &Plan)| Some((at, plan.open_places(|it| !it.is_closed())?));
+        self.open = self.plans.iter().enumerate().filter_map(of).collect();
+    }
+
+    /// Returns the first open steps that the ranges of a step hold, at most this many.
+    pub(crate) fn open_in_ranges<'a>(&self, plan: &'a Plan, step: &Step, most: usize) -> Vec<&'a Step> {
+        if step.ranges.is_empty() {
+            return Vec::new();
+        }
+        let map = if plan.is_archived { &self.archived } else { &self.live };
+        let is_here = |at: &&usize| self.plans.get(**at).is_some_and(|it| std::ptr::eq(it, plan));
+        let noted = map.get(&plan.id).filter(is_here).and_then(|at| self.open.get(at));
+        // A plan may also be given as it will be.
+        let found = || plan.open_places(|it| !it.is_closed()).unwrap_or_default();
+        let open = noted.map_or_else(|| Cow::Owned(found()), |it| Cow::Borrowed(&**it));
+        plan.in_ranges(step, &open).take(most).map(|at| &plan.steps[at]).collect()
     }
 
     /// Returns whether a problem is one that only all plans together show, so that it has to be looked for again.
@@ -72,14 +96,15 @@ impl Plans {
                 step.problems.retain(|it| it.code != Code::StaleClaim);
             }
             let Some(held) = claims.taken_back(step) else { continue };
-            let by = held.by.as_deref().unwrap_or("somebody");
+            let by = held.by.as_deref().unwrap_or("another worker");
             let message =
-                format!("the claim `{}` of {by} is no longer in the file, and still holds", held.claim);
+                format!("the claim `{}` of {by} is no longer in the file, but is still in force", held.claim);
             let hint = format!("`planwatch release {}` ends it", shell_word(&step.id));
             let problem = Problem::of_file(&step.path, Code::TakenBack, message, hint);
             step.problems.push(problem);
         }
         self.claims = claims;
+        self.note_open();
         self
     }
 
@@ -193,7 +218,7 @@ impl Plans {
             let others = all.iter().filter(|it| **it != at).map(|it| format!("`{}`", self.plans[*it].id));
             let message =
                 format!("the name is another spelling of {}", others.collect::<Vec<_>>().join(", "));
-            let hint = "some systems take both for one directory; rename one";
+            let hint = "on some systems both are the same directory; rename one";
             (at, Problem::of_file(&self.plans[at].path, Code::NameClash, message, hint))
         };
         clashes
@@ -216,7 +241,7 @@ impl Plans {
             for node in &cycle {
                 let step = graph.steps[*node];
                 let message = format!("the step waits for itself through {names}");
-                let hint = "take one dependency out";
+                let hint = "remove one dependency";
                 let (plan, nth) = graph.places[*node];
                 let inside = step.depends.iter().position(|it| members.contains(it));
                 let place = inside.and_then(|it| step.depends_at.get(it)).copied().unwrap_or(Place::START);
@@ -261,6 +286,19 @@ impl<'a> Finder<'a> {
     /// The plans with the places that their own ids lead to.
     pub(super) fn live(&self) -> impl Iterator<Item = (&'a Plan, Option<usize>)> {
         self.plans.live().map(|it| (it, self.plans.place(&it.id)))
+    }
+
+    /// Numbers from `free` on for runs of the steps of each plan that has ranges.
+    pub(super) fn runs(&self, free: usize) -> Vec<(&'a Plan, Runs)> {
+        let mut free = free;
+        let mut all = Vec::new();
+        for at in self.plans.open.keys().copied().filter(|at| !self.plans.plans[*at].is_archived) {
+            let plan = &self.plans.plans[at];
+            let runs = Runs::new(self.firsts[at], plan.steps.len(), free);
+            free += runs.n_inner();
+            all.push((plan, runs));
+        }
+        all
     }
 
     /// How many numbers there are.
@@ -311,7 +349,34 @@ impl<'a> Graph<'a> {
                 graph.edges.push(edges);
             }
         }
+        graph.add_ranges(plans, &finder);
         graph
+    }
+
+    fn add_ranges(&mut self, plans: &Plans, finder: &Finder<'_>) {
+        let is_wanted = |at: usize| {
+            let plan = &plans.plans[at];
+            !(plan.waits_inside && plans.place(&plan.id) == Some(at))
+        };
+        for at in plans.open.keys().copied().filter(|it| is_wanted(*it)) {
+            let (plan, first) = (&plans.plans[at], finder.firsts[at]);
+            let runs = Runs::new(first, plan.steps.len(), self.edges.len());
+            // Of two files with one number the first is meant.
+            let is_first = |node: &usize| match node.checked_sub(first) {
+                Some(nth) if nth > 0 && nth < plan.steps.len() => {
+                    plan.steps[nth - 1].id.number != plan.steps[nth].id.number
+                }
+                _ => true,
+            };
+            let children = runs.inner().map(|(_, children)| children.into_iter().filter(is_first).collect());
+            self.edges.extend(children);
+            for (nth, step) in plan.steps.iter().enumerate() {
+                for range in &step.ranges {
+                    let nodes = runs.of(&plan.places_in(range)).into_iter();
+                    self.edges[first + nth].extend(nodes.filter(is_first));
+                }
+            }
+        }
     }
 
     /// Returns the groups of steps that wait for each other: strongly connected components by Tarjan's algorithm
@@ -358,6 +423,8 @@ impl<'a> Graph<'a> {
         for member in &members {
             on_stack[*member] = false;
         }
+        // An inner node of a range is not a step.
+        members.retain(|it| *it < self.steps.len());
         members.sort_unstable();
         let is_cycle = members.len() > 1 || self.edges[root].contains(&root);
         is_cycle.then_some(members)

@@ -131,6 +131,8 @@ pub fn read_around(
         let all = steps.iter().chain(listed.iter().map(|it| &it.number));
         work.extend(all.filter(|it| *it < wanted).max().cloned());
     }
+    // Ranges overlap, and each of their steps is to be found once.
+    let mut unranged: BTreeSet<&StepNumber> = numbers.iter().collect();
     let mut seen = BTreeSet::new();
     while let Some(number) = work.pop() {
         if !seen.insert(number.clone()) {
@@ -145,9 +147,18 @@ pub fn read_around(
         let step_id = StepId { plan: id.clone(), number };
         let read = |it: &Source| read_step(&step_id, it, (line, &numbers), words, Bodies::Keep);
         plan.steps.extend(sources.iter().map(read));
-        let same = plan.steps.iter().filter(|it| it.id == step_id);
+        // Those that were read last.
+        let same = plan.steps.iter().rev().take_while(|it| it.id == step_id);
         let named = same.flat_map(|it| &it.depends).filter(|it| it.plan == *id);
         work.extend(named.map(|it| it.number.clone()));
+        let same = plan.steps.iter().rev().take_while(|it| it.id == step_id);
+        for range in same.flat_map(|it| &it.ranges) {
+            let held: Vec<_> = unranged.range::<StepNumber, _>(&range.first..=&range.last).copied().collect();
+            for number in held {
+                unranged.remove(number);
+                work.push(number.clone());
+            }
+        }
     }
     finish(&mut plan, sources);
     plan
@@ -193,7 +204,7 @@ pub fn read_plan_again(plan: &Plan, content: Content, words: &Words) -> Plan {
 
 fn report_names(plan: &mut Plan, sources: &PlanSources) {
     for path in &sources.near_misses {
-        let message = "the name looks like a step's, but is not read as one";
+        let message = "the name resembles a step's, but is not one";
         plan.problems.push(Problem::of_file(
             path,
             Code::LooksLikeAStep,
@@ -212,7 +223,7 @@ fn report_names(plan: &mut Plan, sources: &PlanSources) {
     }
     for path in &sources.linked {
         let message = "the file has several hard links, so every change of it shows under all its names";
-        let hint = "if that is not meant, copy the file and rename the copy over it; docs/format.md says how it is written";
+        let hint = "if that is not intended, copy the file and rename the copy over it; see docs/format.md";
         plan.problems.push(Problem::of_file(path, Code::HardLinked, message, hint));
     }
 }

@@ -7,6 +7,7 @@ use crate::plan::file_name;
 use crate::plan::id::{StepId, read_number, read_step_id};
 use crate::plan::model::{Plan, Step};
 use crate::plan::problem::{Code, Problem};
+use crate::plan::ranges::StepRange;
 use crate::plan::read::{Bodies, STEP_KEYS, status};
 use crate::plan::references::{self, Section};
 use crate::plan::source::{Source, parse, unread};
@@ -52,8 +53,14 @@ pub(crate) fn read_step(
     let mut fields = Fields { path: &source.path, file: bytes, offset, root, problems: Vec::new(), budget };
     let mut step = step_of(id, &mut fields, &outline, listed, words);
     let from_body = body_dependencies(id, &mut fields, parsed.body, &outline, (listed, numbers));
-    (step.depends, step.depends_at) =
-        own_dependencies(id, &mut fields, &from_body).unwrap_or_else(|| (from_body.all, Vec::new()));
+    let own = own_dependencies(id, &mut fields, &from_body, numbers);
+    (step.depends, step.depends_at) = match own {
+        Some(own) => own,
+        None => {
+            step.ranges = from_body.ranges;
+            (from_body.all, Vec::new())
+        }
+    };
     report_id(id, &mut fields);
     report_claim(&step, &mut fields);
     let is_own_key = root.is_some_and(|it| it.get("depends").is_some());
@@ -114,6 +121,7 @@ fn step_of(
             .or_else(from_list)
             .unwrap_or_else(|| format!("step-{}", id.number)),
         depends: listed.and_then(|it| it.depends.clone()).unwrap_or_default(),
+        ranges: Vec::new(),
         depends_at: Vec::new(),
         phase: fields.text("phase"),
         needs_confirmation: confirm || kind.as_deref().is_some_and(is_user_validation),
@@ -158,6 +166,7 @@ fn without_step_prefix(title: &str) -> &str {
 /// The dependencies of the Steps line and the Dependencies section together.
 struct BodyDependencies {
     all: Vec<StepId>,
+    ranges: Vec<StepRange>,
     /// Whether either states dependencies at all, None included.
     is_said: bool,
 }
@@ -189,15 +198,16 @@ fn body_dependencies(
         ));
     }
     let from_section = match section {
-        Some(Section::Steps(steps)) => Some(steps),
-        Some(Section::None) => Some(Vec::new()),
+        Some(Section::Steps(steps, ranges)) => Some((steps, ranges)),
+        Some(Section::None) => Some((Vec::new(), Vec::new())),
         _ => None,
     };
+    let (from_section, ranges) = from_section.map_or((None, Vec::new()), |(it, ranges)| (Some(it), ranges));
     if let (Some(line), Some(section), false) = (&from_line, &from_section, is_own_key)
-        && !same(line, section)
+        && !same(line, (section, &ranges), (id, numbers))
     {
         let message = "the Dependencies section and the plan's Steps list disagree; both count";
-        let hint = "make them say the same, or add `depends` to the front matter";
+        let hint = "make them agree, or add `depends` to the front matter";
         fields.problems.push(Problem::at_byte(
             fields.path,
             fields.file,
@@ -216,7 +226,7 @@ fn body_dependencies(
         more.retain(|it| !known.contains(it));
     }
     all.extend(more);
-    BodyDependencies { all, is_said }
+    BodyDependencies { all, ranges, is_said }
 }
 
 /// The front matter's `depends`, each with its place. If the key exists it alone counts, even when empty.
@@ -224,6 +234,7 @@ fn own_dependencies(
     id: &StepId,
     fields: &mut Fields<'_>,
     from_body: &BodyDependencies,
+    numbers: &[StepNumber],
 ) -> Option<(Vec<StepId>, Vec<Place>)> {
     let key = fields.root?.get("depends")?;
     let (mut own, mut places): (Vec<StepId>, Vec<Place>) = (Vec::new(), Vec::new());
@@ -238,7 +249,7 @@ fn own_dependencies(
             }
             None => {
                 let text = item.text().map_or_else(|| kind_name(item).to_owned(), shorten);
-                let message = format!("the dependency `{text}` is no step");
+                let message = format!("the dependency `{text}` is not a step");
                 fields.report(
                     item,
                     Code::DependencyMissing,
@@ -248,16 +259,32 @@ fn own_dependencies(
             }
         }
     }
-    if from_body.is_said && !same(&own, &from_body.all) {
+    if from_body.is_said && !same(&own, (&from_body.all, &from_body.ranges), (id, numbers)) {
         let message = "`depends` and the text disagree; `depends` counts".to_owned();
-        let hint = "make the Steps list and the Dependencies section say the same";
+        let hint = "make the Steps list and the Dependencies section agree";
         fields.report(key, Code::DependenciesDisagree, message, hint);
     }
     Some((own, places))
 }
 
-fn same(a: &[StepId], b: &[StepId]) -> bool {
-    a.len() == b.len() && (a == b || a.iter().collect::<HashSet<_>>() == b.iter().collect())
+/// Returns whether a list names the steps that the text names; `numbers` are those of the step's plan.
+fn same(
+    a: &[StepId],
+    (b, ranges): (&[StepId], &[StepRange]),
+    (own, numbers): (&StepId, &[StepNumber]),
+) -> bool {
+    if ranges.is_empty() {
+        return a.len() == b.len() && (a == b || a.iter().collect::<HashSet<_>>() == b.iter().collect());
+    }
+    let in_range = |it: &StepId| it.plan == own.plan && ranges.iter().any(|range| range.has(&it.number));
+    let held = ranges.iter().map(|it| {
+        let first = numbers.partition_point(|number| *number < it.first);
+        numbers.partition_point(|number| *number <= it.last) - first
+    });
+    let beside: HashSet<&StepId> = b.iter().filter(|it| !in_range(it)).collect();
+    let listed: HashSet<&StepId> = a.iter().collect();
+    listed.len() == held.sum::<usize>() + beside.len()
+        && listed.iter().all(|it| in_range(it) || beside.contains(*it))
 }
 
 fn report_id(id: &StepId, fields: &mut Fields<'_>) {
@@ -287,7 +314,7 @@ fn report_claim(step: &Step, fields: &mut Fields<'_>) {
     let Some(value) = fields.get("claim").filter(|_| step.claim.is_some()) else { return };
     if step.has_void_claim() {
         let message = format!("the claim is void, because the status is `{}`", shorten(step.status.word()));
-        fields.report(value, Code::StaleClaim, message, "the next write takes the line out");
+        fields.report(value, Code::StaleClaim, message, "the next write removes the line");
         if let Some(it) = fields.problems.last_mut() {
             it.is_fixable = true;
         }
@@ -302,7 +329,7 @@ fn report_version(step: &mut Step, path: &str) {
             path,
             Code::LooksLikeAVersion,
             message,
-            "after 1.9 comes 1.91, or 2",
+            "the number after 1.9 is 1.91 or 2",
         ));
     }
 }

@@ -27,6 +27,11 @@ impl Attempt {
         let recorded = self.more.get(Self::RECORDED_AT).and_then(Value::as_str);
         self.at.max(recorded.and_then(|it| it.parse().ok()))
     }
+
+    /// Whether the attempt was made under this claim.
+    pub fn is_of_claim(&self, claim: &str) -> bool {
+        self.more.get("claim").and_then(Value::as_str) == Some(claim)
+    }
 }
 
 /// What a note is.

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::plan::id::{PlanId, StepId, read_number, read_step_id};
+use crate::plan::ranges::StepRange;
 use crate::plan::step_number::StepNumber;
 use crate::text::front_matter;
 use crate::text::markdown::{self, Outline};
@@ -15,7 +16,7 @@ use crate::text::markdown::{self, Outline};
 pub(crate) enum Section {
     /// It is empty or begins with None.
     None,
-    Steps(Vec<StepId>),
+    Steps(Vec<StepId>, Vec<StepRange>),
     /// There is text, but no reference in it.
     Unclear,
 }
@@ -46,13 +47,13 @@ pub(crate) fn read_section(step: &StepId, section: &str, numbers: &[StepNumber])
     }
     let mut steps = found.steps;
     steps.retain(|it| it.plan != step.plan || it.number < step.number);
-    Section::Steps(steps)
+    Section::Steps(steps, found.ranges)
 }
 
 /// Returns whether a step's file names another step in its Dependencies section, not only as one of all before.
 pub(crate) fn are_in_prose(step: &StepId, file: &[u8], named: &StepId) -> bool {
     let section = section_of(file).map(|it| read_section(step, it, &[]));
-    matches!(section, Some(Section::Steps(steps)) if steps.contains(named))
+    matches!(section, Some(Section::Steps(steps, _)) if steps.contains(named))
 }
 
 /// Returns whether a step's text declares that it depends on all previous steps, whatever their numbers.
@@ -269,6 +270,10 @@ mod tests {
         read_item(&PlanId::new("p"), text).expect("it is a step")
     }
 
+    fn named_steps(steps: Vec<StepId>) -> Section {
+        Section::Steps(steps, Vec::new())
+    }
+
     #[track_caller]
     fn check(section: &str, expected: &Section) {
         let numbers: Vec<StepNumber> = (1..9).map(StepNumber::whole).collect();
@@ -282,17 +287,17 @@ mod tests {
         check("n/a", &Section::None);
         check("–", &Section::None);
         check("  \n", &Section::None);
-        check("Requires step-1 and `step-2.5`.", &Section::Steps(vec![step("1"), step("2.5")]));
-        check("- step-3: the schema (see step-4)", &Section::Steps(vec![step("3")]));
-        check("step-5 itself, step-9 later, step-1", &Section::Steps(vec![step("1")]));
-        check("other:step-9 and other/step-2.", &Section::Steps(vec![step("other:9"), step("other:2")]));
+        check("Requires step-1 and `step-2.5`.", &named_steps(vec![step("1"), step("2.5")]));
+        check("- step-3: the schema (see step-4)", &named_steps(vec![step("3")]));
+        check("step-5 itself, step-9 later, step-1", &named_steps(vec![step("1")]));
+        check("other:step-9 and other/step-2.", &named_steps(vec![step("other:9"), step("other:2")]));
         check("the schema must be there", &Section::Unclear);
-        check("Nonetheless step-1", &Section::Steps(vec![step("1")]));
+        check("Nonetheless step-1", &named_steps(vec![step("1")]));
         check("misstep-1", &Section::Unclear);
-        check("before step-9", &Section::Steps(Vec::new()));
+        check("before step-9", &named_steps(Vec::new()));
         let all = ["1", "2", "3", "4"].map(step).to_vec();
-        check("Requires all previous steps (step-9 would be nice)", &Section::Steps(all.clone()));
-        check("Steps 1-7", &Section::Steps(all));
+        check("Requires all previous steps (step-9 would be nice)", &named_steps(all.clone()));
+        check("Steps 1-7", &named_steps(all));
         check("None of the previous steps", &Section::None);
     }
 
@@ -301,8 +306,8 @@ mod tests {
         check("`cp step-1.md x`, <!-- step-2 --> http://x/step-3 and <http://x/step-3>", &Section::Unclear);
         check("```\nstep-1\n```\n", &Section::Unclear);
         check("<!-- step-1 -->", &Section::None);
-        check("`step-1.md`, [the schema](step-2.md)", &Section::Steps(vec![step("1"), step("2")]));
-        check("- [step-1](./step-1.md)\n- http://x (y) step-2", &Section::Steps(vec![step("1"), step("2")]));
+        check("`step-1.md`, [the schema](step-2.md)", &named_steps(vec![step("1"), step("2")]));
+        check("- [step-1](./step-1.md)\n- http://x (y) step-2", &named_steps(vec![step("1"), step("2")]));
     }
 
     #[track_caller]

@@ -7,6 +7,7 @@ use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Order, Plan, PlanKind, Step};
 use crate::plan::plans::{Finder, Plans};
 use crate::plan::problem::Code;
+use crate::plan::ranges::MOST_SPELLED_OUT;
 use crate::plan::records::{Confirmation, Priority};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Stated, StepStatus};
@@ -100,7 +101,9 @@ pub fn is_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> bool {
 /// Whether there are [`open_dependencies`].
 fn waits(plans: &Plans, plan: &Plan, step: &Step) -> bool {
     let is_closed = |id: &StepId| dependency(plans, plan, id).is_some_and(Step::is_closed);
-    !step.depends.iter().all(is_closed) || before(plan, step).is_some_and(|it| !it.is_closed())
+    !step.depends.iter().all(is_closed)
+        || before(plan, step).is_some_and(|it| !it.is_closed())
+        || !plans.open_in_ranges(plan, step, 1).is_empty()
 }
 
 /// The step that has to be closed first because the plan is sequential.
@@ -111,15 +114,24 @@ pub(crate) fn before<'a>(plan: &'a Plan, step: &Step) -> Option<&'a Step> {
 }
 
 /// Returns the dependencies that are not closed; in a sequential plan the step before counts as one.
+///
+/// Of those that ranges hold, the first [`MOST_SPELLED_OUT`].
 pub fn open_dependencies(plans: &Plans, plan: &Plan, step: &Step) -> Vec<Obstacle> {
     let is_open = |id: &&StepId| dependency(plans, plan, id).is_none_or(|it| !it.is_closed());
-    let open = step.depends.iter().filter(is_open);
+    let is_in_range = |id: &&StepId| step.has_in_range(id) && plan.find(id).is_some();
+    let open = step.depends.iter().filter(is_open).filter(|it| !is_in_range(it));
     let mut found: Vec<_> = open
         .map(|id| {
             let status = dependency(plans, plan, id).map(|it| it.status.word().to_owned());
             Obstacle::Dependency { step: id.clone(), status }
         })
         .collect();
+    found.extend(
+        plans.open_in_ranges(plan, step, MOST_SPELLED_OUT).into_iter().map(|it| Obstacle::Dependency {
+            step: it.id.clone(),
+            status: Some(it.status.word().to_owned()),
+        }),
+    );
     let before = before(plan, step).filter(|it| !it.is_closed());
     found.extend(before.map(|it| Obstacle::Before { step: it.id.clone() }));
     found
@@ -127,7 +139,9 @@ pub fn open_dependencies(plans: &Plans, plan: &Plan, step: &Step) -> Vec<Obstacl
 
 /// Returns the steps that there are of those that a step depends on; in a sequential plan the one before is one.
 pub fn dependencies<'a>(plans: &'a Plans, plan: &'a Plan, step: &'a Step) -> impl Iterator<Item = &'a Step> {
-    step.depends.iter().filter_map(move |it| dependency(plans, plan, it)).chain(before(plan, step))
+    let held = step.ranges.iter().flat_map(|it| &plan.steps[plan.places_in(it)]);
+    let named = step.depends.iter().filter_map(move |it| dependency(plans, plan, it));
+    named.chain(held).chain(before(plan, step))
 }
 
 /// A step's own plan is the one it is read from, also where a live plan hides an archived one of its name.
@@ -321,13 +335,14 @@ fn closed_state(plan: &Plan) -> Option<(State, String)> {
 /// Says why a step may be done now.
 pub fn why_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> String {
     if is_lapsed(plans, step, now) {
-        let by = step.claim.as_ref().and_then(|it| it.by.as_deref()).unwrap_or("somebody");
+        let by = step.claim.as_ref().and_then(|it| it.by.as_deref()).unwrap_or("another worker");
         return format!("the claim of {by} has lapsed");
     }
-    let closed =
-        step.depends.iter().map(|it| if it.plan == plan.id { it.number.to_string() } else { it.to_string() });
-    let closed = closed.collect::<Vec<_>>();
-    let why = match (closed.len(), plan.order) {
+    let named = step.depends.iter().filter(|it| !step.has_in_range(it));
+    let named = named.map(|it| if it.plan == plan.id { it.number.to_string() } else { it.to_string() });
+    let ranges = step.ranges.iter().map(|it| format!("{} to {}", it.first, it.last));
+    let closed = ranges.chain(named).collect::<Vec<_>>();
+    let why = match (closed.len() + step.ranges.len(), plan.order) {
         (0, Order::Sequential) => "the steps before it are closed".to_owned(),
         (0, Order::Dependencies) => "it depends on nothing".to_owned(),
         (1, _) => format!("{}, which it depends on, is closed", list("step", &closed)),
@@ -372,7 +387,7 @@ fn why_blocked(plans: &Plans, plan: &Plan, now: Time) -> String {
 
 /// `step 1`, `steps 1, 2`.
 fn list(noun: &str, names: &[String]) -> String {
-    let plural = if names.len() == 1 { "" } else { "s" };
+    let plural = if names.len() == 1 && !names[0].contains(" to ") { "" } else { "s" };
     format!("{noun}{plural} {}", names.join(", "))
 }
 
@@ -484,7 +499,17 @@ impl<'a> Waiting<'a> {
                 pairs.extend(on.map(|on| (on, waiting)));
             }
         }
-        let mut firsts = vec![0; finder.len() + 1];
+        let mut n_nodes = finder.len();
+        for (plan, runs) in finder.runs(n_nodes) {
+            n_nodes += runs.n_inner();
+            pairs.extend(runs.inner().flat_map(|(parent, children)| children.map(|it| (it, parent))));
+            for step in plan.steps.iter().filter(|it| !it.ranges.is_empty() && !it.is_closed()) {
+                let Some(waiting) = finder.find(&step.id) else { continue };
+                let held = step.ranges.iter().flat_map(|it| runs.of(&plan.places_in(it)));
+                pairs.extend(held.map(|on| (on, waiting)));
+            }
+        }
+        let mut firsts = vec![0; n_nodes + 1];
         for (on, _) in &pairs {
             firsts[on + 1] += 1;
         }
@@ -505,7 +530,8 @@ impl<'a> Waiting<'a> {
             let waiting = &self.dependants[self.firsts[on]..self.firsts[on + 1]];
             work.extend(waiting.iter().filter(|it| seen.insert(**it)));
         }
-        seen.len()
+        // An inner node of a range is not a step.
+        seen.iter().filter(|it| **it < self.finder.len()).count()
     }
 }
 

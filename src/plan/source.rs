@@ -85,7 +85,7 @@ pub(crate) fn parse<'a>(path: &str, bytes: &'a [u8]) -> Parsed<'a> {
     let body_start = parts.body_start();
     parsed.body = &text[body_start..];
     if let Some(at) = conflict_marker(text, body_start) {
-        let message = "the file holds a merge conflict";
+        let message = "the file contains a merge conflict";
         parsed.problems.push(Problem::at_byte(
             path,
             bytes,
@@ -137,7 +137,7 @@ fn hint_for(code: Code) -> &'static str {
         Code::DuplicateKey => "keep one of the two lines",
         Code::NotAMapping => "write `key: value` lines between the `---` lines",
         Code::TooLarge => "move long texts into the body",
-        _ => "mend the YAML; values with `: ` or ` #` need quotes",
+        _ => "correct the YAML; values with `: ` or ` #` need quotes",
     }
 }
 

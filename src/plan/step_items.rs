@@ -205,7 +205,7 @@ fn waits(
     for item in groups.iter().flat_map(|it| &it.items) {
         let said = &heading[item.span.clone()];
         let Some(step) = &item.step else {
-            let reason = format!("`{said}` is no step; name it by its number");
+            let reason = format!("`{said}` is not a step; name it by its number");
             return Err(NotSteps::Item { item: nth + 1, reason });
         };
         let own = numbers.item(&step.number).filter(|_| step.plan == plan.id);

@@ -14,7 +14,8 @@ impl Plan {
     /// newest time, of the content hash that there is a file. Problems between files are found all the same; their places
     /// are not.
     pub fn lighten(&mut self) {
-        let is_whole: Vec<_> = self.steps.iter().map(|it| self.is_kept_whole(it)).collect();
+        let open = self.open_places(|it| !is_said_closed(it)).unwrap_or_default();
+        let is_whole: Vec<_> = self.steps.iter().map(|it| self.is_kept_whole(it, &open)).collect();
         let is_gated = self.is_gated();
         self.waits_inside = self.is_waiting_inside();
         for (step, _) in self.steps.iter_mut().zip(is_whole).filter(|(_, is_whole)| !is_whole) {
@@ -27,7 +28,9 @@ impl Plan {
     #[must_use]
     pub fn lightened(&self) -> Self {
         let is_gated = self.is_gated();
-        let light = |it: &Step| if self.is_kept_whole(it) { it.clone() } else { it.lightened(is_gated) };
+        let open = self.open_places(|it| !is_said_closed(it)).unwrap_or_default();
+        let light =
+            |it: &Step| if self.is_kept_whole(it, &open) { it.clone() } else { it.lightened(is_gated) };
         Self {
             steps: self.steps.iter().map(light).collect(),
             body: String::new(),
@@ -76,20 +79,26 @@ impl Plan {
 
     /// Other plans, the machine's records and the time can only add obstacles, except for a claim: the step becomes
     /// ready when it lapses.
-    fn is_kept_whole(&self, step: &Step) -> bool {
-        step.claim.is_some() || (step.status.is(StepStatus::Pending) && self.may_hand_out(step))
+    ///
+    /// `open` are the positions of the steps that are not closed; empty if no step has ranges.
+    fn is_kept_whole(&self, step: &Step, open: &[usize]) -> bool {
+        step.claim.is_some() || (step.status.is(StepStatus::Pending) && self.may_hand_out(step, open))
     }
 
-    fn may_hand_out(&self, step: &Step) -> bool {
-        let is_closed = |it: &Step| it.status.known().is_some_and(StepStatus::is_closed);
+    fn may_hand_out(&self, step: &Step, open: &[usize]) -> bool {
         let mut own = step.depends.iter().filter(|it| it.plan == self.id);
         let before = || self.steps.iter().rfind(|it| it.id.number < step.id.number);
         step.has_file()
             && !self.is_archived
             && self.status.is(PlanStatus::Active)
-            && own.all(|it| self.find(it).is_some_and(is_closed))
-            && (self.order != Order::Sequential || before().is_none_or(is_closed))
+            && own.all(|it| self.find(it).is_some_and(is_said_closed))
+            && self.in_ranges(step, open).next().is_none()
+            && (self.order != Order::Sequential || before().is_none_or(is_said_closed))
     }
+}
+
+fn is_said_closed(step: &Step) -> bool {
+    step.status.known().is_some_and(StepStatus::is_closed)
 }
 
 impl Step {
@@ -106,6 +115,7 @@ impl Step {
             status: self.status.clone(),
             claim: None,
             depends: self.depends.clone(),
+            ranges: self.ranges.clone(),
             depends_at: Vec::new(),
             phase: self.phase.clone().filter(|_| is_gated),
             kind: None,

@@ -28,7 +28,7 @@ const PHRASES: [(&str, &str, &str); 17] = [
     ),
     (", or use --force", "", ", or send `force` to the route of the verb"),
     ("--force takes it over, which is recorded", "", "`force` takes it over, which is recorded"),
-    ("--force goes past it, which is recorded", "", ""),
+    ("--force overrides this, which is recorded", "", ""),
     (
         "name the claim with --claim ID",
         "give the id of your claim as `claim`",

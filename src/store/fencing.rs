@@ -2,8 +2,8 @@
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::plan::change::{EndedClaim, NewNote};
-use crate::plan::claims::{Held, Holding};
+use crate::plan::change::{EndedClaim, NewAttempt, NewNote};
+use crate::plan::claims::{Held, Holding, Lapse};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::Step;
 use crate::plan::plans::Plans;
@@ -92,7 +92,7 @@ fn late(plans: &Plans, step: &Step, claim: &str) -> Result<Owner, Error> {
         return Ok(Owner::Late);
     }
     let message = format!("no claim `{claim}` of `{}` is known; nothing was changed", step.id);
-    let hint = format!("`planwatch show {}` tells who has it", shell_word(&step.id));
+    let hint = format!("`planwatch show {}` shows its owner", shell_word(&step.id));
     Err(Error::Conflict { code: "unknown-claim", message, hint })
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn refuse_live_claims(context: &Context, id: &PlanId) -> Result<(), E
         let other = plans.claims().holder(step).filter(|it| !matches!(it.holding, Holding::Closed { .. }));
         let by = own.map(|it| it.by.as_deref()).or_else(|| other.map(|it| it.by.as_deref()));
         if let Some(by) = by {
-            let by = by.unwrap_or("somebody").to_owned();
+            let by = by.unwrap_or("another worker").to_owned();
             return Err(Error::ClaimedWithin { id: step.id.to_string(), by });
         }
     }
@@ -162,14 +162,14 @@ pub(crate) fn held_by(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
     let by = by.map(str::to_owned);
     match plans.claims().holder(step).map(|it| &it.holding) {
         Some(Holding::Elsewhere { worktree, is_gone: true }) => {
-            let by = by.unwrap_or_else(|| "somebody".to_owned());
-            let message = format!("`{id}` is claimed by {by} in {worktree}, which is gone");
+            let by = by.unwrap_or_else(|| "another worker".to_owned());
+            let message = format!("`{id}` is claimed by {by} in {worktree}, which no longer exists");
             let hint =
                 format!("`planwatch release {id_word} --force` ends that claim", id_word = shell_word(&id));
             Error::Conflict { code: "claimed", message, hint }
         }
         Some(Holding::Elsewhere { worktree, .. }) => {
-            let by = by.unwrap_or_else(|| "somebody".to_owned());
+            let by = by.unwrap_or_else(|| "another worker".to_owned());
             Error::Held { id, by: format!("{by} in the working tree {worktree}") }
         }
         Some(Holding::Closed { branch }) => {
@@ -180,13 +180,31 @@ pub(crate) fn held_by(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
             Error::Conflict { code: "claimed", message, hint }
         }
         _ if step.claim.is_none() && step.status.is(StepStatus::InProgress) => {
-            let message = format!("`{id}` is in progress without a claim: somebody started it");
-            let hint = format!("`planwatch release {id_word}` puts it back", id_word = shell_word(&id));
+            let message =
+                format!("`{id}` is in progress without a claim: it was started with `start` or in an editor");
+            let hint = format!("`planwatch release {id_word}` releases it", id_word = shell_word(&id));
             Error::Conflict { code: "claimed", message, hint }
         }
         _ => {
             let claim = step.claim.as_ref().map(|it| format!("the claim {}", it.id));
-            Error::Held { id, by: by.or(claim).unwrap_or_else(|| "somebody".to_owned()) }
+            Error::Held { id, by: by.or(claim).unwrap_or_else(|| "another worker".to_owned()) }
         }
     }
+}
+
+/// The attempt of a lapsed claim. It is recorded in the owner's name, whichever process writes it.
+pub(crate) fn lapsed_attempt(context: &Context, step: &Step, lapse: Lapse, by: &str) -> NewAttempt {
+    let owner = step.claim.as_ref().and_then(|it| it.by.clone());
+    NewAttempt {
+        at: context.now,
+        by: owner.unwrap_or_else(|| by.to_owned()),
+        outcome: lapse.outcome().to_owned(),
+        notes: None,
+        claim: ended_claim(step, context.now),
+    }
+}
+
+/// Whether one more lapsed claim is one too many.
+pub(crate) fn is_at_limit(context: &Context, step: &Step) -> bool {
+    step.tries() + 1 >= context.config.max_attempts() as usize
 }

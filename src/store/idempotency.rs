@@ -91,7 +91,7 @@ fn io_error(error: &std::io::Error) -> Error {
     Error::Failed {
         code: "idempotency-unavailable",
         message: format!("what is remembered of keys cannot be read or written: {error}"),
-        hint: "`planwatch doctor` says what is wrong with the directory".to_owned(),
+        hint: "`planwatch doctor` reports the problem with the directory".to_owned(),
     }
 }
 
@@ -138,7 +138,7 @@ pub fn begin_or_answer(
         return Err(Error::Conflict {
             code: "idempotency-key-reused",
             message: "this key belongs to another request".to_owned(),
-            hint: "take a new key".to_owned(),
+            hint: "use a new key".to_owned(),
         });
     }
     forget_old(context, &answers(context)?);

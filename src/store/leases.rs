@@ -2,7 +2,8 @@
 //!
 //! In a git repository the records lie in `<git-common-dir>/planwatch`, where all its working trees see them; elsewhere, or
 //! where that cannot be written, in `.planwatch/leases`. One file for each claimed step, named by a hash of the plans
-//! directory's place and the step; `closed` has a line for each claim that was ended, with what is left of its lease.
+//! directory's place and the step; `closed` has a line for each claim that was ended, with what is left of its lease. What
+//! a step's earlier numbers have is in `former`.
 //!
 //! # What survives a kill
 //! A claim is three writes under the two locks (plans directory, then records), in this order:
@@ -18,7 +19,7 @@
 //! the file says closed that holds nobody up; another working tree looks at that file before it takes the step over. A
 //! released step counts as claimed (`taken-back`) until the lease is over.
 //!
-//! A request with a key may ask again for the claim that it made (`engine::once`). Once the key's record is there, which is
+//! A request with a key may ask again for the claim that it made (`store::idempotency`). Once the key's record is there, which is
 //! before 3, its `.new` counts as a record, and the repeated request makes it one.
 //!
 //! # What survives a power cut
@@ -27,6 +28,7 @@
 //! earlier boot lapses with its process or its time. A lost line of the log can only lead to a step being done
 //! once more on another branch.
 
+mod former;
 mod locked;
 mod log;
 mod sharing;
@@ -50,11 +52,14 @@ use crate::plan::time::Time;
 use crate::store::idempotency;
 use crate::store::load;
 
+use former::{FORMER, former};
+
 pub(crate) use sharing::NotShared;
 
 pub(crate) use log::is_log;
 
-pub(crate) use locked::{Locked, NewRecord, Sharing, changed, forget, moved, note_worker, reopened};
+pub(crate) use former::{Move, moved, removed};
+pub(crate) use locked::{Locked, NewRecord, Sharing, changed, forget, note_worker, reopened};
 
 /// The end of a record's name until its claim is made to the end.
 pub(crate) const UNFINISHED: &str = ".new";
@@ -90,6 +95,9 @@ pub(crate) struct Record {
     boot: Option<String>,
     /// The step's file, relative to the plans directory.
     file: String,
+    /// Other numbers that the step had, or has in other working trees.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    was: Vec<String>,
     #[serde(flatten)]
     place: Place,
 }
@@ -208,6 +216,10 @@ impl<'a> Leases<'a> {
                     for closed in lines.filter(|it| it.place.plans == self.place.plans) {
                         self.add_closed(&mut claims, plans, closed, &mut branches);
                     }
+                } else if name.ends_with(FORMER) {
+                    for record in self.held_formerly(plans, &name, &bytes, |it| records.get(it)) {
+                        self.add_live(&mut claims, plans, &name, &record, unfinished);
+                    }
                 } else if let Ok(record) = serde_json::from_slice::<Record>(&bytes) {
                     self.add_live(&mut claims, plans, &name, &record, unfinished);
                 }
@@ -230,8 +242,9 @@ impl<'a> Leases<'a> {
         let key = |it: &Step| self.key(&it.id);
         if steps().nth(FEW).is_none() && is_plain() {
             // A claim that is made to the end between the two looks is found by the second.
-            let both = |it| [unfinished(&key(it)), key(it)];
-            let mut names: Vec<_> = steps().flat_map(both).collect();
+            // One whose record gets another name meanwhile is found by the third.
+            let all = |it| [unfinished(&key(it)), key(it), former(&key(it))];
+            let mut names: Vec<_> = steps().flat_map(all).collect();
             let logs: BTreeSet<_> = steps().map(|it| log::log_of(&key(it))).collect();
             names.extend([log::UNSPLIT.to_owned()].into_iter().chain(logs));
             return names;
@@ -239,7 +252,9 @@ impl<'a> Leases<'a> {
         let mut names = records.names();
         if steps().take(names.len()).count() < names.len() && is_plain() {
             let keys: HashSet<_> = steps().map(key).collect();
-            names.retain(|it| is_log(it) || keys.contains(it.trim_end_matches(UNFINISHED)));
+            names.retain(|it| {
+                is_log(it) || keys.contains(it.trim_end_matches(UNFINISHED).trim_end_matches(FORMER))
+            });
         }
         // A claim that ends between two reads is logged before its record goes, and the log is split before its one file goes.
         names.sort_by_key(|it| is_log(it));
@@ -332,7 +347,10 @@ impl<'a> Leases<'a> {
         branches: &mut HashMap<(Option<String>, PathBuf), bool>,
     ) {
         let Some(id) = read_step_id(&closed.step) else { return };
-        let Some(step) = plans.step(&id) else { return };
+        let Some((plan, step)) = plans.get(&id.plan).and_then(|it| Some((it, it.find(&id)?))) else { return };
+        if closed.same.as_ref().is_some_and(|it| !self.is_same(plan, step, &closed.claim, it)) {
+            return;
+        }
         // A file that has the claim was not closed, as its end was interrupted, or it was brought back.
         if step.claim.as_ref().is_some_and(|it| it.id == closed.claim) {
             self.add_brought_back(claims, id, closed);
@@ -448,6 +466,17 @@ impl<'a> Leases<'a> {
         self.has(&log::log_of(key)) || self.has(log::UNSPLIT)
     }
 
+    /// Whether a claim of the step that has this key may be recorded, under this number or another one.
+    fn has_any(&self, key: &str) -> bool {
+        self.has(key) || self.has(&former(key))
+    }
+
+    /// Whether a claim of the step may be recorded, in force or ended.
+    fn has_anything(&self, step: &StepId) -> bool {
+        let key = self.key(step);
+        self.has_any(&key) || self.has_log(&key)
+    }
+
     fn has(&self, name: &str) -> bool {
         [&self.shared, &self.own].into_iter().flatten().any(|it| it.has(name))
     }
@@ -506,6 +535,9 @@ mod tests {
         let key = leases.key(&plans.live().next().unwrap().steps[0].id);
         // A claim that is made to the end between the two looks would be missed in the other order.
         let log = log::log_of(&key);
-        assert_eq!(leases.about(&plans, &records), [unfinished(&key), key, log::UNSPLIT.to_owned(), log]);
+        assert_eq!(
+            leases.about(&plans, &records),
+            [unfinished(&key), key.clone(), former(&key), log::UNSPLIT.to_owned(), log]
+        );
     }
 }

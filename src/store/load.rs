@@ -8,7 +8,6 @@ mod plan_scope;
 pub(crate) mod refresh;
 pub(crate) mod scan;
 mod settled;
-mod stamps;
 mod state;
 mod step_scope;
 
@@ -18,7 +17,7 @@ use std::path::{Path, PathBuf};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::disk::{self, DiskError, FileKind, ScanEntry};
-use crate::index::{FileRow, Generation, Key, Stamp};
+use crate::index::{Generation, Key, Stamp};
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
@@ -35,7 +34,6 @@ pub(crate) use plan_scope::{some, some_and_waiting, some_for_now};
 pub(crate) use refresh::{Fresh, Wanted, fresh, fresh_of, looked};
 pub(crate) use scan::hashes_in;
 pub(crate) use settled::{Rests, settled, settled_all, settled_plan};
-pub(crate) use stamps::stamps_now;
 pub(crate) use state::{IndexState, index_state, reindex};
 pub(crate) use step_scope::{Own, around};
 
@@ -69,14 +67,9 @@ pub(crate) fn as_filed_for_now(context: &Context) -> Plans {
     Plans::judged(refresh::fresh_for_now(context, Wanted::Plans).plans)
 }
 
-/// As [`as_filed_for_now`], with the files that they were read from, by path; none where something could not be read,
-/// and where there are many.
-pub(crate) fn as_filed_for_now_and_files(context: &Context) -> (Plans, Option<Vec<(String, FileRow)>>) {
-    let Fresh { plans, mut files, problems, .. } = refresh::fresh_for_now(context, Wanted::PlansAndFewFiles);
-    files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    let is_few = !files.is_empty() && files.len() <= refresh::MANY_FILES;
-    let is_read = is_few && problems.is_empty() && files.iter().all(|(_, it)| !it.hash.is_empty());
-    (Plans::judged(plans), is_read.then_some(files))
+/// As [`as_filed_for_now`], for the steps that can be ready: of the others only what the rules need is there.
+pub(crate) fn light_for_now(context: &Context) -> Plans {
+    Plans::judged(refresh::fresh_for_now(context, Wanted::LightPlans).plans)
 }
 
 /// As [`all`], and with it what no plan could be made of: broken links, unreadable directories, special files.

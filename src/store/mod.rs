@@ -2,18 +2,29 @@
 //!
 //! Reading goes through `load`, writing through `transaction`. Claims of steps are looked up in `leases` and `claims`.
 
+pub(crate) mod change_each;
 pub(crate) mod claims;
 pub(crate) mod fencing;
 pub mod idempotency;
 pub mod interrupted;
+pub(crate) mod knowledge;
 pub(crate) mod leases;
 pub(crate) mod load;
+pub(crate) mod new_plan;
+pub(crate) mod new_step;
 pub(crate) mod plan_file;
+pub(crate) mod plan_status;
 pub(crate) mod plan_stream;
+pub(crate) mod program;
+pub(crate) mod project_saves;
 pub mod refresh;
 pub(crate) mod relink;
+pub(crate) mod removed;
 pub(crate) mod repeat;
 pub(crate) mod resolve;
 pub(crate) mod step_file;
+pub(crate) mod step_moves;
 pub(crate) mod steps_list_line;
 pub mod transaction;
+pub(crate) mod typed_words;
+pub mod verify;

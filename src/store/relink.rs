@@ -2,6 +2,7 @@
 
 mod orphans;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 pub(crate) use orphans::{Left, quoted, waiting_for_plan};
@@ -15,6 +16,7 @@ use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::Problem;
+use crate::plan::ranges::StepRange;
 use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::references;
 use crate::store::{load, steps_list_line, transaction};
@@ -66,7 +68,7 @@ pub(crate) fn dependants(
     let mut done = Repointed::default();
     let is_gone = |it: &Step| gone.iter().any(|gone| gone.id == it.id);
     let is_other = |it: &Step| !is_gone(it) && !rewritten.contains(&it.id) && !left.has(&it.id);
-    let waits = |it: &Step| gone.iter().any(|gone| it.depends.contains(&gone.id));
+    let waits = |it: &Step| gone.iter().any(|gone| it.depends_on(&gone.id));
     for plan in plans.live() {
         let waiting: Vec<_> = plan.steps.iter().filter(|it| is_other(it) && waits(it)).collect();
         if waiting.is_empty() {
@@ -93,9 +95,7 @@ impl Repointed {
         let path = PathBuf::from(&step.path);
         let before = context.plans.read(&path)?.bytes;
         let after = followed(step, before.clone(), gone)?;
-        let wanted = gone
-            .iter()
-            .fold(step.depends.clone(), |wanted, it| inherited(&step.id, &wanted, &it.id, &it.heirs));
+        let wanted = Waits { steps: &followed_depends(step, gone), ranges: &step.ranges, gone };
         let after = kept_waiting(context, plan, (&step.id, &step.path), after, &wanted)?;
         let shown = shown_path(&context.root_name(), &step.path);
         for Gone { id, .. } in gone.iter().filter(|it| references::are_in_prose(&step.id, &after, &it.id)) {
@@ -120,6 +120,51 @@ fn named(own: &PlanId, step: &StepId) -> String {
     if step.plan == *own { format!("step-{}", step.number) } else { step.to_string() }
 }
 
+/// What a step names once what is gone has heirs; its ranges hold the rest.
+pub(crate) fn followed_depends(step: &Step, gone: &[Gone]) -> Vec<StepId> {
+    let mut depends = step.depends.clone();
+    let held = gone.iter().map(|it| &it.id).filter(|it| step.has_in_range(it) && !step.depends.contains(it));
+    depends.extend(held.cloned());
+    gone.iter().fold(depends, |depends, it| {
+        let is_new = |heir: &&StepId| !step.has_in_range(heir) || **heir == it.id;
+        let heirs: Vec<_> = it.heirs.iter().filter(is_new).cloned().collect();
+        inherited(&step.id, &depends, &it.id, &heirs)
+    })
+}
+
+/// What a step has to wait for.
+pub(crate) struct Waits<'a> {
+    pub(crate) steps: &'a [StepId],
+    pub(crate) ranges: &'a [StepRange],
+    /// What the ranges no longer hold.
+    pub(crate) gone: &'a [Gone],
+}
+
+impl Waits<'_> {
+    /// Whether a step that was read waits for just that.
+    fn are_of(&self, read: &Step) -> bool {
+        if self.ranges.is_empty() && read.ranges.is_empty() {
+            let steps = &read.depends;
+            return steps.len() == self.steps.len() && steps.iter().all(|it| self.steps.contains(it));
+        }
+        // The end of a range that is gone is still named by the text, and would be missing.
+        let is_gone = |it: &StepId| self.gone.iter().any(|gone| gone.id == *it);
+        let is_known = |it: &StepId| self.steps.contains(it) || read.has_in_range(it) && !is_gone(it);
+        self.ranges == read.ranges
+            && self.steps.iter().all(|it| read.depends_on(it))
+            && read.depends.iter().all(is_known)
+    }
+
+    /// Every one of the steps.
+    fn spelled_out(&self, plan: &Plan, own: &StepId) -> Vec<StepId> {
+        let gone: HashSet<&StepId> = self.gone.iter().map(|it| &it.id).chain([own]).collect();
+        let held = self.ranges.iter().flat_map(|it| &plan.steps[plan.places_in(it)]).map(|it| &it.id);
+        let mut seen = HashSet::new();
+        let all = held.filter(|it| !gone.contains(it)).chain(self.steps);
+        all.filter(|it| seen.insert(*it)).cloned().collect()
+    }
+}
+
 /// What a step waits for once `heirs` stand for `old`; nothing waits for itself.
 pub(crate) fn inherited(own: &StepId, depends: &[StepId], old: &StepId, heirs: &[StepId]) -> Vec<StepId> {
     let mut wanted: Vec<StepId> = Vec::new();
@@ -137,22 +182,24 @@ pub(crate) fn kept_waiting(
     plan: &Plan,
     (id, path): (&StepId, &str),
     file: Vec<u8>,
-    wanted: &[StepId],
+    wanted: &Waits<'_>,
 ) -> Result<Vec<u8>, Error> {
     if has_key(&file, "depends") {
         return Ok(file);
     }
     let content = read::Content { bytes: file.clone(), etag: String::new(), modified: context.now };
-    let read = read::read_step_of(plan, id, path, content, &context.config.words).depends;
-    if read.len() == wanted.len() && read.iter().all(|it| wanted.contains(it)) {
+    let read = read::read_step_of(plan, id, path, content, &context.config.words);
+    if wanted.are_of(&read) {
         return Ok(file);
     }
     // "All previous steps" means those that there are then.
     let is_before = |it: &StepId| it.plan == id.plan && it.number < id.number;
-    if references::say_all(id, &file) && wanted.iter().all(|it| is_before(it) || read.contains(it)) {
+    let are_before = wanted.ranges.iter().all(|it| it.last < id.number)
+        && wanted.steps.iter().all(|it| is_before(it) || read.depends_on(it));
+    if are_before && references::say_all(id, &file) {
         return Ok(file);
     }
-    let items = wanted.iter().map(|it| dependency_item(&id.plan, it)).collect();
+    let items = wanted.spelled_out(plan, id).iter().map(|it| dependency_item(&id.plan, it)).collect();
     let change = Change::Set { key: "depends".to_owned(), value: NewValue::List(items) };
     transaction::edit(path, &file, &[change], STEP_KEYS)
 }

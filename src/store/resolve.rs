@@ -47,10 +47,6 @@ impl NamedStep {
     pub(crate) fn in_file(id: StepId, file: Option<String>) -> Self {
         Self { id, file }
     }
-
-    pub(crate) fn file(&self) -> Option<&str> {
-        self.file.as_deref()
-    }
 }
 
 impl Target {
@@ -238,7 +234,7 @@ pub(crate) fn one_step<'a>(context: &Context, plan: &'a Plan, named: &NamedStep)
         let same = same_number(plan, named);
         let paths: Vec<_> = same.iter().map(|it| format!("`{}`", shown_path(&root, &it.path))).collect();
         let message = format!("{} have the same number", paths.join(" and "));
-        let hint = format!("say which one by its path: {}", paths.join(" or "));
+        let hint = format!("use the path of one of them: {}", paths.join(" or "));
         Error::Failed { code: "duplicate-step-number", message, hint }
     })
 }

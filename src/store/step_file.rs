@@ -14,7 +14,6 @@ use crate::plan::problem::{Code, Problem};
 use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::references;
 use crate::plan::words::StepStatus;
-use crate::store::claims::queue_cache;
 use crate::store::idempotency;
 use crate::store::leases::{self, Leases};
 use crate::store::load::{self, Own, Rests};
@@ -39,8 +38,6 @@ pub(crate) struct StepUpdate {
     pub(crate) renews: bool,
     /// The claim that is recorded beside the file ends; the file knows nothing of it.
     pub(crate) ends_record: bool,
-    /// It hands a ready step out, and whatever else hangs on the step stays as it was.
-    pub(crate) only_claims: bool,
     /// It makes a claim, or finds that there were too many; `claim` says itself what a request's key is to hold.
     pub(crate) is_claim: bool,
     /// Reported once the rest is written.
@@ -162,20 +159,14 @@ fn write_by_bytes(
     transaction::check_live(plan)?;
     let step = resolve::one_step(context, plan, named)?;
     transaction::check_writable(context, &step.problems)?;
-    let is_written = !writing.is_dry_run();
     let made = if step.has_file() {
         writing.change(&step.path, &mut |bytes| {
             let plans = as_it_is(context, &plans, step, bytes)?;
             let (plan, now) = resolve::same_file(&plans, step)?;
             precondition::check_step(context, &plans, plan, now)?;
             let update = decide(&plans, plan, now, bytes)?;
-            let only_claims = update.only_claims && is_written;
             let (after, outcome) = Outcome::of(now, update, bytes)?;
             tell_key(context, (&plans, step), &outcome, &after);
-            // Before the file shows it, so that nobody who sees it has to wonder.
-            if only_claims {
-                queue_cache::note_claimed(context, bytes, &after);
-            }
             Ok((after, outcome))
         })?
     } else {
@@ -319,7 +310,11 @@ fn as_it_is<'a>(
     let mut now = read::read_step_of(plan, &step.id, &step.path, content, &context.config.words);
     transaction::check_writable(context, &now.problems)?;
     // Of the other steps only those were loaded that it waited for.
-    if now.depends != step.depends || references::say_all(&step.id, bytes) {
+    if now.depends != step.depends
+        || !now.ranges.is_empty()
+        || now.ranges != step.ranges
+        || references::say_all(&step.id, bytes)
+    {
         let own = Own { path: &step.path, bytes };
         let load = || load::around(context, &step.id, Some(own));
         let around = load::settled(context, Rests::Step(&step.id), &load)?;

@@ -10,7 +10,7 @@ use crate::api::context::{Context, Notice};
 use crate::api::error::Error;
 use crate::api::precondition;
 use crate::api::views::shown_path;
-use crate::disk::{ChangeError, DiskError, FileOp, KeptWhy, Locked, Outcome};
+use crate::disk::{ChangeError, DiskError, FileOp, Kept, KeptWhy, Locked, Outcome, Recovered};
 use crate::plan::model::Plan;
 use crate::plan::problem::Problem;
 use crate::store::idempotency;
@@ -463,13 +463,7 @@ pub(crate) fn lock<'a>(context: &'a Context, verb: &str) -> Result<Locked<'a>, E
     let news = std::mem::take(&mut locked.news);
     tell_kept(context, &news);
     if let Some(recovered) = &locked.recovered {
-        let done = match recovered.outcome {
-            Outcome::Finished => "was interrupted and is finished now",
-            Outcome::TakenBack => "was interrupted and taken back, because somebody had changed a file",
-        };
-        (context.tell)(Notice::Recovered {
-            what: format!("`{}` of {} {done}", recovered.verb, recovered.at),
-        });
+        (context.tell)(self::recovered(recovered));
     }
     locked.ask_for_lengths(context);
     locked.sign(&context.by);
@@ -478,10 +472,22 @@ pub(crate) fn lock<'a>(context: &'a Context, verb: &str) -> Result<Locked<'a>, E
     Ok(locked)
 }
 
-fn tell_kept(context: &Context, kept: &[crate::disk::Kept]) {
+pub(crate) fn recovered(it: &Recovered) -> Notice {
+    let done = match it.outcome {
+        Outcome::Finished => "was interrupted and is finished now",
+        Outcome::TakenBack => "was interrupted and taken back, because somebody had changed a file",
+    };
+    Notice::Recovered { what: format!("`{}` of {} {done}", it.verb, it.at) }
+}
+
+pub(crate) fn kept(it: &Kept) -> Notice {
+    let (path, kept) = (it.path.to_string_lossy().into_owned(), it.kept.to_string_lossy().into_owned());
+    Notice::Kept { path, kept, why: it.why.word().to_owned() }
+}
+
+fn tell_kept(context: &Context, kept: &[Kept]) {
     for it in kept {
-        let (path, kept) = (it.path.to_string_lossy().into_owned(), it.kept.to_string_lossy().into_owned());
-        context.notify(Notice::Kept { path, kept, why: it.why.word().to_owned() });
+        context.notify(self::kept(it));
     }
 }
 

@@ -126,15 +126,15 @@ impl Entry<'_> {
         let mut all = root.members.iter().filter(|it| it.key == self.outer);
         let Some(outer) = all.next() else { return Ok(None) };
         if let Some(second) = all.next() {
-            return Err(not(text, second.start, format!("`{}` stands here twice", self.outer)));
+            return Err(not(text, second.start, format!("`{}` occurs twice", self.outer)));
         }
         if !text[outer.value.clone()].starts_with('{') {
-            return Err(not(text, outer.value.start, format!("`{}` is no object", self.outer)));
+            return Err(not(text, outer.value.start, format!("`{}` is not an object", self.outer)));
         }
         let own = object(text, outer.value.start);
         let twice = own.members.iter().filter(|it| it.key == self.key).nth(1);
         match twice {
-            Some(it) => Err(not(text, it.start, format!("`{}` stands here twice", self.key))),
+            Some(it) => Err(not(text, it.start, format!("`{}` occurs twice", self.key))),
             None => Ok(Some(outer)),
         }
     }
@@ -169,7 +169,7 @@ fn read(text: &str) -> Result<Value, NotJson> {
             let is_comment = text[at..].starts_with('/') || text[..at].ends_with('/');
             let said = error.to_string();
             let reason = match said.split(" at line ").next() {
-                _ if is_comment => "a comment is no JSON",
+                _ if is_comment => "JSON does not allow comments",
                 _ if text[start..].trim().is_empty() => "the file is empty",
                 Some(reason) => reason,
                 None => said.as_str(),

@@ -14,6 +14,7 @@ use crate::random::Random;
 use crate::support::{NOW, Place, Ran};
 
 mod elsewhere;
+mod renumbered;
 
 const LATER: &str = "2026-11-21T13:00:00Z";
 
@@ -478,7 +479,7 @@ fn the_claim_of_a_removed_working_tree_can_be_ended() {
     repository.claims(OTHER);
     repository.git(HERE, "worktree remove --force ../other");
     let refused = repository.run(HERE, "claim p:1");
-    assert!(refused.stderr.contains("which is gone"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("which no longer exists"), "{}", refused.stderr);
     assert_eq!(repository.run(HERE, "release p:1 --by bob").code, 4, "it is not bob's");
     repository.run(HERE, "release p:1").ok();
     assert_eq!(repository.claims(HERE).0, "p:1");
@@ -528,36 +529,4 @@ fn a_claim_goes_along_with_a_step_that_a_list_moves() {
     assert_eq!(place.run("replace p --file list.md").code, 4, "it is bob's");
     assert_eq!(place.run("replace p --file list.md --force").code, 0);
     assert!(place.text("plans/p/step-0.5.md").contains("notes: moved from 2 to 0.5"));
-}
-
-#[test]
-fn whatever_lies_where_claims_leave_remarks_each_step_is_handed_out_in_its_turn() {
-    type Plant = fn(&Place, &Path);
-    let plants: [Plant; 7] = [
-        |_, _| {},
-        |_, path| std::fs::write(path, [0xff; 1000]).expect("there is room"),
-        |_, path| std::fs::write(path, "x\n".repeat(100_000)).expect("there is room"),
-        |_, path| std::fs::create_dir(path).expect("there is room"),
-        |_, path| {
-            let made = Command::new("mkfifo").arg(path).status().expect("mkfifo runs");
-            assert!(made.success());
-        },
-        |place, path| std::os::unix::fs::symlink(place.file("outside"), path).expect("there is room"),
-        |_, path| std::fs::write(path, "half a line").expect("there is room"),
-    ];
-    for (nth, plant) in plants.iter().enumerate() {
-        let place = place_with(5);
-        place.write("outside", "mine\n");
-        let claimed = || told(&place.run("claim --json").ok()).expect("one is ready").0;
-        assert_eq!(claimed(), "p:1");
-        let remarks = place.file("plans/.planwatch/claimed");
-        std::fs::remove_file(&remarks).expect("the claim left one");
-        plant(&place, &remarks);
-        for step in ["p:2", "p:3", "p:4"] {
-            assert_eq!(claimed(), step, "with plant {nth}");
-        }
-        assert_eq!(place.text("outside"), "mine\n");
-        let done = std::fs::symlink_metadata(&remarks).expect("something is there");
-        assert!(done.len() < 100_000, "with plant {nth}");
-    }
 }

@@ -22,6 +22,7 @@ mod http_routes;
 mod import_again;
 mod import_words;
 mod index_laws;
+mod init;
 mod interrupted;
 #[path = "../support/json_schema.rs"]
 mod json_schema;

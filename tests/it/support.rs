@@ -197,7 +197,9 @@ pub(crate) fn tree(root: &Path) -> Tree {
 }
 
 fn is_private(directory: &Path) -> bool {
-    directory.file_name().is_some_and(|it| it == ".planwatch" || it == ".git")
+    directory
+        .file_name()
+        .is_some_and(|it| [".planwatch", ".planwatch-init", ".git"].iter().any(|own| it == *own))
 }
 
 fn below(root: &Path, path: &Path) -> String {

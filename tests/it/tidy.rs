@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{read, root};
 
-/// The floors from the ground up; `bin` stands on all of them, walled off by the compiler.
-const FLOORS: [&str; 7] = ["text", "plan", "disk", "index", "engine", "agent", "serve"];
+mod imports;
+
+/// The floors from the ground up. `src/bin` is above them all; the compiler keeps it apart.
+const FLOORS: [&str; 9] = ["text", "plan", "disk", "index", "api", "store", "ops", "process", "serve"];
 
 fn files(below: &str, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -29,94 +31,121 @@ fn shown(path: &Path) -> String {
     path.strip_prefix(root()).expect("it is inside").display().to_string()
 }
 
-/// The floor of a library file; `lib.rs` has none.
-fn floor(path: &Path) -> Option<usize> {
-    let inside = path.strip_prefix(root().join("src")).expect("it is inside");
-    let first = inside.components().next()?.as_os_str().to_str()?;
-    FLOORS.iter().position(|it| *it == first)
-}
+/// What only one place may name: the start of a path each.
+const PLACES: [(&str, &str); 20] = [
+    ("granit_parser", "src/text/yaml/parse"),
+    ("rusqlite", "src/index/"),
+    ("notify::", "src/serve/daemon/watcher/"),
+    ("process::Command", "src/process/"),
+    ("pulldown_cmark", "src/text/markdown.rs"),
+    ("similar::", "src/text/diff.rs"),
+    ("handlebars::", "src/text/placeholders"),
+    ("gray_matter::", "src/text/foreign.rs"),
+    ("brush_parser", "src/text/shell.rs"),
+    ("axum", "src/serve/"),
+    ("hyper::", "src/serve/http/"),
+    ("tower", "src/serve/http/"),
+    ("tokio::", "src/serve/"),
+    ("utoipa", "src/serve/http"),
+    ("tracing::", "src/serve/"),
+    ("tracing_subscriber", "src/bin/planwatch/context.rs"),
+    ("clap", "src/bin/"),
+    ("rmcp", "src/serve/mcp/"),
+    ("schemars", "src/serve/mcp/"),
+    ("println!", "src/bin/"),
+];
 
-/// Every floor that a source names through `crate::`, grouped imports included.
-fn floors_named(source: &str) -> Vec<usize> {
-    let mut named = Vec::new();
-    for part in source.split("crate::").skip(1) {
-        let names = match part.strip_prefix('{') {
-            Some(group) => group.split('}').next().unwrap_or_default(),
-            None => part.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default(),
-        };
-        let names = names.split(',').map(|it| it.trim().split("::").next().unwrap_or_default());
-        named.extend(names.filter_map(|name| FLOORS.iter().position(|it| *it == name)));
+/// The words of [`PLACES`] that a file names outside their place. Models and tests print what they found.
+fn misplaced(name: &str, source: &str) -> Vec<String> {
+    if name.contains("/model/") || name.contains("tests") {
+        return Vec::new();
     }
-    named
+    let of = PLACES.iter().filter(|(word, place)| source.contains(word) && !name.starts_with(place));
+    of.map(|(word, place)| format!("{name} names {word}; its place is {place}")).collect()
 }
 
-#[test]
-fn imports_go_down() {
-    for path in files("src", ".rs") {
-        let Some(own) = floor(&path) else { continue };
-        for named in floors_named(&read(&path)) {
-            assert!(
-                named <= own,
-                "{} is on the floor {}, but names {}",
-                shown(&path),
-                FLOORS[own],
-                FLOORS[named]
-            );
-        }
-    }
-}
-
-#[test]
-fn an_upward_import_would_be_seen() {
-    assert_eq!(floors_named("use crate::serve::daemon::api;"), [6]);
-    assert_eq!(floors_named("use crate::{text::yaml, engine::list};"), [0, 4]);
-    assert_eq!(floors_named("fn f() { crate::disk::x() }"), [2]);
-}
-
-/// What only one place may name.
 #[test]
 fn each_outside_library_has_one_place() {
-    let places = [
-        ("granit_parser", "src/text/yaml/parse"),
-        ("rusqlite", "src/index/"),
-        ("notify::", "src/serve/"),
-        ("process::Command", "src/agent/"),
-        ("pulldown_cmark", "src/text/markdown.rs"),
-        ("similar::", "src/text/diff.rs"),
-        ("handlebars::", "src/text/placeholders"),
-        ("gray_matter::", "src/text/foreign.rs"),
-        ("brush_parser", "src/text/shell.rs"),
-        ("axum", "src/serve/"),
-        ("hyper::", "src/serve/http/"),
-        ("tower", "src/serve/http/"),
-        ("tokio::", "src/serve/"),
-        ("utoipa", "src/serve/http"),
-        ("tracing::", "src/serve/"),
-        ("tracing_subscriber", "src/bin/planwatch/context.rs"),
-        ("clap", "src/bin/"),
-        ("rmcp", "src/serve/mcp/"),
-        ("schemars", "src/serve/mcp/"),
-        ("println!", "src/bin/"),
-        ("SystemTime::now", "src/"),
-    ];
-    let no_safe_form = ["src/serve/memory.rs", "src/disk/lease.rs"];
+    let no_safe_form = ["src/serve/daemon/malloc.rs", "src/disk/lease.rs"];
     for path in files("src", ".rs") {
         let (source, name) = (read(&path), shown(&path));
         for word in ["libc::", "unsafe {"] {
             let is_allowed = no_safe_form.contains(&name.as_str());
             assert!(is_allowed || !source.contains(word), "{name} names {word}");
         }
-        // Models and tests say what they found.
-        if name.contains("/model/") || name.contains("tests") {
-            continue;
-        }
-        for (word, place) in places {
-            assert!(
-                !source.contains(word) || name.starts_with(place),
-                "{name} names {word}; its place is {place}"
-            );
-        }
+        assert_eq!(misplaced(&name, &source), [""; 0]);
     }
+}
+
+#[test]
+fn every_library_has_a_place_that_it_is_used_in() {
+    // The binary may print, but writes through `output`.
+    for (word, place) in PLACES.into_iter().filter(|it| it.0 != "println!") {
+        let is_used =
+            files("src", ".rs").iter().any(|it| shown(it).starts_with(place) && read(it).contains(word));
+        assert!(is_used, "nothing below {place} names {word}");
+    }
+}
+
+#[test]
+fn a_misplaced_library_is_found() {
+    let found = misplaced("src/index/row.rs", "use rusqlite::Row;\nuse tokio::task;");
+    assert_eq!(found, ["src/index/row.rs names tokio::; its place is src/serve/"]);
+    for (word, _) in PLACES {
+        assert_eq!(misplaced("src/plan/id.rs", word).len(), 1, "{word}");
+    }
+}
+
+/// Files outside `disk` that touch files, each with the reason. An entry that is no longer needed is an error.
+const TOUCH_FILES: [(&str, &str); 18] = [
+    ("src/bin/planwatch/commands/draft.rs", "removes the plans directory that a draft without a plan made"),
+    ("src/bin/planwatch/commands/export.rs", "writes the file that the user names"),
+    ("src/bin/planwatch/commands/new.rs", "removes the plans directory that was made for a plan that failed"),
+    ("src/bin/planwatch/commands/setup.rs", "writes man pages into a directory that the user names"),
+    ("src/bin/planwatch/context/git_user.rs", "reads git's configuration"),
+    ("src/bin/planwatch/context.rs", "makes the plans directory for the first plan"),
+    ("src/bin/planwatch/named_text.rs", "reads devices and pipes that the user names"),
+    ("src/index/file.rs", "the index's own files, which SQLite opens by name"),
+    ("src/index/verified_stamp.rs", "as above"),
+    ("src/ops/init.rs", "`File` is a type of its own"),
+    ("src/ops/run/attempt.rs", "passes the log to a process"),
+    ("src/ops/run.rs", "passes the log to a process"),
+    ("src/process/daemon.rs", "opens /dev/null for a process"),
+    ("src/process/orphans.rs", "reads /proc"),
+    ("src/process/worker.rs", "opens what a process reads"),
+    ("src/serve/daemon/listener.rs", "the socket's permissions and identity"),
+    ("src/serve/daemon/watcher/inotify.rs", "inotify is in rustix::fs"),
+    ("src/serve/ipc/socket_path.rs", "makes and checks the directory of the socket"),
+];
+
+/// Whether a file touches files: its code, not its inline tests.
+fn touches_files(source: &str) -> bool {
+    let code = source.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let is_word = |at: usize| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+    let has = |word: &str| code.match_indices(word).any(|(at, _)| is_word(at));
+    ["std::fs", "rustix::fs", "unix::fs", "tokio::fs", "File::", "OpenOptions"].iter().any(|it| has(it))
+}
+
+#[test]
+fn only_disk_touches_files() {
+    let is_asked = |it: &String| !it.starts_with("src/disk/") && !it.contains("/tests");
+    let found: Vec<_> =
+        files("src", ".rs").iter().filter(|it| touches_files(&read(it))).map(|it| shown(it)).collect();
+    let found: Vec<_> = found.into_iter().filter(is_asked).collect();
+    assert_eq!(found, TOUCH_FILES.map(|it| it.0), "the files that touch files, and the exceptions");
+}
+
+#[test]
+fn a_touched_file_is_found() {
+    for planted in [
+        "use std::fs;",
+        "use std::{io, fs}; fs::read(x)",
+        "let it = File::open(path)?;",
+        "rustix::fs::stat(x)",
+    ] {
+        assert_eq!(touches_files(planted), !planted.contains("{io"), "{planted}");
+    }
+    assert!(!touches_files("IndexFile::in_dir(dir)\n#[cfg(test)]\nmod tests {\n    std::fs::write(x, y)\n}"));
 }
 
 #[test]
@@ -143,15 +172,12 @@ fn files_are_short_and_open_with_what_they_are() {
 
 #[test]
 fn every_test_file_is_run() {
-    let main = read(&root().join("tests/it/main.rs"));
-    for path in files("tests/it", ".rs") {
+    let tests = root().join("tests/it");
+    for path in files("tests/it", ".rs").into_iter().filter(|it| *it != tests.join("main.rs")) {
         let name = path.file_stem().expect("it has a name").to_string_lossy().into_owned();
-        let is_nested = path.parent() != Some(&root().join("tests/it"));
-        assert!(
-            name == "main" || is_nested || main.contains(&format!("mod {name};")),
-            "{} is not in main.rs",
-            shown(&path)
-        );
+        let directory = path.parent().expect("it is in a directory");
+        let of = if directory == tests { tests.join("main.rs") } else { directory.with_extension("rs") };
+        assert!(read(&of).contains(&format!("mod {name};")), "{} is not in {}", shown(&path), shown(&of));
     }
 }
 
@@ -187,4 +213,28 @@ fn nothing_is_left_unfinished() {
             assert!(!source.contains(word), "{name} holds {word}");
         }
     }
+}
+
+/// The paths that a page names in backticks and that do not exist.
+fn missing_paths(page: &str) -> Vec<&str> {
+    const ROOMS: [&str; 9] =
+        ["src", "tests", "docs", "scripts", "benches", "fuzz", "templates", "plugin", "README.md"];
+    let is_path = |it: &&str| ROOMS.contains(&it.split('/').next().unwrap_or_default());
+    let words = page.split('`').skip(1).step_by(2).filter(is_path);
+    words.filter(|it| !it.contains([' ', '<', '*']) && !root().join(it).exists()).collect()
+}
+
+#[test]
+fn pages_for_developers_name_paths_that_exist() {
+    for page in ["ARCHITECTURE.md", "CONTRIBUTING.md"] {
+        let text = read(&root().join(page));
+        assert!(text.contains("`src/"), "{page} names no source");
+        assert_eq!(missing_paths(&text), [""; 0], "{page}");
+    }
+}
+
+#[test]
+fn a_path_that_does_not_exist_is_found() {
+    let page = "See `src/lib.rs`, `src/engine/mod.rs`, `plan.md` and `docs/none.md`; `src/<name>` is none.";
+    assert_eq!(missing_paths(page), ["src/engine/mod.rs", "docs/none.md"]);
 }

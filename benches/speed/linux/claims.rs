@@ -1,4 +1,5 @@
-//! T8 and T9: eight who claim steps of S at once, as resident processes and as one process a claim.
+//! T8 and T9: eight clients claim steps of S at once, as resident processes and as one process a claim, with a daemon; and
+//! one claim after the other without a daemon.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -9,7 +10,6 @@ use super::corpus::Corpus;
 use super::daemon::Daemon;
 use super::figures::{Bar, Unit, bar, share};
 use super::floors::quiet_disk;
-use super::ours::Asks;
 
 const CLIENTS: usize = 8;
 
@@ -19,32 +19,25 @@ const PROCESSES: usize = 12;
 
 pub(crate) fn run(bench: &Bench) {
     if bench.wants("T8") {
-        resident(
-            bench,
-            Asks::Nobody,
-            ["claims, 8 resident processes, S, no daemon", "their p99 wait", "their worst wait"],
-        );
         let _daemon = Daemon::start(bench, bench.claimed());
-        resident(
-            bench,
-            Asks::Daemon,
-            ["claims, 8 resident processes, S, daemon alive", "their p99 wait", "their worst wait"],
-        );
+        resident(bench);
     }
     if bench.wants("T9") {
-        processes(bench, "claims, 8 CLI processes, S, no daemon");
-        let _daemon = Daemon::start(bench, bench.claimed());
-        processes(bench, "claims, 8 CLI processes, S, daemon alive");
+        {
+            let _daemon = Daemon::start(bench, bench.claimed());
+            processes(bench);
+        }
+        without_daemon(bench);
     }
 }
 
-fn resident(bench: &Bench, asks: Asks, [what, p99, worst]: [&'static str; 3]) {
+fn resident(bench: &Bench) {
     let corpus = bench.claimed();
     let wait = |what, goal| {
         Bar { id: "T8", what, floor: "fair share", must: None, goal, unit: Unit::Milliseconds }.figure()
     };
-    let mut rate = bar("T8", what, "C", 0.2, 0.5, Unit::PerSecond);
-    let (mut p99, mut worst) = (wait(p99, Some(8.0)), wait(worst, None));
+    let mut rate = bar("T8", "claims, 8 resident processes, S, daemon alive", "C", 0.2, 0.5, Unit::PerSecond);
+    let (mut p99, mut worst) = (wait("their p99 wait", Some(8.0)), wait("their worst wait", None));
     for _ in 0..bench.rounds {
         corpus.restore();
         // Whatever is to be indexed is indexed.
@@ -52,7 +45,7 @@ fn resident(bench: &Bench, asks: Asks, [what, p99, worst]: [&'static str; 3]) {
         quiet(corpus);
         let floor = together(Work::Replace, corpus, bench.state(), CLIENTS, TURNS);
         quiet(corpus);
-        let ours = together(Work::Claim(asks), corpus, bench.state(), CLIENTS, TURNS);
+        let ours = together(Work::Claim, corpus, bench.state(), CLIENTS, TURNS);
         check_distinct(&ours.claimed);
         let n = ours.waits.len() as f64;
         rate.add(n / ours.seconds, n / floor.seconds);
@@ -78,9 +71,26 @@ fn check_distinct(claimed: &[String]) {
     assert_eq!(distinct.len(), claimed.len(), "a step was handed out twice");
 }
 
-fn processes(bench: &Bench, what: &'static str) {
+/// One claim after the other, at 11,000 files: each lists the candidates anew.
+fn without_daemon(bench: &Bench) {
+    let corpus = bench.middle();
+    let what = "one claim by the CLI, 11,000 files, no daemon";
+    let bar = Bar { id: "T9", what, floor: "100 ms", must: Some(1.0), goal: None, unit: Unit::Milliseconds };
+    let mut figure = bar.figure();
+    corpus.restore();
+    bench.ours.cli(corpus, &["list"]);
+    quiet(corpus);
+    for _ in 0..bench.rounds {
+        figure.add(bench.ours.cli(corpus, &["claim", "--by", "worker"]), 0.1);
+    }
+    corpus.restore();
+    figure.print();
+}
+
+fn processes(bench: &Bench) {
     let corpus = bench.claimed();
-    let mut figure = bar("T9", what, "bare+F", 0.25, 0.6, Unit::PerSecond);
+    let mut figure =
+        bar("T9", "claims, 8 CLI processes, S, daemon alive", "bare+F", 0.25, 0.6, Unit::PerSecond);
     for _ in 0..bench.rounds {
         corpus.restore();
         bench.ours.cli(corpus, &["list"]);

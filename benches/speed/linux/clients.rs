@@ -18,7 +18,8 @@ use super::ours::{Asks, context, memory};
 pub(crate) enum Work {
     /// C.
     Replace,
-    Claim(Asks),
+    /// The daemon is asked.
+    Claim,
 }
 
 /// What all clients together did.
@@ -45,7 +46,6 @@ pub(crate) fn run(arguments: &[String]) {
     let (number, turns): (usize, usize) =
         (number.parse().expect("a number"), turns.parse().expect("a number"));
     let by = format!("worker-{number}");
-    let asks = if work == "claim-daemon" { Asks::Daemon } else { Asks::Nobody };
     println!("ready");
     std::io::stdin().read_line(&mut String::new()).expect("a word");
     let mut told = String::new();
@@ -56,16 +56,16 @@ pub(crate) fn run(arguments: &[String]) {
                 locked_replace(beside, number * turns + turn);
                 String::new()
             }
-            _ => one_claim(plans, state, &by, asks),
+            _ => one_claim(plans, state, &by),
         };
         writeln!(told, "{} {claimed}", started.elapsed().as_secs_f64()).expect("memory");
     }
     print!("{told}");
 }
 
-fn one_claim(plans: &Path, state: &Path, by: &str, asks: Asks) -> String {
+fn one_claim(plans: &Path, state: &Path, by: &str) -> String {
     let report =
-        claim(&context(plans, state, by, asks), &ClaimRequest::default()).expect("it can be claimed");
+        claim(&context(plans, state, by, Asks::Daemon), &ClaimRequest::default()).expect("it can be claimed");
     let step = report.step.expect("there are enough steps");
     step["id"].as_str().expect("it has an id").to_owned()
 }
@@ -81,8 +81,7 @@ fn start(work: &str, corpus: &Corpus, state: &Path, number: usize, turns: usize)
 pub(crate) fn together(work: Work, corpus: &Corpus, state: &Path, clients: usize, turns: usize) -> Done {
     let name = match work {
         Work::Replace => "replace",
-        Work::Claim(Asks::Nobody) => "claim",
-        Work::Claim(Asks::Daemon) => "claim-daemon",
+        Work::Claim => "claim",
     };
     let mut running: Vec<_> = (0..clients)
         .map(|number| {

@@ -1,7 +1,7 @@
 //! Templates, prompts, instructions, and plans as one document.
 
 use super::looks::{page, shown_plan};
-use super::{Answers, Object, flag, list, maybe, maybe_text, text, word};
+use super::{Answers, Object, flag, list, maybe, maybe_text, part, text, word};
 
 pub(super) fn answers() -> Answers {
     vec![
@@ -30,6 +30,7 @@ fn init() -> Object {
         .field("files", list(file()))
         .field("commands", list(command.closed()))
         .field("diff", text())
+        .optional("kept", list(part("Kept")))
 }
 
 fn named() -> Object {

@@ -20,7 +20,7 @@ pub(super) fn answers() -> Answers {
     vec![("change", change()), ("claim", claim()), ("import", import()), ("undo-list", undo_list())]
 }
 
-/// [`crate::store::transaction::ChangeReport`].
+/// `store::transaction::ChangeReport`.
 pub(super) fn change() -> Object {
     Object::new()
         .fields(["verb", "diff"], &text())
@@ -50,7 +50,7 @@ fn error() -> Object {
     Object::new().field("error", inside.closed())
 }
 
-/// [`crate::ops::claim::ClaimReport`].
+/// `ops::claim::ClaimReport`.
 fn claim() -> Object {
     Object::new()
         .field("state", state())
@@ -61,7 +61,7 @@ fn claim() -> Object {
         .optional("kept", list(part("Kept")))
 }
 
-/// [`crate::ops::import::ImportReport`].
+/// `ops::import::ImportReport`.
 fn import() -> Object {
     let line = json!({"type": ["integer", "null"], "minimum": 1});
     let unmapped = Object::new().fields(["path", "why", "text"], &text()).field("line", line);

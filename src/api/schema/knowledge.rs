@@ -41,7 +41,7 @@ fn insight() -> Object {
         .field("custom", open_object())
 }
 
-/// [`crate::ops::script::Resolved`].
+/// `ops::script::Resolved`.
 fn script() -> Object {
     Object::new()
         .fields(["id", "name", "command", "directory", "hash", "path"], &text())

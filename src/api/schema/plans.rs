@@ -16,6 +16,7 @@ pub(super) fn parts() -> Vec<(&'static str, Value)> {
         ("Claim", claim().closed()),
         ("Confirmation", confirmation().closed()),
         ("Verify", verify().closed()),
+        ("StepRange", Object::new().fields(["first", "last"], &text()).closed()),
         ("Problem", problem().closed()),
         ("PlanStatus", words::<PlanStatus>()),
         ("StepStatus", words::<StepStatus>()),
@@ -65,6 +66,7 @@ pub fn step() -> Object {
         .field("step_number", json!({"type": "number", "minimum": 0}))
         .fields(["unverified", "ready", "lapsed", "confirm"], &flag())
         .fields(["depends", "waits_for", "tags", "problems"], &list(text()))
+        .optional("depends_ranges", list(part("StepRange")))
         .fields(["phase", "type", "assignee", "result", "etag"], &maybe_text())
         .field("priority", priority())
         .field("due", due())

@@ -29,8 +29,8 @@ pub(crate) const VARIABLE: &str = "PLANWATCH_COMPLETE";
 
 /// Prints what could come next on this command line. A shell has no use for an error.
 pub(crate) fn answer(shell: &str, words: &[OsString]) -> u8 {
-    let options = Arc::new(options(shell, words));
-    let asked = CompleteEnv::with_factory(|| command(&options)).var(VARIABLE).shells(Shells(&SHELLS));
+    let line = Arc::new(Line::of(shell, words));
+    let asked = CompleteEnv::with_factory(|| command(&line)).var(VARIABLE).shells(Shells(&SHELLS));
     // Without a directory no relative path is completed.
     let directory = env::current_dir().ok();
     asked.try_complete(words.to_vec(), directory.as_deref()).ok();
@@ -158,20 +158,20 @@ fn quoted(value: &str, replaced: &str) -> String {
 }
 
 /// The whole command line, with what its arguments take.
-fn command(options: &Arc<Vec<OsString>>) -> Command {
-    with_values(args::whole_command(), "", options)
+fn command(line: &Arc<Line>) -> Command {
+    with_values(args::whole_command(), "", line)
 }
 
-fn with_values(command: Command, above: &str, options: &Arc<Vec<OsString>>) -> Command {
+fn with_values(command: Command, above: &str, line: &Arc<Line>) -> Command {
     let verb = command.get_name().to_owned();
     let command = command.mut_args(|it| match Taken::by(above, &verb, &it) {
         None => it,
         Some(taken) => {
-            let options = Arc::clone(options);
-            it.add(ArgValueCompleter::new(move |begun: &OsStr| taken.candidates(begun, &options)))
+            let line = Arc::clone(line);
+            it.add(ArgValueCompleter::new(move |begun: &OsStr| taken.candidates(begun, &line)))
         }
     });
-    command.mut_subcommands(|it| with_values(it, &verb, options))
+    command.mut_subcommands(|it| with_values(it, &verb, line))
 }
 
 /// What an argument takes.
@@ -184,6 +184,13 @@ enum Taken {
     Agent,
     Script,
     HelpTopic,
+    Template,
+    Archived,
+    /// A plan, archived ones if the line says `--restore`.
+    ToArchive,
+    Key,
+    Value,
+    SortKey,
 }
 
 impl Taken {
@@ -192,7 +199,13 @@ impl Taken {
         match (above, verb, it.get_id().as_str()) {
             ("script", _, "id") | (_, "trust", "scripts") => Some(Self::Script),
             (_, "undo", _) => None,
-            (_, "archive", "ids") | (_, _, "plan" | "program") => Some(Self::Plan),
+            (_, "archive", "ids") => Some(Self::ToArchive),
+            (_, "restore", "ids") => Some(Self::Archived),
+            (_, "set" | "unset", "key") => Some(Self::Key),
+            (_, "set", "value") => Some(Self::Value),
+            (_, _, "sort") => Some(Self::SortKey),
+            (_, "new", "template") => Some(Self::Template),
+            (_, _, "plan" | "program") => Some(Self::Plan),
             ("template", ..) => None,
             (_, "squash", "steps") => Some(Self::Step),
             (_, _, "id" | "ids" | "target" | "step" | "after" | "before" | "depends") => Some(Self::Step),
@@ -203,15 +216,28 @@ impl Taken {
         }
     }
 
-    fn candidates(self, begun: &OsStr, options: &[OsString]) -> Vec<CompletionCandidate> {
+    fn candidates(self, begun: &OsStr, line: &Line) -> Vec<CompletionCandidate> {
         let Some(begun) = begun.to_str() else { return Vec::new() };
         let plain = |words: Vec<String>| words.into_iter().map(CompletionCandidate::new).collect();
+        let fixed = |words: Vec<&str>| words.into_iter().map(CompletionCandidate::new).collect();
         let mut found: Vec<CompletionCandidate> = match self {
-            Self::Status => plain(completion::statuses().into_iter().map(str::to_owned).collect()),
+            Self::Status => fixed(completion::statuses()),
             Self::HelpTopic => topics(),
-            Self::Plan | Self::Step | Self::Agent | Self::Script => {
-                let Some((session, context)) = surroundings(options) else { return Vec::new() };
+            Self::Key => fixed(completion::keys()),
+            Self::Value => fixed(line.key().map(completion::values).unwrap_or_default()),
+            Self::SortKey => {
+                // The keys before the last comma stay.
+                let (before, _) =
+                    begun.rsplit_once(',').map_or(("", begun), |it| (&begun[..=it.0.len()], it.1));
+                plain(completion::sort_keys().into_iter().map(|it| format!("{before}{it}")).collect())
+            }
+            _ => {
+                let Some((session, context)) = surroundings(&line.options()) else { return Vec::new() };
                 match self {
+                    Self::Archived => plain(completion::archived_plans(&context)),
+                    Self::ToArchive if line.restores() => plain(completion::archived_plans(&context)),
+                    Self::ToArchive => plain(completion::plans(&context)),
+                    Self::Template => plain(completion::templates(&context)),
                     Self::Plan => plain(completion::plans(&context)),
                     Self::Agent => plain(completion::agents(&context, session.own_agents().0)),
                     Self::Script => plain(completion::scripts(&context)),
@@ -259,26 +285,46 @@ fn surroundings(options: &[OsString]) -> Option<(Session, Context)> {
     Some((session, context))
 }
 
-/// The options of the line that say where the plans are. Bash passes the line itself as one word.
-fn options(shell: &str, words: &[OsString]) -> Vec<OsString> {
-    let typed = words.iter().skip_while(|it| *it != "--").skip(1);
-    let mut line: Vec<String> = typed.map(|it| it.to_string_lossy().into_owned()).collect();
-    if shell == "bash" {
-        line = line.first().and_then(|it| words_of(it)).unwrap_or_default().0;
-    }
-    let mut options = vec![OsString::from("planwatch")];
-    for (at, word) in line.iter().enumerate() {
-        match word.as_str() {
-            "--plans" | "-C" => {
-                if let Some(value) = line.get(at + 1) {
-                    options.extend([word, value].map(OsString::from));
-                }
-            }
-            it if it.starts_with("--plans=") || it.starts_with("-C") => options.push(it.into()),
-            _ => {}
+/// The words of the line that is being typed.
+struct Line(Vec<String>);
+
+impl Line {
+    /// Bash passes the line itself as one word.
+    fn of(shell: &str, words: &[OsString]) -> Self {
+        let typed = words.iter().skip_while(|it| *it != "--").skip(1);
+        let mut line: Vec<String> = typed.map(|it| it.to_string_lossy().into_owned()).collect();
+        if shell == "bash" {
+            line = line.first().and_then(|it| words_of(it)).unwrap_or_default().0;
         }
+        Self(line)
     }
-    options
+
+    /// The options that say where the plans are.
+    fn options(&self) -> Vec<OsString> {
+        let mut options = vec![OsString::from("planwatch")];
+        for (at, word) in self.0.iter().enumerate() {
+            match word.as_str() {
+                "--plans" | "-C" => {
+                    if let Some(value) = self.0.get(at + 1) {
+                        options.extend([word, value].map(OsString::from));
+                    }
+                }
+                it if it.starts_with("--plans=") || it.starts_with("-C") => options.push(it.into()),
+                _ => {}
+            }
+        }
+        options
+    }
+
+    /// The key whose value `set` is given.
+    fn key(&self) -> Option<&str> {
+        let words = self.0.iter().skip_while(|it| *it != "set").filter(|it| !it.starts_with('-'));
+        words.map(String::as_str).nth(2)
+    }
+
+    fn restores(&self) -> bool {
+        self.0.iter().any(|it| it == "--restore")
+    }
 }
 
 #[cfg(test)]
@@ -304,10 +350,15 @@ mod tests {
     #[track_caller]
     fn check_bash(line: &str, replaced: &str, expected: &[&str]) {
         let mut answer = Vec::new();
-        let options =
-            Arc::new(vec![OsString::from("planwatch"), "--plans".into(), "/no/such/directory".into()]);
-        Bash.write_complete(&mut command(&options), vec![line.into(), replaced.into()], None, &mut answer)
-            .unwrap();
+        let (typed, _) = words_of(line).unwrap();
+        let line_of = ["--plans", "/no/such/directory"].into_iter().map(str::to_owned).chain(typed);
+        Bash.write_complete(
+            &mut command(&Arc::new(Line(line_of.collect()))),
+            vec![line.into(), replaced.into()],
+            None,
+            &mut answer,
+        )
+        .unwrap();
         let answer = String::from_utf8(answer).unwrap();
         assert_eq!(answer.lines().collect::<Vec<_>>(), expected, "{line}");
     }
@@ -320,6 +371,12 @@ mod tests {
         check_bash("planwatch list --status failed,blo", "failed,blo", &["failed,blocked"]);
         check_bash("planwatch help exit", "exit", &["exit-codes"]);
         check_bash("planwatch script re", "re", &["remove"]);
+        check_bash("planwatch list --sort pri", "pri", &["priority"]);
+        check_bash("planwatch list --sort -due,up", "-due,up", &["-due,updated"]);
+        check_bash("planwatch set auth pri", "pri", &["priority"]);
+        check_bash("planwatch set auth claim", "claim", &[]);
+        check_bash("planwatch set auth priority c", "c", &["critical"]);
+        check_bash("planwatch set auth title c", "c", &[]);
         check_bash("planwatch show a", "a", &[]);
         check_bash("planwatch show", "show", &["show"]);
     }
@@ -327,8 +384,8 @@ mod tests {
     #[test]
     fn what_is_hidden_is_not_offered() {
         let mut answer = Vec::new();
-        let options = Arc::new(vec![OsString::from("planwatch")]);
-        Bash.write_complete(&mut command(&options), vec!["planwatch ".into(), "".into()], None, &mut answer)
+        let line = Arc::new(Line(Vec::new()));
+        Bash.write_complete(&mut command(&line), vec!["planwatch ".into(), "".into()], None, &mut answer)
             .unwrap();
         let answer = String::from_utf8(answer).unwrap();
         let offered: Vec<_> = answer.lines().collect();
@@ -347,7 +404,8 @@ mod tests {
     fn options_say_where_the_plans_are() {
         let found = |shell: &str, words: &[&str]| {
             let words: Vec<_> = words.iter().map(OsString::from).collect();
-            options(shell, &words)
+            Line::of(shell, &words)
+                .options()
                 .into_iter()
                 .skip(1)
                 .map(|it| it.into_string().unwrap())

@@ -72,7 +72,7 @@ impl Session {
         let directory = env::current_dir().map_err(|error| {
             Failure::failed(
                 "not-found",
-                format!("the working directory is gone: {}", failure::system(&error)),
+                format!("the working directory no longer exists: {}", failure::system(&error)),
             )
             .with_exit(3)
         })?;

@@ -19,7 +19,7 @@ pub(crate) const IMPORT: [&str; 10] =
     ["verb", "dry_run", "changes", "refused", "diff", "form", "unmapped", "problems", "already", "kept"];
 
 /// The fields of what `init` answers.
-pub(crate) const INIT: [&str; 6] = ["undo", "dry_run", "plans", "files", "commands", "diff"];
+pub(crate) const INIT: [&str; 7] = ["undo", "dry_run", "plans", "files", "commands", "diff", "kept"];
 
 /// The fields of all events together; one event has not all of them.
 pub(crate) const EVENT: [&str; 15] = [

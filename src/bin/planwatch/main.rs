@@ -10,6 +10,7 @@ mod help;
 mod named_text;
 mod output;
 mod screens;
+mod signals;
 mod spinner;
 mod table;
 mod typed;

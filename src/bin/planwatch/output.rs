@@ -284,17 +284,17 @@ fn sentence(notice: &Notice) -> (&'static str, Loudness, String) {
             ("waiting-for-lock", Loudness::Normal, "waiting for another planwatch".to_owned())
         }
         Notice::IndexRebuilt { why } => {
-            ("index-rebuilt", Loudness::Normal, format!("the index was made anew: {why}"))
+            ("index-rebuilt", Loudness::Normal, format!("the index was rebuilt: {why}"))
         }
-        Notice::IndexInMemory { why } => (
-            "index-in-memory",
-            Loudness::Normal,
-            format!("the index is kept in memory for this answer: {why}"),
-        ),
+        Notice::IndexInMemory { why } => {
+            ("index-in-memory", Loudness::Normal, format!("the index is in memory for this answer: {why}"))
+        }
         Notice::Kept { path, kept, why } => (
             "kept",
             Loudness::Normal,
-            format!("a save of {path} that raced with planwatch is kept in {kept} ({why})"),
+            format!(
+                "a save of {path} at the same moment as a write of planwatch is stored in {kept} ({why})"
+            ),
         ),
         Notice::NotRecorded => (
             "not-recorded",

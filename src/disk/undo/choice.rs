@@ -50,18 +50,18 @@ pub enum UndoError {
     #[error("there is no change `{id}` to undo")]
     Unknown { id: String },
     /// The file no longer holds what planwatch wrote; it was not touched.
-    #[error("{change} cannot be taken back: `{}` was edited after planwatch wrote it", path.display())]
+    #[error("{change} cannot be undone: `{}` was edited after planwatch wrote it", path.display())]
     Edited { change: Box<UndoChange>, path: PathBuf },
     /// A name that the change freed is in use again.
-    #[error("{change} cannot be taken back: `{}` is there again", path.display())]
+    #[error("{change} cannot be undone: `{}` is there again", path.display())]
     Taken { change: Box<UndoChange>, path: PathBuf },
-    #[error("{change} cannot be taken back: the text that `{}` held before is no longer there", path.display())]
+    #[error("{change} cannot be undone: the text that `{}` held before is no longer there", path.display())]
     Gone { change: Box<UndoChange>, path: PathBuf },
     /// The undo log could not be written after the last change, so its writes are unknown.
-    #[error("the last change cannot be taken back: it could not be recorded when it was made")]
+    #[error("the last change cannot be undone: it could not be recorded when it was made")]
     Unrecorded,
     /// A later change that was not undone wrote the same file.
-    #[error("{change} cannot be taken back: {later} changed `{}` after it", path.display())]
+    #[error("{change} cannot be undone: {later} changed `{}` after it", path.display())]
     Later { change: Box<UndoChange>, later: Box<UndoChange>, path: PathBuf },
     #[error(transparent)]
     Disk(#[from] DiskError),

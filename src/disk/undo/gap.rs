@@ -3,7 +3,14 @@
 //! A mark could not be written then either, so the log is renamed: `log.gap` ends where the missing record would be,
 //! and later records start a new `log`.
 
-use super::*;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use super::{DIR, LOG, records};
+use crate::disk::file_system::Rename;
+use crate::disk::fs_ops::read_own;
+use crate::disk::plans_dir::PlansDir;
+use crate::disk::write_lock::Locked;
 
 /// The log up to the last change that could not be recorded.
 const GAP: &str = "log.gap";

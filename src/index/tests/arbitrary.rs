@@ -157,6 +157,7 @@ fn step() -> impl Strategy<Value = Step> {
             custom,
             tasks_done,
             tasks_total,
+            ranges: Vec::new(),
             depends_at: Vec::new(),
             body,
             problems,

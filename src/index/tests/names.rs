@@ -69,10 +69,7 @@ fn who_has_a_file_open_reads_on_where_another_took_its_name_and_found_its_log() 
     let before = sound(&index);
     replace_by_a_copy(&file(dir.path()));
     let (mut new, opened) = open(dir.path());
-    assert_eq!(
-        opened,
-        Opened::Rebuilt { why: "it, or what lies beside it, took the name of what is open".to_owned() }
-    );
+    assert_eq!(opened, Opened::Rebuilt { why: "it, or another file, replaced the open one".to_owned() });
     fill(&mut new, "new").expect("it is new");
     assert_eq!(sound(&index), before);
 }

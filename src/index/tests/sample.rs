@@ -234,6 +234,7 @@ fn step(plan: &str, number: &str, title: &str, status: StepStatus) -> Step {
         custom: Map::new(),
         tasks_done: 0,
         tasks_total: 0,
+        ranges: Vec::new(),
         depends_at: Vec::new(),
         body: String::new(),
         problems: Vec::new(),

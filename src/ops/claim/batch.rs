@@ -1,31 +1,31 @@
-//! Claims that one process makes for others: the one that watches, for whoever asks it.
+//! Claims that the daemon makes for other processes.
 //!
-//! Who wants the most urgent step of all plans gives that errand to the process that watches them, if there is one, and
-//! what it is asked at once it does together: with one look at the plans and in one turn of the locks. It hands out steps,
-//! and says nothing else: who gets none, for whatever reason, goes alone, and finds that out.
+//! A command that wants the most urgent step of all plans delegates the claim to the daemon, if one runs. The daemon makes
+//! simultaneous claims together: it reads the plans once and takes the locks once. It only replies with claimed steps. A
+//! command that gets none, for whatever reason, claims on its own and finds the reason itself.
 //!
-//! # Who does not hear the answer
-//! The claim's id is the asker's own, and an errand is begun only before a certain time, which is looked at under the lock.
-//! So whoever has waited for longer and then takes the lock finds in the records whether the claim was made.
+//! # Lost replies
+//! The caller chooses the claim's id, and the daemon begins a claim only before a certain time, which it checks under the
+//! lock. So a caller that has waited longer and then takes the lock finds in the records whether the claim was made.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::renew::{RenewRequest, renew};
-use super::{Ask, ClaimReport, ClaimRequest, Granted, begin, fresh_id, take_first};
+use super::{Ask, ClaimReport, ClaimRequest, Granted, begin, fresh_id, take_first, unclaimed};
 use crate::api::context::{Context, Reading};
 use crate::api::daemon::{ClaimReply, ClaimedStep, DelegatedClaim, Freshness};
 use crate::api::error::Error;
 use crate::plan::rules::State;
 use crate::plan::time::Time;
-use crate::store::claims::candidates::{self, Ready, Recorded, Source};
+use crate::store::claims::candidates::{self, Ready};
 use crate::store::claims::daemon_queue::{Resident, Since};
 use crate::store::leases::{Leases, NEAR, Sharing};
 use crate::store::load;
 use crate::store::transaction::Mode;
 
-/// An errand that nobody has begun by then is the asker's own affair again.
+/// The daemon begins no claim that is older. From then on the caller claims on its own.
 const BEGIN_WITHIN: Duration = Duration::from_millis(800);
 
 impl From<ClaimedStep> for ClaimReport {
@@ -89,14 +89,14 @@ pub(super) fn by_another(context: &Context, request: &ClaimRequest) -> Result<Op
             Ok(Some(handed.into()))
         }
         ClaimReply::Nothing => Ok(None),
-        ClaimReply::Unheard(errand) => made_after_all(context, errand),
+        ClaimReply::Unheard(delegated) => made_after_all(context, delegated),
     }
 }
 
-fn made_after_all(context: &Context, errand: DelegatedClaim) -> Result<Option<ClaimReport>, Error> {
+fn made_after_all(context: &Context, delegated: DelegatedClaim) -> Result<Option<ClaimReport>, Error> {
     // Whoever has begun it has the lock until it is done, or is dead.
     drop(begin(context, "claim", Mode::Write, Sharing::Waived)?);
-    let request = RenewRequest { claim: errand.claim, lease: Some(errand.lease), mode: Mode::Write };
+    let request = RenewRequest { claim: delegated.claim, lease: Some(delegated.lease), mode: Mode::Write };
     match renew(context, &request) {
         // What was not made to the end is nobody's, and can be handed out again.
         Err(Error::ClaimGone { .. }) => Ok(None),
@@ -104,20 +104,20 @@ fn made_after_all(context: &Context, errand: DelegatedClaim) -> Result<Option<Cl
     }
 }
 
-/// Makes the claims of all who ask at once, and says what became of each.
+/// Makes all of these claims together, and returns the reply to each.
 ///
-/// `resident` is this process's own, and nobody else's `since` is asked meanwhile. Under the lock it is asked whether who
-/// gave an errand is still there.
+/// `resident` is this process's own queue; no other call may use `since` meanwhile. Under the lock each caller is checked
+/// again: a claim is not made for one that has gone.
 pub fn claim_together(
     context: &Context,
-    errands: &[DelegatedClaim],
+    delegated_claims: &[DelegatedClaim],
     resident: &mut Resident,
     since: Since<'_>,
     is_there: &(dyn Fn(&DelegatedClaim) -> bool + Sync),
 ) -> Vec<ClaimReply> {
     let own = surroundings(context);
     let is_ours = |it: &&DelegatedClaim| it.surroundings == own && it.may_be_begun(context);
-    let ours: Vec<_> = errands.iter().filter(is_ours).collect();
+    let ours: Vec<_> = delegated_claims.iter().filter(is_ours).collect();
     let mut ran = HashMap::new();
     // A queue that was kept has an end, behind which a look may find more.
     for _ in 0..2 {
@@ -127,43 +127,34 @@ pub fn claim_together(
         }
         let (queue, is_kept) = match resident.queue(context, &own, since) {
             Some((queue, is_kept)) => (Ok(queue), is_kept),
-            None => (look(context), false),
+            None => (candidates::look(context, None, &HashSet::new()), false),
         };
         let claims = queue.and_then(|queue| claim_all(context, &left, queue, is_there));
-        for Claimed { errand, lease, file: (path, hash), told } in claims.unwrap_or_default() {
+        for Claimed { delegated, lease, file: (path, hash), told } in claims.unwrap_or_default() {
             resident.claimed(&path, &hash, lease);
-            ran.insert(errand, told);
+            ran.insert(delegated, told);
         }
         if !is_kept {
             break;
         }
     }
-    errands.iter().map(|it| ran.remove(&it.claim).unwrap_or(ClaimReply::Nothing)).collect()
+    delegated_claims.iter().map(|it| ran.remove(&it.claim).unwrap_or(ClaimReply::Nothing)).collect()
 }
 
 /// A claim that was made.
 struct Claimed {
     /// Its id.
-    errand: String,
+    delegated: String,
     lease: i64,
     /// The path of the step's file, and a hash of what it holds by that.
     file: (String, String),
     told: ClaimReply,
 }
 
-/// As somebody looks who is told nothing.
-fn look(context: &Context) -> Result<Vec<Ready>, Error> {
-    match candidates::source(context, candidates::ask(context, Mode::Write)) {
-        Source::Queue(queue) => Ok(queue),
-        Source::Look(Some(answering)) => Ok(candidates::look_for_all(context, answering)),
-        Source::Look(None) => candidates::look(context, None, &HashSet::new()),
-    }
-}
-
-/// Makes claims of the first steps of a queue in one turn of the locks; of some errands none.
+/// Makes claims of the first steps of a queue while the locks are held once; some callers may get none.
 fn claim_all(
     context: &Context,
-    errands: &[&DelegatedClaim],
+    delegated_claims: &[&DelegatedClaim],
     queue: Vec<Ready>,
     is_there: &(dyn Fn(&DelegatedClaim) -> bool + Sync),
 ) -> Result<Vec<Claimed>, Error> {
@@ -171,36 +162,34 @@ fn claim_all(
         return Ok(Vec::new());
     }
     let (writing, locked) = begin(context, "claim", Mode::Write, Sharing::Wanted)?;
-    // As for one who claims alone by a queue that was found before.
-    let is_taken = |it: &Ready| it.recorded != Recorded::Lapsed && locked.has_record(&it.step.id);
-    let free = queue.into_iter().filter(|it| !is_taken(it));
-    let free = Mutex::new(free.take_while(|it| it.recorded != Recorded::Unfinished));
+    let free = Mutex::new(unclaimed(queue, &locked));
     let next = || free.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let granted = load::at_once(errands, |nth, errand| {
-        let is_wanted = errand.may_be_begun(context) && is_there(errand);
-        let ask = is_wanted.then(|| errand.ask(context))?;
-        let mut writing = writing.beside(nth as u64, "claim", &errand.asker);
+    let granted = load::at_once(delegated_claims, |nth, delegated| {
+        let is_wanted = delegated.may_be_begun(context) && is_there(delegated);
+        let ask = is_wanted.then(|| delegated.ask(context))?;
+        let mut writing = writing.beside(nth as u64, "claim", &delegated.asker);
         let tried = &mut HashSet::new();
         let grant =
             take_first(&ask, &mut writing, &locked, tried, std::iter::from_fn(next)).ok().flatten()?;
         Some((grant, writing.cut()))
     });
+    drop(free);
     drop(locked);
     writing.end();
-    let claimed = granted.into_iter().zip(errands).filter_map(|(it, errand)| {
+    let claimed = granted.into_iter().zip(delegated_claims).filter_map(|(it, delegated)| {
         let (grant, shown) = it?;
         let file = grant.made.file();
         let told = match grant.made.told(context) {
             Ok(done) => {
-                let until = context.now.plus_seconds(errand.lease);
-                let claim = Granted { id: errand.claim.clone(), until: Some(until) };
+                let until = context.now.plus_seconds(delegated.lease);
+                let claim = Granted { id: delegated.claim.clone(), until: Some(until) };
                 let (step, diff) = (done.changed.now, shown.diff(context));
                 ClaimReply::Claimed(ClaimedStep { claim, step, why: grant.why, diff, notices: Vec::new() })
             }
             // It is made: whoever asks finds it.
-            Err(_) => ClaimReply::Unheard((*errand).clone()),
+            Err(_) => ClaimReply::Unheard((*delegated).clone()),
         };
-        Some(Claimed { errand: errand.claim.clone(), lease: errand.lease, file, told })
+        Some(Claimed { delegated: delegated.claim.clone(), lease: delegated.lease, file, told })
     });
     Ok(claimed.collect())
 }

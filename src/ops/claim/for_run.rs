@@ -1,18 +1,19 @@
 //! A claim that a run makes: of one plan, beside no step that changes the same files, and of steps that others leave alone.
 
+use super::{begin, fresh_id};
+
 use std::cell::Cell;
 
-use super::{begin, fresh_id, is_at_limit, lapsed_attempt};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::disk::Process;
-use crate::plan::change;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::plans::Plans;
 use crate::plan::rules::{self, Obstacle};
-use crate::plan::touches;
 use crate::plan::words::StepStatus;
+use crate::plan::{change, touches};
+use crate::store::fencing;
 use crate::store::leases::{Leases, Locked, NewRecord, RunRecord, Sharing};
 use crate::store::load::{self, Rests};
 use crate::store::resolve::NamedStep;
@@ -201,7 +202,7 @@ fn take(
 }
 
 fn gone(step: &Step) -> Error {
-    Error::Held { id: step.id.to_string(), by: "somebody".to_owned() }
+    Error::Held { id: step.id.to_string(), by: "another worker".to_owned() }
 }
 
 fn why(context: &Context, (plans, plan, step): (&Plans, &Plan, &Step), task: Task) -> String {
@@ -221,8 +222,8 @@ fn update_for(
 ) -> StepUpdate {
     let mut update = StepUpdate { did: "claimed".to_owned(), ..StepUpdate::default() };
     if let Some(lapse) = plans.claims().lapse(step, context.now) {
-        update.attempts.push(lapsed_attempt(context, step, lapse, ask.by));
-        if is_at_limit(context, step) {
+        update.attempts.push(fencing::lapsed_attempt(context, step, lapse, ask.by));
+        if fencing::is_at_limit(context, step) {
             update.status = Some(StepStatus::Failed);
             update.removes_claim = true;
             return update;

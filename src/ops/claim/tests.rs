@@ -7,11 +7,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::api::config::Config;
 use crate::api::context::Reading;
-use crate::disk::model::Machine;
+use crate::disk::model::{Fault, Machine};
 use crate::ops::release::ReleaseRequest;
 use crate::ops::update::{self, MoveRequest};
 use crate::plan::transitions::Verb;
-use crate::store::claims::candidates;
 use crate::store::leases::FEW;
 
 /// The text of a step with these lines in the front matter. It is long beside what several claims, releases and attempts add
@@ -32,7 +31,7 @@ macro_rules! step_text {
 }
 
 mod again;
-mod keeping;
+mod between;
 mod together;
 
 const LEASE: i64 = 600;
@@ -359,84 +358,6 @@ proptest! {
     }
 }
 
-/// Three steps that are ready, and who asks through an index: the machine has none, so that the files are read.
-fn three() -> (Machine, impl Fn(&Machine, &str, i64) -> Context) {
-    let step = |n: u8| (format!("/plans/p/step-{n}.md"), "---\nstatus: pending\n---\n# Step\n".to_owned());
-    let mut files = vec![("/plans/p/plan.md".to_owned(), "# P\n".to_owned())];
-    files.extend((1..=3).map(step));
-    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-    let asks = |machine: &Machine, by: &str, seconds| Context {
-        reading: Reading::Index,
-        ..context(machine, by, seconds)
-    };
-    (Machine::with(&files), asks)
-}
-
-/// Claims with a question that was asked before others were answered.
-#[track_caller]
-fn check_told(question: Option<Question>, context: &Context, step: Option<&str>) {
-    let report = claim_asked(context, &ClaimRequest::default(), question).unwrap();
-    let id = report.step.map(|it| it["id"].as_str().unwrap().to_owned());
-    assert_eq!(id.as_deref(), step, "{}", report.why);
-}
-
-#[test]
-fn what_another_one_found_is_taken_in_its_order_but_for_what_is_gone() {
-    let (machine, asks) = three();
-    let ask = |by: &str, seconds| {
-        let context = asks(&machine, by, seconds);
-        (candidates::ask(&context, Mode::Write), context)
-    };
-    let waiting: Vec<_> = ["b", "c", "d"].map(|it| ask(it, 0)).into();
-    let (question, ann) = ask("a", 0);
-    check_told(question, &ann, Some("p:1"));
-    // A step that no look finds any more, so that who is handed it did not look.
-    let path = std::path::PathBuf::from("p/plan.md");
-    let mut edit = |_: &[u8]| Ok::<_, std::convert::Infallible>(b"---\nstatus: draft\n---\n# P\n".to_vec());
-    let plans = machine.plans();
-    plans.lock(&mut || {}).unwrap().change(&path, &mut edit).unwrap();
-    let mut waiting = waiting.into_iter();
-    let (question, bob) = waiting.next().unwrap();
-    check_told(question, &bob, None);
-    let mut edit = |_: &[u8]| Ok::<_, std::convert::Infallible>(b"# P\n".to_vec());
-    plans.lock(&mut || {}).unwrap().change(&path, &mut edit).unwrap();
-    for ((question, context), step) in waiting.zip(["p:2", "p:3"]) {
-        check_told(question, &context, Some(step));
-    }
-    let (question, eve) = ask("e", 0);
-    check_told(question, &eve, None);
-}
-
-#[test]
-fn a_queue_is_heard_only_by_who_reads_and_asks_alike() {
-    let words = Config {
-        words: Config::read("planwatch.toml", "[words]\n\"in review\" = \"in_progress\"\n").0.words,
-        ..Config::default()
-    };
-    for (seconds, config, is_heard) in [
-        (1, Config::default(), true),
-        (-1, Config::default(), true),
-        (2, Config::default(), false),
-        (-2, Config::default(), false),
-        (0, words, false),
-    ] {
-        let (machine, asks) = three();
-        let other = Context { config, ..asks(&machine, "b", seconds) };
-        let question = candidates::ask(&other, Mode::Write);
-        let ann = asks(&machine, "a", 0);
-        let Source::Look(Some(answering)) = candidates::source(&ann, candidates::ask(&ann, Mode::Write))
-        else {
-            panic!("nobody has looked");
-        };
-        candidates::look_for_all(&ann, answering);
-        let heard = match candidates::source(&other, question) {
-            Source::Queue(queue) => queue.iter().map(|it| it.step.id.to_string()).collect(),
-            Source::Look(_) => Vec::new(),
-        };
-        assert_eq!(heard == ["p:1", "p:2", "p:3"], is_heard, "{seconds}");
-    }
-}
-
 #[test]
 fn claim_ids_have_the_form_of_the_format() {
     let machine = Machine::with(&[("/plans/p/plan.md", "# P\n")]);
@@ -446,4 +367,25 @@ fn claim_ids_have_the_form_of_the_format() {
         assert!(id.len() == 8 && ('g'..='z').contains(&id.chars().next().unwrap()), "{id}");
         assert!(id[1..].chars().all(|it| it.is_ascii_hexdigit() && !it.is_ascii_uppercase()), "{id}");
     }
+}
+
+#[test]
+fn a_claim_without_a_record_is_named_by_its_error_and_does_not_hold() {
+    let machine = Machine::with(&[("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", STEP)]);
+    let mut named = 0;
+    for call in 1..300 {
+        let failing = machine.failing_at(call, Fault::Full);
+        let Err(Error::Failed { code: "io-error", message, .. }) = claim_at(&failing, "ann", 0) else {
+            continue;
+        };
+        let text = failing.text("/plans/p/step-1.md").unwrap();
+        let id = text.split("claim: {id: \"").nth(1).map(|it| &it[..8]);
+        assert_eq!(message.contains("has the claim"), id.is_some(), "{call}: {message}");
+        if let Some(id) = id {
+            assert!(message.contains(id), "{call}: {message}");
+            assert!(claim_at(&failing, "bob", 1).unwrap().claim.is_some(), "{call}");
+            named += 1;
+        }
+    }
+    assert!(named > 0);
 }

@@ -54,11 +54,17 @@ fn line_start(text: &str, at: usize) -> usize {
 /// Each turn from the line that names the person who speaks; what comes before the first one is a turn too.
 ///
 /// Where no name is that of a person, the first speaker begins the turns; where there are no names, each paragraph is one.
+///
+/// A line of code, of a quotation or with blanks in front names no speaker, unless every line with a name is one.
 fn turns(text: &str) -> Vec<Range<usize>> {
     let is_in = |names: &[&str], line: &str| {
         label(line).is_some_and(|it| names.contains(&it.to_lowercase().as_str()))
     };
-    let messages = starts(text, &|line, _| is_in(&PERSONS, line) || is_in(&OTHERS, line));
+    let is_message = |line: &str, _: &str| is_in(&PERSONS, line) || is_in(&OTHERS, line);
+    let marks = quoted(text);
+    let own = without(text, &marks);
+    let text = if starts(&own, &is_message).is_empty() { text } else { &own };
+    let messages = starts(text, &is_message);
     let mut starts = self::starts(text, &|line, _| is_in(&PERSONS, line));
     if messages.len() > 1 && starts.is_empty() {
         starts = messages;
@@ -77,6 +83,43 @@ fn turns(text: &str) -> Vec<Range<usize>> {
     }
     let ends = starts.iter().skip(1).copied().chain([text.len()]);
     starts.iter().zip(ends).map(|(start, end)| *start..end).collect()
+}
+
+/// Returns which lines are code, a quotation, or have blanks in front. A fence that is never closed is none.
+fn quoted(text: &str) -> Vec<bool> {
+    let mut marks: Vec<bool> = Vec::new();
+    let mut fence: Option<(usize, &str)> = None;
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    for (at, line) in lines.iter().enumerate() {
+        let bare = line.trim();
+        marks.push(line.starts_with([' ', '\t', '>']));
+        match fence {
+            Some((from, mark))
+                if bare.starts_with(mark) && bare.trim_start_matches(&mark[..1]).is_empty() =>
+            {
+                marks[from..=at].fill(true);
+                fence = None;
+            }
+            Some(_) => {}
+            None => {
+                let run = |c: char| &bare[..bare.len() - bare.trim_start_matches(c).len()];
+                let mark = ['`', '~'].into_iter().map(run).find(|it| it.len() >= 3);
+                fence = mark.map(|mark| (at, mark));
+            }
+        }
+    }
+    marks
+}
+
+/// The text with blanks in the place of the lines that are marked; every other line begins where it did.
+fn without(text: &str, marks: &[bool]) -> String {
+    let mut kept = String::with_capacity(text.len());
+    for (line, is_marked) in text.split_inclusive('\n').zip(marks) {
+        let bare = line.trim_end_matches('\n');
+        kept.push_str(&if *is_marked { "-".repeat(bare.len()) } else { bare.to_owned() });
+        kept.push_str(&line[bare.len()..]);
+    }
+    kept
 }
 
 /// Where the lines begin that `is_first` accepts, which is given the line before too.
@@ -129,6 +172,11 @@ mod tests {
         check_turns("Assistant: a\nAssistant: b", 2);
         check_turns("one\n\ntwo\nmore\n\n\nthree", 3);
         check_turns("one line", 1);
+        check_turns("User: use this\n\n    user: root\n    image: x\n\nAssistant: ok\nUser: thanks", 2);
+        check_turns("User: use this\n```yaml\nuser: root\nmodel: x\n```\nAssistant: ok\nUser: thanks", 2);
+        check_turns("User: use this\n> user: root\n> human: yes\n\nAssistant: ok\nUser: thanks", 2);
+        check_turns("User: a\n```\nAssistant: no end\nUser: b", 2);
+        check_turns("> User: a\n> Assistant: b\n> User: c", 2);
     }
 
     #[test]

@@ -1,24 +1,24 @@
 //! The requirements as the text of a plan.
 
+use super::conversation::{self, Conversation};
+use super::passes::{self, Work};
+use super::{DraftReport, DraftRequest, State};
+
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::conversation::{self, Conversation};
-use super::passes::{self, Work};
-use super::{DraftReport, DraftRequest, State};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::shown_path;
 use crate::disk::DiskError;
-use crate::ops::create;
 use crate::plan::change::NewPlan;
 use crate::plan::file_name::PLAN_FILE;
 use crate::plan::id::{self, PlanId};
 use crate::plan::model::Plan;
 use crate::plan::read::PLAN_KEYS;
-use crate::store::load;
 use crate::store::transaction::{self, Mode, Writing};
+use crate::store::{load, new_plan};
 use crate::text::front_matter;
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::placeholders::one_line;
@@ -55,7 +55,7 @@ pub(super) fn new(context: &Context, request: &DraftRequest) -> Result<Document,
             code: "plan-exists",
             message: format!("there is a plan `{wanted}` already"),
             hint: format!(
-                "`planwatch draft {wanted_word} --continue` goes on with a draft; else take another name",
+                "`planwatch draft {wanted_word} --continue` continues a draft; otherwise choose another name",
                 wanted_word = shell_word(&wanted)
             ),
         });
@@ -134,7 +134,7 @@ impl Document {
             NewPlan { title: self.title.clone(), is_draft: true, ..NewPlan::default() }.changes(context.now);
         plan.push(self.draft_key(pass, is_last));
         let body = format!("{text}\n");
-        let id = create::free_id(context, &self.title_or_name());
+        let id = new_plan::free_id(context, &self.title_or_name());
         let path = format!("{id}/{PLAN_FILE}");
         let bytes = transaction::edit(&path, body.as_bytes(), &plan, PLAN_KEYS)?;
         refuse_unreadable(context, &id, &bytes)?;
@@ -158,7 +158,7 @@ impl Document {
 
 /// An answer may hold what makes a file faulty, as the marks of a conflict.
 fn refuse_unreadable(context: &Context, id: &PlanId, bytes: &[u8]) -> Result<(), Error> {
-    let plan = create::as_read(context, id, &[(PLAN_FILE.to_owned(), bytes.to_vec())]);
+    let plan = new_plan::as_read(context, id, &[(PLAN_FILE.to_owned(), bytes.to_vec())]);
     transaction::check_writable(context, &plan.problems)
 }
 

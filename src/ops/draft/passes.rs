@@ -212,7 +212,7 @@ fn answer(
                 if n_empty >= TIMES_EMPTY {
                     return Err(Why::Nothing);
                 }
-                "the agent answered nothing".to_owned()
+                "the agent gave an empty answer".to_owned()
             }
             Said::TimedOut => {
                 n_late += 1;

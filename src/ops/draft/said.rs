@@ -27,7 +27,7 @@ pub(super) fn said(asked: &Asked) -> Said {
     match &asked.end {
         End::Interrupted => Said::Interrupted,
         End::TimedOut => Said::TimedOut,
-        End::TooMuch => Said::Failed("the agent said more than any document holds".to_owned()),
+        End::TooMuch => Said::Failed("the output of the agent is too long".to_owned()),
         End::NotStarted(why) => Said::Failed(format!("the agent could not be started: {why}")),
         End::Exited(0) => text(&asked.stdout),
         End::Exited(code) => {

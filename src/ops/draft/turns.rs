@@ -105,13 +105,13 @@ pub fn answer(context: &Context, handle: &str, text: &str) -> Result<Turn, Error
     let (id, pass) = read_handle(handle)?;
     let Some(mut memory) = remembered(context, id)? else { return Err(unknown(handle)) };
     if memory.pass != pass {
-        let why = format!("an answer to pass {pass} was taken already");
+        let why = format!("an answer to pass {pass} was already used");
         return ask(context, id, &memory, "asking", Some(why));
     }
     let now = memory.plan.as_deref().and_then(|it| etag(context, it));
     if memory.plan.is_some() && now != memory.etag {
         memory.etag = now;
-        let why = "somebody edited the text meanwhile; the answer was not used";
+        let why = "the text was edited in the meantime; the answer was not used";
         return ask(context, id, &memory, "edited", Some(why.to_owned()));
     }
     let mut once = Once { answer: Some(text.to_owned()) };
@@ -145,7 +145,7 @@ fn not_taken(report: &DraftReport, unusable: Option<String>) -> Result<Turn, Err
             Err(Error::Failed {
                 code: "answer-unusable",
                 message: format!("the answer cannot be used: {why}"),
-                hint: "answer the same prompt again, with the whole text and nothing else".to_owned(),
+                hint: "answer the same prompt again, with the complete text only".to_owned(),
             })
         }
         (_, _) => match report.error() {

@@ -1,18 +1,18 @@
 //! Which plan was made of a source before: a plan remembers the path and the hash of what it was made of.
 
+use super::{Files, ImportRequest, said_key};
+
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::{Files, ImportRequest, said_key};
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::ops::create;
 use crate::plan::bring::{BroughtPlan, Draft, Form, SourceFile, set_metadata, to_value};
 use crate::plan::file_name::{FileName, classify, step_file};
 use crate::plan::id::{self, PlanId};
 use crate::plan::model::Plan;
-use crate::store::load;
+use crate::store::{load, new_plan};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::typed::shell_word;
 
@@ -151,7 +151,7 @@ fn copied(context: &Context, plan: &BroughtPlan) -> Option<PlanId> {
         })
     };
     let titles = |id: &PlanId, files: &Files| -> Vec<(String, String)> {
-        let read = create::as_read(context, id, files);
+        let read = new_plan::as_read(context, id, files);
         read.steps.iter().map(|it| (it.id.number.to_string(), it.title.clone())).collect()
     };
     let ours =

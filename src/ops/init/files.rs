@@ -81,7 +81,7 @@ pub(super) struct Files<'a> {
     places: BTreeMap<PathBuf, usize>,
 }
 
-const CHANGED: &str = "it is not as planwatch wrote it";
+const CHANGED: &str = "it was changed after planwatch wrote it";
 
 impl<'a> Files<'a> {
     pub(super) fn new(project: &'a Project) -> Self {
@@ -138,7 +138,7 @@ impl<'a> Files<'a> {
         };
         let new = match (&text, found) {
             (Some(_), Some(block)) if !block.is_sealed => {
-                file.kept = Some("somebody has changed planwatch's lines in it".to_owned());
+                file.kept = Some("planwatch's lines in it were changed".to_owned());
                 return Ok(());
             }
             (Some(text), Some(block)) => {
@@ -165,8 +165,7 @@ impl<'a> Files<'a> {
         }
         let of: Vec<_> = block.of.iter().map(String::as_str).filter(|it| *it != agent.word()).collect();
         file.now = if !block.is_sealed {
-            file.kept =
-                Some("somebody has changed planwatch's lines in it; take them out by hand".to_owned());
+            file.kept = Some("planwatch's lines in it were changed; remove them by hand".to_owned());
             return Ok(());
         } else if of.is_empty() {
             marked_block::take(&text, &block).map(String::into_bytes)

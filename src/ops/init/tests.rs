@@ -27,7 +27,10 @@ impl Place {
     fn write(&self, path: &str, text: impl AsRef<[u8]>) {
         let path = self.root().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
+        std::fs::write(&path, text).unwrap();
+        // An empty file that was modified just now looks half saved.
+        let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
+        std::fs::File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
     }
 
     fn text(&self, path: &str) -> String {
@@ -49,12 +52,15 @@ impl Place {
             problems: Vec::new(),
         };
         let state_home = Some(self.top.path().join("state"));
-        init(&Around { disk: Arc::new(RealDisk), workspace: &workspace, root, state_home }, request)
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        let disk = Arc::new(RealDisk);
+        init(&Around { disk, workspace: &workspace, root, state_home, now, tell: &|_| {} }, request)
     }
 
-    /// Everything in the project: files with their bytes, directories and links.
+    /// Everything in the project but the versions that were displaced: files with their bytes, directories and links.
     fn tree(&self) -> Vec<(PathBuf, Option<Vec<u8>>)> {
-        let entries = walkdir::WalkDir::new(self.root()).sort_by_file_name().into_iter().map(Result::unwrap);
+        let entries = walkdir::WalkDir::new(self.root()).sort_by_file_name().into_iter();
+        let entries = entries.filter_entry(|it| it.file_name() != ".planwatch-init").map(Result::unwrap);
         let bytes =
             |it: &walkdir::DirEntry| it.file_type().is_file().then(|| std::fs::read(it.path()).unwrap());
         entries.map(|it| (it.path().to_path_buf(), bytes(&it))).collect()

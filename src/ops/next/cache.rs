@@ -1,12 +1,11 @@
-//! What `next` of all plans answered, kept for whoever asks next.
+//! The last answer of `next` for all plans, cached in the daemon's memory.
 //!
-//! The answer hangs on what the files say, on the claims that are recorded beside them, on the configuration and on the
-//! time. The files are the index's of one commit; that it holds all that they say now is for a watching process to know
-//! (`context::DaemonClient`). The rest is compared here. Where a look had to ask anything more (processes, other working
-//! trees, branches), where a claim may lapse soon, and where nobody watches, nothing is kept. So what is told is so at the
-//! moment of the question, as if the plans had been read; a law compares the two.
+//! The answer depends on the files, on the claims that are recorded beside them, on the configuration and on the time. The
+//! daemon knows which commit of the index holds what the files say now. The rest is compared here. An answer that depends
+//! on anything else (processes, other working trees, branches), or on a claim that may lapse soon, is not cached, and
+//! nothing is cached without a daemon. So a cached answer is the one that the plans would give now; a test compares the two.
 //!
-//! Only the first candidates are kept, of which people are told; whoever wants all has them made anew.
+//! Only the first candidates are cached, as many as people are shown; an answer with all of them is made each time.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,30 +19,24 @@ use crate::plan::rules::State;
 use crate::plan::time::Time;
 use crate::store::leases::Leases;
 
-/// The name of the record.
-const NAME: &str = "next";
-
-/// What answers are made by; another number where they are made, or kept, in another way.
+/// The version of how answers are made and cached.
 const FORM: u32 = 1;
 
-/// The digits of a hash.
-const HASH: usize = 64;
-
-/// How many candidates are kept.
+/// How many candidates are cached.
 pub(super) const FEW: usize = 10;
 
-/// For how many seconds at most an answer is kept: until then no claim lapses by its own time stamp.
+/// For how many seconds at most an answer is cached: until then no claim lapses by its own time stamp.
 const HOLDS: i64 = 600;
 
 /// An answer and what it was made from.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct Cached {
     reader: String,
     commit: String,
     /// As [`Leases::stand`] has it.
     records: String,
     at: Time,
-    /// From then on time alone may make it another one.
+    /// From then on the answer may change because of the time alone.
     until: Time,
     state: String,
     step: Option<StepShape>,
@@ -52,48 +45,36 @@ struct Kept {
     n_candidates: usize,
 }
 
-/// What was found, or what is needed to keep what a look finds.
+/// The cached answer, or what is needed to cache a new one.
 pub(super) enum Asked {
-    Kept(Box<NextReport>),
-    /// The commit of the index that is known to be right, if anybody knows one, and the records before anything was read.
+    Cached(Box<NextReport>),
+    /// The commit of the index that is known to be right, if any, and the records before anything was read.
     Look(Option<Generation>, Records),
 }
 
-/// As [`Leases::stand`] has it; none where nothing may be kept.
+/// As [`Leases::stand`] has it; none where nothing is to be cached.
 pub(super) struct Records(Option<String>);
 
-/// Asks whether an answer that was kept is one to this question, for no more than so many candidates.
+/// Asks the daemon for the cached answer, and whether it is one to this question, for no more than so many candidates.
 pub(super) fn ask(context: &Context, most: Option<usize>) -> Asked {
-    let (Freshness::Attested(witness), Reading::Index) = (&context.freshness, context.reading) else {
+    let (Freshness::Attested(daemon), Reading::Index) = (&context.freshness, context.reading) else {
         return Asked::Look(None, Records(None));
     };
     let records = Leases::of(context).stand();
-    let is_few = most.is_some_and(|it| it <= FEW);
-    let kept = is_few.then(|| read(context)).flatten().filter(|it| it.holds(context, &records));
-    let commit = witness.commit();
-    let is_right = |it: &Kept| commit.is_some_and(|commit| commit.to_string() == it.commit);
-    match kept.filter(is_right).and_then(Kept::report) {
-        Some(report) => Asked::Kept(Box::new(report)),
-        None => Asked::Look(commit, Records(Some(records))),
+    let (commit, cached) = daemon.commit_and_next();
+    let cached = cached.and_then(|it| serde_json::from_str::<Cached>(&it).ok());
+    let is_right = |it: &Cached| commit.is_some_and(|commit| it.holds(context, &records, commit));
+    match cached.filter(is_right) {
+        // The answer with all candidates would be cached with the same few.
+        Some(_) if most.is_none_or(|it| it > FEW) => Asked::Look(commit, Records(None)),
+        cached => match cached.and_then(Cached::report) {
+            Some(report) => Asked::Cached(Box::new(report)),
+            None => Asked::Look(commit, Records(Some(records))),
+        },
     }
 }
 
-/// Reads what is kept; behind its hash, because nothing else shows that it is damaged.
-fn read(context: &Context) -> Option<Kept> {
-    let bytes = context.plans.memos()?.get(NAME)?;
-    let (hash, kept) = bytes.split_at_checked(HASH)?;
-    let is_whole = hash == blake3::hash(kept).to_hex().as_bytes();
-    is_whole.then(|| serde_json::from_slice(kept).ok()).flatten()
-}
-
-fn write(context: &Context, kept: &[u8]) {
-    if let Some(Ok(Some(memos))) = context.plans.memos().map(|it| it.try_lock()) {
-        let hash = blake3::hash(kept).to_hex();
-        memos.put(NAME, &[hash.as_bytes(), kept].concat()).ok();
-    }
-}
-
-/// Keeps what was found in this commit, if it may be told again.
+/// Gives the daemon the answer that was made from this commit, if it may be given again.
 pub(super) fn keep(
     context: &Context,
     Records(records): Records,
@@ -102,17 +83,14 @@ pub(super) fn keep(
     report: &NextReport,
 ) {
     let (Some(records), Some(commit)) = (records, commit) else { return };
+    let Freshness::Attested(daemon) = &context.freshness else { return };
     let until = context.now.plus_seconds(HOLDS);
-    // Who wants all candidates finds no others than are kept.
-    if read(context).is_some_and(|it| it.holds(context, &records) && it.commit == commit.to_string()) {
-        return;
-    }
     if leases.asked_more() || !plans.is_steady(context.now, until) {
         return;
     }
     let candidates = report.candidates.as_deref().unwrap_or_default();
     let few = candidates.iter().take(FEW).map(|it| (it.step.clone(), it.why.clone()));
-    let kept = Kept {
+    let cached = Cached {
         reader: reader_of(context),
         commit: commit.to_string(),
         records,
@@ -124,19 +102,20 @@ pub(super) fn keep(
         candidates: few.collect(),
         n_candidates: report.n_candidates,
     };
-    let Ok(bytes) = serde_json::to_vec(&kept) else { return };
-    // Numbers of the user's own that would not come back as they are: such an answer is made anew each time.
-    let again = serde_json::from_slice::<Kept>(&bytes).and_then(|it| serde_json::to_vec(&it));
-    if again.is_ok_and(|it| it == bytes) {
-        write(context, &bytes);
+    let Ok(text) = serde_json::to_string(&cached) else { return };
+    // The user's own keys may have numbers that JSON does not give back as they are: such an answer is not cached.
+    let again = serde_json::from_str::<Cached>(&text).and_then(|it| serde_json::to_string(&it));
+    if again.is_ok_and(|it| it == text) {
+        daemon.cache_next(text);
     }
 }
 
-impl Kept {
-    /// Whether all is as it was but, perhaps, the files.
-    fn holds(&self, context: &Context, records: &str) -> bool {
+impl Cached {
+    /// Whether everything that the answer depends on is as it was.
+    fn holds(&self, context: &Context, records: &str, commit: Generation) -> bool {
         self.reader == reader_of(context)
             && self.records == records
+            && self.commit == commit.to_string()
             && (self.at..self.until).contains(&context.now)
     }
 
@@ -154,7 +133,7 @@ impl Kept {
     }
 }
 
-/// What lets two processes read and judge the same files in the same way.
+/// Identifies how a process reads and judges plans: two processes with the same value give the same answer.
 fn reader_of(context: &Context) -> String {
     let Context { config, .. } = context;
     let how = (FORM, env!("CARGO_PKG_VERSION"), &config.words, config.max_attempts(), context.root_name());

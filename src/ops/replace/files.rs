@@ -1,12 +1,11 @@
 //! The files of a plan whose steps become those of a list.
 
+use super::Wanted;
+
 use std::path::{Path, PathBuf};
 
-use super::Wanted;
 use crate::api::error::Error;
 use crate::disk::FileOp;
-use crate::ops::update::{self, MoveRequest};
-use crate::ops::{add, remove};
 use crate::plan::change::{NewAttempt, NewNote, dependency_item, set_text, set_word};
 use crate::plan::file_name;
 use crate::plan::id::StepId;
@@ -16,10 +15,11 @@ use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::records::{Note, NoteType};
 use crate::plan::step_items::StepItem;
 use crate::store::fencing::{Owner, Who};
-use crate::store::relink::{self, Gone, Left};
+use crate::store::relink::{self, Gone, Left, Waits};
+use crate::store::step_moves::{self, MoveRequest};
 use crate::store::steps_list_line::{self, LineEdit};
 use crate::store::transaction::{self, Mode};
-use crate::store::{load, step_file};
+use crate::store::{load, new_step, removed, step_file};
 use crate::text::front_matter;
 use crate::text::header_edit::{Change, NewValue};
 
@@ -37,7 +37,7 @@ pub(super) fn make(
     is_forced: bool,
     goal: Option<&Plans>,
 ) -> Result<Made, Error> {
-    let directory = remove::removed_dir(wanted.context, &wanted.plan.id);
+    let directory = removed::removed_dir(wanted.context, &wanted.plan.id);
     let mut making = Making { wanted, left, directory, ops: Vec::new(), is_forced, goal };
     let (line, removed) = steps_list_line::replaced(wanted.context, wanted.plan, &line_edits(wanted))?;
     let mut steps = Vec::new();
@@ -77,7 +77,8 @@ fn line_edits<'a>(wanted: &'a Wanted<'_>) -> Vec<LineEdit<'a>> {
         if step.id.number != *number {
             edits.push(LineEdit::Moved { from: &step.id.number, to: number });
         }
-        let is_other = depends.is_some_and(|it| !is_same(it, &wanted.followed(step).depends));
+        let is_other =
+            depends.is_some_and(|it| !is_same(it, &wanted.plan.spelled_out(&wanted.followed(step))));
         if is_other || (step.title != item.title && item.number.is_some()) {
             let depends = depends.unwrap_or(&step.depends);
             edits.push(LineEdit::Anew { number, title: &item.title, depends });
@@ -102,7 +103,7 @@ struct Making<'a> {
 
 impl Making<'_> {
     fn archived(&self, name: &str) -> PathBuf {
-        remove::free_name(self.wanted.context, &self.directory, name)
+        removed::free_name(self.wanted.context, &self.directory, name)
     }
 
     fn copy(&mut self, step: &Step, bytes: Vec<u8>) {
@@ -145,9 +146,10 @@ impl Making<'_> {
         changes.extend(depends.map(|it| set_depends(&id, it)));
         changes.push(set_word("created_at", &context.now.to_string()));
         changes.extend(self.notes(item, &[]));
-        changes.extend(add::maker(context, self.wanted.created_by).map(|it| set_text("created_by", &it)));
+        changes
+            .extend(new_step::maker(context, self.wanted.created_by).map(|it| set_text("created_by", &it)));
         let bytes = transaction::edit(&self.wanted.path(item), body.as_bytes(), &changes, STEP_KEYS)?;
-        Ok(add::in_line_endings_of(plan, bytes))
+        Ok(new_step::in_line_endings_of(plan, bytes))
     }
 
     /// A step that the list names; one that has no file gets one only if the list says more of it than its title.
@@ -183,8 +185,9 @@ impl Making<'_> {
         let wanted = self.wanted;
         let StepItem { title, text, number, .. } = &wanted.items[item];
         let id = wanted.id(item);
-        let followed = wanted.followed(step).depends;
-        let said = wanted.depends[item].as_ref().filter(|it| !is_same(it, &followed));
+        let followed = wanted.followed(step);
+        let all = wanted.plan.spelled_out(&followed);
+        let said = wanted.depends[item].as_ref().filter(|it| !is_same(it, &all));
         let mut changes = self.moved(item, step)?;
         changes.extend(self.changes(item, step));
         changes.extend(said.map(|it| set_depends(&id, it)));
@@ -211,8 +214,12 @@ impl Making<'_> {
         if is_left {
             return Ok(file);
         }
-        let depends = said.unwrap_or(&followed);
-        relink::kept_waiting(wanted.context, plan, (&id, &step.path), file, depends)
+        let gone = &wanted.gone;
+        let waits = match said {
+            Some(steps) => Waits { steps, ranges: &[], gone },
+            None => Waits { steps: &followed.depends, ranges: &followed.ranges, gone },
+        };
+        relink::kept_waiting(wanted.context, plan, (&id, &step.path), file, &waits)
     }
 
     /// The texts of the list that the step has not as notes yet.
@@ -231,7 +238,7 @@ impl Making<'_> {
         let Wanted { context, by, .. } = self.wanted;
         let Some((verb, goal)) = self.wanted.verb(item).zip(self.goal) else { return Ok(Vec::new()) };
         // With the number that the step has now, which is the one to type.
-        if let Some(error) = update::not_allowed(step, verb).filter(|_| !self.is_forced) {
+        if let Some(error) = step_moves::not_allowed(step, verb).filter(|_| !self.is_forced) {
             return Err(error);
         }
         let id = self.wanted.id(item);
@@ -250,7 +257,7 @@ impl Making<'_> {
             force: self.is_forced,
             mode: Mode::Write,
         };
-        let update = update::decide_move(context, goal, plan, &now, &request, &who)?;
+        let update = step_moves::decide_move(context, goal, plan, &now, &request, &who)?;
         let changes = update.changes(&now);
         update.refusal.map_or(Ok(changes), Err)
     }
@@ -322,7 +329,7 @@ impl Making<'_> {
     fn forced(&self, step: &Step, notes: String) -> Result<Option<Change>, Error> {
         let Wanted { context, plans, by, .. } = self.wanted;
         let who = Who::of(context, &step.id, *by, None, self.is_forced);
-        let owner = remove::refuse_worked_on(plans, step, &who)?;
+        let owner = removed::refuse_worked_on(plans, step, &who)?;
         let (at, outcome, notes) = (context.now, "forced".to_owned(), Some(notes));
         let attempt = NewAttempt { at, by: who.by, outcome, notes, claim: None };
         Ok((owner == Owner::Forced).then(|| attempt.change()))

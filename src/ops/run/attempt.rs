@@ -8,14 +8,15 @@ use crate::api::error::Error;
 use crate::api::views::shown_path;
 use crate::disk::Process;
 use crate::ops::claim::{Begun, Task};
+use crate::ops::prompt;
 use crate::ops::run::outcome::{self, Found, How, Outcome, Verdict, Verified};
 use crate::ops::run::settle::{self, Facts};
 use crate::ops::run::{
     Ended, EndedStep, Event, Job, RunRequest, Surface, Told, Workers, directory, environment,
 };
-use crate::ops::{prompt, verify};
 use crate::plan::model::Step;
 use crate::plan::words::StepStatus;
+use crate::store::verify;
 use crate::store::{leases, load};
 
 /// How often a file that changes under the run is looked at again.
@@ -228,12 +229,12 @@ impl Attempt<'_> {
         };
         let status = step.as_ref().map(|it| it.standing().word().to_owned()).unwrap_or_default();
         let last = step.as_ref().and_then(|it| it.attempts.last());
-        let is_own =
-            |it: &&crate::plan::records::Attempt| it.more.get("claim").is_some_and(|it| *it == begun.claim);
         let notes = match &verdict {
             Verdict::GiveBack(why) => Some(why.clone()),
             Verdict::Attempt(Outcome::VerifyFailed) => facts.said.lines().next().map(str::to_owned),
-            _ => last.filter(is_own).and_then(|it| it.notes.as_deref()?.lines().last().map(str::to_owned)),
+            _ => last
+                .filter(|it| it.is_of_claim(&begun.claim))
+                .and_then(|it| it.notes.as_deref()?.lines().last().map(str::to_owned)),
         };
         let at = begun.step.claim.as_ref().and_then(|it| it.at);
         let told = EndedStep {

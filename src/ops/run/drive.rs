@@ -12,7 +12,6 @@ use crate::ops::claim::{self, Asked, Begun, RunAsk, Task};
 use crate::ops::run::attempt::{Attempt as Making, Made};
 use crate::ops::run::outcome::{Outcome, Verdict};
 use crate::ops::run::{End, Event, RunReport, RunRequest, Surface, Workers};
-use crate::ops::verify;
 use crate::plan::id::{PlanId, StepId, read_step_id};
 use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::plans::Plans;
@@ -20,7 +19,7 @@ use crate::plan::records::Attempt;
 use crate::plan::rules::{self, Obstacle, State};
 use crate::plan::words::StepStatus;
 use crate::store::leases::Leases;
-use crate::store::{load, resolve};
+use crate::store::{load, resolve, verify};
 use crate::text::typed::quoted;
 
 /// How often a run that waits for others looks again.
@@ -127,7 +126,8 @@ impl Driver<'_> {
                 Err(error) => fail(&mut state, error),
             }
             if let (Some(what), None) = (confirmed, &state.halt) {
-                let why = format!("{what} was confirmed while a step's own process ran; see who did it");
+                let why =
+                    format!("{what} was confirmed while a step's own process ran; check who confirmed it");
                 state.halt = Some(Halt { end: End::ConfirmationNeeded, why, step: None });
             }
             drop(state);
@@ -316,14 +316,14 @@ impl Driver<'_> {
         let is_failed = made.step.as_ref().is_some_and(|it| it.status.is(StepStatus::Failed));
         let outcome = match &made.verdict {
             Verdict::AsItIs(StepStatus::Completed) if was_forced(begun, made) => {
-                return halted(format!("`{id}` was completed by force, and nothing has verified that"));
+                return halted(format!("`{id}` was completed with --force, and has not been verified"));
             }
             Verdict::Close | Verdict::AsItIs(StepStatus::Completed | StepStatus::Skipped) => return None,
             Verdict::Lost | Verdict::Leave | Verdict::Verify => return None,
             Verdict::Attempt(Outcome::Interrupted) => return None,
             Verdict::AsItIs(StepStatus::Blocked) => return halted(format!("`{id}` is blocked")),
             Verdict::AsItIs(StepStatus::Failed) => Outcome::Failed,
-            Verdict::AsItIs(_) => return halted(format!("`{id}` was given back")),
+            Verdict::AsItIs(_) => return halted(format!("`{id}` was released")),
             Verdict::GiveBack(why) => {
                 let others = "`--agent NAME` and `--command LINE` start another one";
                 return halted(format!("the agent could not be started: {why} {others}"));
@@ -345,7 +345,10 @@ impl Driver<'_> {
         let before = state.failures.insert(id.clone(), (outcome, tree.clone()));
         let is_same = tree.is_some() && before == Some((outcome, tree));
         is_same.then(|| {
-            (End::Halted, format!("`{id}` came to nothing twice ({}) and changed no file", outcome.word()))
+            (
+                End::Halted,
+                format!("`{id}` ended without a result twice ({}) and changed no file", outcome.word()),
+            )
         })
     }
 
@@ -423,10 +426,7 @@ fn full() -> Error {
 /// Whether somebody ended the run's claim as completed by force, past the commands that were to verify it.
 fn was_forced(begun: &Begun, made: &Made) -> bool {
     let Some(step) = made.step.as_ref().filter(|it| !it.verify.is_empty()) else { return false };
-    let is_it = |it: &Attempt| {
-        let is_own = it.more.get("claim").is_some_and(|it| *it == begun.claim);
-        is_own && it.outcome.as_deref() == Some("forced")
-    };
+    let is_it = |it: &Attempt| it.is_of_claim(&begun.claim) && it.outcome.as_deref() == Some("forced");
     step.attempts.iter().any(is_it)
 }
 
@@ -502,7 +502,7 @@ fn hints(agent: &Agent, plan: &PlanId, end: End, step: Option<&StepId>) -> Vec<(
         (End::Complete, _) => vec![list],
         (End::Halted, Some(_)) => {
             let show = of("show", "to see what happened");
-            let reopen = of("reopen", "to let workers try again");
+            let reopen = of("reopen", "to allow new attempts");
             show.into_iter().chain(reopen).chain([run]).collect()
         }
         (End::ConfirmationNeeded, Some(_)) => {

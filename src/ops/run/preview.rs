@@ -8,10 +8,11 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::{agents, trust};
 use crate::ops::claim::{self, Task};
+use crate::ops::prompt;
 use crate::ops::run::{RunRequest, directory, environment};
-use crate::ops::{prompt, verify};
 use crate::plan::rules;
 use crate::store::leases::Leases;
+use crate::store::verify;
 use crate::store::{load, resolve};
 
 /// What would be done first.

@@ -55,7 +55,7 @@ fn found(context: &Context, step: &Step, claim: &str) -> Found {
         Some(other) if other.id != claim => Found::Lost,
         // A save of an older text, or of a text without the line, takes the claim from the file, not from its record.
         None if Leases::of(context).find(claim).is_none() => {
-            let is_own = step.attempts.iter().any(|it| it.more.get("claim").is_some_and(|it| it == claim));
+            let is_own = step.attempts.iter().any(|it| it.is_of_claim(claim));
             match status {
                 StepStatus::InProgress => Found::Lost,
                 StepStatus::Pending if !is_own => Found::Ended(StepStatus::Pending),
@@ -119,8 +119,7 @@ fn update(context: &Context, begun: &Begun, step: &Step, verdict: &Verdict, fact
     let attempt = |outcome: &str, notes: Option<String>| new_attempt(context, begun, facts, outcome, notes);
     let has = |outcome: &str| {
         let is_it = |it: &crate::plan::records::Attempt| {
-            it.outcome.as_deref() == Some(outcome)
-                && it.more.get("claim").is_some_and(|it| *it == begun.claim)
+            it.outcome.as_deref() == Some(outcome) && it.is_of_claim(&begun.claim)
         };
         step.attempts.iter().any(is_it)
     };

@@ -1,8 +1,9 @@
 //! The full text, brought up to date when it is asked: texts of plans that changed are read again for it alone.
 
+use super::fill::{body_of, fill, fill_while_read};
+
 use std::path::Path;
 
-use super::fill::{body_of, fill, fill_while_read};
 use crate::api::context::{Context, Notice};
 use crate::api::error::Error;
 use crate::api::views::last_activity;
@@ -10,8 +11,7 @@ use crate::index::{
     Document, FullText, Generation, Index, IndexError, Kind, Match, Opened, Place, Query, Snapshot, Texts,
     TextsSnapshot, snippets,
 };
-use crate::ops::knowledge;
-use crate::ops::search::Hit;
+use crate::ops::search::{Hit, records};
 use crate::plan::time::Time;
 use crate::store::load::refresh::{Wanted, after, fresh_in, fresh_told, is_commit, kept_index, told};
 use crate::store::load::scan::reader;
@@ -21,7 +21,7 @@ const MOST_ASKED: usize = 8;
 
 /// Returns the best hits among the files as they are now, best first; only those that are not older than `since`.
 pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> Result<Vec<Hit>, Error> {
-    let asked = Asked { context, query, since, records: knowledge::records(context) };
+    let asked = Asked { context, query, since, records: records::records(context) };
     let mut index = kept_index(context);
     let dir = index.as_ref().and_then(|_| context.plans.index_dir());
     let told = index.as_ref().and_then(|_| told(context));

@@ -11,7 +11,7 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::{shown_path, value};
 use crate::ops::create::{self, NewRequest};
-use crate::ops::prompt::{self, Prompt};
+use crate::ops::prompt::{self, Origin, Prompt};
 use crate::plan::change::{NewPlan, NewStep, set_text, set_word};
 use crate::plan::file_name::{FileName, PLAN_FILE, classify, step_file};
 use crate::plan::id::{PlanId, StepId};
@@ -19,7 +19,7 @@ use crate::plan::problem::{Problem, Severity};
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
 use crate::plan::step_number::StepNumber;
 use crate::plan::words::nearest;
-use crate::store::transaction;
+use crate::store::{new_plan, new_step, transaction};
 use crate::text::header_edit::Change;
 use crate::text::placeholders::{self, Broken};
 use crate::text::{front_matter, markdown, yaml};
@@ -35,14 +35,6 @@ pub struct Template {
     pub description: Option<String>,
     pub source: Origin,
     pub files: Vec<TemplateFile>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Origin {
-    /// In the project's `_templates/`.
-    Own,
-    BuiltIn,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -125,7 +117,7 @@ impl Template {
 /// The files that `new` would make of a template, without making them.
 pub fn render(context: &Context, request: &NewRequest) -> Result<Template, Error> {
     let Some(name) = &request.template else {
-        return Err(Error::usage("no template is named", "`planwatch template list` names them"));
+        return Err(Error::usage("no template is named", "`planwatch template list` lists them"));
     };
     let mut template = show(context, name)?;
     let (id, files) = create::files(context, request)?;
@@ -221,7 +213,7 @@ fn plan_changes(context: &Context, text: &str, plan: &NewPlan) -> Vec<Change> {
 }
 
 fn step_changes(context: &Context, request: &NewRequest, text: &str, id: &StepId) -> Vec<Change> {
-    let maker = crate::ops::add::maker(context, request.by.as_deref());
+    let maker = new_step::maker(context, request.by.as_deref());
     let new = NewStep { created_by: maker, ..NewStep::default() };
     let mut changes = new.changes(id, true, context.now);
     changes.retain(|it| it.key() != "status" || !has_key(text, "status"));
@@ -251,7 +243,7 @@ fn check(
     id: &PlanId,
     files: &[(String, Vec<u8>)],
 ) -> Result<(), Error> {
-    let plan = create::as_read(context, id, files);
+    let plan = new_plan::as_read(context, id, files);
     let problems = plan.problems.iter().chain(plan.steps.iter().flat_map(|it| &it.problems));
     let mut errors = problems.filter(|it: &&Problem| it.severity() == Severity::Error);
     let Some(problem) = errors.next() else { return Ok(()) };

@@ -91,7 +91,7 @@ pub(super) fn bring(name: &str, files: &[(&str, &str)], words: &Words) -> Brough
     }
     steps.sort_by(|a, b| a.0.cmp(&b.0));
     if let Some(task) = store.tasks.iter().find(|it| it.keys.contains_key("ordinal")) {
-        let why = "the order of the board is kept below metadata, but means nothing here";
+        let why = "the order of the board is stored below metadata, but has no meaning here";
         unmapped.push(task.unmapped("ordinal", why, "ordinal"));
     }
     let title = store.title.unwrap_or_else(|| name.to_owned());
@@ -139,7 +139,7 @@ impl<'a> Store<'a> {
         }
         let why = match path {
             it if is_in(it, "docs") => "a document of the store has no place in a plan",
-            it if is_in(it, "decisions") => "this decision says nothing",
+            it if is_in(it, "decisions") => "this decision has no text",
             _ => "this file is no task",
         };
         // A front matter begins with its marks, which say nothing of the file.

@@ -1,9 +1,11 @@
 //! The steps that the prose of a Dependencies section names: single ones, lists, ranges, and all that come before.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use super::{number_at, plan_before};
 use crate::plan::id::{PlanId, StepId};
+use crate::plan::ranges::{MOST_SPELLED_OUT, StepRange};
 use crate::plan::step_number::StepNumber;
 
 /// What a text names.
@@ -11,6 +13,8 @@ use crate::plan::step_number::StepNumber;
 pub(super) struct Mentions {
     /// In the order of the text, each once.
     pub(super) steps: Vec<StepId>,
+    /// The ranges that are too long to be in `steps`; of each of them only the ends are there.
+    pub(super) ranges: Vec<StepRange>,
     /// It says "all previous steps", so those that are added before the step later count too.
     pub(super) says_all: bool,
 }
@@ -24,10 +28,20 @@ impl Mentions {
 /// Finds what the text of a step names. `numbers` are those of its plan's steps, sorted; a range means those of them
 /// that are in it, and its ends.
 ///
-/// The time is linear in the text and in what is found: a plan may name all of its steps in each of them.
+/// The time is linear in the text and in what is found. A plan may name all of its steps in each of them, so no more than
+/// [`MOST_SPELLED_OUT`] are made of ranges.
 pub(super) fn find(step: &StepId, text: &str, numbers: &[StepNumber]) -> Mentions {
     let folded = text.to_ascii_lowercase();
-    let mut finder = Finder { step, text, folded: &folded, numbers, seen: HashSet::new(), steps: Vec::new() };
+    let mut finder = Finder {
+        step,
+        text,
+        folded: &folded,
+        numbers,
+        seen: HashSet::new(),
+        steps: Vec::new(),
+        ranges: Vec::new(),
+        n_spelled_out: 0,
+    };
     let mut from = 0;
     for (at, word) in folded.match_indices("step") {
         if at >= from
@@ -45,15 +59,37 @@ pub(super) fn find(step: &StepId, text: &str, numbers: &[StepNumber]) -> Mention
         let last = earlier.checked_sub(1).map(|it| numbers[it].clone());
         finder.add(&step.plan, &last.unwrap_or_else(|| step.number.clone()));
     }
-    let mut steps = finder.steps;
+    let (mut steps, mut ranges) = (finder.steps, finder.ranges);
+    let earlier = &numbers[..numbers.partition_point(|it| *it < step.number)];
     if says_all {
-        let earlier = &numbers[..numbers.partition_point(|it| *it < step.number)];
+        ranges.clear();
         let is_among = |it: &StepId| it.plan == step.plan && earlier.binary_search(&it.number).is_ok();
         steps.retain(|it| !is_among(it));
-        let all = earlier.iter().map(|it| StepId { plan: step.plan.clone(), number: it.clone() });
-        steps.splice(0..0, all);
+        let id = |it: &StepNumber| StepId { plan: step.plan.clone(), number: it.clone() };
+        if earlier.len() > MOST_SPELLED_OUT {
+            steps.splice(0..0, earlier.first().into_iter().chain(earlier.last()).map(id));
+            ranges.push(0..earlier.len());
+        } else {
+            steps.splice(0..0, earlier.iter().map(id));
+        }
     }
-    Mentions { steps, says_all }
+    let ranges = merged(ranges, earlier.len()).into_iter();
+    let ranges =
+        ranges.map(|it| StepRange { first: numbers[it.start].clone(), last: numbers[it.end - 1].clone() });
+    Mentions { steps, ranges: ranges.collect(), says_all }
+}
+
+/// The ranges below `end`, sorted and apart from each other.
+fn merged(mut ranges: Vec<Range<usize>>, end: usize) -> Vec<Range<usize>> {
+    ranges.sort_by_key(|it| it.start);
+    let mut merged: Vec<Range<usize>> = Vec::new();
+    for range in ranges.into_iter().map(|it| it.start..it.end.min(end)).filter(|it| !it.is_empty()) {
+        match merged.last_mut().filter(|last| range.start <= last.end) {
+            Some(last) => last.end = last.end.max(range.end),
+            None => merged.push(range),
+        }
+    }
+    merged
 }
 
 /// Words for what comes before a step.
@@ -138,6 +174,10 @@ struct Finder<'a> {
     numbers: &'a [StepNumber],
     seen: HashSet<StepId>,
     steps: Vec<StepId>,
+    /// Places in `numbers`.
+    ranges: Vec<Range<usize>>,
+    /// How many steps were added one by one because a range holds them.
+    n_spelled_out: usize,
 }
 
 impl Finder<'_> {
@@ -190,10 +230,15 @@ impl Finder<'_> {
     /// Adds the steps between two numbers, and both of them.
     fn range(&mut self, plan: &PlanId, first: &StepNumber, last: &StepNumber) {
         if *plan == self.step.plan && first < last {
-            let from = self.numbers.partition_point(|it| it <= first);
-            let to = self.numbers.partition_point(|it| it < last).max(from);
-            for number in &self.numbers[from..to] {
-                self.add(plan, number);
+            let from = self.numbers.partition_point(|it| it < first);
+            let to = self.numbers.partition_point(|it| it <= last).max(from);
+            if self.n_spelled_out + (to - from) > MOST_SPELLED_OUT {
+                self.ranges.push(from..to);
+            } else {
+                self.n_spelled_out += to - from;
+                for number in &self.numbers[from..to] {
+                    self.add(plan, number);
+                }
             }
         }
         self.add(plan, last);
@@ -240,10 +285,11 @@ impl Finder<'_> {
             let words = INTRODUCTIONS.iter().find_map(|it| rest.strip_prefix(it));
             rest = words.unwrap_or(rest).trim_start_matches([' ', ':', '*', '_', '#']);
             let at = start + line.len() - rest.len();
-            let n_known = self.steps.len();
+            let (n_known, n_ranges) = (self.steps.len(), self.ranges.len());
             let Some(end) = self.list(&self.step.plan.clone(), at, false) else { continue };
             // What more the line says makes the numbers something else.
             if self.folded[end..start + line.len()].contains(char::is_alphanumeric) {
+                self.ranges.truncate(n_ranges);
                 for id in self.steps.drain(n_known..) {
                     self.seen.remove(&id);
                 }

@@ -5,6 +5,7 @@ use proptest::sample::select;
 use super::*;
 use crate::plan::claims::{Claims, Held, Holding, Lapse};
 use crate::plan::id::read_step_id;
+use crate::plan::ranges::StepRange;
 use crate::plan::read::{self, Bodies, Content, PlanSources, Source};
 use crate::plan::words::Words;
 
@@ -334,6 +335,70 @@ proptest! {
     fn light_plans_answer_as_whole_ones(plans in any_plans()) {
         let light = plans.iter().map(Plan::lightened).collect();
         prop_assert_eq!(answers(&Plans::judged(light)), answers(&Plans::judged(plans)));
+    }
+}
+
+/// Gives steps the range of all steps before them, or of some: for each step how many are left out on either side.
+fn with_ranges(mut plans: Vec<Plan>, left_out: &[(usize, usize)]) -> Vec<Plan> {
+    let mut left_out = left_out.iter();
+    // What an archived plan's steps wait for is looked up in a live plan of the same name.
+    for plan in plans.iter_mut().filter(|it| !it.is_archived) {
+        let numbers: Vec<_> = plan.steps.iter().map(|it| it.id.number.clone()).collect();
+        for step in &mut plan.steps {
+            let earlier = &numbers[..numbers.partition_point(|it| *it < step.id.number)];
+            let Some((from, to)) = left_out.next() else { continue };
+            let held = earlier.get(*from..earlier.len().saturating_sub(*to)).unwrap_or_default();
+            let [first, .., last] = held else { continue };
+            step.ranges = vec![StepRange { first: first.clone(), last: last.clone() }];
+        }
+    }
+    plans
+}
+
+fn spelled_out(plans: &[Plan]) -> Vec<Plan> {
+    let all = |plan: &Plan| {
+        let steps = plan.steps.iter();
+        let steps = steps
+            .map(|it| Step { depends: plan.spelled_out(it), ranges: Vec::new(), ..it.clone() })
+            .collect();
+        Plan { steps, ..plan.clone() }
+    };
+    plans.iter().map(all).collect()
+}
+
+/// What is ready, what it waits for, what is wrong, and in which order steps are handed out.
+fn readiness(plans: &Plans) -> impl PartialEq + std::fmt::Debug + use<> {
+    let of = |plan: &Plan| {
+        let step = |it: &Step| {
+            let mut open: Vec<_> =
+                open_dependencies(plans, plan, it).into_iter().map(|it| format!("{it:?}")).collect();
+            open.sort();
+            let codes: Vec<_> = it.problems.iter().map(|it| it.code).collect();
+            (is_ready(plans, plan, it, now()), open, codes)
+        };
+        let next = next(plans, plan, now());
+        let steps: Vec<_> = plan.steps.iter().map(step).collect();
+        (progress(plans, plan, now()), next.state, next.step.map(|it| it.id.clone()), steps)
+    };
+    let found = candidates(plans, now());
+    let why_first = why_first(plans, &found);
+    let found: Vec<_> = found.iter().filter_map(|it| Some(it.step?.id.clone())).collect();
+    let turns: Vec<_> = in_turn(plans, now(), |_| true).map(|it| it.step.id.clone()).collect();
+    (plans.iter().map(of).collect::<Vec<_>>(), found, why_first, turns)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+    #[test]
+    fn a_range_is_waited_for_as_its_steps_one_by_one(
+        plans in any_plans(),
+        left_out in vec((0..2usize, 0..2usize), 0..20),
+    ) {
+        let ranged = with_ranges(plans, &left_out);
+        let expected = readiness(&Plans::judged(spelled_out(&ranged)));
+        let light = ranged.iter().map(Plan::lightened).collect();
+        prop_assert_eq!(&readiness(&Plans::judged(ranged.clone())), &expected);
+        prop_assert_eq!(answers(&Plans::judged(light)), answers(&Plans::judged(ranged)));
     }
 }
 

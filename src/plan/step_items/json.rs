@@ -39,7 +39,7 @@ const KEYS: [&str; 19] = [
 ];
 
 /// What `list --json` says besides; a step keeps what it has of it.
-const SHOWN: [&str; 22] = [
+const SHOWN: [&str; 23] = [
     "id",
     "plan",
     "ready",
@@ -60,6 +60,7 @@ const SHOWN: [&str; 22] = [
     "created_at",
     "confirmed",
     "waits_for",
+    "depends_ranges",
     "schema_version",
     "kind",
 ];
@@ -89,7 +90,7 @@ fn wrong(nth: usize, reason: impl Into<String>) -> NotSteps {
 fn number(nth: usize, item: &Value) -> Result<Option<StepNumber>, NotSteps> {
     let Some(value) = item.get("number").or_else(|| item.get("step_number")) else { return Ok(None) };
     let text = plain(value).unwrap_or_default();
-    text.parse().map(Some).map_err(|_| wrong(nth, format!("`number` is no step number: {value}")))
+    text.parse().map(Some).map_err(|_| wrong(nth, format!("`number` is not a step number: {value}")))
 }
 
 /// A text or a number as it is written.
@@ -114,7 +115,7 @@ fn item(
     {
         let near = nearest(key, KEYS.iter().copied());
         let near = near.map(|it| format!("; did you mean `{it}`?")).unwrap_or_default();
-        return Err(wrong(nth, format!("`{key}` is no field of a step{near}")));
+        return Err(wrong(nth, format!("`{key}` is not a field of a step{near}")));
     }
     let text = |keys: &[&str]| -> Result<Option<String>, NotSteps> {
         let Some((key, value)) = keys.iter().find_map(|it| Some((it, object.get(*it)?))) else {
@@ -123,7 +124,7 @@ fn item(
         match value {
             Value::Null => Ok(None),
             Value::String(text) => Ok(Some(text.clone())),
-            _ => Err(wrong(nth, format!("`{key}` is no text"))),
+            _ => Err(wrong(nth, format!("`{key}` is not a text"))),
         }
     };
     let title = text(&["title", "task"])?.unwrap_or_default();
@@ -134,7 +135,7 @@ fn item(
     let mut keys = Vec::new();
     let status: Option<StepStatus> = match text(&["status"])? {
         Some(word) => {
-            Some(words.read(&word).ok_or_else(|| wrong(nth, format!("`{word}` is no status of a step")))?)
+            Some(words.read(&word).ok_or_else(|| wrong(nth, format!("`{word}` is not a status of a step")))?)
         }
         None => None,
     };
@@ -170,7 +171,11 @@ fn item(
         keys,
         status,
         notes: notes(nth, object)?,
-        depends: depends(plan, nth, object, numbers)?,
+        depends: match object.get("depends_ranges") {
+            // `depends` has only their ends then, and the step's text says the ranges.
+            Some(Value::Array(ranges)) if !ranges.is_empty() => None,
+            _ => depends(plan, nth, object, numbers)?,
+        },
     })
 }
 
@@ -192,7 +197,7 @@ fn lists(nth: usize, object: &Map<String, Value>) -> Result<Vec<Change>, NotStep
             value.as_array().and_then(|it| it.iter().map(|it| it.as_str().map(str::to_owned)).collect());
         changes.extend(set_texts(
             key,
-            &texts.ok_or_else(|| wrong(nth, format!("`{key}` is no list of texts")))?,
+            &texts.ok_or_else(|| wrong(nth, format!("`{key}` is not a list of texts")))?,
         ));
     }
     for (key, is_right) in [("verify", Value::is_array as fn(&Value) -> bool), ("metadata", Value::is_object)]
@@ -226,7 +231,7 @@ fn notes(nth: usize, object: &Map<String, Value>) -> Result<Vec<String>, NotStep
         Some(Value::Array(items)) => items.iter().map(text).collect(),
         Some(value) => value.as_str().map(|it| vec![it.to_owned()]),
     };
-    let read = read.ok_or_else(|| wrong(nth, "`notes` is no text"))?;
+    let read = read.ok_or_else(|| wrong(nth, "`notes` is not a text"))?;
     Ok(read.into_iter().filter(|it| !it.trim().is_empty()).collect())
 }
 
@@ -249,7 +254,7 @@ fn depends(
     numbers: &[Option<StepNumber>],
 ) -> Result<Option<Vec<Dependency>>, NotSteps> {
     let Some(value) = object.get("depends").filter(|it| !it.is_null()) else { return Ok(None) };
-    let items = value.as_array().ok_or_else(|| wrong(nth, "`depends` is no list"))?;
+    let items = value.as_array().ok_or_else(|| wrong(nth, "`depends` is not a list"))?;
     let are_counted = numbers.iter().all(Option::is_none);
     let mut found = Vec::new();
     for item in items {

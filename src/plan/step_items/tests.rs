@@ -69,12 +69,12 @@ fn what_is_no_list_is_told() {
             "item 2: it names no step, as others below `## Steps` do; write `step-N:` before it",
         ),
         ("[{]", "1:3: key must be a string"),
-        ("[{\"titel\": \"A\"}]", "item 1: `titel` is no field of a step; did you mean `title`?"),
+        ("[{\"titel\": \"A\"}]", "item 1: `titel` is not a field of a step; did you mean `title`?"),
         ("[\"A\", {\"title\": \" \"}]", "item 2: it has no title"),
-        ("[{\"title\": \"A\", \"number\": \"x\"}]", "item 1: `number` is no step number: \"x\""),
+        ("[{\"title\": \"A\", \"number\": \"x\"}]", "item 1: `number` is not a step number: \"x\""),
         ("[{\"title\": \"A\", \"depends\": [\"soon\"]}]", "item 1: `depends` names no step: \"soon\""),
-        ("[{\"title\": \"A\", \"status\": \"hm\"}]", "item 1: `hm` is no status of a step"),
-        ("[{\"title\": \"A\", \"tags\": \"b\"}]", "item 1: `tags` is no list of texts"),
+        ("[{\"title\": \"A\", \"status\": \"hm\"}]", "item 1: `hm` is not a status of a step"),
+        ("[{\"title\": \"A\", \"tags\": \"b\"}]", "item 1: `tags` is not a list of texts"),
     ] {
         let error = read(&plan(&[]), text, &Words::default()).expect_err(text);
         assert_eq!(error.to_string(), expected, "{text}");

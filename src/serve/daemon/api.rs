@@ -11,11 +11,11 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::serve::daemon::claim_batcher::ClaimBatcher;
 use crate::serve::daemon::context_factory::{self, ContextFactory};
-use crate::serve::daemon::diff::Event;
 use crate::serve::daemon::event_loop::Daemon;
 use crate::serve::daemon::feed::Feed;
 use crate::serve::daemon::listener::SocketRequest;
 use crate::serve::daemon::watcher::system::Raw;
+use crate::serve::ipc::event::Event;
 use crate::serve::ipc::protocol::Status;
 use crate::serve::ipc::socket_path::{SocketDirs, Untrusted};
 
@@ -53,11 +53,11 @@ impl End {
     /// Returns the reason as part of a sentence.
     pub fn why(&self) -> &'static str {
         match self {
-            Self::BrokenOff => "nobody reads what it prints",
-            Self::Requested => "it was told to stop",
+            Self::BrokenOff => "its output is closed",
+            Self::Requested => "it was stopped",
             Self::Stopped => "it was stopped by a signal",
             Self::Another => "another process took over",
-            Self::Gone => "the plans directory is gone",
+            Self::Gone => "the plans directory was deleted",
         }
     }
 }

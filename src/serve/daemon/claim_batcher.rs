@@ -35,8 +35,8 @@ struct Job {
 }
 
 impl ClaimBatcher {
-    /// Starts the thread; `None` if it cannot be started. The contexts must not delegate claims again. `deciding` is
-    /// the queue of the event loop.
+    /// Starts the thread; `None` if the system has no thread left. The contexts must not delegate claims again.
+    /// `deciding` is the queue of the event loop.
     pub(crate) fn begin(contexts: ContextFactory, deciding: Sender<Message>) -> Option<Self> {
         let (sender, receiver) = mpsc::channel();
         let thread = std::thread::Builder::new().name("clerk".to_owned());
@@ -44,7 +44,7 @@ impl ClaimBatcher {
         Some(Self(sender))
     }
 
-    /// Submits a claim; false if the thread has ended. If the outcome cannot be reported, no reply is sent.
+    /// Queues a claim; returns false if the thread has ended. A claim that was made and cannot be reported gets no reply.
     pub(crate) fn take(
         &self,
         delegated: DelegatedClaim,

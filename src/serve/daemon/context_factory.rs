@@ -1,14 +1,15 @@
 //! Creates the context of each request of a long-running surface.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, sync_channel};
 use std::time::Duration;
 
 use crate::api::context::{Context, Here};
-use crate::api::daemon::{ClaimReply, DaemonStatus, DelegatedClaim, REPLY_WITHIN};
-use crate::api::daemon::{DaemonClient, Freshness, Neighbours};
+use crate::api::daemon::{
+    ClaimReply, DaemonClient, DaemonStatus, DelegatedClaim, Freshness, Neighbours, REPLY_WITHIN,
+};
 use crate::api::error::Error;
-use crate::index::{Generation, Key};
+use crate::index::Generation;
 use crate::plan::id::PlanId;
 use crate::serve::daemon::api::{Inbox, Message};
 use crate::serve::daemon::claim_batcher::ClaimBatcher;
@@ -43,10 +44,15 @@ struct Deciding {
 
 impl Deciding {
     fn ask(&self, ask: Request) -> Option<Answer> {
+        self.send(ask)?.recv_timeout(PATIENCE).ok()
+    }
+
+    /// Sends a request, and returns where its answer arrives.
+    fn send(&self, ask: Request) -> Option<Receiver<Answer>> {
         let (reply, answers) = sync_channel(1);
         let (_sending, is_sent) = sync_channel(0);
         self.sender.send(Message::Request(SocketRequest { ask, reply, is_sent, peer: None })).ok()?;
-        answers.recv_timeout(PATIENCE).ok()
+        Some(answers)
     }
 }
 
@@ -58,6 +64,14 @@ impl DaemonClient for Deciding {
         }
     }
 
+    fn commit_and_next(&self) -> (Option<Generation>, Option<String>) {
+        protocol::commit_and_next(self.ask(Request::Next))
+    }
+
+    fn cache_next(&self, answer: String) {
+        self.send(Request::CacheNext(answer));
+    }
+
     fn daemon(&self) -> DaemonStatus {
         match self.ask(Request::Status) {
             Some(Answer::Status(status)) => status.into(),
@@ -67,7 +81,7 @@ impl DaemonClient for Deciding {
 
     fn neighbours(&self, plan: &PlanId) -> Option<Neighbours> {
         match self.ask(Request::Around(plan.as_str().to_owned()))? {
-            Answer::Around { around } => around.map(neighbours),
+            Answer::Around { around } => around.map(Neighbours::from),
             _ => None,
         }
     }
@@ -87,13 +101,4 @@ impl DaemonClient for Deciding {
             _ => ClaimReply::Unheard(delegated),
         }
     }
-}
-
-/// Converts the message to the type that operations use.
-pub(crate) fn neighbours(message: protocol::Dependents) -> Neighbours {
-    let protocol::Dependents { spellings, odd, waiting } = message;
-    let keys = |of: Vec<(bool, String)>| {
-        of.into_iter().map(|(is_archived, name)| Key { is_archived, name }).collect()
-    };
-    Neighbours { spellings: keys(spellings), odd: keys(odd), waiting: keys(waiting) }
 }

@@ -136,7 +136,7 @@ impl Daemon<'_> {
                 self.waiting.push(it);
             } else {
                 refuse(it.requests);
-                self.poll("the system does not tell of changes here");
+                self.poll("the system does not report changes here");
             }
         }
         Ok(())
@@ -153,6 +153,10 @@ impl Daemon<'_> {
             Request::Around(plan) => {
                 let around = self.dependents.as_mut().and_then(|it| it.lookup(context, &PlanId::new(plan)));
                 Answer::Around { around }
+            }
+            Request::Next => {
+                let generation = self.sure.map(|it| it.to_string());
+                Answer::Next { generation, cached: self.next_answer.clone() }
             }
             _ => {
                 let generation = self.verified.map(|it| it.to_string());

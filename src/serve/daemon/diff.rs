@@ -2,115 +2,15 @@
 
 use std::collections::HashSet;
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-
-use crate::api::views::{envelope, shown_path};
+use crate::api::views::shown_path;
 use crate::disk::OwnWrite;
 use crate::plan::id::PlanId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::problem::Problem;
-use crate::plan::records::Attempt;
 use crate::plan::time::Time;
 use crate::serve::daemon::baseline::{BaselinePlan, BaselineStep, name_of};
+use crate::serve::ipc::event::{Event, Of, Source, What};
 use crate::store::load;
-
-/// The kind of a change.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
-pub enum What {
-    /// The shown status of a plan or step. A plan is completed when its last step is.
-    Status {
-        old: String,
-        new: String,
-    },
-    /// An attempt was appended.
-    Attempt {
-        attempt: Box<Attempt>,
-    },
-    Added {
-        new: String,
-    },
-    Removed {
-        old: String,
-    },
-}
-
-impl What {
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Status { .. } => "status",
-            Self::Attempt { .. } => "attempt",
-            Self::Added { .. } => "added",
-            Self::Removed { .. } => "removed",
-        }
-    }
-}
-
-/// The origin of a change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "source", rename_all = "snake_case")]
-pub enum Source {
-    /// An edit of the files.
-    Files,
-    /// A planwatch command, according to its log.
-    Engine { verb: String, by: String },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Of {
-    Plan,
-    Step,
-}
-
-/// One change of one plan or step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Event {
-    #[serde(flatten)]
-    pub what: What,
-    pub of: Of,
-    /// A plan's or a step's id.
-    pub id: String,
-    pub plan: String,
-    pub title: String,
-    /// Begins with the plans directory's name.
-    pub path: String,
-    /// When the change was seen.
-    pub at: Time,
-    #[serde(flatten)]
-    pub source: Source,
-}
-
-impl Event {
-    pub fn to_json(&self) -> Value {
-        let mut fields = json!({
-            "event": self.what.word(), "of": self.of, "id": self.id, "plan": self.plan, "title": self.title,
-            "path": self.path, "at": self.at, "source": "files",
-        });
-        let source = match &self.source {
-            Source::Files => json!({}),
-            Source::Engine { verb, by } => json!({"source": "engine", "verb": verb, "by": by}),
-        };
-        let what = match &self.what {
-            What::Status { old, new } => json!({"old": old, "new": new}),
-            What::Attempt { attempt } => json!({"attempt": attempt}),
-            What::Added { new } => json!({"old": null, "new": new}),
-            What::Removed { old } => json!({"old": old, "new": null}),
-        };
-        for more in [source, what] {
-            if let (Some(fields), Value::Object(more)) = (fields.as_object_mut(), more) {
-                fields.extend(more);
-            }
-        }
-        envelope("event", fields)
-    }
-
-    /// Parses the output of [`Self::to_json`].
-    pub fn from_json(value: &Value) -> Option<Self> {
-        Self::deserialize(value).ok()
-    }
-}
 
 /// The name that stands for a whole plan among held files.
 const PLAN_FILE: &str = "plan.md";

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::event_loop::Daemon;
 use crate::plan::id::PlanId;
-use crate::serve::daemon::feed::Notification;
+use crate::serve::ipc::event::Notification;
 use crate::serve::ipc::protocol::{Answer, Request};
 
 /// The shortest time between two notices about the same plan.

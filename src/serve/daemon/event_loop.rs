@@ -42,6 +42,9 @@ const LONGEST_OWN_SETTLE: Duration = Duration::from_millis(400);
 /// The interval of polling, used where the system reports no events.
 const POLL: Duration = Duration::from_secs(2);
 
+/// In bytes; a longer answer of `next` is made anew each time.
+const LONGEST_NEXT_ANSWER: usize = 256 << 10;
+
 pub(crate) struct Daemon<'a> {
     context: &'a dyn Fn() -> Result<Context, Error>,
     /// The context of this turn, created on first use.
@@ -76,6 +79,8 @@ pub(crate) struct Daemon<'a> {
     pub(super) index: Option<Index>,
     /// The commit of the index that holds everything that events reported so far.
     pub(super) verified: Option<Generation>,
+    /// The last answer of `next`, as the command that computed it sent it; commands decide whether it is still valid.
+    pub(super) next_answer: Option<String>,
     pub(super) dirty: Dirty,
     pub(super) pending: BTreeMap<PlanId, PendingPlan>,
     pub(super) dirty_notices: DirtyNotices,
@@ -172,6 +177,7 @@ impl<'a> Daemon<'a> {
             dependents: None,
             index: None,
             verified: None,
+            next_answer: None,
             dirty: Dirty::default(),
             pending: BTreeMap::new(),
             dirty_notices: DirtyNotices::default(),
@@ -235,7 +241,7 @@ impl<'a> Daemon<'a> {
     pub(crate) fn run(mut self) -> Result<End, Error> {
         let status = self.status();
         if self.observer.ready(&status).is_break() {
-            self.leave("nobody reads what it prints");
+            self.leave("its output is closed");
             return Ok(End::BrokenOff);
         }
         loop {
@@ -368,7 +374,10 @@ impl<'a> Daemon<'a> {
 
     fn handle_request(&mut self, incoming: SocketRequest) -> Flow {
         match incoming.ask {
-            Request::Sync | Request::Around(_) => self.new_requests.push(Requester::Command(incoming)),
+            Request::CacheNext(answer) => {
+                self.next_answer = Some(answer).filter(|it| it.len() <= LONGEST_NEXT_ANSWER);
+            }
+            Request::Sync | Request::Next | Request::Around(_) => self.new_requests.push(Requester::Command(incoming)),
             // The socket listener passes claims to the batcher, if there is one.
             Request::Claim(_) => drop(incoming.reply.try_send(Answer::Claimed { handed: None })),
             Request::Status => drop(incoming.reply.try_send(Answer::Status(self.status()))),

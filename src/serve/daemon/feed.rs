@@ -5,43 +5,13 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::{Value, json};
-use tokio::sync::broadcast;
-
-use crate::api::views::envelope;
-use crate::plan::id::PlanId;
 use crate::plan::time::Time;
-use crate::serve::daemon::diff::Event;
+use crate::serve::ipc::event::Notification;
+
+use tokio::sync::broadcast;
 
 /// The length of the history.
 const MOST: usize = 1024;
-
-/// A notification.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Notification {
-    /// A settled change, as `watch` prints it.
-    Event(Arc<Event>),
-    /// Files of this plan are changing; sent before they settle. `None`: any plan may be changing.
-    Changed { plan: Option<PlanId> },
-}
-
-impl Notification {
-    /// The `kind` of its JSON object.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Event(_) => "event",
-            Self::Changed { .. } => "changed",
-        }
-    }
-
-    /// The JSON object; for an event the one of `watch --json`.
-    pub fn to_json(&self) -> Value {
-        match self {
-            Self::Event(event) => event.to_json(),
-            Self::Changed { plan } => envelope("changed", json!({"plan": plan.as_ref().map(PlanId::as_str)})),
-        }
-    }
-}
 
 /// A notification and its number; numbers grow by one.
 pub type Numbered = (u64, Notification);
@@ -139,6 +109,7 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::id::PlanId;
 
     fn feed() -> Feed {
         Feed::beginning("2026-11-21T09:14:03Z".parse().unwrap())

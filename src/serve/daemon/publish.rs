@@ -14,7 +14,7 @@ use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::serve::daemon::api::End;
 use crate::serve::daemon::diff::{Differ, left};
-use crate::serve::daemon::feed::Notification;
+use crate::serve::ipc::event::Notification;
 use crate::serve::ipc::protocol::Answer;
 use crate::store::load;
 

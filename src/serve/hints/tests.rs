@@ -38,10 +38,10 @@ fn texts(source: &str) -> Vec<String> {
     texts
 }
 
-/// Every text of the engine and of what is above it, which includes every hint, with its placeholders.
+/// Every text of the floors below, which includes every hint, with its placeholders.
 fn all_texts() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let floors = ["engine", "plan", "disk", "index", "text"].map(|it| sources(&root.join(it)));
+    let floors = ["api", "store", "ops", "plan", "disk", "index", "text"].map(|it| sources(&root.join(it)));
     let sources = floors.iter().flatten().map(|it| std::fs::read_to_string(it).unwrap());
     sources.flat_map(|it| texts(it.split("#[cfg(test)]\nmod").next().unwrap())).collect()
 }
@@ -67,7 +67,7 @@ fn check(told: &str, verbs: &[String]) {
 }
 
 #[test]
-fn no_hint_of_the_engine_names_a_command_or_option_on_another_surface() {
+fn no_hint_of_the_floors_below_names_a_command_or_option_on_another_surface() {
     let (texts, verbs) = (all_texts(), verbs());
     let is_hint = |it: &&String| is_of_command_line(it);
     assert!(texts.iter().filter(is_hint).count() > 100, "the hints are found");
@@ -117,17 +117,17 @@ fn hints_are_translated_or_left_out() {
             Some("POST /api/plans/a%2C%20b%3B%20c/claim"),
         ),
         (
-            "`planwatch show auth:2` tells since when; --force takes it over, which is recorded",
+            "`planwatch show auth:2` shows the claim; --force takes it over, which is recorded",
             Some("get_step `auth:2` tells since when"),
             Some("`GET /api/show/auth:2` tells since when; `force` takes it over, which is recorded"),
         ),
         (
-            "read it, then `planwatch trust build --trust-hash 1f` lets it run",
+            "read it, then `planwatch trust build --trust-hash 1f` allows it",
             Some("read it, a person has to trust it at a terminal"),
             Some("read it, a person has to trust it at a terminal"),
         ),
         (
-            "a person types `planwatch confirm auth:2`; --force goes past it, which is recorded",
+            "a person types `planwatch confirm auth:2`; --force overrides this, which is recorded",
             Some("confirm_gate asks the person"),
             Some("a person confirms it at a terminal"),
         ),

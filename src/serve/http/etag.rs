@@ -105,7 +105,7 @@ impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
 }
 
 fn unread() -> Problem {
-    let detail = "`If-Match` is no list of etags";
+    let detail = "`If-Match` is not a list of etags";
     Problem::new(StatusCode::BAD_REQUEST, "etag-invalid", detail)
         .hint("send what `ETag` said, with its quotes")
 }

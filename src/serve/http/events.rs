@@ -19,10 +19,11 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, broadcast, mpsc, watch};
 
 use crate::api::views::envelope;
-use crate::serve::daemon::feed::{Notification, Since, Subscription};
+use crate::serve::daemon::feed::{Since, Subscription};
 use crate::serve::http::connections::{self, Busy};
 use crate::serve::http::problem::Problem;
 use crate::serve::http::state::App;
+use crate::serve::ipc::event::Notification;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -41,7 +42,7 @@ async fn events(State(app): State<App>, headers: HeaderMap) -> Result<Response, 
     let Ok(permit) = app.streams().clone().try_acquire_owned() else {
         let detail = "too many viewers follow the events already";
         let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too-many-streams", detail);
-        return Err(problem.hint("close some, or ask again later").retry_after(5));
+        return Err(problem.hint("close some, or try again later").retry_after(5));
     };
     let last = headers.get(LAST_EVENT_ID).map(|it| it.to_str().ok().and_then(|it| it.trim().parse().ok()));
     // An invalid number is treated as unknown.

@@ -52,7 +52,7 @@ fn check(app: &App, request: &Request) -> Result<(), Problem> {
 /// The name that was asked for is one of this machine's own, with this port.
 fn host(request: &Request, local: SocketAddr) -> Result<String, Problem> {
     let refused = || {
-        let detail = "the host that was asked for is not this daemon's";
+        let detail = "the requested host is not this daemon's";
         let hint = format!("ask for http://127.0.0.1:{}", local.port());
         Problem::new(StatusCode::FORBIDDEN, "host-refused", detail).hint(hint)
     };
@@ -88,7 +88,7 @@ fn origin(headers: &HeaderMap, host: &str) -> Result<(), Problem> {
         (None, _) => Ok(()),
         (Some(origin), None) if is_own(origin) => Ok(()),
         _ => {
-            let detail = "pages of other origins may not ask here";
+            let detail = "requests from other origins are refused";
             Err(Problem::new(StatusCode::FORBIDDEN, "origin-refused", detail))
         }
     }
@@ -100,7 +100,7 @@ fn fetch_site(headers: &HeaderMap) -> Result<(), Problem> {
     if headers.get_all(SEC_FETCH_SITE).iter().all(is_fine) {
         return Ok(());
     }
-    let detail = "pages of other sites may not ask here, also not by a link or an image";
+    let detail = "requests from other sites are refused, including links and images";
     Err(Problem::new(StatusCode::FORBIDDEN, "cross-site-refused", detail))
 }
 

@@ -1,6 +1,6 @@
 //! `Idempotency-Key`: a request that is sent again with the same key, because the answer was lost, gets the same answer.
 //!
-//! What a key did is recorded with the change that it made (`engine::once`), and the answer is put beside it. So the
+//! What a key did is recorded with the change that it made (`store::idempotency`), and the answer is put beside it. So the
 //! answer is given again after a restart. If the process was killed between the two, the answer is made from the record.
 //! A refusal is not kept: nothing was done, and the request may succeed the next time.
 
@@ -182,7 +182,7 @@ fn fingerprint(method: &Method, target: &str, body: &[u8]) -> String {
 
 fn other_request() -> Problem {
     let detail = "this key belongs to another request";
-    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency-key-reused", detail).hint("take a new key")
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency-key-reused", detail).hint("use a new key")
 }
 
 async fn keep(app: &App, name: String, request: String, response: Response) -> Response {

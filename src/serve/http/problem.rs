@@ -94,7 +94,7 @@ impl Problem {
 
     /// Something broke that the request is not to blame for; it is not told what.
     pub(super) fn internal() -> Self {
-        let detail = "something went wrong inside planwatch; its log may say more";
+        let detail = "an internal error occurred; the log may have details";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
     }
 
@@ -111,7 +111,7 @@ impl Problem {
             StatusCode::NOT_FOUND => ("no-such-route", "there is nothing at this path"),
             StatusCode::METHOD_NOT_ALLOWED => ("method-not-allowed", "this path does not know this method"),
             StatusCode::NOT_ACCEPTABLE => {
-                ("not-acceptable", "no form of the answer is acceptable to the asker")
+                ("not-acceptable", "no form of the answer is acceptable to the client")
             }
             StatusCode::PAYLOAD_TOO_LARGE => ("body-too-large", "the body is larger than 1 MiB"),
             StatusCode::UNSUPPORTED_MEDIA_TYPE => {

@@ -16,9 +16,7 @@ use crate::api::daemon::{DaemonClient, Neighbours};
 use crate::disk::PlansDir;
 use crate::index::Generation;
 use crate::plan::id::PlanId;
-use crate::serve::daemon::context_factory;
-use crate::serve::daemon::diff::Event;
-use crate::serve::daemon::feed::Notification;
+use crate::serve::ipc::event::{Event, Notification};
 use crate::serve::ipc::protocol::{self, Answer, Request, Status};
 use crate::serve::ipc::socket_path::{self, SocketDirs};
 
@@ -103,6 +101,16 @@ impl DaemonClient for Daemon {
         }
     }
 
+    fn commit_and_next(&self) -> (Option<Generation>, Option<String>) {
+        let answer = self.connect().and_then(|mut it| it.ask(Request::Next));
+        protocol::commit_and_next(answer)
+    }
+
+    fn cache_next(&self, answer: String) {
+        let Some(mut client) = self.connect() else { return };
+        protocol::send(&mut client.stream, &protocol::request_line(Request::CacheNext(answer))).ok();
+    }
+
     fn daemon(&self) -> DaemonStatus {
         if let Err(it) = socket_path::check(&socket_path::socket(&self.state, &self.socket_dirs), &self.state)
         {
@@ -118,7 +126,7 @@ impl DaemonClient for Daemon {
     fn neighbours(&self, plan: &PlanId) -> Option<Neighbours> {
         let ask = Request::Around(plan.as_str().to_owned());
         match self.connect()?.ask(ask)? {
-            Answer::Around { around } => around.map(context_factory::neighbours),
+            Answer::Around { around } => around.map(Neighbours::from),
             _ => None,
         }
     }

@@ -5,8 +5,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::api::daemon::DaemonStatus;
-use crate::api::daemon::{ClaimedStep, DelegatedClaim};
+use crate::api::daemon::{ClaimedStep, DaemonStatus, DelegatedClaim, Neighbours};
+use crate::index::{Generation, Key};
 
 /// Raised when an older peer would misunderstand a message.
 pub(crate) const VERSION: u32 = 1;
@@ -19,6 +19,10 @@ const LINE_LIMIT: u64 = 4 << 20;
 pub(crate) enum Request {
     /// Asks whether the index holds every change that was finished before this request.
     Sync,
+    /// As [`Request::Sync`], with the cached answer of `next`.
+    Next,
+    /// An answer of `next` to cache in memory; there is no reply.
+    CacheNext(String),
     /// Asks what relates to the plan with this id, including every change that was finished before this request.
     Around(String),
     /// Claims the most urgent step for the client.
@@ -44,6 +48,16 @@ pub(crate) struct Dependents {
     pub(crate) spellings: Vec<(bool, String)>,
     pub(crate) odd: Vec<(bool, String)>,
     pub(crate) waiting: Vec<(bool, String)>,
+}
+
+impl From<Dependents> for Neighbours {
+    fn from(message: Dependents) -> Self {
+        let Dependents { spellings, odd, waiting } = message;
+        let keys = |of: Vec<(bool, String)>| {
+            of.into_iter().map(|(is_archived, name)| Key { is_archived, name }).collect()
+        };
+        Self { spellings: keys(spellings), odd: keys(odd), waiting: keys(waiting) }
+    }
 }
 
 /// The status of a daemon.
@@ -82,6 +96,11 @@ pub(crate) enum Answer {
         fresh: bool,
         generation: Option<String>,
     },
+    /// The commit of the index that is right, if it is known, and the last answer of `next` that was cached.
+    Next {
+        generation: Option<String>,
+        cached: Option<String>,
+    },
     /// `None` if unknown.
     Around {
         around: Option<Dependents>,
@@ -112,6 +131,14 @@ struct Envelope {
     version: u32,
     #[serde(flatten)]
     answer: Answer,
+}
+
+/// Reads the answer to [`Request::Next`].
+pub(crate) fn commit_and_next(answer: Option<Answer>) -> (Option<Generation>, Option<String>) {
+    match answer {
+        Some(Answer::Next { generation, cached }) => (generation.and_then(|it| it.parse().ok()), cached),
+        _ => (None, None),
+    }
 }
 
 pub(crate) fn request_line(request: Request) -> Vec<u8> {
@@ -173,8 +200,9 @@ mod tests {
             "begin_before": 1, "surroundings": "x",
         });
         let claim = Request::Claim(serde_json::from_value(delegated).unwrap());
+        let cache = Request::CacheNext("{\"at\": 1}".to_owned());
         for ask in
-            [Request::Sync, around, claim, Request::Status, Request::Events, Request::Changes, Request::Stop]
+            [Request::Sync, Request::Next, cache, around, claim, Request::Status, Request::Events, Request::Changes, Request::Stop]
         {
             let line = request_line(ask.clone());
             assert_eq!(read_request(&mut BufReader::new(line.as_slice())).unwrap(), Some(ask));
@@ -196,6 +224,7 @@ mod tests {
         });
         let answers = [
             Answer::Sync { fresh: true, generation: Some("7aa".into()) },
+            Answer::Next { generation: Some("7aa".into()), cached: Some("{}".into()) },
             Answer::Around { around: None },
             Answer::Claimed { handed: None },
             Answer::Claimed { handed: Some(serde_json::from_value(handed).unwrap()) },

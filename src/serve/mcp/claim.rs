@@ -15,7 +15,7 @@ pub(super) fn tools() -> Vec<Tool> {
     vec![Tool::new(
         ("claim_next_step", "Claim the next step"),
         Effect::Adds,
-        "Claims the next ready step for you alone. Give claim.id to update_step.",
+        "Claims the next ready step exclusively. Pass claim.id to update_step.",
         "state why step:task? claim:obj?",
         claim_next_step,
     )]

@@ -39,7 +39,7 @@ fn check_ids(given: &Object) -> Result<(), Refusal> {
     const A_STEP: &str = "a step's id is its plan and its number, as `auth:2`; get_plan_steps names them";
     for (key, form) in [("plan_id", A_PLAN), ("program_id", A_PLAN), ("step_id", A_STEP)] {
         if let Some(number @ Value::Number(_)) = given.get(key) {
-            return Err(Refusal::usage(format!("`{key}` is no number, and was given as {number}"), form));
+            return Err(Refusal::usage(format!("`{key}` is not a number, and was given as {number}"), form));
         }
     }
     Ok(())
@@ -76,9 +76,9 @@ fn without_nulls(mut arguments: Value) -> Value {
 /// Names the tools of this set where a hint names those of the other one.
 fn reworded(refusal: Refusal) -> Refusal {
     const WORDS: [(&str, &str); 12] = [
-        ("claim_next_step with the plan alone hands out", "peek_next_step names"),
-        ("claim_next_step hands out", "peek_next_step names"),
-        ("give the id of your claim as `claim`; ", "somebody else works on it; "),
+        ("claim_next_step with the plan alone claims", "peek_next_step names"),
+        ("claim_next_step claims", "peek_next_step names"),
+        ("give the id of your claim as `claim`; ", "another worker has claimed it; "),
         ("confirm_gate asks", "memory_plan with action `confirm` asks"),
         ("list_assets with kind `templates` names", "memory_plan with action `list_templates` names"),
         ("list_assets with kind `scripts` names", "memory_plan with action `list_build_scripts` names"),

@@ -12,7 +12,7 @@ pub(super) fn tools() -> Vec<Tool> {
     vec![Tool::new(
         ("refine_draft", "Refine a draft"),
         Effect::Adds,
-        "Makes a draft plan of a conversation in several passes. Start with `plan` and `conversation`; answer each `prompt` as \
+        "Drafts a plan from a conversation in several passes. Start with `plan` and `conversation`; answer each `prompt` as \
          `output` with the last `draft`, until none is left. Then add_step, and update_plan with status active.",
         "state pass:int passes:int draft? focus? prompt? plan? path? change? why?",
         refine_draft,
@@ -43,7 +43,7 @@ fn refine_draft(call: &Call, asked: Refine) -> Result<Value, Refusal> {
             turns::begin(context, &BeginRequest { name, conversation, passes, limit: CONVERSATION })?
         }
         _ => {
-            let hint = "start with `plan` and `conversation`, go on with `draft` and `output`";
+            let hint = "start with `plan` and `conversation`, continue with `draft` and `output`";
             return Err(Refusal::usage("it is neither a start nor an answer", hint));
         }
     };

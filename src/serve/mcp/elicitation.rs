@@ -92,7 +92,7 @@ pub(super) async fn ask(
         }
     }
     let Ok(params) = form(question) else {
-        return Err(ErrorData::internal_error("the question could not be put", None));
+        return Err(ErrorData::internal_error("the question could not be sent", None));
     };
     match way {
         Way::CallAgain => {
@@ -147,7 +147,7 @@ fn nobody(question: &Question) -> CallToolResponse {
     let refusal = Refusal::new(
         "confirmation-needed",
         format!(
-            "{} A person has to say that, and this client cannot ask one; nothing was done",
+            "{} A person has to confirm this, and this client cannot ask; nothing was done",
             question.message
         ),
         format!("tell the person to type: {}", question.command),
@@ -170,7 +170,7 @@ fn way(rc: &RequestContext<RoleServer>) -> Way {
 
 /// What is answered after a no.
 pub(super) fn declined() -> Value {
-    json!({"state": "declined", "did": "nothing: the person said no", "written": false})
+    json!({"state": "declined", "did": "nothing: the person declined", "written": false})
 }
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -178,7 +178,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::asking(
             ("confirm_gate", "Ask for a confirmation"),
             Effect::Adds,
-            "Asks the person to confirm a step, or a phase, that waits for it. You cannot say yes yourself.",
+            "Asks the person to confirm a step, or a phase, that waits for it. You cannot confirm it yourself.",
             ASKED,
             confirm_gate,
         ),
@@ -288,7 +288,7 @@ fn delete_plan(call: &Call, asked: DeletePlan) -> Result<Turn, Refusal> {
     let shown = result::changed(looked)?;
     let id = shown["id"].as_str().unwrap_or_default().to_owned();
     let title = shown["title"].as_str().unwrap_or_default();
-    let message = format!("Delete the plan `{id}` ({title}) with all its steps? It goes to the archive.");
+    let message = format!("Delete the plan `{id}` ({title}) with all its steps? It is moved to the archive.");
     let command = format!("planwatch remove {} --yes", crate::text::typed::quoted(&id));
     let about = format!("{id} {title}");
     let act: Act = Box::new(move |call, _| {

@@ -34,7 +34,7 @@ pub(super) fn reading() -> Vec<Tool> {
         Tool::new(
             ("list_assets", "List templates, scripts, prompts"),
             Effect::Reads,
-            "Lists templates, scripts or prompts; with a name, tells one whole. Scripts are never run here.",
+            "Lists templates, scripts or prompts; with a name, shows one in full. Scripts are never run here.",
             "kind items:list next_cursor?",
             list_assets,
         ),
@@ -46,7 +46,7 @@ pub(super) fn writing() -> Vec<Tool> {
         Tool::new(
             ("decide", "Record a decision"),
             Effect::Adds,
-            "Records what was decided and why, for good. Read get_decisions of the topic first.",
+            "Records what was decided and why, permanently. Read get_decisions of the topic first.",
             CHANGED,
             record_decision,
         ),
@@ -60,7 +60,7 @@ pub(super) fn writing() -> Vec<Tool> {
         Tool::new(
             ("manage_script", "Add or delete a script"),
             Effect::TakesAway,
-            "Keeps a command under a name, or removes one. It is never run here; a person trusts it first.",
+            "Adds or removes a named command. It is never run here; a person trusts it first.",
             CHANGED,
             manage_script,
         ),
@@ -73,7 +73,7 @@ const USUAL: usize = 10;
 /// Where a list that is asked for anew goes on.
 fn offset(cursor: Option<&str>) -> Result<usize, Refusal> {
     let wrong = |it| {
-        Refusal::usage(format!("`{it}` is no cursor"), "give the next_cursor of the page before, or none")
+        Refusal::usage(format!("`{it}` is not a cursor"), "use the next_cursor of the previous page, or none")
     };
     cursor.map_or(Ok(0), |it| it.parse().map_err(|_| wrong(it)))
 }

@@ -195,7 +195,7 @@ impl Planwatch {
             None => None,
         };
         if self.inner.lane.as_ref().is_some_and(|it| it.line.is_broken()) {
-            return Err(ErrorData::internal_error("nobody takes the answer", None));
+            return Err(ErrorData::internal_error("the client does not read the answer", None));
         }
         let inner = Arc::clone(&self.inner);
         let done = tokio::task::spawn_blocking(move || {

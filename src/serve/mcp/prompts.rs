@@ -45,7 +45,7 @@ pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, E
     }
     let plan = arguments.get("plan").and_then(|it| it.as_str()).map(str::trim).filter(|it| !it.is_empty());
     if plan.is_none() && skill.argument.is_some_and(|it| it.is_required) {
-        return Err(wrong(format!("the prompt `{name}` wants the argument `plan`")));
+        return Err(wrong(format!("the prompt `{name}` needs the argument `plan`")));
     }
     let text = skill.prompt(plan).map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
     let result = GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]);

@@ -12,6 +12,7 @@ use crate::ops::status::{self, StatusRequest};
 use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, PAGE, Refusal, page, pick, put};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
+use crate::store::typed_words;
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![
@@ -32,21 +33,21 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("get_step", "Read a step"),
             Effect::Reads,
-            "Reads a step whole: text, attempts, what it waits for, who has it.",
+            "Reads a step in full: text, attempts, dependencies, owner.",
             GOT_STEP,
             get_step,
         ),
         Tool::new(
             ("peek_next_step", "Look at the next step"),
             Effect::Reads,
-            "Names the step to do now, and why, without claiming it. Without a plan: of all active plans.",
+            "Returns the next ready step, and why, without claiming it. Without a plan: of all active plans.",
             "state why step:line? path?",
             peek_next_step,
         ),
         Tool::new(
             ("briefing", "What needs attention"),
             Effect::Reads,
-            "Tells what failed, is blocked, stale or waits for a person, who works on what, and what is ready.",
+            "Lists what failed, is blocked, is stale or waits for a person, who works on what, and what is ready.",
             "attention:list in_progress:list ready:list finished:list errors:int warnings:int plans:int more:obj?",
             briefing,
         ),
@@ -211,7 +212,7 @@ fn wanted(call: &Call, typed: Option<&str>) -> Result<Wanted, Refusal> {
         Some("ready") => Ok(Wanted::Ready),
         Some(typed) => {
             let status =
-                list::read_word::<crate::plan::words::StepStatus>(&call.context.config.words, typed)?;
+                typed_words::read_word::<crate::plan::words::StepStatus>(&call.context.config.words, typed)?;
             Ok(Wanted::Status(crate::plan::words::Status::word(status).to_owned()))
         }
     }
@@ -236,7 +237,7 @@ fn get_step(call: &Call, asked: GetStep) -> Result<Value, Refusal> {
     let GetStep { step } = asked;
     let ShowReport::Step(shown) = lookup::step(call, step.trim())? else {
         return Err(Refusal::usage(
-            format!("`{step}` is no step"),
+            format!("`{step}` is not a step"),
             "get_plan reads a plan and names its steps",
         ));
     };

@@ -16,8 +16,7 @@ use crate::ops::decide::{self, DecisionsRequest};
 use crate::ops::list::{self, ListReport, ListRequest};
 use crate::ops::status::{self, StatusRequest};
 use crate::ops::upsert;
-use crate::serve::daemon::diff::{Of, What};
-use crate::serve::daemon::feed::Notification;
+use crate::serve::ipc::event::{Notification, Of, What};
 use crate::serve::mcp::result;
 
 const SCHEME: &str = "planwatch:///";
@@ -137,7 +136,7 @@ pub(super) fn list(context: &Context, cursor: Option<&str>) -> Result<ListResour
         None => 0,
         Some(cursor) => {
             let last = all.iter().position(|it| it.uri == cursor);
-            let gone = || ErrorData::invalid_params("the cursor leads nowhere any more", None);
+            let gone = || ErrorData::invalid_params("the cursor is no longer valid", None);
             last.ok_or_else(gone)? + 1
         }
     };

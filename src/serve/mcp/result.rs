@@ -114,23 +114,21 @@ pub(super) fn hint(error: &Error) -> Option<String> {
         Error::NoPlansDir => "create_plan makes the plans directory with its first plan".to_owned(),
         Error::WhichPlan { .. } => "name the step with its plan, as in `auth:2`".to_owned(),
         Error::DependenciesOpen { open, .. } if !open.iter().any(|it| it.contains("does not exist")) => {
-            "finish these steps first; claim_next_step hands out what is ready".to_owned()
+            "finish these steps first; claim_next_step claims a ready step".to_owned()
         }
         Error::ConfirmationNeeded { .. } => "confirm_gate asks the person".to_owned(),
         Error::Claimed { id, .. } => {
-            format!(
-                "give the id of your claim as `claim`; claim_next_step hands out another step than `{id}`"
-            )
+            format!("give the id of your claim as `claim`; claim_next_step claims a step other than `{id}`")
         }
-        Error::Held { .. } => "claim_next_step with the plan alone hands out another step".to_owned(),
-        Error::NotExpected { .. } => "read it again with get_plan or get_step, and decide anew".to_owned(),
+        Error::Held { .. } => "claim_next_step with the plan alone claims another step".to_owned(),
+        Error::NotExpected { .. } => "read it again with get_plan or get_step, then try again".to_owned(),
         Error::NotFound { what: "draft", .. } => {
-            "start anew: refine_draft with `plan` and `conversation`".to_owned()
+            "start again: refine_draft with `plan` and `conversation`".to_owned()
         }
         Error::ClaimedWithin { .. } => "wait until the work is done".to_owned(),
-        Error::ClaimGone { .. } => "claim_next_step hands out a step".to_owned(),
+        Error::ClaimGone { .. } => "claim_next_step claims a step".to_owned(),
         Error::ClaimLost { id, .. } => {
-            format!("stop working on it: it is not yours any more; get_step with `{id}` tells how it stands")
+            format!("stop working on it: the step is no longer yours; get_step with `{id}` shows its state")
         }
         other => return hints::said(&other.hint()?, Surface::Tools),
     };
@@ -286,10 +284,7 @@ pub(super) fn page<T>(
         Some(from) => {
             let last = all.iter().enumerate().position(|(nth, it)| key(nth, it) == from);
             let gone = || {
-                Refusal::usage(
-                    format!("the cursor `{from}` leads nowhere any more"),
-                    "begin without a cursor",
-                )
+                Refusal::usage(format!("the cursor `{from}` is no longer valid"), "start without a cursor")
             };
             last.ok_or_else(gone)? + 1
         }

@@ -245,7 +245,9 @@ fn held_to(property: &Value, name: &str, value: Value) -> Result<Value, Refusal>
             Ok(parsed) if parsed.is_array() && kind == "array" || parsed.is_object() && kind == "object" => {
                 return held_to(property, name, parsed);
             }
-            _ if kind == "array" => return held_to(property, name, Value::Array(vec![text.into()])),
+            _ if kind == "array" && name != STEPS => {
+                return held_to(property, name, Value::Array(vec![text.into()]));
+            }
             _ => alone(fields, name, text.into())?,
         },
         ("object", value @ Value::Number(_)) => alone(fields, name, value)?,
@@ -276,6 +278,9 @@ fn held_to(property: &Value, name: &str, value: Value) -> Result<Value, Refusal>
     Ok(value)
 }
 
+/// The argument that is a list of steps: a text in its place may be a whole list, and is not taken for one title.
+const STEPS: &str = "steps";
+
 /// A text or number in the place of an object that needs one field: it is that field.
 fn alone(fields: Option<&Object>, name: &str, value: Value) -> Result<Value, Refusal> {
     let required = fields.and_then(|it| it.get("required")).and_then(Value::as_array);
@@ -290,6 +295,7 @@ fn alone(fields: Option<&Object>, name: &str, value: Value) -> Result<Value, Ref
 
 fn wrong_type(kind: &str, fields: Option<&Object>, name: &str, value: &Value) -> Refusal {
     let what = match (kind, fields) {
+        ("array", _) if name == STEPS => "a list, as [\"Design\", \"Build\"]".to_owned(),
         ("integer", _) => "a whole number".to_owned(),
         ("array", _) => "a list".to_owned(),
         ("object", Some(fields)) => format!("an object with the fields {}", listed(fields)),

@@ -59,7 +59,7 @@ pub fn stdio(server: Planwatch) -> Result<(), Error> {
                 code: "protocol",
                 message: "the client began with something else than `initialize` or `server/discover`"
                     .to_owned(),
-                hint: "an agent starts this command; `planwatch help mcp` tells how".to_owned(),
+                hint: "an agent starts this command; see `planwatch help mcp`".to_owned(),
             }),
         }
     });
@@ -191,7 +191,7 @@ mod tests {
         };
         assert_eq!([read(), read(), read()], [None, Some(b"ab".to_vec()), None]);
         line.set_stuck(true);
-        assert_eq!([read(), read()], [None, None], "an answer waits to be taken");
+        assert_eq!([read(), read()], [None, None], "an answer is available");
         line.set_stuck(false);
         assert_eq!(read(), Some(b"cd".to_vec()));
     }

@@ -23,9 +23,10 @@ use crate::api::daemon::Freshness;
 use crate::api::error::Error;
 use crate::serve::daemon::api::{self, End, Inbox, Observer, Stopper};
 use crate::serve::daemon::context_factory::ContextFactory;
-use crate::serve::daemon::diff::Event;
-use crate::serve::daemon::feed::{Feed, Notification, Receiver};
+use crate::serve::daemon::feed::{Feed, Receiver};
 use crate::serve::ipc::client::Client;
+use crate::serve::ipc::event::Event;
+use crate::serve::ipc::event::Notification;
 use crate::serve::ipc::protocol::Status;
 use crate::serve::ipc::socket_path::SocketDirs;
 use crate::serve::mcp::resources::{self, LIST, Seen};
@@ -57,10 +58,10 @@ impl Source {
     /// From here on.
     fn subscribe(&self) -> Result<Receiver, ErrorData> {
         let failed = |error: &dyn std::fmt::Display| {
-            ErrorData::internal_error(format!("nothing can be followed: {error}"), None)
+            ErrorData::internal_error(format!("changes cannot be followed: {error}"), None)
         };
         match self {
-            Self::None => Err(failed(&"nobody watches")),
+            Self::None => Err(failed(&"no daemon watches")),
             Self::Feed(feed) => Ok(feed.subscribe()),
             Self::Thread(watching) => watching.subscribe().map_err(|it| failed(&it)),
         }

@@ -202,7 +202,7 @@ fn faults(rules: &Rules, list: &[Value]) -> Vec<String> {
             check.faults.push(format!("{name} has {} properties", check.n_properties));
         }
         if !is_name(name, rules.longest_name) {
-            check.faults.push(format!("`{name}` is no name"));
+            check.faults.push(format!("`{name}` is not a name"));
         }
         if !(1..=rules.longest_description).contains(&description.len()) {
             check.faults.push(format!("{name} has a description of {} bytes", description.len()));

@@ -72,5 +72,6 @@ fn all(call: &Call, changes: &[Change<'_>]) -> Result<Value, Refusal> {
         }
         answer = Some(done);
     }
-    answer.ok_or_else(|| Refusal::usage("nothing is to be changed", "give at least one field beside the id"))
+    answer
+        .ok_or_else(|| Refusal::usage("there is nothing to change", "give at least one field beside the id"))
 }

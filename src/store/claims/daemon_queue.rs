@@ -1,38 +1,50 @@
-//! The queue of a process that claims for others, kept from one claim to the next.
+//! The queue of a daemon that claims for others, cached between claims.
 //!
-//! Such a process is told in which plans anything has happened since it asked last, so that nothing else need be looked at.
-//! Of the plans from which the queue's steps come it remembers what was in their files. As long as nothing has
-//! happened but in those, what happened there is what it did itself, and the records of claims are as they were, the queue
-//! is what a look would find now. Anything else is a reason to look again, as in [`super::kept`].
+//! The daemon knows in which plans anything has happened since it last asked, so that no other plan has to be read. Of
+//! the plans from which the queue's steps come, it remembers what was in their files. The queue is still valid as long as
+//! nothing has happened outside these plans, what happened in them is what the daemon did itself, and the records of
+//! claims are as they were. After anything else the plans are loaded again.
+//!
+//! Processes, other working trees and branches are not remembered. Where the plans' state depends on them, or a step of
+//! the queue already has a record, the queue is not cached. A cached queue is never used past the end of the first lease
+//! that it depends on, nor for longer than [`HOLDS`], because of the leases of later claims.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};
 
-use super::candidates::{self, KEPT, Ready};
-use super::queue_cache::{self, Basis, Stand};
+use super::LONG_LEASE;
+use super::candidates::{self, Ready};
 use crate::api::context::Context;
 use crate::index::Key;
+use crate::plan::id::read_step_id;
 use crate::plan::model::Plan;
 use crate::plan::plans::Plans;
-use crate::plan::rules;
+use crate::plan::rules::{self, Turn};
 use crate::plan::time::Time;
-use crate::store::claims::LONG_LEASE;
-use crate::store::leases::Leases;
+use crate::store::leases::{self, Leases, Listed, NEAR, UNFINISHED, unfinished};
 use crate::store::load;
+use crate::store::resolve::NamedStep;
 
-/// The directories of live plans in which anything has happened since this was asked last, everything included that was
-/// finished before; none: that is not known.
+/// The longest queue; it serves many claims, one after the other.
+const LONGEST: usize = 192;
+
+/// For how many seconds a queue is cached: less than [`super::LONG_LEASE`], so that no lease of a later claim ends meanwhile.
+const HOLDS: i64 = 30;
+
+/// The directories of live plans in which anything has happened since the last call, including everything that was
+/// finished before this one; none: that is not known.
 pub(crate) type Since<'a> = &'a dyn Fn() -> Option<BTreeSet<String>>;
 
-/// What is kept.
+/// The queue of a daemon, cached or not.
 #[derive(Debug, Default)]
 pub struct Resident {
-    standing: Option<Standing>,
+    cached: Option<CachedQueue>,
 }
 
 /// A queue with what it was made from.
 #[derive(Debug)]
-struct Standing {
-    /// Who reads the same files in another way finds another queue.
+struct CachedQueue {
+    /// The queue is valid only for a process that reads the same files in the same way.
     surroundings: String,
     basis: Basis,
     /// The files of the plans from which the steps come, by their directories, sorted by path.
@@ -44,38 +56,68 @@ struct Standing {
 /// A file as a queue was made from it: path, hash, and when it was modified, unless that does not matter.
 type Noted = (String, String, Option<Time>);
 
+/// What a queue was made from beside the files.
+#[derive(Debug)]
+struct Basis {
+    /// A hash of the names and stamps of all records, except those of the queue's steps and of unfinished claims.
+    records: String,
+    /// The names of the records of unfinished claims.
+    under_way: Vec<String>,
+    /// The queue, in its order.
+    steps: Vec<QueuedStep>,
+    /// No other step was ready.
+    is_whole: bool,
+    /// When it was made.
+    at: Time,
+    /// From then on the queue may change because of the time alone.
+    until: Time,
+}
+
+/// A step of a queue.
+#[derive(Debug)]
+struct QueuedStep {
+    id: String,
+    path: String,
+    /// The name of its record; there was none.
+    key: String,
+    /// The number of its plan.
+    plan: usize,
+    /// Its place in the queue if every step of it were the first one of its plan.
+    rank: usize,
+}
+
 impl Resident {
-    /// Lists the steps that are ready, in the order in which they are handed out, as [`candidates::look`] does.
+    /// Lists the steps that are ready, in the order in which they are claimed, as [`candidates::look`] does.
     ///
-    /// With it comes whether it was kept, so that a look may find more behind its end. None: nobody tells what has
-    /// happened, and whoever asks has to look by other means.
+    /// The second value says that the queue was cached, so that the plans may have more ready steps than it lists. None: it
+    /// is not known what has happened.
     pub(crate) fn queue(
         &mut self,
         context: &Context,
         surroundings: &str,
         since: Since<'_>,
     ) -> Option<(Vec<Ready>, bool)> {
-        let standing = self.standing.take().filter(|it| it.surroundings == surroundings);
+        let cached = self.cached.take().filter(|it| it.surroundings == surroundings);
         let seen = since()?;
-        let still = standing.and_then(|mut it| it.still(context, &seen).map(|queue| (it, queue)));
-        let still = still.filter(|(_, queue)| !queue.is_empty());
-        let is_kept = still.is_some();
-        let (standing, queue) = match still {
-            Some((standing, queue)) => (Some(standing), queue),
+        let current = cached.and_then(|mut it| it.current(context, &seen).map(|queue| (it, queue)));
+        let current = current.filter(|(_, queue)| !queue.is_empty());
+        let is_cached = current.is_some();
+        let (cached, queue) = match current {
+            Some((cached, queue)) => (Some(cached), queue),
             None => look(context, surroundings),
         };
-        self.standing = standing;
-        Some((queue, is_kept))
+        self.cached = cached;
+        Some((queue, is_cached))
     }
 
     /// Notes that this process has claimed a step, and the hash of what its file holds by that.
     ///
-    /// A claim with a lease that is shorter than a queue is kept ends it.
+    /// A claim with a short lease makes the cached queue invalid.
     pub(crate) fn claimed(&mut self, path: &str, hash: &str, lease: i64) {
         if lease < LONG_LEASE {
-            self.standing = None;
+            self.cached = None;
         }
-        self.standing = self.standing.take().and_then(|it| it.with_claimed(path, hash));
+        self.cached = self.cached.take().and_then(|it| it.with_claimed(path, hash));
     }
 }
 
@@ -83,23 +125,23 @@ fn directory(path: &str) -> &str {
     path.split_once('/').map_or(path, |it| it.0)
 }
 
-fn look(context: &Context, surroundings: &str) -> (Option<Standing>, Vec<Ready>) {
+fn look(context: &Context, surroundings: &str) -> (Option<CachedQueue>, Vec<Ready>) {
     let leases = Leases::of(context);
     let listed = leases.listed(&|_| true);
     let plans = load::as_filed_for_now(context);
-    let begun = queue_cache::appeared(&listed, leases.listed(&|_| false));
+    let begun = appeared(&listed, leases.listed(&|_| false));
     let plans = leases.tell_hopefully(plans);
-    let turns: Vec<_> = rules::in_turn(&plans, context.now, |_| true).take(KEPT).collect();
+    let turns: Vec<_> = rules::in_turn(&plans, context.now, |_| true).take(LONGEST).collect();
     let queue = turns.iter().map(|it| candidates::ready(&plans, it.step)).collect();
-    let is_steady = plans.is_steady(context.now, context.now.plus_seconds(queue_cache::HOLDS));
+    let is_steady = plans.is_steady(context.now, context.now.plus_seconds(HOLDS));
     let basis = is_steady.then(|| Basis::of(&leases, context.now, (listed, begun), &turns)).flatten();
-    let standing = basis.map(|basis| {
+    let cached = basis.map(|basis| {
         let files = files_of(&plans, &basis);
-        Standing { surroundings: surroundings.to_owned(), basis, files, claimed: HashSet::new() }
+        CachedQueue { surroundings: surroundings.to_owned(), basis, files, claimed: HashSet::new() }
     });
     drop(turns);
     load::let_go(plans);
-    (standing, queue)
+    (cached, queue)
 }
 
 /// What was read of the plans from which a queue's steps come.
@@ -127,9 +169,9 @@ fn is_same(noted: &[Noted], now: &[(String, String, Time)]) -> bool {
     noted.len() == now.len() && noted.iter().zip(now).all(is_one)
 }
 
-impl Standing {
-    /// The queue as it is now; none: only a look can tell.
-    fn still(&mut self, context: &Context, seen: &BTreeSet<String>) -> Option<Vec<Ready>> {
+impl CachedQueue {
+    /// The queue as it is now; none: the plans have to be loaded.
+    fn current(&mut self, context: &Context, seen: &BTreeSet<String>) -> Option<Vec<Ready>> {
         let recorded = self.basis.recorded(context)?;
         let is_as_noted = |name: &String| {
             let key = Key { is_archived: false, name: name.clone() };
@@ -139,15 +181,16 @@ impl Standing {
         if !seen.iter().all(is_as_noted) {
             return None;
         }
-        let stand = |it: &queue_cache::Kept| match self.claimed.contains(&it.path) {
-            true => Some(Stand::Claimed),
-            false => it.stand_untouched(&recorded),
+        let is_left = |it: &QueuedStep| match self.claimed.contains(&it.path) {
+            true => Some(false),
+            // A record that the file does not show is that of a claim in another working tree.
+            false => (!recorded.contains(&it.key)).then_some(true),
         };
-        let stands: Option<Vec<_>> = self.basis.steps.iter().map(stand).collect();
-        self.basis.left(&stands?)
+        let left: Option<Vec<_>> = self.basis.steps.iter().map(is_left).collect();
+        self.basis.left(&left?)
     }
 
-    /// What is so with this claim; none if its step is none of the queue.
+    /// The cached queue after this claim; none if its step is not in the queue.
     fn with_claimed(mut self, path: &str, hash: &str) -> Option<Self> {
         let file = self.files.get_mut(directory(path))?.iter_mut().find(|it| it.0 == path)?;
         (file.1, file.2) = (hash.to_owned(), None);
@@ -155,3 +198,117 @@ impl Standing {
         Some(self)
     }
 }
+
+/// The names, without their suffix, of records of steps that were not there before.
+fn appeared(before: &Listed, now: Listed) -> Vec<String> {
+    let before: HashSet<_> = before.iter().map(|(_, name, _)| name).collect();
+    let is_new = |it: &String| !leases::is_log(it) && !before.contains(it);
+    let names = now.into_iter().map(|(_, name, _)| name).filter(is_new);
+    names.map(|it| it.trim_end_matches(UNFINISHED).to_owned()).collect()
+}
+
+impl Basis {
+    /// Notes it at this time, with the records as they were before anything was read, and the names of those that were
+    /// made meanwhile. None: the queue cannot be cached.
+    fn of(
+        leases: &Leases<'_>,
+        at: Time,
+        (listed, appeared): (Listed, Vec<String>),
+        turns: &[Turn<'_>],
+    ) -> Option<Self> {
+        if turns.is_empty() || leases.asked_more() {
+            return None;
+        }
+        let mut by_rank: Vec<_> = (0..turns.len()).collect();
+        by_rank.sort_by(|a, b| turns[*a].cmp(&turns[*b]));
+        let names: HashSet<_> = listed.iter().map(|(_, name, _)| name.clone()).collect();
+        let mut steps = Vec::new();
+        for (nth, turn) in turns.iter().enumerate() {
+            let (id, path) = (turn.step.id.to_string(), turn.step.path.clone());
+            turn.step.etag.as_ref()?;
+            let key = Some(leases.key(&turn.step.id)).filter(|it| !names.contains(it))?;
+            let rank = by_rank.iter().position(|it| *it == nth)?;
+            steps.push(QueuedStep { id, path, key, plan: turn.at, rank });
+        }
+        let unfinished =
+            listed.iter().filter_map(|(_, name, _)| Some(name.strip_suffix(UNFINISHED)?.to_owned()));
+        let under_way: Vec<_> = unfinished.chain(appeared).collect();
+        let apart = names_of(&steps, &under_way);
+        let records = leases::hash_of(listed.into_iter().filter(|(_, name, _)| !apart.contains(name)));
+        let is_whole = turns.len() < LONGEST;
+        let until = at.plus_seconds(HOLDS);
+        let until = leases.first_end().map_or(until, |it| it.min(until));
+        let basis = Self { records, under_way, steps, is_whole, at, until };
+        basis.holds_at(at).then_some(basis)
+    }
+
+    /// Whether the time has not changed the queue, and will not in a moment.
+    fn holds_at(&self, now: Time) -> bool {
+        self.at <= now.plus_seconds(NEAR) && now.plus_seconds(NEAR) < self.until
+    }
+
+    /// The names of records of the queue's steps; none if other records, or the time, change the queue.
+    fn recorded(&self, context: &Context) -> Option<HashSet<String>> {
+        if !self.holds_at(context.now) {
+            return None;
+        }
+        let apart = names_of(&self.steps, &self.under_way);
+        let listed = Leases::of(context).listed(&|name| !apart.contains(name));
+        let (own, others): (Vec<_>, Vec<_>) =
+            listed.into_iter().partition(|(_, name, _)| apart.contains(name));
+        let is_same = leases::hash_of(others.into_iter()) == self.records;
+        is_same.then(|| own.into_iter().map(|(_, name, _)| name).collect())
+    }
+
+    /// What is left of the queue, in the order in which the steps are claimed.
+    fn left(&self, left: &[bool]) -> Option<Vec<Ready>> {
+        let ready = in_turn(&self.steps, left, self.is_whole).into_iter().map(|nth| {
+            let step = &self.steps[nth];
+            let file = step.path.rsplit('/').next().map(str::to_owned);
+            Some(Ready { step: NamedStep::in_file(read_step_id(&step.id)?, file), has_lapsed: false })
+        });
+        ready.collect()
+    }
+}
+
+/// The order in which the steps that are left are claimed, as [`rules::in_turn`] has it: the steps of a plan in the order
+/// of their numbers, and the most urgent one of the plans' first steps.
+///
+/// What follows a plan's last step in the queue is not known, only that everything in the queue behind that step was more
+/// urgent.
+fn in_turn(steps: &[QueuedStep], left: &[bool], is_whole: bool) -> Vec<usize> {
+    let mut plans: HashMap<usize, (VecDeque<usize>, usize)> = HashMap::new();
+    for (nth, step) in steps.iter().enumerate() {
+        let (queue, last) = plans.entry(step.plan).or_default();
+        *last = nth;
+        if left[nth] {
+            queue.push_back(nth);
+        }
+    }
+    let ended = |it: &(VecDeque<usize>, usize)| it.0.is_empty().then_some(it.1);
+    let mut known_from = plans.values().filter_map(ended).max();
+    let head = |nth: &usize| Reverse((steps[*nth].rank, *nth));
+    let mut first: BinaryHeap<_> = plans.values().filter_map(|(queue, _)| queue.front()).map(head).collect();
+    let mut found = Vec::new();
+    while let Some(Reverse((_, nth))) = first.pop() {
+        if !is_whole && known_from.is_some_and(|it| nth < it) {
+            break;
+        }
+        found.push(nth);
+        if let Some(plan) = plans.get_mut(&steps[nth].plan) {
+            plan.0.pop_front();
+            first.extend(plan.0.front().map(head));
+            known_from = known_from.max(ended(plan));
+        }
+    }
+    found
+}
+
+/// The names of records that may come and go: they say something of these steps alone.
+fn names_of(steps: &[QueuedStep], under_way: &[String]) -> HashSet<String> {
+    let keys = steps.iter().map(|it| &it.key).chain(under_way);
+    keys.flat_map(|it| [it.clone(), unfinished(it)]).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,8 +2,7 @@
 
 pub(crate) mod candidates;
 pub(crate) mod daemon_queue;
-pub(crate) mod queue_cache;
 
-/// A claim with a lease of so many seconds outlasts every wait for a lock: what a claim beside it decides before it has the
-/// lock still holds when it has it.
+/// A claim with a lease of so many seconds outlasts a cached queue and every wait for a lock: what a claim beside it
+/// decides before it has the lock still holds when it has it.
 pub(crate) const LONG_LEASE: i64 = 60;

@@ -2,8 +2,10 @@
 
 use serde::Serialize;
 
+use super::former::Found;
 use super::log::Closed;
 use super::{Leases, Record, RunRecord, Unfinished, unfinished};
+use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use crate::api::context::{Context, Notice};
@@ -14,6 +16,7 @@ use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::time::Time;
 use crate::store::claims::LONG_LEASE;
+use crate::text::typed::shell_word;
 
 /// The records while nobody else writes them.
 pub(crate) struct Locked<'a> {
@@ -109,6 +112,7 @@ impl<'a> Locked<'a> {
             key: new.key.map(str::to_owned),
             boot: self.leases.boot().map(str::to_owned),
             file: new.step.path.clone(),
+            was: Vec::new(),
             place: self.leases.place.clone(),
         };
         let name = unfinished(&self.leases.key(&new.step.id));
@@ -120,13 +124,23 @@ impl<'a> Locked<'a> {
         let Some(records) = &self.records else { return Ok(()) };
         let _alone = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         let key = self.leases.key(step);
+        let before = self.found_by_id(step);
         // A claim that the file had lost is known by its record alone, which goes now.
-        if let Some(record) = self.get(&key) {
+        if let Some(found) = &before {
+            self.close(&found.key, &found.record, Ended::TakenOver);
+        }
+        if let Some(record) = self.get(&key).filter(|_| before.as_ref().is_some_and(|it| it.key != key)) {
             self.close(&key, &record, Ended::TakenOver);
         }
-        records.rename(&unfinished(&key), &key).map_err(|it| self.failed(&it))?;
+        records.rename(&unfinished(&key), &key).map_err(|it| self.unconfirmed(step, &it))?;
         // A new claim ends what was closed before: its file was not, or it was opened again.
-        self.forget_closed(&key);
+        self.forget_closed(step);
+        if let Some(found) = before {
+            self.inherit(&key, step, &found.record);
+            if found.is_beside(&key) {
+                self.remove(&found);
+            }
+        }
         Ok(())
     }
 
@@ -150,20 +164,37 @@ impl<'a> Locked<'a> {
         Error::Failed { code: "io-error", message, hint: "the step was left to the next claim".to_owned() }
     }
 
+    /// The step's file has the claim by now. It does not hold: the next claim finds it unfinished.
+    fn unconfirmed(&self, step: &StepId, error: &std::io::Error) -> Error {
+        let Error::Failed { code, message, hint } = self.failed(error) else { return self.failed(error) };
+        let Some(record) = self.get(&unfinished(&self.leases.key(step))) else {
+            return Error::Failed { code, message, hint };
+        };
+        let message = format!("{message}; the file of `{step}` has the claim {} all the same", record.claim);
+        let word = shell_word(step);
+        let hint =
+            format!("`planwatch claim {word}` takes it over, `planwatch release {word}` gives the step back");
+        Error::Failed { code, message, hint }
+    }
+
     /// Lets the claim hold for its lease from now on; returns until when.
     pub(crate) fn renew(&self, step: &StepId, claim: &str, lease: Option<i64>) -> Option<Time> {
-        let key = self.leases.key(step);
-        let (records, mut record) =
-            self.records.as_ref().zip(self.get(&key).filter(|it| it.claim == claim))?;
+        let own = self.get(&self.leases.key(step)).filter(|it| it.claim == claim);
+        let mut found = match own {
+            Some(record) => Found::own(self.leases.key(step), record),
+            None => self.found_by_id(step).filter(|it| it.record.claim == claim)?,
+        };
+        let record = &mut found.record;
         record.lease = lease.unwrap_or(record.lease);
         record.until = self.leases.context.now.plus_seconds(record.lease);
+        let (until, lease) = (record.until, record.lease);
         // A lease that could not be made longer holds as long as before.
-        records.put(&key, &bytes_of(&record)).ok()?;
-        // Who keeps a queue relies on longer ones, and sees that something was recorded.
-        if record.lease < LONG_LEASE {
-            self.touch_log(&key);
+        self.replace(&found).ok()?;
+        // The cached queue of a daemon relies on longer leases; a change of the log makes it invalid.
+        if lease < LONG_LEASE {
+            self.touch_log(&found.key);
         }
-        Some(record.until)
+        Some(until)
     }
 
     /// Gives a claim in a file the record that it lacks on this machine.
@@ -172,29 +203,29 @@ impl<'a> Locked<'a> {
         self.confirm(&new.step.id)
     }
 
-    fn get(&self, key: &str) -> Option<Record> {
+    pub(super) fn get(&self, key: &str) -> Option<Record> {
         let bytes = self.records.as_ref()?.records().get(key)?;
         serde_json::from_slice(&bytes).ok()
     }
 
     /// Remembers what a change of a step did to its claim.
     pub(crate) fn changed(&self, before: &Step, after: &Step, renews: bool) {
-        let Some(records) = &self.records else { return };
         let _alone = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         let key = self.leases.key(&after.id);
-        let record = self.get(&key);
+        let found = self.found(before);
         let had = before.claim.as_ref().map(|it| it.id.as_str());
         let has = after.claim.as_ref().map(|it| it.id.as_str());
         if before.is_closed() && !after.is_closed() {
-            self.forget_closed(&key);
+            self.forget_closed(&after.id);
         }
-        let Some(record) = record else {
+        let Some(found) = found else {
             // One that was brought back and is given back again is not done anywhere.
             if let Some(had) = had.filter(|_| has.is_none() && !after.is_closed()) {
-                self.relog(&key, |it| Some(it).filter(|it| it.claim != had));
+                self.relog_all(&key, |it| Some(it).filter(|it| it.claim != had));
             }
             return;
         };
+        let record = &found.record;
         if has == Some(record.claim.as_str()) {
             if renews {
                 self.renew(&after.id, &record.claim, None);
@@ -206,34 +237,18 @@ impl<'a> Locked<'a> {
         if !is_ours || (before.status == after.status && had == has) {
             return;
         }
-        self.close(&key, &record, if after.is_closed() { Ended::Closed } else { Ended::Open });
-        records.remove(&key).ok();
+        self.end(&found, if after.is_closed() { Ended::Closed } else { Ended::Open });
     }
 
     /// Ends whatever is recorded of a step that has gone.
     pub(crate) fn forget(&self, step: &StepId) {
-        let key = self.leases.key(step);
-        let is_ours = |it: &Record| {
-            it.place.worktree == self.leases.place.worktree || self.leases.is_removed(&it.place)
-        };
-        if let Some(records) = self.records.as_ref().filter(|_| self.get(&key).is_some_and(|it| is_ours(&it)))
-        {
-            records.remove(&key).ok();
-        }
-    }
-
-    /// Takes the record along with a step that got another number.
-    fn moved(&self, from: &StepId, to: &StepId, file: &str) {
-        let (old, new) = (self.leases.key(from), self.leases.key(to));
-        let Some((records, record)) = self.records.as_ref().zip(self.get(&old)) else { return };
-        if record.place.worktree == self.leases.place.worktree {
-            let record = Record { step: to.to_string(), file: file.to_owned(), ..record };
-            records.put(&new, &bytes_of(&record)).and_then(|()| records.remove(&old)).ok();
+        if let Some(found) = self.found_by_id(step).filter(|it| self.is_ours(it)) {
+            self.remove(&found);
         }
     }
 
     /// Remembers a claim that has ended; that its step is closed keeps other branches from doing it again.
-    fn close(&self, key: &str, record: &Record, ended: Ended) {
+    pub(super) fn close(&self, key: &str, record: &Record, ended: Ended) {
         let closed = Closed {
             key: key.to_owned(),
             step: record.step.clone(),
@@ -245,26 +260,46 @@ impl<'a> Locked<'a> {
             process: record.process.clone(),
             is_open: ended != Ended::Closed,
             file: Some(record.file.clone()),
+            same: None,
+            also: Vec::new(),
             place: record.place.clone(),
         };
-        self.log(&closed);
+        self.closed_under_all(record, closed).iter().for_each(|it| self.log(it));
     }
 
-    fn forget_closed(&self, key: &str) {
-        self.relog(key, |it| Some(it).filter(|it| it.is_open));
+    fn forget_closed(&self, step: &StepId) {
+        let key = self.leases.key(step);
+        let is_of = self.are_of(step);
+        self.relog_all(&key, |it| Some(it).filter(|it| it.is_open || !is_of(it)));
+    }
+
+    /// Which lines of the log are about this step, rather than about another one that had its number.
+    fn are_of(&self, step: &StepId) -> impl Fn(&Closed) -> bool {
+        let key = self.leases.key(step);
+        let lines = self.lines(&key);
+        let plan = lines.iter().any(|it| it.same.is_some()).then(|| self.plan_of(step)).flatten();
+        let found = plan.as_ref().and_then(|it| Some((it, it.find(step)?)));
+        let is_of = |it: &Closed| {
+            it.same.as_ref().is_none_or(|same| {
+                found.is_some_and(|(plan, step)| self.leases.is_same(plan, step, &it.claim, same))
+            })
+        };
+        let claims: HashSet<_> = lines.iter().filter(|it| is_of(it)).map(|it| it.claim.clone()).collect();
+        move |it| claims.contains(&it.claim)
     }
 
     /// Remembers claims on a step as ended with the step left open: that it was closed has been undone.
     fn reopen(&self, step: &StepId) {
         let key = self.leases.key(step);
-        let is_ours = |it: &Closed| it.place == self.leases.place;
-        self.relog(&key, |it| Some(Closed { is_open: it.is_open || is_ours(&it), ..it }));
+        let is_of = self.are_of(step);
+        let is_ours = |it: &Closed| it.place == self.leases.place && is_of(it);
+        self.relog_all(&key, |it| Some(Closed { is_open: it.is_open || is_ours(&it), ..it }));
     }
 }
 
 /// How a claim came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ended {
+pub(super) enum Ended {
     /// Its step was closed.
     Closed,
     /// Its step was left open.
@@ -305,27 +340,17 @@ pub(crate) fn changed(context: &Context, before: &Step, after: &Step, renews: bo
     let is_reopened = before.is_closed() && !after.is_closed();
     let may_be_closed = is_reopened || before.claim.is_some();
     let key = leases.key(&after.id);
-    if (leases.has(&key) || may_be_closed && leases.has_log(&key))
+    if (leases.has_any(&key) || may_be_closed && leases.has_log(&key))
         && let Ok(locked) = Locked::take(context, Sharing::Waived)
     {
         locked.changed(before, after, renews);
     }
 }
 
-/// Takes the claim of a step along that got another number.
-pub(crate) fn moved(context: &Context, from: &StepId, to: &StepId, file: &str) {
-    let leases = Leases::of(context);
-    if leases.has(&leases.key(from))
-        && let Ok(locked) = Locked::take(context, Sharing::Waived)
-    {
-        locked.moved(from, to, file);
-    }
-}
-
 /// Forgets the claim of a step that has gone, or is given back although its file knows of none.
 pub(crate) fn forget(context: &Context, step: &StepId) {
     let leases = Leases::of(context);
-    if leases.has(&leases.key(step))
+    if leases.has_any(&leases.key(step))
         && let Ok(locked) = Locked::take(context, Sharing::Waived)
     {
         locked.forget(step);
@@ -348,6 +373,6 @@ pub(super) fn said(error: &std::io::Error) -> String {
     text.split(" (os error ").next().unwrap_or_default().to_owned()
 }
 
-fn bytes_of(record: &impl Serialize) -> Vec<u8> {
+pub(super) fn bytes_of(record: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(record).unwrap_or_default()
 }

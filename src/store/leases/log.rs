@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::former::Same;
 use super::locked::Locked;
 use super::{Leases, Place};
 use crate::disk::{self, DiskError, LockedRecords, Process};
@@ -33,6 +34,11 @@ const REMEMBERED: i64 = 7 * 24 * 60 * 60;
 /// Returns whether a record is a file of the log.
 pub(crate) fn is_log(name: &str) -> bool {
     name.strip_prefix(UNSPLIT).is_some_and(|it| it.is_empty() || it.starts_with('-'))
+}
+
+/// Whether a claim whose lease ended then can no longer come back.
+pub(super) fn is_past(now: Time, until: Time) -> bool {
+    now >= until.plus_seconds(REMEMBERED)
 }
 
 /// The file of the log that has the lines of a step's key.
@@ -61,6 +67,12 @@ pub(super) struct Closed {
     /// The step's file, relative to the plans directory; none in lines of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) file: Option<String>,
+    /// Which step it was, if it has got another number since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) same: Option<Same>,
+    /// The keys of other numbers under which the log has the end of this claim.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) also: Vec<String>,
     #[serde(flatten)]
     pub(super) place: Place,
 }
@@ -103,7 +115,7 @@ struct Seen {
 impl Leases<'_> {
     fn is_needed(&self, closed: &Closed, seen: &mut Seen) -> bool {
         let end = closed.until.or(closed.at);
-        let is_recent = end.is_some_and(|it| self.context.now < it.plus_seconds(REMEMBERED));
+        let is_recent = end.is_some_and(|it| !is_past(self.context.now, it));
         if closed.is_open {
             return is_recent;
         }
@@ -160,6 +172,30 @@ impl Locked<'_> {
         if lines_of(&bytes, |it, _| it == key).next().is_some() {
             self.rewrite(&name, |it| if it.key == key { change(it) } else { Some(it) });
         }
+    }
+
+    /// As [`Self::relog`], and under the other numbers that the step of a changed line has or had.
+    pub(super) fn relog_all(&self, key: &str, mut change: impl FnMut(Closed) -> Option<Closed>) {
+        let mut others: Vec<(String, String)> = Vec::new();
+        self.relog(key, |it| {
+            let (claim, is_open) = (it.claim.clone(), it.is_open);
+            let also: Vec<_> = it.also.iter().map(|it| (it.clone(), claim.clone())).collect();
+            let changed = change(it);
+            if changed.as_ref().is_none_or(|it| it.is_open != is_open) {
+                others.extend(also);
+            }
+            changed
+        });
+        for (key, claim) in others {
+            self.relog(&key, |it| if it.claim == claim { change(it) } else { Some(it) });
+        }
+    }
+
+    /// The lines of one step.
+    pub(super) fn lines(&self, key: &str) -> Vec<Closed> {
+        let Some(records) = self.log_records() else { return Vec::new() };
+        let bytes = records.records().read_log(&log_of(key)).ok().flatten().unwrap_or_default();
+        lines_of(&bytes, |it, _| it == key).filter(|it| it.key == key).collect()
     }
 
     fn rewrite(&self, name: &str, change: impl FnMut(Closed) -> Option<Closed>) {
@@ -235,6 +271,8 @@ mod tests {
             process: None,
             is_open: false,
             file: Some("p/step-1.md".to_owned()),
+            same: None,
+            also: Vec::new(),
             place: Place { branch: Some(format!("refs/heads/{branch}")), ..leases.place.clone() },
         }
     }

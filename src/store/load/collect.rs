@@ -5,7 +5,7 @@ use std::thread::Scope;
 
 use super::decode::Decoding;
 use super::parallel::{self, Results};
-use super::refresh::{Fresh, MANY_FILES, Wanted};
+use super::refresh::{Fresh, Wanted};
 use super::scan::{How, Looked, Walked, directory, look, walk, walk_named};
 use super::scan_problems;
 use crate::api::context::Context;
@@ -98,7 +98,7 @@ impl Looking<'_> {
                     Wanted::LightPlans => read.1.lighten(),
                     // Here, because who frees another thread's memory waits for that thread.
                     Wanted::Nothing => (read.1.steps, read.1.body) = (Vec::new(), String::new()),
-                    Wanted::Plans | Wanted::PlansAndFiles | Wanted::PlansAndFewFiles => {}
+                    Wanted::Plans | Wanted::PlansAndFiles => {}
                 }
                 None
             }
@@ -136,7 +136,7 @@ impl<'scope, 'a: 'scope> Kept<'scope, 'a> {
         scope: &'scope Scope<'scope, '_>,
     ) -> Self {
         let is_whole = match wanted {
-            Wanted::Plans | Wanted::PlansAndFiles | Wanted::PlansAndFewFiles => true,
+            Wanted::Plans | Wanted::PlansAndFiles => true,
             Wanted::Nothing | Wanted::LightPlans => false,
         };
         Self { snapshot, decoding: is_whole.then(|| Decoding::of(n, scope)) }
@@ -152,9 +152,6 @@ impl<'scope, 'a: 'scope> Kept<'scope, 'a> {
 impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
     pub(super) fn new(wanted: Wanted, heads: &'a [Head], kept: Option<Kept<'scope, 'a>>) -> Self {
         let is_there = vec![false; heads.len()];
-        let n_files = || heads.iter().map(|it| it.steps as usize + 1).sum::<usize>();
-        let is_few = wanted != Wanted::PlansAndFewFiles || n_files() <= MANY_FILES;
-        let wanted = if is_few { wanted } else { Wanted::Plans };
         Self { wanted, heads, kept, is_there, trouble: Vec::new(), fresh: Fresh::default() }
     }
 
@@ -182,7 +179,7 @@ impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
         };
         let Some(head) = head else { return Ok(change) };
         self.fresh.n_steps += head.steps as usize;
-        if matches!(self.wanted, Wanted::PlansAndFiles | Wanted::PlansAndFewFiles) {
+        if self.wanted == Wanted::PlansAndFiles {
             let path = |it: FileRow| (format!("{}/{}", directory(&key), it.name), it);
             self.fresh.files.extend(head.files()?.into_iter().map(path));
         }

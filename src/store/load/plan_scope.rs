@@ -68,7 +68,7 @@ fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Plan
     if own().any(|it| it.kind == PlanKind::Program) {
         return as_filed(context);
     }
-    let mut seen = HashSet::new();
+    let (mut seen, mut whole) = (HashSet::new(), HashSet::new());
     let mut open = unseen(&mut seen, own().flat_map(|it| &it.steps));
     let programs: Vec<_> = own().filter_map(|it| it.program.clone()).collect();
     for program in &programs {
@@ -79,8 +79,13 @@ fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Plan
         if around.loaded.len() > MANY {
             return as_filed(context);
         }
-        let plans = around.plans.iter().filter(|it| it.id == id.plan);
-        open.extend(unseen(&mut seen, plans.filter_map(|it| it.find(&id))));
+        let plans = || around.plans.iter().filter(|it| it.id == id.plan);
+        let steps: Vec<_> = plans().filter_map(|it| it.find(&id)).collect();
+        // A long range is followed as if it were all steps of its plan, once.
+        if steps.iter().any(|it| !it.ranges.is_empty()) && whole.insert(id.plan.clone()) {
+            open.extend(unseen(&mut seen, plans().flat_map(|it| &it.steps)));
+        }
+        open.extend(unseen(&mut seen, steps.into_iter()));
     }
     around.load_all(beside.to_vec(), Bodies::Drop);
     Plans::judged(around.plans)

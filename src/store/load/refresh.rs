@@ -33,9 +33,6 @@ const MOST_ATTEMPTS: usize = 4;
 /// Reading so many plans once more costs less than a commit.
 const FEW: usize = 8;
 
-/// To gather more files than this costs too much for who looks often.
-pub(crate) const MANY_FILES: usize = 20_000;
-
 /// What is to be gathered beside the changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
@@ -44,8 +41,6 @@ pub(crate) enum Wanted {
     /// As [`Plan::lighten`] leaves them, which is less to read, to make and to hold.
     LightPlans,
     PlansAndFiles,
-    /// No files where there are more than [`MANY_FILES`].
-    PlansAndFewFiles,
 }
 
 impl Wanted {

@@ -138,17 +138,6 @@ impl Walked {
         }
     }
 
-    /// The files with their stamps, by path.
-    pub(super) fn into_stamps(self) -> Vec<(String, Stamp)> {
-        let directory = directory(&self.key);
-        match self.listed {
-            Listed::Files(files) => {
-                files.into_iter().map(|(name, _, stamp)| (format!("{directory}/{name}"), stamp)).collect()
-            }
-            Listed::Found(found) => found.into_iter().map(|it| (it.path, it.stamp)).collect(),
-        }
-    }
-
     pub(super) fn into_found(self) -> Vec<Found> {
         let directory = directory(&self.key);
         let found = |(name, meaning, stamp)| {

@@ -52,7 +52,7 @@ pub(crate) fn settled(
     Err(in_motion(context, changed))
 }
 
-/// All plans and what could not be looked at, and this plan with its texts, for a change of several files.
+/// All plans, the problems of loading them, and this plan with its texts, for a change of several files.
 pub(crate) fn settled_all(context: &Context, id: &PlanId) -> Result<((Plans, Vec<Problem>), Plan), Error> {
     let mut changed = None;
     for _ in 0..LOADS {

@@ -102,7 +102,7 @@ const MOST_NAMED: usize = 10;
 /// Returns why a step cannot follow; none: it can, or need not.
 fn why<'a>(context: &Context, step: &'a Step, gone: &'a [Gone]) -> Option<&'a Problem> {
     let own = step.unclear_dependencies();
-    let waited: Vec<_> = gone.iter().filter(|it| step.depends.contains(&it.id)).collect();
+    let waited: Vec<_> = gone.iter().filter(|it| step.depends_on(&it.id)).collect();
     if !waited.is_empty() {
         return waited.iter().find_map(|it| it.unclear.as_ref()).or(own);
     }

@@ -153,7 +153,7 @@ fn append_block(sheet: &Sheet<'_>, list: View<'_>, item: &NewValue) -> Result<Ve
     let last = list.items().last().unwrap_or(list);
     let dash = last.lead().unwrap_or(list.span().start);
     if sheet.lines.is_behind_tab(dash) {
-        return Err(EditError::new(LAYOUT, dash, "a tab stands before the dash"));
+        return Err(EditError::new(LAYOUT, dash, "a tab precedes the dash"));
     }
     let column = sheet.lines.column(dash);
     let line = sheet.lines.end(item_end(last));

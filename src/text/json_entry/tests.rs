@@ -85,7 +85,7 @@ fn what_is_not_strict_json_is_refused_with_its_place() {
     check_refused("{\n  \"a\": 1,\n}\n", 3, 1, "trailing comma");
     check_refused("", 1, 1, "empty");
     check_refused("[]", 1, 1, "no JSON object");
-    check_refused("{\"mcpServers\": []}", 1, 16, "`mcpServers` is no object");
+    check_refused("{\"mcpServers\": []}", 1, 16, "`mcpServers` is not an object");
     check_refused("{\"mcpServers\": {},\n \"mcpServers\": {}}", 2, 2, "twice");
     check_refused("{\"mcpServers\": {\"planwatch\": 1, \"planwatch\": 2}}", 1, 33, "twice");
     check_refused("{\"ä\": 'x'}", 1, 7, "expected value");

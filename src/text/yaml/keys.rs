@@ -16,7 +16,7 @@ pub(super) fn check(tree: &mut Tree, map: NodeId) -> Result<(), YamlError> {
     let repeated = if view.len() <= FEW { few(view) } else { many(view) };
     if let Some(key) = repeated {
         let name = key.text().unwrap_or("null");
-        let message = format!("the key `{name}` stands here a second time");
+        let message = format!("the key `{name}` occurs a second time");
         return Err(YamlError { code: "duplicate-key", at: key.outer_span().start, message });
     }
     let node: &mut Node = &mut tree.nodes[map as usize];

@@ -216,7 +216,7 @@ impl<'a> Builder<'a> {
             return Err(too_large(range.start, format!("it has more than {MAX_ALIASES} aliases")));
         }
         let Some(&Anchored { id: target, is_complete: true }) = self.anchors.get(&anchor) else {
-            return Err(invalid(range.start, "an alias stands inside of what it refers to".to_owned()));
+            return Err(invalid(range.start, "an alias is inside the value that it refers to".to_owned()));
         };
         let props = Props { anchor: 0, tag: None, span: 0..0 };
         let before = self.before(false, &props);

@@ -75,7 +75,7 @@ fn screen(report: &CheckReport, mendable: usize, width: Option<usize>) -> String
 fn fixed(report: &ChangeReport) -> String {
     let n = n_mended(report);
     if n == 0 {
-        return format!("{}\n\n", paint(DIM, "nothing to mend"));
+        return format!("{}\n\n", paint(DIM, "nothing to fix"));
     }
     let said = if report.is_dry_run { "would mend" } else { "mended" };
     format!("{}\n{said} {}\n\n", text::diff(&report.diff), count(n, "file"))

@@ -1,7 +1,5 @@
 //! `draft`: passes over requirements, as they happen.
 
-mod signals;
-
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,6 +17,7 @@ use crate::fields;
 use crate::named_text;
 use crate::output::{Loudness, Output, escaped, escaped_lines};
 use crate::screens::{BOLD, DIM, change, count, text};
+use crate::signals;
 use crate::spinner::Patience;
 use crate::table::paint;
 use planwatch::text::typed::shell_word;
@@ -41,7 +40,12 @@ pub(crate) fn run(session: &Session, args: &Draft) -> Result<u8, Failure> {
     let directory = context.here.root.clone();
     let command = AnswerCommand { words: who.words, directory, timeout };
     let stopper = Stopper::default();
-    let came = signals::stop_at(stopper.clone());
+    let stopping = stopper.clone();
+    // Of several signals the later ones end the agent without grace.
+    let signals = signals::stop_at(move |_| {
+        stopping.stop();
+        true
+    });
     let mut agent = Agent { command, stopper };
     let (mut told, mut patience) = (Ok(()), None);
     let report = draft::draft(&context, &request, &mut agent, &mut |event| {
@@ -60,7 +64,7 @@ pub(crate) fn run(session: &Session, args: &Draft) -> Result<u8, Failure> {
     let report = report?;
     told?;
     answer(session, &report, args.show_diff)?;
-    Ok(came.exit_code().filter(|_| report.is_incomplete()).unwrap_or(report.exit_code()))
+    Ok(signals.exit_code().filter(|_| report.is_incomplete()).unwrap_or(report.exit_code()))
 }
 
 /// Who is asked.
@@ -93,7 +97,7 @@ impl Who {
             let near = nearest(name, names()).map(|it| format!("did you mean `{it}`?"));
             let hint =
                 near.unwrap_or_else(|| format!("--agent {}, or --command 'a line for a shell'", all()));
-            Failure::usage(format!("the agent `{name}` cannot be asked for a text"), hint)
+            Failure::usage(format!("the agent `{name}` cannot return a text"), hint)
         })?;
         let words: Vec<_> = found.words.iter().map(|it| (*it).to_owned()).collect();
         let shown = words.join(" ");
@@ -110,7 +114,7 @@ fn own_command(session: &Session, name: &str) -> Option<String> {
 
 fn timeout(typed: &str) -> Result<Duration, Failure> {
     let seconds = read_seconds(typed).and_then(|it| u64::try_from(it).ok());
-    let wrong = || Failure::usage(format!("`{typed}` is no span of time"), "write it as 90s, 10m or 1h");
+    let wrong = || Failure::usage(format!("`{typed}` is not a span of time"), "write it as 90s, 10m or 1h");
     seconds.map(Duration::from_secs).ok_or_else(wrong)
 }
 
@@ -176,7 +180,7 @@ fn show(session: &Session, who: &Who, preview: Option<&Preview>) -> Result<u8, F
         if output.is_json() {
             output.json("draft", serde_json::json!({"state": "finished", "passes": []}))?;
         } else {
-            output.text("the draft is finished; nothing would be asked\n")?;
+            output.text("the draft is finished; no agent would be started\n")?;
         }
         return Ok(0);
     };
@@ -232,7 +236,7 @@ fn tell(output: &Output, event: &Event, with_diff: bool) -> Result<(), Failure> 
                 output.told(&text::diff(diff))?;
             }
         }
-        Event::Again { pass, why } => output.hint(&format!("pass {pass} is asked again: {why}")),
+        Event::Again { pass, why } => output.hint(&format!("pass {pass} is repeated: {why}")),
         Event::Waiting { pass, seconds } => {
             output.hint(&format!("pass {pass} waits {}: the agent's limit is reached", count_of(*seconds)));
         }

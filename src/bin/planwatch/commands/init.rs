@@ -19,8 +19,18 @@ pub(crate) fn run(session: &Session, args: &Init) -> Result<u8, Failure> {
     let here = session.directory();
     let above = workspace.plans_dir.as_deref().and_then(Path::parent).filter(|it| here.starts_with(it));
     let root = workspace.repository.as_deref().or(above).unwrap_or(here).to_path_buf();
-    let around =
-        Around { disk: session.disk(), workspace: &workspace, root, state_home: context::state_home() };
+    let tell = |notice| {
+        session.output.kept.note(&notice);
+        session.output.notice(&notice);
+    };
+    let around = Around {
+        disk: session.disk(),
+        workspace: &workspace,
+        root,
+        state_home: context::state_home(),
+        now: context::now(),
+        tell: &tell,
+    };
     let mut agents: Vec<_> = args.agent.iter().flat_map(|it| it.agents()).copied().collect();
     agents.sort_unstable();
     agents.dedup();
@@ -65,16 +75,16 @@ fn would(report: &InitReport) -> String {
 fn screen(report: &InitReport) -> String {
     let mut said: String = report.plans.iter().chain(&report.files).map(line).collect();
     if report.is_undo && said.is_empty() {
-        said = "There is nothing of planwatch's to take back here.\n".to_owned();
+        said = "There is nothing to undo here.\n".to_owned();
     }
     said.extend(report.begin.iter().map(|it| format!("{} {it}\n", paint(DIM, "next:"))));
     let mut commands: Vec<_> = report.commands.iter().map(|(it, why)| (it.clone(), why.as_str())).collect();
     if report.plans.is_some() && !report.is_undo {
         commands.push((
             "planwatch new auth Schema Migrations Tests".to_owned(),
-            "to make a plan with three steps",
+            "to create a plan with three steps",
         ));
-        commands.push(("planwatch init --agent claude".to_owned(), "to let an agent plan and work with you"));
+        commands.push(("planwatch init --agent claude".to_owned(), "to set up an agent"));
     }
     said + &to_type(&commands)
 }

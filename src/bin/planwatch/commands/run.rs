@@ -1,7 +1,6 @@
 //! `run`: what an agent does with a plan, as it happens.
 
 mod screen;
-mod signals;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -19,6 +18,7 @@ use crate::commands::trust::{asked, may_ask};
 use crate::context::{self, Session};
 use crate::failure::Failure;
 use crate::fields;
+use crate::signals;
 use screen::Screen;
 
 pub(crate) fn run(session: &Session, args: Run) -> Result<u8, Failure> {
@@ -30,13 +30,20 @@ pub(crate) fn run(session: &Session, args: Run) -> Result<u8, Failure> {
         return show(session, &engine::preview(&context, &request)?);
     }
     let processes = Processes::default();
-    let came = signals::stop_at(processes.stopper());
+    let stop = processes.stopper();
+    // A second signal ends this process at once, and the next run repairs what it leaves.
+    let signals = signals::stop_at(move |is_first| {
+        if is_first {
+            stop.stop();
+        }
+        is_first
+    });
     let plans = context.plans.root().to_path_buf();
     let screen = Screen::new(&session.output, request.jobs > 1);
     let surface = Terminal { session, plans: &plans, begun: Instant::now(), screen };
     let report = engine::run(&request, &surface, &processes)?;
     surface.screen.finish(&report)?;
-    Ok(code(&report, came.exit_code()))
+    Ok(code(&report, signals.exit_code()))
 }
 
 /// A run that a signal ended says which one, as a shell would.
@@ -52,11 +59,11 @@ fn request(session: &Session, context: &Context, args: Run) -> Result<RunRequest
     let asked = AgentRequest { agent: args.agent, command: args.command, own, own_path };
     let agent = agents::agent(context, &asked)?;
     if args.budget.is_some() && agent.cost.is_none() {
-        let message = format!("the agent `{}` does not tell what it costs", agent.name);
+        let message = format!("the agent `{}` does not report its cost", agent.name);
         return Err(Failure::usage(message, "--max-steps, --max-time and --max-attempts limit it"));
     }
     let at_least_one = |name: &str, given: Option<usize>| match given {
-        Some(0) => Err(Failure::usage(format!("`0` is no value of {name}"), "give a number from 1 on")),
+        Some(0) => Err(Failure::usage(format!("invalid value `0` for {name}"), "give a number from 1 on")),
         given => Ok(given),
     };
     let max_attempts = at_least_one("--max-attempts", args.max_attempts.map(|it| it as usize))?;
@@ -80,7 +87,10 @@ fn request(session: &Session, context: &Context, args: Run) -> Result<RunRequest
 fn span(option: &str, given: Option<String>) -> Result<Option<Duration>, Failure> {
     let read = |text: &String| time::read_seconds(text).and_then(|it| u64::try_from(it).ok());
     let wrong = |text: &str| {
-        Failure::usage(format!("`{text}` is no value of {option}"), "as in 90s, 30m, 2h or 1d, at most 366d")
+        Failure::usage(
+            format!("invalid value `{text}` for {option}"),
+            "as in 90s, 30m, 2h or 1d, at most 366d",
+        )
     };
     let seconds = given.map(|it| read(&it).ok_or_else(|| wrong(&it))).transpose()?;
     Ok(seconds.map(Duration::from_secs))

@@ -104,9 +104,10 @@ fn step(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
 /// What stands between a step and the others, and who has it: a name and a value on each line.
 fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     let step = &shown.step;
-    let depends = if shown.waits_for.is_empty() { step.depends.join(", ") } else { String::new() };
+    let is_shown = shown.waits_for.is_empty() || !step.depends_ranges.is_empty();
+    let depends = if is_shown { step.shown_depends().join(", ") } else { String::new() };
     let claim = step.claim.as_ref().map(|it| {
-        let by = it.by.as_deref().unwrap_or("somebody");
+        let by = it.by.as_deref().unwrap_or("another worker");
         let until = shown.held.as_ref().filter(|held| held.claim == it.id).map(holds);
         format!("{by}, {} (claim {}){}", dated(now, it.at), it.id, until.unwrap_or_default())
     });

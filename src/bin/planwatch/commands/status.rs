@@ -25,7 +25,7 @@ use crate::table::{Cell, Table, Yields, cell, column, paint, styled};
 
 /// Where there is no terminal, each section has at most this many lines.
 const LINES: usize = 10;
-/// A section shows this many lines even if the terminal is too small for them.
+/// A section shows this many lines, or fewer where that makes the screen fit the terminal.
 const LEAST: usize = 3;
 
 pub(crate) fn run(session: &Session, args: &Status) -> Result<u8, Failure> {
@@ -81,10 +81,13 @@ impl Room {
 ///
 /// A section that is cut needs a line that says so.
 fn shares(wanted: &[usize], lines: usize) -> Vec<usize> {
-    let mut shares: Vec<_> = wanted.iter().map(|it| *it.min(&LEAST)).collect();
     let used = |shares: &[usize]| {
         shares.iter().zip(wanted).map(|(it, wanted)| it + usize::from(it < wanted)).sum::<usize>()
     };
+    let at_least = |least: usize| wanted.iter().map(|it| *it.min(&least)).collect::<Vec<_>>();
+    // Fewer than usual, if that makes everything fit.
+    let fits = |least: &usize| used(&at_least(*least)) <= lines;
+    let mut shares = at_least((1..=LEAST).rev().find(fits).unwrap_or(LEAST));
     loop {
         let cut = (0..shares.len()).filter(|at| shares[*at] < wanted[*at]);
         let Some(least) = cut.min_by_key(|at| shares[*at]) else { return shares };
@@ -210,7 +213,7 @@ fn troubles(report: &StatusReport, more: Option<&str>) -> String {
         writeln!(said, "\n{}", escaped(&interrupted.sentence())).ok();
     }
     if !report.kept.is_empty() {
-        writeln!(said, "\n{} kept beside the files:", count(report.kept.len(), "version")).ok();
+        writeln!(said, "\n{} stored beside the files:", count(report.kept.len(), "version")).ok();
         let shown = if more.is_some() { LEAST } else { report.kept.len() };
         said.extend(report.kept.iter().take(shown).map(|it| format!("  {}\n", escaped(it))));
         let rest = report.kept.len().saturating_sub(shown);
@@ -320,6 +323,8 @@ mod tests {
             // A line that only says that one is missing could hold that one.
             (&[5], 5, &[5]),
             (&[6], 5, &[4]),
+            (&[500, 500, 500], 9, &[2, 2, 2]),
+            (&[500, 500, 500], 7, &[2, 1, 1]),
             (&[500, 500, 500], 1, &[3, 3, 3]),
         ] {
             let shares = shares(wanted, lines);

@@ -1,8 +1,9 @@
 //! `template`: the plans to begin with, and the prompts.
 
 use planwatch::ops::create::NewRequest;
+use planwatch::ops::prompt::Origin;
 use planwatch::ops::prompt::{self, Prompt, Rendered};
-use planwatch::ops::template::{self, Named, Origin, Template};
+use planwatch::ops::template::{self, Named, Template};
 
 use crate::args::bring::{self, What};
 use crate::commands::new::looking;
@@ -48,7 +49,7 @@ fn render(
 }
 
 fn named(name: Option<String>) -> Result<String, Failure> {
-    name.ok_or_else(|| Failure::usage("which template?", "`planwatch template list` names them"))
+    name.ok_or_else(|| Failure::usage("which template?", "`planwatch template list` lists them"))
 }
 
 fn list(session: &Session) -> Result<u8, Failure> {

@@ -6,7 +6,8 @@ use planwatch::api::agents;
 use planwatch::api::context::Context;
 use planwatch::api::error::Error;
 use planwatch::api::trust::{self, Subject, Trusted};
-use planwatch::ops::{script, verify};
+use planwatch::ops::script;
+use planwatch::store::verify;
 use serde_json::{Value, json};
 
 use crate::args::know::Trust;
@@ -27,7 +28,7 @@ pub(crate) fn asked(subject: &Subject, question: &str) -> Result<bool, Failure> 
     let mut answer = String::new();
     let said = write!(stderr, "{}{question} [y/N] ", scripts::subject(subject)).and_then(|()| stderr.flush());
     said.and_then(|()| io::stdin().lock().read_line(&mut answer)).map_err(|error| {
-        Failure::failed("input", format!("nobody could be asked: {}", failure::system(&error)))
+        Failure::failed("input", format!("the confirmation prompt failed: {}", failure::system(&error)))
     })?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
@@ -182,11 +183,8 @@ fn revoke(session: &Session, context: &Context, names: &[String]) -> Result<u8, 
     let line = |it: &Trusted| {
         format!("trusted no more: {} ({})\n", escaped(&it.command), escaped(&it.path.to_string_lossy()))
     };
-    let said = if gone.is_empty() {
-        "Nothing of it was trusted.\n".to_owned()
-    } else {
-        gone.iter().map(line).collect()
-    };
+    let said =
+        if gone.is_empty() { "Nothing was trusted.\n".to_owned() } else { gone.iter().map(line).collect() };
     session.output.told(&said)?;
     Ok(0)
 }

@@ -2,7 +2,6 @@
 
 mod detached;
 mod http;
-mod signals;
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -10,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use planwatch::api::error::Error;
 use planwatch::disk::PlansDir;
-use planwatch::serve::daemon::api::{self, End, Observer};
-use planwatch::serve::daemon::diff::{Event, Of, Source, What};
+use planwatch::serve::daemon::api::{self, End, Observer, Stopper};
 use planwatch::serve::daemon::malloc;
 use planwatch::serve::http::Serving;
 use planwatch::serve::ipc::client::{self, Client, Holder};
+use planwatch::serve::ipc::event::{Event, Of, Source, What};
 use planwatch::serve::{Status, Untrusted};
 
 use http::Http;
@@ -26,6 +25,7 @@ use crate::failure::Failure;
 use crate::fields;
 use crate::output::{Output, Reader, escaped};
 use crate::screens::{BOLD, DIM, colour, count, mark};
+use crate::signals::{self, Received};
 use crate::table::paint;
 
 /// How long another process that has just taken the lock may need until it answers.
@@ -51,33 +51,38 @@ pub(crate) fn run(session: &Session, args: &Watch) -> Result<u8, Failure> {
 
 fn attached(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure> {
     let address = http::address(session, args)?;
-    let mut teller = Teller { output: &session.output, failure: None, http: Http::default() };
+    let mut printer = EventPrinter { output: &session.output, failure: None, http: Http::default() };
     if let Some((client, status)) = in_the_way(session, plans, address.is_some())? {
         http::check_running(args, &status)?;
-        return follow(client, teller);
+        return follow(client, printer);
     }
     let (inbox, http) = http::prepare(session, plans, args, address)?;
-    teller.http = http;
-    let signals = signals::stop_at(inbox.stopper());
-    let end = api::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut teller);
-    teller.http.end();
+    printer.http = http;
+    let signals = stop_at_signals(inbox.stopper());
+    let end = api::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut printer);
+    printer.http.end();
     let end = end?;
     if end == End::Another {
         let (client, status) = just_begun(&session.look_again(plans)?.plans)?;
         http::check_running(args, &status)?;
-        return follow(client, teller);
+        return follow(client, printer);
     }
-    match teller.failure {
+    match printer.failure {
         Some(failure) => Err(failure),
-        None => ended(&end, signals.map_or(0, |it| it.exit_code())),
+        None => ended(&end, signals.exit_code_of_service()),
     }
+}
+
+/// Stops watching at a signal. At a second one, or when nothing watches any more, the process exits at once.
+fn stop_at_signals(stopper: Stopper) -> Received {
+    signals::stop_at(move |is_first| stopper.stop() && is_first)
 }
 
 /// The exit code of an end; a plans directory that is gone is a failure.
 fn ended(end: &End, signalled: u8) -> Result<u8, Failure> {
     match end {
         End::Gone => {
-            Err(Failure::failed("not-found", "the plans directory is gone or was moved").with_exit(3))
+            Err(Failure::failed("not-found", "the plans directory was deleted or moved").with_exit(3))
         }
         End::Stopped => Ok(signalled),
         _ => Ok(0),
@@ -90,15 +95,15 @@ fn no_answer(pid: Option<u32>) -> Failure {
         Some(pid) => (
             format!("process {pid}"),
             format!(
-                "`kill -CONT {pid}` lets it go on if it was stopped, `kill {pid}` ends it, `kill -KILL {pid}` too if that does not help"
+                "`kill -CONT {pid}` resumes it if it was stopped, `kill {pid}` ends it; if that does not help, use `kill -KILL {pid}`"
             ),
         ),
         None => (
             "another process".to_owned(),
-            "find it (`ps -C planwatch`), let it go on with `kill -CONT` or end it".to_owned(),
+            "find it (`ps -C planwatch`), then resume it with `kill -CONT` or end it".to_owned(),
         ),
     };
-    let message = format!("{who} holds the watch on these plans, and does not answer");
+    let message = format!("the daemon of these plans ({who}) does not respond");
     Failure::failed("locked", message).with_hint(kill).with_exit(4)
 }
 
@@ -176,20 +181,20 @@ fn within<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<
 }
 
 /// Tells the events of another process's watching.
-fn follow(client: Client, teller: Teller<'_>) -> Result<u8, Failure> {
-    let teller = std::cell::RefCell::new(teller);
+fn follow(client: Client, printer: EventPrinter<'_>) -> Result<u8, Failure> {
+    let printer = std::cell::RefCell::new(printer);
     let ready = &mut |status: &Status| {
-        let mut teller = teller.borrow_mut();
-        teller.output.aside_line(&format!("{}; its events follow", who(status)));
-        if teller.output.is_json() { teller.ready(status) } else { ControlFlow::Continue(()) }
+        let mut printer = printer.borrow_mut();
+        printer.output.aside_line(&format!("{}; its events follow", who(status)));
+        if printer.output.is_json() { printer.ready(status) } else { ControlFlow::Continue(()) }
     };
-    let end = client.follow(ready, &mut |event| teller.borrow_mut().event(event));
-    let teller = teller.into_inner();
-    match (teller.failure, end) {
+    let end = client.follow(ready, &mut |event| printer.borrow_mut().event(event));
+    let printer = printer.into_inner();
+    match (printer.failure, end) {
         (Some(failure), _) => Err(failure),
         (None, client::End::BrokenOff) => Ok(0),
         (None, client::End::Said(why)) => {
-            teller.output.aside_line(&format!("the process that watched has ended: {why}"));
+            printer.output.aside_line(&format!("the process that watched has ended: {why}"));
             Ok(0)
         }
         (None, client::End::Broken) => {
@@ -211,13 +216,13 @@ fn answers_on(status: &Status) -> String {
     status.http.as_ref().map(|it| format!(", and answers on {it}")).unwrap_or_default()
 }
 
-struct Teller<'a> {
+struct EventPrinter<'a> {
     output: &'a Output,
     failure: Option<Failure>,
     http: Http,
 }
 
-impl Teller<'_> {
+impl EventPrinter<'_> {
     fn go_on(&mut self, told: Result<Reader, Failure>) -> ControlFlow<()> {
         match told {
             Ok(Reader::There) => ControlFlow::Continue(()),
@@ -230,7 +235,7 @@ impl Teller<'_> {
     }
 }
 
-impl Observer for Teller<'_> {
+impl Observer for EventPrinter<'_> {
     fn ready(&mut self, status: &Status) -> ControlFlow<()> {
         if let Err(error) = self.http.start() {
             self.failure = Some(error.into());
@@ -278,12 +283,12 @@ impl Observer for Teller<'_> {
 }
 
 fn without_socket(why: &Untrusted) -> String {
-    format!("warning: {why}, so commands do not ask this process; {}", why.hint())
+    format!("warning: {why}, so commands do not use this daemon; {}", why.hint())
 }
 
 fn polling(why: Option<&str>) -> String {
     why.map_or_else(
-        || "the system tells of changes again".to_owned(),
+        || "the system reports changes again".to_owned(),
         |why| format!("looking every two seconds: {why}"),
     )
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-use super::keeping::{STEPS, between, happens};
+use super::between::{STEPS, between, happens};
 use super::*;
 use crate::api::daemon::{ClaimReply, ClaimedStep, DaemonClient, DelegatedClaim, Freshness};
 use crate::index::Generation;
@@ -22,18 +22,18 @@ fn plans() -> Machine {
     Machine::with(&files)
 }
 
-fn errand(context: &Context) -> DelegatedClaim {
+fn delegated(context: &Context) -> DelegatedClaim {
     DelegatedClaim::of(context, &ClaimRequest::default()).unwrap()
 }
 
 /// Makes claims where nobody tells what has happened.
-fn together(context: &Context, errands: &[DelegatedClaim]) -> Vec<Option<ClaimedStep>> {
-    ran(context, errands, &mut Resident::default(), &|| None)
+fn together(context: &Context, delegated_claims: &[DelegatedClaim]) -> Vec<Option<ClaimedStep>> {
+    ran(context, delegated_claims, &mut Resident::default(), &|| None)
 }
 
 fn ran(
     context: &Context,
-    errands: &[DelegatedClaim],
+    delegated_claims: &[DelegatedClaim],
     resident: &mut Resident,
     since: Since<'_>,
 ) -> Vec<Option<ClaimedStep>> {
@@ -42,7 +42,7 @@ fn ran(
         ClaimReply::Nothing => None,
         ClaimReply::Unheard(_) => panic!("what is made can be told"),
     };
-    claim_together(context, errands, resident, since, &|_| true).into_iter().map(handed).collect()
+    claim_together(context, delegated_claims, resident, since, &|_| true).into_iter().map(handed).collect()
 }
 
 fn id_of(handed: &ClaimedStep) -> String {
@@ -59,16 +59,16 @@ fn who_asks_at_once_gets_a_step_each_which_is_undone_alone() {
     let machine = plans();
     let before = texts(&machine);
     let ann = context(&machine, "ann", 0);
-    let errands: Vec<_> = (0..5).map(|_| errand(&ann)).collect();
-    let handed = together(&ann, &errands);
+    let delegated_claims: Vec<_> = (0..5).map(|_| delegated(&ann)).collect();
+    let handed = together(&ann, &delegated_claims);
     let mut ids = BTreeSet::new();
-    for (handed, errand) in handed.iter().zip(&errands) {
+    for (handed, delegated) in handed.iter().zip(&delegated_claims) {
         let handed = handed.as_ref().unwrap();
-        assert_eq!(handed.claim.id, errand.claim);
+        assert_eq!(handed.claim.id, delegated.claim);
         assert_eq!(handed.claim.until, Some(at(LEASE)));
         let path = handed.step["path"].as_str().unwrap();
-        assert!(machine.text(&format!("/{path}")).unwrap().contains(&errand.claim), "{path}");
-        assert!(handed.diff.contains(&errand.claim) && handed.diff.matches("\n+++ ").count() == 1);
+        assert!(machine.text(&format!("/{path}")).unwrap().contains(&delegated.claim), "{path}");
+        assert!(handed.diff.contains(&delegated.claim) && handed.diff.matches("\n+++ ").count() == 1);
         ids.insert(id_of(handed));
     }
     assert_eq!(ids.len(), 5);
@@ -85,9 +85,9 @@ fn who_asks_at_once_gets_a_step_each_which_is_undone_alone() {
 fn check_not_begun(change: impl FnOnce(&mut DelegatedClaim)) {
     let machine = plans();
     let (before, ann) = (texts(&machine), context(&machine, "ann", 0));
-    let mut errands = [errand(&ann)];
-    change(&mut errands[0]);
-    assert_eq!(together(&ann, &errands), [None]);
+    let mut delegated_claims = [delegated(&ann)];
+    change(&mut delegated_claims[0]);
+    assert_eq!(together(&ann, &delegated_claims), [None]);
     assert_eq!(texts(&machine), before);
 }
 
@@ -103,7 +103,7 @@ fn what_is_late_or_meant_for_others_is_not_begun() {
 fn where_nothing_is_ready_nothing_is_handed_out() {
     let machine = Machine::with(&[("/plans/p/plan.md", "# P\n")]);
     let ann = context(&machine, "ann", 0);
-    assert_eq!(together(&ann, &[errand(&ann), errand(&ann)]), [None, None]);
+    assert_eq!(together(&ann, &[delegated(&ann), delegated(&ann)]), [None, None]);
 }
 
 /// Somebody who claims for others, and is heard or not.
@@ -118,17 +118,17 @@ impl DaemonClient for Claiming {
         None
     }
 
-    fn claim(&self, errand: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {
-        let errand = errand().unwrap();
+    fn claim(&self, delegated: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {
+        let delegated = delegated().unwrap();
         let mut handed = None;
         if self.begins {
             let context = Context { reading: Reading::Index, ..context(&self.machine, "daemon", 0) };
-            handed = together(&context, std::slice::from_ref(&errand)).remove(0);
+            handed = together(&context, std::slice::from_ref(&delegated)).remove(0);
         }
         match handed {
             Some(handed) if self.is_heard => ClaimReply::Claimed(handed),
             _ if self.is_heard => ClaimReply::Nothing,
-            _ => ClaimReply::Unheard(errand),
+            _ => ClaimReply::Unheard(delegated),
         }
     }
 }
@@ -181,8 +181,8 @@ impl<F: Fn(&dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply + Send + Sync> Dae
         None
     }
 
-    fn claim(&self, errand: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {
-        (self.0)(errand)
+    fn claim(&self, delegated: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {
+        (self.0)(delegated)
     }
 }
 
@@ -207,8 +207,8 @@ proptest! {
             };
             let expected = candidates::look(&ann, None, &HashSet::new()).unwrap();
             let expected: BTreeSet<_> = expected.iter().take(*n).map(|it| it.step.id.to_string()).collect();
-            let errands: Vec<_> = (0..*n).map(|_| errand(&ann)).collect();
-            let handed = ran(&ann, &errands, &mut resident, &since);
+            let delegated_claims: Vec<_> = (0..*n).map(|_| delegated(&ann)).collect();
+            let handed = ran(&ann, &delegated_claims, &mut resident, &since);
             let handed: BTreeSet<_> = handed.iter().flatten().map(id_of).collect();
             prop_assert_eq!(handed, expected, "{:?}", it);
         }
@@ -225,9 +225,9 @@ fn a_queue_is_kept_while_nothing_happens_but_claims() {
     assert_eq!(queue(), Some((6, false)));
     assert_eq!(queue(), Some((6, true)));
     // What it does itself is no news.
-    let handed = ran(&ann, &[errand(&ann), errand(&ann)], &mut resident, &since);
+    let handed = ran(&ann, &[delegated(&ann), delegated(&ann)], &mut resident, &since);
     assert_eq!(handed.iter().flatten().count(), 2);
-    let surroundings = errand(&ann).surroundings;
+    let surroundings = delegated(&ann).surroundings;
     let kept = resident.queue(&ann, &surroundings, &since).map(|(queue, is_kept)| (queue.len(), is_kept));
     assert_eq!(kept, Some((4, true)));
     // A claim that is over soon ends it.
@@ -266,9 +266,9 @@ fn a_file_that_became_younger_is_looked_at() {
 fn nothing_is_claimed_for_who_has_gone() {
     let machine = plans();
     let (before, ann) = (texts(&machine), context(&machine, "ann", 0));
-    let errands = [errand(&ann), errand(&ann)];
-    let is_there = |it: &DelegatedClaim| it.claim == errands[1].claim;
-    let ran = claim_together(&ann, &errands, &mut Resident::default(), &|| None, &is_there);
+    let delegated_claims = [delegated(&ann), delegated(&ann)];
+    let is_there = |it: &DelegatedClaim| it.claim == delegated_claims[1].claim;
+    let ran = claim_together(&ann, &delegated_claims, &mut Resident::default(), &|| None, &is_there);
     assert!(matches!(ran[..], [ClaimReply::Nothing, ClaimReply::Claimed(_)]), "{ran:?}");
     let now = texts(&machine);
     assert_eq!(now.iter().zip(&before).filter(|(now, before)| now != before).count(), 1);

@@ -1,10 +1,12 @@
 #![expect(clippy::disallowed_methods, reason = "tests edit files as editors do")]
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::*;
 use crate::api::config::Config;
+use crate::api::daemon::DaemonClient;
 use crate::disk::{PlansDir, RealDisk};
 use crate::ops::claim::{ClaimRequest, claim};
 use crate::ops::next::{NextRequest, next};
@@ -17,14 +19,37 @@ fn context(home: &Path, seconds: i64) -> Context {
     Context { now: noon.now.plus_seconds(seconds), ..noon }
 }
 
-/// Asks beside somebody who sees every change, and brings the index up to date for that.
-fn watched(home: &Path, seconds: i64) -> Context {
-    let own: PathBuf = home.to_owned();
-    let witness = move || {
-        let mut index = looked(&context(&own, 0), Wanted::Nothing).index?;
+thread_local! {
+    /// The memory of the test's daemon.
+    static MEMORY: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// A daemon of the plans in this directory, which brings the index up to date whenever it is asked.
+struct Watching(PathBuf);
+
+impl DaemonClient for Watching {
+    fn commit(&self) -> Option<Generation> {
+        let mut index = looked(&context(&self.0, 0), Wanted::Nothing).index?;
         index.snapshot().ok()?.generation().ok()?
-    };
-    Context { freshness: Freshness::Attested(Box::new(witness)), ..context(home, seconds) }
+    }
+
+    fn commit_and_next(&self) -> (Option<Generation>, Option<String>) {
+        (self.commit(), MEMORY.with_borrow(Clone::clone))
+    }
+
+    fn cache_next(&self, answer: String) {
+        MEMORY.set(Some(answer));
+    }
+}
+
+/// The context of a request while a daemon runs.
+fn watched(home: &Path, seconds: i64) -> Context {
+    let daemon = Box::new(Watching(home.to_owned()));
+    Context { freshness: Freshness::Attested(daemon), ..context(home, seconds) }
+}
+
+fn read() -> Option<Cached> {
+    MEMORY.with_borrow(|it| serde_json::from_str(it.as_ref()?).ok())
 }
 
 fn asked(context: &Context, most: Option<usize>) -> NextReport {
@@ -48,19 +73,19 @@ fn with_plans(test: impl FnOnce(&Path)) {
         write(&home, &format!("{plan}/step-1.md"), STEP);
         write(&home, &format!("{plan}/step-2.md"), &STEP.replace("---\n#", "depends: [1]\n---\n#"));
     }
+    MEMORY.take();
     test(&home);
 }
 
-/// Puts a mark into the answer that is kept, so that it can be told from one that is made.
-fn mark(home: &Path) {
-    let context = context(home, 0);
-    let mut kept = read(&context).unwrap();
-    kept.why = "kept".to_owned();
-    super::write(&context, &serde_json::to_vec(&kept).unwrap());
+/// Puts a mark into the cached answer, so that it differs from one that is made.
+fn mark() {
+    let mut cached = read().unwrap();
+    cached.why = "cached".to_owned();
+    MEMORY.set(serde_json::to_string(&cached).ok());
 }
 
-fn is_kept(context: &Context) -> bool {
-    asked(context, Some(FEW)).why == "kept"
+fn is_cached(context: &Context) -> bool {
+    asked(context, Some(FEW)).why == "cached"
 }
 
 fn claim_first(context: &Context, lease: i64) {
@@ -145,11 +170,9 @@ const ACTS: &[(&str, Act, bool)] = &[
         false,
     ),
     (
-        "it is damaged",
+        "another release wrote it",
         |home| {
-            let path = home.join("plans/.planwatch/memos/next");
-            let text = std::fs::read_to_string(&path).unwrap();
-            std::fs::write(path, text.replace("kept", "kepT")).unwrap();
+            MEMORY.with_borrow_mut(|it| *it = it.as_ref().map(|it| it.replace("reader", "reads")));
             watched(home, 1)
         },
         false,
@@ -183,11 +206,11 @@ fn an_answer_is_told_again_until_something_changes_that_it_hangs_on() {
             let request =
                 ClaimRequest { target: Some("c:1".to_owned()), lease: Some(400), ..ClaimRequest::default() };
             claim(&context(home, 0), &request).unwrap();
-            assert!(!is_kept(&watched(home, 0)), "{name}");
-            mark(home);
-            assert!(is_kept(&watched(home, 0)), "{name}");
+            assert!(!is_cached(&watched(home, 0)), "{name}");
+            mark();
+            assert!(is_cached(&watched(home, 0)), "{name}");
             let later = act(home);
-            assert_eq!(is_kept(&later), is_told_again, "{name}");
+            assert_eq!(is_cached(&later), is_told_again, "{name}");
             let files = Context { reading: Reading::Files, ..context(home, 0) };
             let files = Context { now: later.now, config: later.config.clone(), ..files };
             let (told, read) = (asked(&later, Some(FEW)).to_json(), asked(&files, None).to_json());
@@ -199,46 +222,46 @@ fn an_answer_is_told_again_until_something_changes_that_it_hangs_on() {
 }
 
 #[test]
-fn what_is_kept_is_what_was_answered() {
+fn what_is_cached_is_what_was_answered() {
     with_plans(|home| {
         let custom = "---\nstatus: pending\npriority: high\ntags: [x]\nown: {deep: [1, 2.5, null]}\nattempts:\n  - {at: 2026-01-01T00:00:00Z, by: bo, outcome: failed, notes: no}\n---\n# Step\n";
         write(home, "b/step-1.md", custom);
         (0..FEW).for_each(|n| write(home, &format!("p{n}/step-1.md"), STEP));
         let fresh = asked(&watched(home, 0), Some(FEW));
         assert_eq!(fresh.n_candidates, FEW + 3);
-        let mut kept = read(&watched(home, 0)).unwrap().report().unwrap();
-        assert_eq!(kept.to_json(), fresh.to_json());
-        assert_eq!(kept.n_candidates, FEW + 3);
-        // Whoever wants all is not told the few.
-        mark(home);
-        assert_ne!(asked(&watched(home, 0), None).why, "kept");
-        mark(home);
-        assert!(is_kept(&watched(home, 0)));
-        kept = asked(&watched(home, 0), Some(1));
-        assert_eq!((kept.candidates.unwrap().len(), kept.n_candidates), (1, FEW + 3));
+        let mut cached = read().unwrap().report().unwrap();
+        assert_eq!(cached.to_json(), fresh.to_json());
+        assert_eq!(cached.n_candidates, FEW + 3);
+        // A request for all candidates is not answered with a few.
+        mark();
+        assert_ne!(asked(&watched(home, 0), None).why, "cached");
+        mark();
+        assert!(is_cached(&watched(home, 0)));
+        cached = asked(&watched(home, 0), Some(1));
+        assert_eq!((cached.candidates.unwrap().len(), cached.n_candidates), (1, FEW + 3));
     });
 }
 
 #[test]
-fn nothing_is_kept_that_only_a_look_can_tell() {
-    let is_there = |home: &Path| home.join("plans/.planwatch/memos/next").exists();
+fn nothing_is_cached_that_depends_on_more_than_files_and_records() {
+    let is_there = || read().is_some();
     with_plans(|home| {
         asked(&context(home, 0), Some(FEW));
         asked(&Context { reading: Reading::Files, ..watched(home, 0) }, Some(FEW));
         asked(&Context { freshness: Freshness::Attested(Box::new(|| None)), ..context(home, 0) }, Some(FEW));
-        assert!(!is_there(home), "nobody knows that the index is right");
+        assert!(!is_there(), "nobody knows that the index is right");
         let pid = Some(std::process::id());
         claim(&context(home, 0), &ClaimRequest { pid, ..ClaimRequest::default() }).unwrap();
         asked(&watched(home, 0), Some(FEW));
-        assert!(!is_there(home), "the claim's process may end");
+        assert!(!is_there(), "the claim's process may end");
     });
     with_plans(|home| {
         // A claim of elsewhere lapses a day after its time stamp.
         let claimed = "---\nstatus: in_progress\nclaim: {id: g1234567, by: bo, at: 2026-11-20T12:05:00Z}\n---\n# Step\n";
         write(home, "a/step-1.md", claimed);
         asked(&watched(home, 0), Some(FEW));
-        assert!(!is_there(home), "it lapses in five minutes");
+        assert!(!is_there(), "it lapses in five minutes");
         asked(&watched(home, 301), Some(FEW));
-        assert!(is_there(home));
+        assert!(is_there());
     });
 }

@@ -49,7 +49,7 @@ pub(super) fn moved(path: &str, keys: &Map<String, Value>, words: &Words) -> Vec
     let unmapped = |(key, value): (&String, &Value)| Unmapped {
         path: path.to_owned(),
         line: None,
-        why: "this key of the front matter is kept, but means nothing here",
+        why: "this key of the front matter is preserved, but has no meaning here",
         text: format!("{key}: {value}"),
     };
     left.map(unmapped).collect()

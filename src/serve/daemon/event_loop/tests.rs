@@ -13,9 +13,9 @@ use crate::api::daemon::Freshness;
 use crate::disk::{PlansDir, RealDisk};
 use crate::index::{Change, Index, Place};
 use crate::serve::daemon::context_factory::{self, ContextFactory};
-use crate::serve::daemon::diff::Event;
-use crate::serve::daemon::feed::Notification;
 use crate::serve::daemon::watcher::system::Raw;
+use crate::serve::ipc::event::Event;
+use crate::serve::ipc::event::Notification;
 use crate::store::load;
 
 /// Far longer than any operation takes.

@@ -40,7 +40,7 @@ fn documents() -> Vec<Route> {
             .makes_at("/api/plans/")
             .by(import_document),
         get("/api/plans/{id}/export", "export_plan", "export")
-            .about("Give a plan as one document")
+            .about("Return a plan as one document")
             .takes([query("format", forms, "The form; markdown if it is left out", "adr")])
             .answers(200, any(["export", "export-text"]))
             .refuses(LOOKING)
@@ -51,18 +51,18 @@ fn documents() -> Vec<Route> {
 fn templates() -> Vec<Route> {
     vec![
         get("/api/templates", "list_templates", "template")
-            .about("Name the templates of plans, and the prompts")
+            .about("List the plan templates and prompts")
             .takes(pages::parameters())
             .answers(200, named("template-list"))
             .links("name", "/templates/0/name", &["get_template", "render_template"])
             .by(list_templates),
         get("/api/templates/{name}", "get_template", "template")
-            .about("Show a template or a prompt as it is written")
+            .about("Show the source of a template or a prompt")
             .answers(200, any(["template", "prompt"]))
             .refuses(LOOKING)
             .by(show_template),
         post("/api/templates/{name}/render", "render_template", "template")
-            .about("Show what would be made of a template or a prompt; makes nothing")
+            .about("Render a template or a prompt; writes nothing")
             .body::<Render>(json!({"title": "Sign in", "description": "With a password."}))
             .answers(200, any(["template", "rendered-prompt"]))
             .refuses(MAKING)
@@ -73,7 +73,7 @@ fn templates() -> Vec<Route> {
 fn about() -> Vec<Route> {
     vec![
         get("/api/instructions", "instructions", "instructions")
-            .about("Tell agents how to use planwatch")
+            .about("Return instructions for agents")
             .takes([query(
                 "topic",
                 Kind::Word(&["overview", "executing", "planning", "claims", "files"]),
@@ -87,7 +87,7 @@ fn about() -> Vec<Route> {
             .answers(200, named("doctor"))
             .by(examine),
         get("/api/sql", "sql", "sql")
-            .about("Ask the index with a SQL query that only reads")
+            .about("Run a read-only SQL query on the index")
             .takes([query(
                 "query",
                 Kind::Text,

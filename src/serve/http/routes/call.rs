@@ -176,14 +176,14 @@ pub(crate) fn read_query(
         if let Kind::Texts(words) = parameter.kind {
             let is_known = |it: &str| words.is_empty() || words.split(',').any(|word| word == it);
             if let Some(other) = value.split(',').find(|it| !it.is_empty() && !is_known(it)) {
-                let message = format!("`{other}` is no value of `{name}`");
+                let message = format!("invalid value `{other}` for `{name}`");
                 return Err(Error::usage(message, format!("it takes {}", words.replace(',', ", "))));
             }
             let texts = value.split(',').filter(|it| !it.is_empty()).map(Value::from);
             let list = read.entry(name).or_insert_with(|| Value::Array(Vec::new()));
             list.as_array_mut().into_iter().for_each(|it| it.extend(texts.clone()));
         } else if read.contains_key(&name) {
-            return Err(Error::usage(format!("`{name}` is there twice"), "give it once"));
+            return Err(Error::usage(format!("`{name}` occurs twice"), "give it once"));
         } else {
             let value = read_value(parameter, value)?;
             read.insert(name, value);
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn anything_else_is_refused() {
         check(&[("tga", "a")], Err("the parameter `tga` is not known"));
-        check(&[("tag", "a"), ("tag", "b")], Err("`tag` is there twice"));
+        check(&[("tag", "a"), ("tag", "b")], Err("`tag` occurs twice"));
         for all in ["1", "yes", "", "TRUE"] {
             check(&[("all", all)], Err("`all` is not true or false"));
         }

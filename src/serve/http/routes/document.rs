@@ -83,13 +83,13 @@ const REFUSALS: [(u16, &str); 15] = [
     (405, "The path does not know this method"),
     (406, "There is no such form of the answer"),
     (408, "The request took too long to come"),
-    (409, "It is in conflict with what is there"),
-    (412, "It was changed meanwhile"),
+    (409, "It conflicts with the current state"),
+    (412, "It was changed in the meantime"),
     (413, "The body is larger than 1 MiB"),
     (415, "A body is JSON"),
     (422, "It is understood, and cannot be: a value, a body, or what a file would become"),
     (428, "A precondition is needed"),
-    (500, "Something went wrong inside planwatch"),
+    (500, "An internal error occurred"),
     (503, "Not now"),
 ];
 

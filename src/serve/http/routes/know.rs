@@ -60,7 +60,7 @@ fn decisions() -> Vec<Route> {
             .makes_at("/api/show/")
             .by(record_decision),
         get("/api/decisions/topics", "list_topics", "decide")
-            .about("List the topics that something was decided on")
+            .about("List the topics of decisions")
             .takes(pages::parameters())
             .answers(200, named("topic-list"))
             .by(topics),
@@ -95,7 +95,7 @@ fn insights() -> Vec<Route> {
 fn scripts() -> Vec<Route> {
     vec![
         get("/api/scripts", "list_scripts", "script list")
-            .about("List the scripts; nothing runs one here")
+            .about("List the scripts; no route runs them")
             .takes([query("plan", Kind::Text, "Only those of this plan", "feature-auth")])
             .takes(pages::parameters())
             .answers(200, named("script-list"))
@@ -103,7 +103,7 @@ fn scripts() -> Vec<Route> {
             .links("name", "/scripts/0/id", &["get_script"])
             .by(list_scripts),
         post("/api/scripts", "add_script", "script add")
-            .about("Keep a command under a name")
+            .about("Add a named command")
             .body::<Script>(json!({"name": "build", "command": "make all", "dry_run": true}))
             .answers(201, named("change"))
             .answers(200, named("change"))
@@ -112,12 +112,12 @@ fn scripts() -> Vec<Route> {
             .makes_at("/api/scripts/")
             .by(add_script),
         get("/api/scripts/{name}", "get_script", "script show")
-            .about("Show a script, with the paths that it means here")
+            .about("Show a script, with its paths resolved")
             .answers(200, named("script"))
             .refuses(LOOKING)
             .by(show_script),
         delete("/api/scripts/{name}", "remove_script", "script remove")
-            .about("Take a script away; undo takes it back")
+            .about("Remove a script; undo restores it")
             .takes([query("dry_run", Kind::Flag, "Answer with the diff and write nothing", true)])
             .answers(200, named("change"))
             .refuses(MAKING)
@@ -135,7 +135,7 @@ fn list_decisions(context: &Context, call: &Call) -> Result<Reply, Problem> {
         limit: usize::MAX,
     };
     if request.plan.is_some() && request.step.is_some() {
-        return Err(Error::usage("`plan` and `step` are both there", "give one of them").into());
+        return Err(Error::usage("`plan` and `step` are both there", "use only one of them").into());
     }
     let reply = Reply::of("decision-list", decide::decisions(context, &request)?.to_json());
     pages::page_with_more(call, reply, "decisions", |it| text(it, "id"))
@@ -144,7 +144,7 @@ fn list_decisions(context: &Context, call: &Call) -> Result<Reply, Problem> {
 fn record_decision(context: &Context, call: &Call) -> Result<Reply, Problem> {
     let body: Decide = call.body()?;
     if body.plan.is_some() && body.step.is_some() {
-        return Err(Error::usage("`plan` and `step` are both there", "give one of them").into());
+        return Err(Error::usage("`plan` and `step` are both there", "use only one of them").into());
     }
     let request = DecideRequest {
         topic: body.topic,

@@ -28,7 +28,7 @@ const STATUS: &str = "Only what has this status; several are separated by commas
 pub(crate) const SINCE: Kind = Kind::Form(SINCE_FORM);
 /// A date has as many days as its month may have; that of a leap day is judged by the engine.
 const SINCE_FORM: &str = "^([0-9]{1,4}[hdw]|[0-9]{4}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-9])|(0[13-9]|1[0-2])-30|(0[13578]|1[02])-31)(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)?)$";
-/// Keys of `engine::sort`, each with its direction; an empty text is none.
+/// Keys of `api::sort`, each with its direction; an empty text is none.
 const SORT: &str = "^(-?(id|title|status|updated|created|due|priority)(,-?(id|title|status|updated|created|due|priority))*)?$";
 pub(crate) const SINCE_ABOUT: &str = "Only since then: a date as 2026-11-21, a time as 2026-11-21T09:14:03Z, or how long ago, as 12h, 7d or 2w";
 
@@ -39,13 +39,13 @@ pub(crate) fn routes() -> Vec<Route> {
 fn questions() -> Vec<Route> {
     vec![
         get("/api/status", "status", "status")
-            .about("Say what needs attention, who does what, and what is ready")
+            .about("Show what needs attention, is in progress, and is ready")
             .takes([query("days", Kind::Count(0, 3650), "Call a step stale after so many days", 7)])
             .answers(200, named("status"))
             .links("id", "/ready/0/id", &["get_step", "show", "start_step", "claim_step"])
             .by(briefing),
         get("/api/stale", "list_stale_steps", "stale")
-            .about("List the steps of which nothing was recorded for a while, longest first")
+            .about("List the steps without a change for a while, longest first")
             .takes([
                 query("plan", Kind::Text, "Only the steps of this plan", "auth"),
                 query("days", Kind::Count(0, 3650), "For so many days", 7),
@@ -55,7 +55,7 @@ fn questions() -> Vec<Route> {
             .refuses(LOOKING)
             .by(stale_steps),
         get("/api/list", "list_plans", "list")
-            .about("List the plans, open ones if nothing else is asked for")
+            .about("List the plans, by default the open ones")
             .takes(filters("draft,active,completed,abandoned", "active"))
             .takes([
                 query("program", Kind::Text, "Only the plans of this program", "launch"),
@@ -93,7 +93,7 @@ fn questions() -> Vec<Route> {
             .refuses(LOOKING)
             .by(shown),
         get("/api/next", "next", "next")
-            .about("Name the step to do now, and why; claims nothing")
+            .about("Show the next ready step, and why it is next; claims nothing")
             .takes([query("plan", Kind::Text, "The plan to look at; else all active ones", "feature-auth")])
             .answers(200, named("next"))
             .refuses(LOOKING)
@@ -122,12 +122,12 @@ fn questions() -> Vec<Route> {
 fn faults() -> Vec<Route> {
     vec![
         get("/api/problems", "list_problems", "check")
-            .about("Report what is wrong in the files, and where")
+            .about("Report problems in the files, with line and column")
             .takes(pages::parameters())
             .answers(200, named("problem-list"))
             .by(problems),
         post("/api/problems/fix", "fix_problems", "check")
-            .about("Mend what can be mended without losing anything, and report what is left")
+            .about("Fix what can be fixed without losing data, and report the rest")
             .body::<Dry>(serde_json::json!({"dry_run": true}))
             .answers(200, named("problem-list"))
             .refuses(super::route::MAKING)
@@ -139,7 +139,7 @@ fn filters(words: &'static str, example: &'static str) -> [Parameter; 6] {
     [
         query("status", Kind::Texts(words), STATUS, example),
         query("tag", Kind::Text, "Only what has this tag", "security"),
-        query("stale", Kind::Flag, "Only what nobody has touched for a while", false),
+        query("stale", Kind::Flag, "Only what is stale", false),
         query("assignee", Kind::Text, "Only steps that this person is to do; plans that have one", "ann"),
         query(
             "updated_since",

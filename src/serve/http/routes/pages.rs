@@ -81,7 +81,7 @@ fn write(place: usize, last: &str) -> String {
 fn read(cursor: &str) -> Result<(usize, String), Problem> {
     let wrong = || {
         let problem = Problem::new(StatusCode::BAD_REQUEST, "parameter-invalid", "`cursor` is none");
-        problem.hint("take `next_cursor` of the page before")
+        problem.hint("use `next_cursor` of the previous page")
     };
     let (place, digits) = cursor.split_once('-').ok_or_else(wrong)?;
     let is_plain = |it: &str, most: usize| it.len() <= most && it.bytes().all(|c| c.is_ascii_hexdigit());

@@ -19,7 +19,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .takes([super::look::sorting()])
             .answers(200, list(part("SeedPlan"))),
         plan(post("/api/plans", "create_plan", "new"))
-            .about("Make a plan of a text; the same text again changes nothing")
+            .about("Create a plan from a text; the same text again changes nothing")
             .body::<NewPlan>(json!({"title": "Sign in", "body": "People have accounts.\n"}))
             .answers(201, part("SeedPlan"))
             .makes_at("/api/plans/")
@@ -30,7 +30,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers(200, part("SeedPlanWithBody"))
             .refuses(LOOKING),
         get("/api/plans/{id}/next-step", "claim_next_step", "claim")
-            .about("Take the next step of a plan, which nobody else gets then")
+            .about("Claim the next step of a plan exclusively")
             .answers(200, json!({"anyOf": [part("SeedNext"), part("SeedComplete")]}))
             .refuses(WRITING)
             .links("id", "/step_id", &["get_step", "update_step", "complete_step", "release_step"]),
@@ -52,7 +52,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers(200, part("SeedStep"))
             .refuses(LOOKING),
         step(patch("/api/steps/{id}", "update_step", "set"))
-            .about("Update a step: status, result and metadata in one write")
+            .about("Update a step: status, result, metadata and due in one write")
             .body::<StepUpdate>(json!({"result": "done and merged", "metadata": {"pr": 12}}))
             .answers(200, part("SeedStep"))
             .refuses(WRITING),

@@ -34,40 +34,34 @@ fn claims() -> Vec<Route> {
         route.links("id", "/step/id", CLAIMED).links("claim", "/claim/id", &["renew_claim"])
     };
     vec![
-        claim(
-            post("/api/claim", "claim", "claim"),
-            "Take the most urgent step of all plans, which nobody else gets then",
-        )
-        .refuses(WRITING)
-        .by(claim_any),
+        claim(post("/api/claim", "claim", "claim"), "Claim the most urgent step of all plans exclusively")
+            .refuses(WRITING)
+            .by(claim_any),
         claim(
             post("/api/plans/{id}/claim", "claim_plan", "claim"),
-            "Take the next step of a plan, which nobody else gets then",
+            "Claim the next step of a plan exclusively",
         )
         .refuses(WRITING)
         .by(claim_plan),
-        claim(
-            post("/api/steps/{id}/claim", "claim_step", "claim"),
-            "Take this step, which nobody else gets then",
-        )
-        .refuses(WRITING)
-        .by(claim_step),
+        claim(post("/api/steps/{id}/claim", "claim_step", "claim"), "Claim this step exclusively")
+            .refuses(WRITING)
+            .by(claim_step),
         post("/api/claims/{claim}/renew", "renew_claim", "claim")
-            .about("Let a claim hold for its time from now on")
+            .about("Restart the duration of a claim from now")
             .body::<Renew>(json!({"lease": "30m"}))
             .answers(200, named("claim"))
             .refuses(MAKING)
             .links("id", "/step/id", CLAIMED)
             .by(renew),
         post("/api/steps/{id}/release", "release_step", "release")
-            .about("Give a step back unfinished")
+            .about("Release a claimed step without finishing it")
             .body::<Release>(json!({"message": "needs the staging host", "dry_run": true}))
             .answers(200, named("change"))
             .refuses(WRITING)
             .links("id", "/changes/0/id", &["get_step", "claim_step", "start_step"])
             .by(release_one),
         post("/api/release-expired", "release_expired", "release")
-            .about("Give back every step whose claim has lapsed")
+            .about("Release every step whose claim has lapsed")
             .body::<Dry>(json!({"dry_run": true}))
             .answers(200, named("change"))
             .refuses(MAKING)
@@ -99,17 +93,13 @@ fn moves() -> Vec<Route> {
         step("/api/steps/{id}/done", "complete_step", "done", "Complete a step", |context, call| {
             moved(context, call, Verb::Done)
         }),
-        step("/api/steps/{id}/fail", "fail_step", "fail", "Say that a step failed", |context, call| {
+        step("/api/steps/{id}/fail", "fail_step", "fail", "Mark a step as failed", |context, call| {
             moved(context, call, Verb::Fail)
         }),
-        step(
-            "/api/steps/{id}/block",
-            "block_step",
-            "block",
-            "Say that a step cannot go on",
-            |context, call| moved(context, call, Verb::Block),
-        ),
-        step("/api/steps/{id}/skip", "skip_step", "skip", "Leave a step out", |context, call| {
+        step("/api/steps/{id}/block", "block_step", "block", "Mark a step as blocked", |context, call| {
+            moved(context, call, Verb::Block)
+        }),
+        step("/api/steps/{id}/skip", "skip_step", "skip", "Skip a step", |context, call| {
             moved(context, call, Verb::Skip)
         }),
         step("/api/steps/{id}/reopen", "reopen_step", "reopen", "Open a step again", |context, call| {
@@ -143,26 +133,26 @@ fn records() -> Vec<Route> {
     };
     vec![
         post("/api/steps/{id}/attempts", "attempt_step", "attempt")
-            .about("Record a try at a step and its outcome")
+            .about("Record an attempt at a step and its outcome")
             .body::<Attempt>(json!({"outcome": "partly done", "notes": "tables made", "dry_run": true}))
             .answers(200, named("change"))
             .refuses(WRITING)
             .links("id", "/changes/0/id", &["get_step", "show", "complete_step"])
             .by(attempt),
-        note(post("/api/steps/{id}/notes", "note_step", "note"), "Add a remark to a step")
+        note(post("/api/steps/{id}/notes", "note_step", "note"), "Add a note to a step")
             .links("id", "/changes/0/id", &["get_step", "show"])
             .by(note_step),
-        note(post("/api/plans/{id}/notes", "note_plan", "note"), "Add a remark to a plan")
+        note(post("/api/plans/{id}/notes", "note_plan", "note"), "Add a note to a plan")
             .links("id", "/changes/0/id", &["get_plan", "show"])
             .by(note_plan),
         confirm(
             post("/api/steps/{id}/confirm", "confirm_step", "confirm"),
-            "Refused with the command that a person types to say yes to a step",
+            "Refused, with the command that a person types to confirm a step",
         )
         .by(|context, call| confirmed(context, call, call.step()?)),
         confirm(
             post("/api/plans/{id}/confirm", "confirm_plan", "confirm"),
-            "Refused with the command that a person types to say yes to a phase",
+            "Refused, with the command that a person types to confirm a phase",
         )
         .by(|context, call| confirmed(context, call, call.plan()?)),
     ]
@@ -172,7 +162,7 @@ fn records() -> Vec<Route> {
 fn lease(text: Option<&str>) -> Result<Option<i64>, Error> {
     let read = |it: &str| {
         read_seconds(it).ok_or_else(|| {
-            Error::usage(format!("`{it}` is no lease"), "as in 90s, 30m, 2h or 1d, at most 366d")
+            Error::usage(format!("`{it}` is not a lease"), "as in 90s, 30m, 2h or 1d, at most 366d")
         })
     };
     text.map(read).transpose()

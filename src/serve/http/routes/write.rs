@@ -85,13 +85,13 @@ fn steps() -> Vec<Route> {
             .body::<Renumber>(json!({"after": "1", "dry_run": true}))
             .links("id", "/changes/0/id", STEP)
             .by(move_step),
-        change(post("/api/plans/{id}/squash", "squash_steps", "squash"), "Make one step of several")
+        change(post("/api/plans/{id}/squash", "squash_steps", "squash"), "Merge several steps into one")
             .body::<Squash>(json!({"steps": ["1", "2"], "title": "Both at once", "dry_run": true}))
             .links("id", "/changes/0/id", STEP)
             .by(squash_steps),
         change(
             post("/api/plans/{id}/replace", "replace_steps", "replace"),
-            "Make the steps of a plan those of a list",
+            "Replace the steps of a plan with those of a list",
         )
         .body::<Replace>(json!({"steps": ["Design", {"title": "Tests", "depends": ["1"]}], "dry_run": true}))
         .links("id", "/changes/0/id", STEP)
@@ -102,10 +102,10 @@ fn steps() -> Vec<Route> {
 fn taking_away() -> Vec<Route> {
     let dry = || json!({"dry_run": true});
     vec![
-        change(delete("/api/steps/{id}", "remove_step", "remove"), "Remove a step; undo takes it back")
+        change(delete("/api/steps/{id}", "remove_step", "remove"), "Remove a step; undo restores it")
             .takes(ownership())
             .by(|context, call| removed(context, call, call.step()?)),
-        change(delete("/api/plans/{id}", "remove_plan", "remove"), "Remove a plan; undo takes it back")
+        change(delete("/api/plans/{id}", "remove_plan", "remove"), "Remove a plan; undo restores it")
             .takes(ownership())
             .takes([query(
                 "yes",
@@ -115,20 +115,20 @@ fn taking_away() -> Vec<Route> {
             )
             .required()])
             .by(|context, call| removed(context, call, call.plan()?)),
-        change(post("/api/plans/{id}/archive", "archive_plan", "archive"), "Put a plan away")
+        change(post("/api/plans/{id}/archive", "archive_plan", "archive"), "Archive a plan")
             .body::<Dry>(dry())
             .links("id", "/changes/0/id", &["show", "restore_plan"])
             .by(|context, call| carried(context, call, false)),
-        change(post("/api/plans/{id}/restore", "restore_plan", "restore"), "Bring an archived plan back")
+        change(post("/api/plans/{id}/restore", "restore_plan", "restore"), "Restore an archived plan")
             .body::<Dry>(dry())
             .links("id", "/changes/0/id", PLAN)
             .by(|context, call| carried(context, call, true)),
         get("/api/undo", "list_undo", "undo")
-            .about("List the changes that can be taken back, newest first")
+            .about("List the changes that can be undone, newest first")
             .takes(pages::parameters())
             .answers(200, named("undo-list"))
             .by(undo_list),
-        change(post("/api/undo", "undo", "undo"), "Take back a change, if its files are as it left them")
+        change(post("/api/undo", "undo", "undo"), "Undo a change, if its files have not changed since")
             .body::<Undo>(dry())
             .refuses(WRITING)
             .by(take_back),
@@ -140,7 +140,7 @@ fn ownership() -> [Parameter; 4] {
     [
         query("by", Kind::Text, "Who does it; the daemon's user if it is left out", "ann"),
         query("claim", Kind::Text, "The claim that this update belongs to", "h4f09a21"),
-        query("force", Kind::Flag, "Do it whatever stands against it; this is recorded", false),
+        query("force", Kind::Flag, "Override the checks (recorded as an attempt)", false),
         query("dry_run", Kind::Flag, "Answer with the diff and write nothing", true),
     ]
 }
@@ -202,9 +202,7 @@ fn set_field(context: &Context, call: &Call, id: String) -> Result<Reply, Proble
         ("add", value) => SetOp::AddYaml(scalar::json(&value)),
         ("take", value) => SetOp::TakeYaml(scalar::json(&value)),
         (other, _) => {
-            return Err(
-                Error::usage(format!("nothing is done by `{other}`"), "`op` is set, add or take").into()
-            );
+            return Err(Error::usage(format!("unknown action `{other}`"), "`op` is set, add or take").into());
         }
     };
     let request = SetRequest { id, key, op, by, claim, force, mode: call.mode() };

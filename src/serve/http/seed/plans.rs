@@ -123,11 +123,12 @@ pub(super) async fn next_step(
         return Err(not_allowed("GET", "asking for the next step claims it, and HEAD must not"));
     }
     if is_prefetch(&headers) {
-        let detail = "asking for the next step claims it, which nobody does beforehand";
+        let detail = "a request for the next step claims it, so it must not be prefetched";
         return Err(Problem::new(StatusCode::FORBIDDEN, "prefetch-refused", detail));
     }
     if is_of_any_page(&headers) {
-        let detail = "asking for the next step claims it, and any page may have asked for it in this browser";
+        let detail =
+            "asking for the next step claims it, and any page could have sent the request from this browser";
         return Err(Problem::new(StatusCode::FORBIDDEN, "cross-site-refused", detail));
     }
     let target = Some(plan.reference());

@@ -79,6 +79,8 @@ pub(in crate::serve::http) struct StepUpdate {
     /// Keys to set; null takes one out, and what is not named stays.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Map<String, Value>>,
+    /// When it is to be done, as 2026-11-21; none takes it out.
+    due: Option<String>,
     /// Who says so, if it is not who the daemon runs for.
     by: Option<String>,
     /// The claim that this belongs to.
@@ -93,8 +95,8 @@ pub(super) async fn update(
     Body(update): Body<StepUpdate>,
 ) -> Result<Response, Problem> {
     let id = step.reference();
-    let StepUpdate { status, result, metadata, by, claim } = update;
-    let request = PatchRequest { id, status, result, metadata, by, claim, ..PatchRequest::default() };
+    let StepUpdate { status, result, metadata, due, by, claim } = update;
+    let request = PatchRequest { id, status, result, metadata, due, by, claim, ..PatchRequest::default() };
     let now = app.ask_if(if_match, move |context| {
         if earlier(context).is_none() {
             patch::patch(context, &request)?;

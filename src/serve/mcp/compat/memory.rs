@@ -31,7 +31,7 @@ pub(super) fn tool() -> Tool {
     Tool::asking(
         ("memory_plan", "Everything about plans"),
         Effect::TakesAway,
-        "Reads, makes and changes plans, programs and scripts; `action` says what. delete and confirm ask the person. run_build_script only names the command.",
+        "Reads, creates and changes plans, programs and scripts, as `action` says. delete and confirm ask the person. run_build_script only names the command.",
         ANSWER,
         memory_plan,
     )
@@ -360,7 +360,7 @@ fn import(call: &Call, asked: MemoryPlan) -> Result<Value, Refusal> {
     let n_plans = report.plans.len();
     let mut object = with_plan_id(result::changed(report.change)?);
     if n_plans > 1 {
-        object["did"] = format!("{n_plans} plans made; the last one is told").into();
+        object["did"] = format!("{n_plans} plans made; this answer shows the last one").into();
     }
     object["unmapped"] = unmapped.into();
     Ok(object)

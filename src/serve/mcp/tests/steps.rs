@@ -61,7 +61,7 @@ fn steps_of_another_type_are_refused_in_a_sentence() {
             json!([{"title": "A", "depends": [{}]}]),
             "`steps[0].depends[0]` has to be a text; it was given as {}".to_owned(),
         ),
-        (json!([{"title": "A", "body": "x"}]), format!("`body` is no field of a new step; {fields}")),
+        (json!([{"title": "A", "body": "x"}]), format!("`body` is not a field of a new step; {fields}")),
     ] {
         let said = refusal(&machine, "create_plan", &json!({"title": "Bad", "steps": steps}));
         assert_eq!(said, format!("usage: {refused}"));
@@ -86,13 +86,38 @@ fn a_step_gets_another_title_text_and_dependencies_and_keeps_the_rest() {
     answer(&machine, "update_step", &json!({"step": "auth:3", "depends": []}));
     assert_eq!(answer(&machine, "get_step", &json!({"step": "auth:3"}))["depends"], Value::Null);
     let said = refusal(&machine, "update_step", &json!({"step": "auth:3", "depends": ["first"]}));
-    assert_eq!(said, "usage: `first` is no step; write a step's number, as 2, or its id, as auth:2");
+    assert_eq!(said, "usage: `first` is not a step; write a step's number, as 2, or its id, as auth:2");
     let said =
         refusal(&machine, "update_step", &json!({"step": "auth:3", "text": "---\nstatus: completed\n---\n"}));
-    assert!(said.starts_with("usage: the text begins with a front matter; "), "{said}");
+    assert!(said.starts_with("usage: the text starts with a front matter; "), "{said}");
     answer(&machine, "claim_next_step", &json!({"plan": "auth:1", "worker": "bob"}));
     let said = refusal(&machine, "update_step", &json!({"step": "auth:1", "text": "Another."}));
     assert!(said.starts_with("claimed: "), "{said}");
+}
+
+#[test]
+fn a_due_date_is_set_and_taken_out_of_steps_and_plans() {
+    let machine = machine();
+    let before = ["/plans/auth/plan.md", "/plans/auth/step-3.md"].map(|it| text(&machine, it));
+    for (tool, what, id, path) in [
+        ("update_plan", "plan", "auth", "/plans/auth/plan.md"),
+        ("update_step", "step", "auth:3", "/plans/auth/step-3.md"),
+    ] {
+        answer(&machine, tool, &json!({what: id, "due": "2026-12-24"}));
+        assert_eq!(text(&machine, path).matches("\ndue: 2026-12-24\n").count(), 1, "{tool}");
+        let said = refusal(&machine, tool, &json!({what: id, "due": "soon"}));
+        assert!(said.starts_with("usage: "), "{said}");
+        answer(&machine, tool, &json!({what: id, "due": "none"}));
+    }
+    assert_eq!(["/plans/auth/plan.md", "/plans/auth/step-3.md"].map(|it| text(&machine, it)), before);
+}
+
+#[test]
+fn a_text_in_the_place_of_the_steps_is_refused_with_their_form() {
+    let machine = machine();
+    let said = refusal(&machine, "create_plan", &json!({"title": "Bad", "steps": "A, B"}));
+    assert_eq!(said, "usage: `steps` has to be a list, as [\"Design\", \"Build\"]; it was given as \"A, B\"");
+    answer(&machine, "create_plan", &json!({"title": "Good", "steps": "[\"A\"]"}));
 }
 
 #[test]

@@ -14,6 +14,7 @@ use crate::ops::archive::{self, ArchiveRequest};
 use crate::ops::create::{self, NewRequest, StepRequest};
 use crate::ops::import::ImportRequest;
 use crate::ops::list::{self, ListReport, ListRequest};
+use crate::ops::patch::NO_DUE;
 use crate::ops::remove::{self, RemoveRequest};
 use crate::ops::replace::{self, ReplaceRequest};
 use crate::ops::set::{self, SetOp, SetRequest};
@@ -104,7 +105,7 @@ impl Listed {
         if let Some(key) = self.more.keys().next() {
             let hint =
                 "a step has title, text, depends, touches and verify; add_step and update_step set more";
-            return Err(Refusal::usage(format!("`{key}` is no field of a new step"), hint));
+            return Err(Refusal::usage(format!("`{key}` is not a field of a new step"), hint));
         }
         let Self { title, text, depends, touches, verify, .. } = self;
         let (depends, touches) = (depends.unwrap_or_default(), touches.unwrap_or_default());
@@ -155,9 +156,9 @@ fn create_plan(call: &Call, asked: CreatePlan) -> Result<Value, Refusal> {
         let message = format!("there is a plan `{}` ({}) already", there.id, there.title);
         let hint = match is_same {
             true => {
-                "get_plan reads it; with if_exists `update` it gets these fields; else take another title"
+                "get_plan reads it; with if_exists `update` its fields are set; otherwise choose another title"
             }
-            false => "take a title of another name",
+            false => "choose another title",
         };
         return Err(Refusal::new("plan-exists", message, hint));
     }
@@ -202,7 +203,7 @@ fn import_plan(call: &Call, id: String, asked: CreatePlan) -> Result<Value, Refu
     let has_more = steps.is_some() || template.is_some() || as_program.is_some() || body.is_some();
     let has_more = has_more || asked.sequential == Some(true) || asked.draft == Some(true);
     if has_more || rest != Fields::default() {
-        let hint = "with from_file give title, category and priority alone; update_plan and add_step change the plan then";
+        let hint = "with from_file give only title, category and priority; update_plan and add_step change the plan then";
         return Err(Refusal::usage("a document brings its own text, steps and goals", hint));
     }
     let path = &from_file.unwrap_or_default();
@@ -242,7 +243,10 @@ fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Ref
     if is_text || asked.template.is_some() || asked.as_program == Some(true) || is_other_order || is_no_draft
     {
         let hint = "leave it out; update_plan changes fields, and the text of plan.md is changed in the file";
-        return Err(Refusal::usage("a plan that is there gets no other text, template, kind or order", hint));
+        return Err(Refusal::usage(
+            "the text, template, kind and order of an existing plan cannot be changed",
+            hint,
+        ));
     }
     let mut changes = changes_of(call, &None, (id, false), asked.fields, []);
     let is_new = |it: &Listed| there.steps.iter().all(|step| step.title != it.title);
@@ -255,7 +259,7 @@ fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Ref
         changes.push(Box::new(move |mode| add::add(&call.context, &AddRequest { mode, ..request.clone() })));
     }
     let done = match changes.as_slice() {
-        [] => json!({"did": "nothing: it is so already", "written": false}),
+        [] => json!({"did": "nothing: already done", "written": false}),
         changes => all(call, changes)?,
     };
     // The last change may be of a step; what was asked about is the plan.
@@ -293,11 +297,12 @@ struct UpdatePlan {
     title: Option<String>,
     #[serde(flatten)]
     fields: Fields,
+    due: Option<String>,
     convert_to_program: Option<bool>,
     archived: Option<bool>,
-    /// Complete it with open steps
+    /// Also with open steps
     force: Option<bool>,
-    /// Only if plan.md still is this
+    /// If plan.md still is this
     etag: Option<String>,
 }
 
@@ -334,7 +339,14 @@ fn update_plan(call: &Call, asked: UpdatePlan) -> Result<Value, Refusal> {
     let kind = asked.convert_to_program.filter(|it| *it).map(|_| "program".to_owned());
     let more = [("title", asked.title), ("kind", kind), ("status", asked.status)];
     let first = call.on_condition(asked.etag)?;
-    let changes = changes_of(call, &first, (&id, asked.force == Some(true)), asked.fields, more);
+    let mut changes = changes_of(call, &first, (&id, asked.force == Some(true)), asked.fields, more);
+    if let Some(due) = asked.due {
+        let is_none = due.trim().eq_ignore_ascii_case(NO_DUE);
+        let op = if is_none { SetOp::Unset } else { SetOp::Text(due.trim().to_owned()) };
+        let context = first.as_ref().filter(|_| changes.is_empty()).unwrap_or(context);
+        let request = set_request(&id, "due", op);
+        changes.push(Box::new(move |mode| set::set(context, &SetRequest { mode, ..request.clone() })));
+    }
     let restored = |restores: bool| {
         let request = ArchiveRequest { plans: vec![id.clone()], restores, mode: Mode::Write };
         let context = first.as_ref().filter(|_| changes.is_empty()).unwrap_or(context);
@@ -356,7 +368,7 @@ fn update_plan(call: &Call, asked: UpdatePlan) -> Result<Value, Refusal> {
         }
         _ => None,
     };
-    let nothing = || Refusal::usage("nothing is to be changed", "give at least one field beside `plan`");
+    let nothing = || Refusal::usage("there is nothing to change", "give at least one field beside `plan`");
     away.or(changed).ok_or_else(nothing)
 }
 
@@ -369,7 +381,7 @@ struct Restructure {
     steps: Option<Vec<Listed>>,
     /// consolidate, remove: of the steps
     numbers: Option<Vec<String>>,
-    /// Title of the one step that consolidate makes
+    /// consolidate: its title
     task: Option<String>,
     /// Show, write nothing
     dry_run: Option<bool>,
@@ -453,7 +465,7 @@ fn number(plan: &str, given: &str) -> Result<String, Refusal> {
     let alone = given.strip_prefix(plan).and_then(|it| it.strip_prefix(':')).unwrap_or(given);
     let not = || {
         Refusal::usage(
-            format!("`{given}` is no step's number"),
+            format!("`{given}` is not a step's number"),
             "write it as 2 or 2.5; get_plan names the steps",
         )
     };

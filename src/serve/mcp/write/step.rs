@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 
 use crate::api::context::Context;
 use crate::ops::add::{self, AddRequest};
-use crate::ops::list;
 use crate::ops::note::{self, NoteRequest};
 use crate::ops::patch::{self, PatchRequest};
 use crate::ops::release::{self, ReleaseRequest};
@@ -20,6 +19,7 @@ use crate::serve::mcp::result::{self, CHANGED, Refusal};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
 use crate::serve::mcp::write::{Change, MAKER, all, set_request};
 use crate::store::transaction::Mode;
+use crate::store::typed_words;
 use crate::text::scalar;
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -27,14 +27,14 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("add_step", "Add a step"),
             Effect::Adds,
-            "Adds a step at the end of a plan, or behind another one (2 -> 2.5).",
+            "Adds a step at the end of a plan, or after another one (2 -> 2.5).",
             CHANGED,
             add_step,
         ),
         Tool::new(
             ("update_step", "Update a step"),
             Effect::Adds,
-            "Says how a step went: status with result, which becomes an attempt. Pending lets a failed or \
+            "Reports the result of a step: status with result, which becomes an attempt. Pending lets a failed or \
              blocked step be claimed again. Closing the last step completes the plan. Metadata merges by key.",
             CHANGED,
             update_step,
@@ -42,7 +42,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("add_note", "Add a note"),
             Effect::Adds,
-            "Adds a remark to a plan or a step.",
+            "Adds a note to a plan or a step.",
             CHANGED,
             add_note,
         ),
@@ -117,22 +117,24 @@ struct UpdateStep {
     step: String,
     /// pending, in_progress, completed, failed, blocked or skipped
     status: Option<String>,
-    /// What was done and how it was checked, or why not
+    /// What was done and checked, or why not
     result: Option<String>,
-    /// Free text, as partial; changes no status
+    /// Free text; changes no status
     attempt_outcome: Option<String>,
     attempt_notes: Option<String>,
     /// Added as a note
     notes: Option<String>,
     title: Option<String>,
-    /// Replaces the step's text
+    /// Replaces its text
     text: Option<String>,
-    /// Replaces the list; [] for none
+    /// All of them; [] for none
     depends: Option<Vec<String>>,
     metadata: Option<Map<String, Value>>,
+    /// Date or none
+    due: Option<String>,
     /// claim.id of claim_next_step
     claim: Option<String>,
-    /// Only if the file still is this
+    /// If it still is this
     etag: Option<String>,
     worker: Option<String>,
 }
@@ -141,10 +143,10 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
     let UpdateStep { step: id, status, result, attempt_outcome, attempt_notes, .. } = asked;
     let shown = show::show(&call.context, &ShowRequest { id: id.clone(), ..ShowRequest::default() })?;
     let ShowReport::Step(shown) = shown else {
-        return Err(Refusal::usage(format!("`{id}` is no step"), "update_plan changes a plan"));
+        return Err(Refusal::usage(format!("`{id}` is not a step"), "update_plan changes a plan"));
     };
     let words = &call.context.config.words;
-    let read = status.as_deref().map(|it| list::read_word::<StepStatus>(words, it)).transpose()?;
+    let read = status.as_deref().map(|it| typed_words::read_word::<StepStatus>(words, it)).transpose()?;
     // The condition holds for the first write; what comes behind it finds what that made.
     let first = call.on_condition(asked.etag)?;
     let on = On { context: &call.context, id, by: asked.worker, claim: asked.claim };
@@ -178,9 +180,13 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
     } else {
         (status, message)
     };
-    if status.is_some() || message.is_some() || asked.metadata.is_some() || asked.text.is_some() {
-        let (metadata, text) = (asked.metadata, asked.text);
-        let request = PatchRequest { status, result: message, metadata, text, ..PatchRequest::default() };
+    if status.is_some()
+        || message.is_some()
+        || [asked.metadata.is_some(), asked.text.is_some(), asked.due.is_some()].contains(&true)
+    {
+        let (metadata, text, due) = (asked.metadata, asked.text, asked.due);
+        let request =
+            PatchRequest { status, result: message, metadata, text, due, ..PatchRequest::default() };
         changes.push(on.at(&first, changes.len()).patch(request));
     }
     if let Some(text) = asked.notes {
@@ -198,7 +204,7 @@ fn dependencies(plan: &str, given: &[String]) -> Result<Value, Refusal> {
             return Ok(serde_json::from_str(&number.to_string()).unwrap_or_else(|_| text.into()));
         }
         let hint = "write a step's number, as 2, or its id, as auth:2";
-        let no_step = || Refusal::usage(format!("`{text}` is no step"), hint);
+        let no_step = || Refusal::usage(format!("`{text}` is not a step"), hint);
         id::read_step_id(text).map(|it| it.to_string().into()).ok_or_else(no_step)
     };
     given.iter().map(one).collect::<Result<_, _>>().map(Value::Array)

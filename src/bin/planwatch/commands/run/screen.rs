@@ -172,7 +172,7 @@ pub(super) fn preview(preview: &Preview, width: Option<usize>) -> String {
     let Some(step) = &preview.step else {
         let list = (format!("planwatch list {}", typed(&preview.plan)), "to list its steps");
         return fitted(
-            &format!("Nothing can be begun: {}\n\n{}", escaped(&preview.why), to_type(&[list])),
+            &format!("No step can be started: {}\n\n{}", escaped(&preview.why), to_type(&[list])),
             width,
         );
     };

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use planwatch::api::error::Error;
 use planwatch::process::daemon::{self, Started};
 use planwatch::serve::daemon::api::{self, End, Observer};
-use planwatch::serve::daemon::diff::Event;
 use planwatch::serve::http::Serving;
+use planwatch::serve::ipc::event::Event;
 use planwatch::serve::{Status, Untrusted, untrusted};
 use serde_json::json;
 
 use super::http::{self, Http};
 use super::{
-    answering, answers_on, end_beside, ended, in_the_way, just_begun, no_answer, polling, signals, who,
-    without_socket,
+    answering, answers_on, end_beside, ended, in_the_way, just_begun, no_answer, polling, stop_at_signals,
+    who, without_socket,
 };
 use crate::args::setup::Watch;
 use crate::context::{self, Session};
@@ -61,7 +61,7 @@ pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8,
             told(session, "running", &status, &who(&status))
         }
         Started::Failed(_) => {
-            let message = format!("it has ended at once; {} says why", shown(session, &log_path));
+            let message = format!("it ended immediately; see {}", shown(session, &log_path));
             Err(Failure::failed("no-daemon", message).with_exit(8))
         }
     }
@@ -71,7 +71,7 @@ pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8,
 pub(super) fn stop(session: &Session, plans: &Path) -> Result<u8, Failure> {
     let context = session.look_again(plans)?;
     let Some((client, status)) = answering(&context.plans)? else {
-        let failure = Failure::failed("no-daemon", "nobody watches these plans");
+        let failure = Failure::failed("no-daemon", "no daemon watches these plans");
         return Err(failure.with_hint("planwatch watch --detach").with_exit(8));
     };
     let ended = if status.gives_way { end_beside(client, &context.plans)? } else { client.stop() };
@@ -116,7 +116,7 @@ fn cannot(error: &dyn std::error::Error) -> Failure {
 pub(super) fn run(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure> {
     daemon::leave_terminal();
     let (inbox, http) = http::prepare(session, plans, args, http::address(session, args)?)?;
-    let signals = signals::stop_at(inbox.stopper());
+    let signals = stop_at_signals(inbox.stopper());
     let mut log = Log { session, plans, http, failure: None };
     let end = api::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut log);
     log.http.end();
@@ -127,7 +127,7 @@ pub(super) fn run(session: &Session, plans: &Path, args: &Watch) -> Result<u8, F
         End::Another => Err(no_answer(None)),
         end => {
             log.line(&format!("ended: {}", end.why()));
-            ended(&end, signals.map_or(0, |it| it.exit_code()))
+            ended(&end, signals.exit_code_of_service())
         }
     }
 }
@@ -158,7 +158,7 @@ impl Observer for Log<'_> {
         let said = self.session.output.bytes(format!("{line}\n").as_bytes());
         // Who started it may be gone; it goes on for everybody else.
         if said.is_err() || daemon::close_output().is_err() {
-            self.line("nobody waited for the start");
+            self.line("the process that started it has ended");
         }
         ControlFlow::Continue(())
     }

@@ -30,7 +30,7 @@ pub(super) fn address(session: &Session, args: &Watch) -> Result<Option<SocketAd
         session.workspace()?.config.http_address.unwrap_or(DEFAULT)
     } else {
         let hint = "write it as 127.0.0.1:4001, or only the port";
-        read_address(typed).ok_or_else(|| Failure::usage(format!("`{typed}` is no address"), hint))?
+        read_address(typed).ok_or_else(|| Failure::usage(format!("`{typed}` is not an address"), hint))?
     };
     if args.no_token && !address.ip().is_loopback() {
         let message = format!("other machines reach {address}, so the token is needed");

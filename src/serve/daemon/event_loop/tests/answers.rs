@@ -120,3 +120,27 @@ fn a_save_through_a_hard_link_is_indexed_before_the_answer() {
         assert_eq!(rig.indexed("a").as_deref(), Some("completed"));
     });
 }
+
+#[test]
+fn the_cached_answer_of_next_comes_with_the_commit() {
+    with_rig(|rig| {
+        let long = "x".repeat(LONGEST_NEXT_ANSWER + 1);
+        for (cached, expected) in [(None, None), (Some("one"), Some("one")), (Some(long.as_str()), None)] {
+            if let Some(cached) = cached {
+                let (answer, _done) = rig.ask_for(Request::CacheNext(cached.to_owned()));
+                assert!(answer.try_recv().is_err(), "there is no reply");
+            }
+            rig.write("a/step-1.md", "done");
+            let (answer, _done) = rig.ask_for(Request::Next);
+            rig.let_through_all();
+            let generation = rig.daemon.sure.map(|it| it.to_string());
+            assert!(generation.is_some());
+            let cached = expected.map(str::to_owned);
+            assert_eq!(answer.try_recv(), Ok(Answer::Next { generation, cached }));
+        }
+        // Where events are missing, the daemon does not know the commit.
+        rig.daemon.poll("for a test");
+        let (answer, _done) = rig.ask_for(Request::Next);
+        assert_eq!(answer.try_recv(), Ok(Answer::Sync { fresh: false, generation: None }));
+    });
+}

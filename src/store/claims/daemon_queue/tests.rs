@@ -25,14 +25,14 @@ fn handed_out(plans: &Plans, is_gone: &dyn Fn(&(usize, usize)) -> bool) -> Vec<(
     all
 }
 
-fn kept(plans: &Plans, queue: &[(usize, usize)]) -> Vec<Kept> {
+fn kept(plans: &Plans, queue: &[(usize, usize)]) -> Vec<QueuedStep> {
     let urgency = |it: &(usize, usize)| (plans[it.0][it.1], it.0);
     let mut by_rank = queue.to_vec();
     by_rank.sort_by_key(urgency);
     let step = |it: &(usize, usize)| {
         let (id, path) = (format!("p{}:{}", it.0, it.1), String::new());
         let rank = by_rank.iter().position(|other| other == it).unwrap();
-        Kept { id, path, etag: String::new(), key: String::new(), plan: it.0, rank }
+        QueuedStep { id, path, key: String::new(), plan: it.0, rank }
     };
     queue.iter().map(step).collect()
 }

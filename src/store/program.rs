@@ -5,13 +5,11 @@ use std::path::PathBuf;
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::disk::FileOp;
-use crate::ops::create::NewRequest;
 use crate::plan::change::set_text;
 use crate::plan::id::PlanId;
 use crate::plan::model::{Plan, PlanKind};
 use crate::plan::read::PLAN_KEYS;
-use crate::store::plan_file;
-use crate::store::{load, resolve, transaction};
+use crate::store::{load, plan_file, resolve, transaction};
 use crate::text::typed::shell_word;
 
 /// A plan with more steps is better taken apart.
@@ -20,15 +18,15 @@ pub(crate) const MANY_STEPS: usize = 100;
 /// The edits that make plans belong to a program that is about to be made.
 pub(crate) fn adoption(
     context: &Context,
-    request: &NewRequest,
+    (is_program, children): (bool, &[String]),
     program: &PlanId,
 ) -> Result<Vec<FileOp>, Error> {
-    if !request.is_program && !request.children.is_empty() {
+    if !is_program && !children.is_empty() {
         return Err(Error::usage("only a program has children", "add --kind program"));
     }
     let mut seen: Vec<PlanId> = Vec::new();
     let mut ops = Vec::new();
-    for text in &request.children {
+    for text in children {
         let id = resolve::plan(context, text)?;
         if seen.contains(&id) {
             continue;
@@ -67,14 +65,14 @@ fn check_child(plan: &Plan) -> Result<(), Error> {
     Err(Error::Conflict {
         code: "has-a-program",
         message: format!("`{}` belongs to the program `{other}`", plan.id),
-        hint: format!("`planwatch set {} program --unset` takes it out", shell_word(&plan.id)),
+        hint: format!("`planwatch set {} program --unset` removes it", shell_word(&plan.id)),
     })
 }
 
 pub(crate) fn nested(name: &str) -> Error {
     Error::usage(
         format!("`{name}` is a program, and programs belong to none"),
-        "let its plans belong to the other one",
+        "move its plans to the other program",
     )
 }
 
@@ -88,7 +86,7 @@ pub(crate) fn check_program(context: &Context, id: &PlanId) -> Result<(), Error>
         "`planwatch new TITLE --kind program --children {id_word}` makes one, `planwatch set {id_word} kind program` makes it one",
         id_word = shell_word(&id)
     );
-    Err(Error::usage(format!("`{id}` is no program"), hint))
+    Err(Error::usage(format!("`{id}` is not a program"), hint))
 }
 
 /// Refuses a `program` or a `kind` that would nest programs, or name none.
@@ -98,7 +96,7 @@ pub(crate) fn check_set(context: &Context, plan: &Plan, key: &str, value: &str) 
         "program" => check_program(context, &PlanId::new(value)),
         "kind" if plan.program.is_some() && value.trim().eq_ignore_ascii_case("program") => {
             let hint = format!(
-                "`planwatch set {} program --unset` takes it out of its program first",
+                "`planwatch set {} program --unset` removes it from its program first",
                 shell_word(&plan.id)
             );
             Err(Error::usage(

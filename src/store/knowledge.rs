@@ -1,6 +1,5 @@
 //! What decisions, insights and scripts have in common: their files, their names, what is wrong in them.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -9,21 +8,17 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::shown_path;
 use crate::disk::DiskError;
-use crate::index::{Document, Kind, Texts};
-use crate::ops::search::Hit;
-use crate::ops::search::full_text::Record;
-use crate::ops::{decide, insight, script};
-use crate::plan::decision::Decision;
+use crate::plan::decision::{self, Decision};
 use crate::plan::entry;
 use crate::plan::id::{PlanId, read_step_id};
-use crate::plan::insight::Insight;
+use crate::plan::insight::{self, Insight};
 use crate::plan::problem::{Code, Problem};
 use crate::plan::read::Source;
+use crate::plan::script::{self, Script};
 use crate::plan::time::{Time, read_seconds};
-use crate::store::idempotency;
-use crate::store::load;
 use crate::store::resolve::{self, Target};
 use crate::store::transaction::{ChangeReport, Changed, Mode, Writing};
+use crate::store::{idempotency, load};
 
 /// More names than this within a thousandth of a second nobody makes.
 const MAX_TRIES: usize = 1000;
@@ -36,13 +31,39 @@ pub(crate) fn sources(context: &Context, directory: &str) -> Vec<Source> {
     paths.map(|path| Source { content: load::read_source(context, &path), path }).collect()
 }
 
+/// Reads all decisions, oldest first.
+pub(crate) fn decisions(context: &Context) -> Vec<Decision> {
+    sources(context, decision::DIRECTORY).iter().map(decision::read).collect()
+}
+
+/// Reads all insights, oldest first.
+pub(crate) fn insights(context: &Context) -> Vec<Insight> {
+    let mut found: Vec<_> = sources(context, insight::DIRECTORY).iter().map(insight::read).collect();
+    found.sort_by(|a, b| a.id.cmp(&b.id));
+    found
+}
+
+/// Reads all scripts by id, with what only the repository shows to be wrong in them.
+pub(crate) fn scripts(context: &Context) -> Vec<Script> {
+    let read = |source: &_| {
+        let mut script = script::read(source);
+        if script::inside(&context.here.root, &script.directory).is_none() {
+            let message = format!("the directory `{}` is outside the repository", script.directory);
+            let (at, hint) = (script.directory_at, "name one inside it, from the repository's root");
+            script.problems.push(Problem::at(&script.path, at, Code::WrongType, message, hint));
+        }
+        script
+    };
+    sources(context, script::DIRECTORY).iter().map(read).collect()
+}
+
 /// Everything that is wrong in decisions, insights and scripts.
 pub(crate) fn problems(context: &Context) -> Vec<Problem> {
-    let decisions = decide::all(context);
+    let decisions = decisions(context);
     let mut problems = links(&decisions);
     problems.extend(decisions.into_iter().flat_map(|it| it.problems));
-    problems.extend(insight::all(context).into_iter().flat_map(|it| it.problems));
-    problems.extend(script::all(context).into_iter().flat_map(|it| it.problems));
+    problems.extend(insights(context).into_iter().flat_map(|it| it.problems));
+    problems.extend(scripts(context).into_iter().flat_map(|it| it.problems));
     problems
 }
 
@@ -51,36 +72,10 @@ fn links(decisions: &[Decision]) -> Vec<Problem> {
     let is_there = |id: &str| decisions.iter().any(|it| it.id == id);
     let problem = |it: &Decision| {
         let gone = it.supersedes.as_deref().filter(|id| !is_there(id))?;
-        let message = format!("the decision `{gone}`, which this one supersedes, is gone");
+        let message = format!("the decision `{gone}`, which this one supersedes, is missing");
         Some(Problem::of_file(&it.path, Code::DecisionRewritten, message, "bring its file back"))
     };
     decisions.iter().filter_map(problem).collect()
-}
-
-/// What `search` looks through beside the plans.
-///
-/// The topic of a decision that still holds weighs twice as much as that of one that was superseded.
-pub(crate) fn records(context: &Context) -> Vec<Record> {
-    let decisions = decide::all(context);
-    let superseded: BTreeSet<_> = decisions.iter().filter_map(|it| it.supersedes.clone()).collect();
-    let decision = |it: Decision| {
-        let name = if superseded.contains(&it.id) { "" } else { it.topic.as_str() };
-        let text = [it.decision.as_str(), it.reasoning.as_deref().unwrap_or_default()].join("\n\n");
-        let document = Document::of_record(name, &it.topic, &text, &it.tags.join("\n"));
-        (Kind::Decision, document, it.id, it.plan, it.topic, it.path, it.decided_at)
-    };
-    let insight = |it: Insight| {
-        let document = Document::of_record("", &it.title, &it.text, &it.tags.join("\n"));
-        (Kind::Insight, document, it.id, it.plan, it.title, it.path, it.at)
-    };
-    let decisions = decisions.into_iter().map(decision);
-    let all = decisions.chain(insight::all(context).into_iter().map(insight));
-    let record = |(kind, document, id, plan, title, path, at): (Kind, Document, _, _, _, String, _)| {
-        let texts = Texts::of_record(&path, document.clone());
-        let (is_archived, snippet, rank) = (false, String::new(), 0.0);
-        Record { texts, document, hit: Hit { kind, id, plan, is_archived, title, path, snippet, rank }, at }
-    };
-    all.map(record).collect()
 }
 
 /// A file that is to be made once and never changed.
@@ -179,7 +174,7 @@ pub(crate) fn wanted(
 }
 
 fn no_step(step: &str, plan: &str) -> Error {
-    Error::usage(format!("`{step}` is no step"), format!("name it with its number, as in {plan}:2"))
+    Error::usage(format!("`{step}` is not a step"), format!("name it with its number, as in {plan}:2"))
 }
 
 /// Reads `--since`: a time, a date, or how long ago, as `7d`, `12h` or `2w`.

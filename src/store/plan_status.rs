@@ -2,7 +2,6 @@
 
 use crate::api::context::Context;
 use crate::api::error::{self, Error};
-use crate::ops::update::MoveRequest;
 use crate::plan::change::NewNote;
 use crate::plan::id::PlanId;
 use crate::plan::model::{Plan, PlanKind};
@@ -11,6 +10,7 @@ use crate::plan::transitions::Verb;
 use crate::plan::words::{PlanStatus, Status};
 use crate::store::load;
 use crate::store::plan_file::{self, PlanUpdate};
+use crate::store::step_moves::MoveRequest;
 use crate::store::transaction::{Changed, Writing};
 use crate::text::typed::shell_word;
 
@@ -117,8 +117,12 @@ fn check_move(plan: &Plan, verb: Verb) -> Result<(), Error> {
         (_, Some(_)) => true,
     };
     if !is_allowed {
-        let message =
-            format!("`{}` is {}; `{}` does not go from there", plan.id, plan.status.word(), verb.word());
+        let message = format!(
+            "`{}` is {}; `{}` is not possible from this status",
+            plan.id,
+            plan.status.word(),
+            verb.word()
+        );
         let other = if from == Some(PlanStatus::Draft) { "start" } else { "reopen" };
         return Err(Error::Conflict {
             code: "not-allowed",

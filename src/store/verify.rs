@@ -9,8 +9,7 @@ use crate::api::error::Error;
 use crate::api::trust::{self, Subject};
 use crate::plan::model::Step;
 use crate::plan::records::Verify;
-use crate::plan::script as script_file;
-use crate::plan::time;
+use crate::plan::{script as script_file, time};
 use crate::store::load;
 use crate::store::resolve::{self, Target};
 
@@ -96,7 +95,7 @@ pub fn named(context: &Context, name: &str) -> Result<Vec<Subject>, Error> {
     let subjects: Vec<_> = found.iter().filter_map(|it| subject(context, it)).collect();
     if subjects.is_empty() {
         let what = if matches!(target, Target::Step(_)) { "step" } else { "plan" };
-        let hint = "`planwatch trust` lists what wants trust here".to_owned();
+        let hint = "`planwatch trust` lists what needs trust here".to_owned();
         let message = format!("the {what} `{name}` has no commands that would run");
         return Err(Error::Failed { code: "nothing-to-trust", message, hint });
     }

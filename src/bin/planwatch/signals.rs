@@ -1,0 +1,43 @@
+//! SIGINT, SIGTERM and SIGHUP end a long command in good order.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// The last signal that was received, if any.
+pub(crate) struct Received(Arc<AtomicI32>);
+
+impl Received {
+    /// The exit code that a shell reports for a process that a signal ended; none: no signal was received.
+    pub(crate) fn exit_code(&self) -> Option<u8> {
+        let signal = self.0.load(Ordering::SeqCst);
+        (signal != 0).then(|| u8::try_from(128 + signal).unwrap_or(130))
+    }
+
+    /// As [`Self::exit_code`], for a service: only Ctrl-C is a failure.
+    pub(crate) fn exit_code_of_service(&self) -> u8 {
+        if self.0.load(Ordering::SeqCst) == SIGINT { 130 } else { 0 }
+    }
+}
+
+/// Calls `stop` at each signal, in a thread of its own, with whether it is the first one. If it returns false, the process
+/// exits at once.
+///
+/// Where this is not possible, a signal ends the process as usual.
+pub(crate) fn stop_at(stop: impl Fn(bool) -> bool + Send + 'static) -> Received {
+    let received = Arc::new(AtomicI32::new(0));
+    let Ok(mut signals) = Signals::new([SIGTERM, SIGINT, SIGHUP]) else { return Received(received) };
+    let note = Arc::clone(&received);
+    let listen = move || {
+        for signal in signals.forever() {
+            let is_first = note.swap(signal, Ordering::SeqCst) == 0;
+            if !stop(is_first) {
+                std::process::exit(128 + signal);
+            }
+        }
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(listen).ok();
+    Received(received)
+}

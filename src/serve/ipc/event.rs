@@ -1,0 +1,135 @@
+//! The events that the daemon sends: what changed in a plan or step, and who changed it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::api::views::envelope;
+use crate::plan::id::PlanId;
+use crate::plan::records::Attempt;
+use crate::plan::time::Time;
+
+/// What an event tells.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum What {
+    /// A plan's or step's status; as it is shown, so that a plan's last step completes it.
+    Status {
+        old: String,
+        new: String,
+    },
+    /// An attempt was appended.
+    Attempt {
+        attempt: Box<Attempt>,
+    },
+    Added {
+        new: String,
+    },
+    Removed {
+        old: String,
+    },
+}
+
+impl What {
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Status { .. } => "status",
+            Self::Attempt { .. } => "attempt",
+            Self::Added { .. } => "added",
+            Self::Removed { .. } => "removed",
+        }
+    }
+}
+
+/// Who made a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "source", rename_all = "snake_case")]
+pub enum Source {
+    /// A change of the files by another program.
+    Files,
+    /// planwatch itself, as its own log says.
+    Engine { verb: String, by: String },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Of {
+    Plan,
+    Step,
+}
+
+/// One change of one plan or step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    #[serde(flatten)]
+    pub what: What,
+    pub of: Of,
+    /// A plan's or a step's id.
+    pub id: String,
+    pub plan: String,
+    pub title: String,
+    /// With the plans directory's name.
+    pub path: String,
+    /// When it was seen.
+    pub at: Time,
+    #[serde(flatten)]
+    pub source: Source,
+}
+
+impl Event {
+    pub fn to_json(&self) -> Value {
+        let mut fields = json!({
+            "event": self.what.word(), "of": self.of, "id": self.id, "plan": self.plan, "title": self.title,
+            "path": self.path, "at": self.at, "source": "files",
+        });
+        let source = match &self.source {
+            Source::Files => json!({}),
+            Source::Engine { verb, by } => json!({"source": "engine", "verb": verb, "by": by}),
+        };
+        let what = match &self.what {
+            What::Status { old, new } => json!({"old": old, "new": new}),
+            What::Attempt { attempt } => json!({"attempt": attempt}),
+            What::Added { new } => json!({"old": null, "new": new}),
+            What::Removed { old } => json!({"old": old, "new": null}),
+        };
+        for more in [source, what] {
+            if let (Some(fields), Value::Object(more)) = (fields.as_object_mut(), more) {
+                fields.extend(more);
+            }
+        }
+        envelope("event", fields)
+    }
+
+    /// Reads what [`Self::to_json`] made.
+    pub fn from_json(value: &Value) -> Option<Self> {
+        Self::deserialize(value).ok()
+    }
+}
+
+/// A message to followers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Notification {
+    /// A change that has settled, as `watch` prints it.
+    Event(Arc<Event>),
+    /// Something in this plan's files is being changed, told before it has settled; with none, anything may have been.
+    Changed { plan: Option<PlanId> },
+}
+
+impl Notification {
+    /// The kind that its JSON object has.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Event(_) => "event",
+            Self::Changed { .. } => "changed",
+        }
+    }
+
+    /// One object; an event's is the one of `watch --json`.
+    pub fn to_json(&self) -> Value {
+        match self {
+            Self::Event(event) => event.to_json(),
+            Self::Changed { plan } => envelope("changed", json!({"plan": plan.as_ref().map(PlanId::as_str)})),
+        }
+    }
+}

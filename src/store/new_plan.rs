@@ -1,0 +1,104 @@
+//! A new plan: its id, its files, the operations that create them, and the plan as it will be read.
+
+use std::path::Path;
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views::{Shaper, value};
+use crate::disk::FileOp;
+use crate::plan::change::{NewPlan, set_text};
+use crate::plan::file_name::PLAN_FILE;
+use crate::plan::id::{self, PlanId};
+use crate::plan::model::Plan;
+use crate::plan::plans::Plans;
+use crate::plan::problem::{Code, Severity};
+use crate::plan::read::{self, Bodies, Content, PLAN_KEYS, PlanSources, Source};
+use crate::store::transaction::{self, Changed};
+use crate::store::{load, step_file};
+use crate::text::{front_matter, markdown};
+
+/// Names with their bytes, `plan.md` first.
+pub(crate) type Files = Vec<(String, Vec<u8>)>;
+
+/// The id that a plan of this title gets.
+pub(crate) fn free_id(context: &Context, title: &str) -> PlanId {
+    let taken = load::taken_names(context);
+    PlanId::new(id::slug(title, &|it| taken.iter().any(|name| name.eq_ignore_ascii_case(it))))
+}
+
+/// The operations that make a plan's files.
+pub(crate) fn operations(id: &PlanId, files: &[(String, Vec<u8>)]) -> Vec<FileOp> {
+    let path = |name: &str| Path::new(id.as_str()).join(name);
+    files.iter().map(|(name, bytes)| FileOp::Create { path: path(name), bytes: bytes.clone() }).collect()
+}
+
+/// Tells the new plan as it will be read, also where nothing was written.
+pub(crate) fn changed(context: &Context, id: &PlanId, files: &[(String, Vec<u8>)]) -> Changed {
+    let plan = as_read(context, id, files);
+    let plans = Plans::new(vec![plan.clone()]);
+    let root = context.root_name();
+    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    Changed {
+        id: id.to_string(),
+        title: plan.title.clone(),
+        path: shaper.path(id.as_str()),
+        was_written: true,
+        was: None,
+        status: Some(plan.shown_status().0.word().to_owned()),
+        did: format!("made with {} file{}", files.len(), if files.len() == 1 { "" } else { "s" }),
+        now: value(&shaper.plan(&plan)),
+    }
+}
+
+pub(crate) fn as_read(context: &Context, id: &PlanId, files: &[(String, Vec<u8>)]) -> Plan {
+    let source = |name: &str, bytes: &Vec<u8>| Source {
+        path: format!("{id}/{name}"),
+        content: Ok(Content { bytes: bytes.clone(), etag: load::etag(bytes), modified: context.now }),
+    };
+    let mut sources = PlanSources::default();
+    for (name, bytes) in files {
+        match crate::plan::file_name::classify(name) {
+            crate::plan::file_name::FileName::Step(number) => {
+                sources.steps.push((number, source(name, bytes)));
+            }
+            _ => sources.plan = Some(source(name, bytes)),
+        }
+    }
+    let plan = read::read_plan(id, false, &sources, &context.config.words, Bodies::Drop);
+    debug_assert!(
+        plan.steps.iter().all(|it| it.problems.iter().all(|it| it.code != Code::FrontMatterInvalid))
+    );
+    plan
+}
+
+/// The text with what a plan of planwatch's own has in front of it, where the text does not say it itself, and with all
+/// that was asked for beside it.
+pub(crate) fn plan_file(context: &Context, new: &NewPlan, body: &str) -> Result<Vec<u8>, Error> {
+    if body.trim().is_empty() {
+        return transaction::edit(PLAN_FILE, new.body().as_bytes(), &new.changes(context.now), PLAN_KEYS);
+    }
+    let bytes = with_end(body);
+    let own = step_file::own_keys(&bytes);
+    let mut changes = new.changes(context.now);
+    let has_heading = heading(body).is_some();
+    changes.extend((!has_heading).then(|| set_text("title", &new.title)));
+    const USUAL: [&str; 4] = ["status", "title", "order", "created_at"];
+    changes.retain(|it| !USUAL.contains(&it.key()) || !own.iter().any(|key| key == it.key()));
+    changes.extend(new.description.as_ref().map(|it| set_text("description", it)));
+    transaction::edit(PLAN_FILE, &bytes, &changes, PLAN_KEYS)
+}
+
+pub(crate) fn with_end(text: &str) -> Vec<u8> {
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    format!("{text}{end}").into_bytes()
+}
+
+pub(crate) fn heading(text: &str) -> Option<String> {
+    let body = &text[front_matter::split(text.as_bytes()).body_start()..];
+    markdown::outline(body).title().filter(|it| !it.is_empty()).map(str::to_owned)
+}
+
+pub(crate) fn refuse_faulty(plan: &Plan) -> Result<(), Error> {
+    let fault = plan.problems.iter().find(|it| it.severity() == Severity::Error);
+    fault.map_or(Ok(()), |it| Err(Error::File { problem: Box::new(it.clone()) }))
+}

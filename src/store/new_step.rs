@@ -1,0 +1,106 @@
+//! The parts of a new step: its number, its dependencies, who made it, its text and line endings.
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::plan::id::{self, StepId};
+use crate::plan::model::Plan;
+use crate::plan::plans::Plans;
+use crate::plan::step_number::{NoRoom, StepNumber};
+use crate::store::{load, resolve};
+use crate::text::front_matter;
+use crate::text::yaml::{self, Kind};
+
+pub(crate) fn is_mapping(yaml: &str) -> bool {
+    yaml::parse(yaml).is_ok_and(|it| it.root().kind() == Kind::Map)
+}
+
+/// A plan whose own file has CRLF everywhere gets no other files.
+pub(crate) fn in_line_endings_of(plan: &Plan, bytes: Vec<u8>) -> Vec<u8> {
+    let is_crlf = plan.body.contains("\r\n") && !plan.body.replace("\r\n", "").contains('\n');
+    if !is_crlf {
+        return bytes;
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => text.replace("\r\n", "\n").replace('\n', "\r\n").into_bytes(),
+        Err(error) => error.into_bytes(),
+    }
+}
+
+/// Who made it: a name that was given, `agent` where a step's own process adds one, else the default.
+pub(crate) fn maker(context: &Context, by: Option<&str>) -> Option<String> {
+    let in_step = context.here.step.as_ref().map(|_| "agent");
+    in_step.or(by).map(str::to_owned)
+}
+
+/// Reads a number that is meant within a plan: `2.5`, `step-2.5`, or with the plan's own name before it.
+pub(crate) fn own_number(plan: &Plan, text: &str) -> Result<StepNumber, Error> {
+    let own = typed_step(plan, text).filter(|it| it.plan == plan.id).map(|it| it.number);
+    let not =
+        || Error::usage(format!("`{text}` is not a step number of `{}`", plan.id), "write it as 2 or 2.5");
+    own.ok_or_else(not)
+}
+
+/// Reads a step as people refer to one, where a bare number is one of this plan's.
+fn typed_step(plan: &Plan, text: &str) -> Option<StepId> {
+    let own = |number| StepId { plan: plan.id.clone(), number };
+    let path = || {
+        let (of, number) = id::read_step_path(text)?;
+        Some(StepId { plan: of.unwrap_or_else(|| plan.id.clone()), number })
+    };
+    id::read_number(text).map(own).or_else(path).or_else(|| id::read_step_id(text))
+}
+
+/// The place behind a step: the middle to its successor, behind the last one N + 1. `moved` does not count.
+pub(crate) fn behind(
+    plan: &Plan,
+    number: &StepNumber,
+    moved: Option<&StepNumber>,
+) -> Result<Result<StepNumber, NoRoom>, Error> {
+    let plans = Plans::new(vec![plan.clone()]);
+    resolve::find_step(&plans, &StepId { plan: plan.id.clone(), number: number.clone() })?;
+    let rest = plan.steps.iter().map(|it| &it.id.number).filter(|it| Some(*it) != moved);
+    Ok(match rest.filter(|it| *it > number).min() {
+        Some(next) => number.midpoint(next),
+        None => number.plus_one(),
+    })
+}
+
+/// Reads dependencies; each must exist, as a typo would stop the step for good.
+pub(crate) fn dependencies(context: &Context, plan: &Plan, texts: &[String]) -> Result<Vec<StepId>, Error> {
+    let parts = texts.iter().flat_map(|it| it.split(',')).map(str::trim).filter(|it| !it.is_empty());
+    let mut found = Vec::new();
+    for text in parts {
+        let Some(step) = typed_step(plan, text) else {
+            return Err(Error::usage(
+                format!("`{text}` is no step"),
+                "write a step number, or <plan>:<number>",
+            ));
+        };
+        if step.plan == plan.id {
+            resolve::find_step(&Plans::new(vec![plan.clone()]), &step)?;
+        } else {
+            let other =
+                load::one_plan(context, &step.plan)?.ok_or_else(|| load::missing(context, &step.plan))?;
+            resolve::find_step(&Plans::new(vec![other]), &step)?;
+        }
+        if !found.contains(&step) {
+            found.push(step);
+        }
+    }
+    Ok(found)
+}
+
+/// A text as it goes below the heading; one that begins with the heading says it once.
+///
+/// A front matter in it would be read as text there, so it is refused.
+pub(crate) fn below_heading(title: &str, text: &str) -> Result<String, Error> {
+    if front_matter::split(text.as_bytes()).yaml().is_some() {
+        let hint = "leave the lines between `---` out; the other fields of the update set them";
+        return Err(Error::usage("the text begins with a front matter", hint));
+    }
+    let text = text.replace("\r\n", "\n");
+    let start = text.trim_start_matches('\n');
+    let (first, rest) = start.split_once('\n').unwrap_or((start, ""));
+    let says_title = first.strip_prefix("# ").is_some_and(|it| it.trim() == title);
+    Ok(if says_title { rest } else { start }.trim_matches('\n').to_owned())
+}

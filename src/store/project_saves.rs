@@ -1,0 +1,69 @@
+//! What `init` left of files that it changed: late saves, and a change that was interrupted.
+
+use std::path::{Path, PathBuf};
+
+use crate::api::context::{Context, Notice};
+use crate::disk::{Kept, Project, ProjectNews};
+use crate::store::transaction;
+
+/// What is left, with paths from the project's root.
+#[derive(Debug, Default)]
+pub(crate) struct Left {
+    pub(crate) kept: Vec<Kept>,
+    /// A change of several files that is neither finished nor taken back.
+    pub(crate) interrupted: Option<String>,
+}
+
+/// Finishes or takes back what a crash interrupted, then finds what is left.
+pub(crate) fn settle(context: &Context) -> Left {
+    let Some(project) = project(context) else { return Left::default() };
+    let mut news = ProjectNews::default();
+    // What cannot be settled is still there, and named below.
+    project.settle(&mut || (context.tell)(Notice::WaitingForLock), &mut news).ok();
+    if let Some(recovered) = &news.recovered {
+        (context.tell)(transaction::recovered(recovered));
+    }
+    let interrupted = project.pending().map(|it| format!("`{}` of {}", it.verb, it.at));
+    Left { kept: project.kept(), interrupted }
+}
+
+/// Where texts are kept that are in none of the project's files, from the plans directory.
+pub(crate) fn kept(context: &Context) -> Vec<String> {
+    let Some(project) = project(context) else { return Vec::new() };
+    let from_plans = |it: Kept| shown(&project.root().join(it.kept), context.plans.root(), project.root());
+    project.kept().into_iter().map(from_plans).collect()
+}
+
+fn project(context: &Context) -> Option<Project> {
+    context.plans.project(&context.here.root).ok()
+}
+
+fn shown(path: &Path, plans: &Path, root: &Path) -> String {
+    let path = match (path.strip_prefix(plans), plans.strip_prefix(root), path.strip_prefix(root)) {
+        (Ok(below), ..) => below.to_path_buf(),
+        (_, Ok(down), Ok(below)) => down.components().map(|_| "..").collect::<PathBuf>().join(below),
+        _ => path.to_path_buf(),
+    };
+    path.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_shown_from_the_plans_directory() {
+        for (path, plans, expected) in [
+            ("/shop/plans/.planwatch/a", "/shop/plans", ".planwatch/a"),
+            ("/shop/.planwatch-init/a", "/shop/plans", "../.planwatch-init/a"),
+            ("/shop/.planwatch-init/a", "/shop/docs/plans", "../../.planwatch-init/a"),
+            ("/shop/.planwatch-init/a", "/elsewhere", "/shop/.planwatch-init/a"),
+        ] {
+            assert_eq!(
+                shown(Path::new(path), Path::new(plans), Path::new("/shop")),
+                expected,
+                "{path} {plans}"
+            );
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Where removed files go, and whether a step may be removed.
+
+use std::path::{Path, PathBuf};
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::plan::id::PlanId;
+use crate::plan::model::Step;
+use crate::plan::plans::Plans;
+use crate::plan::words::StepStatus;
+use crate::store::fencing::{self, Owner, Who};
+
+/// The directory of archived plans and removed files.
+pub(crate) const ARCHIVE: &str = "_archive";
+
+/// Where removed files of a plan go; the name sorts by time and is a plain file name everywhere.
+pub(crate) fn removed_dir(context: &Context, plan: &PlanId) -> PathBuf {
+    let time = context.now.to_string().replace([':', '-'], "");
+    PathBuf::from(ARCHIVE).join(plan.as_str()).join(format!("removed-{time}"))
+}
+
+/// A second removal within a second finds the name taken.
+pub(crate) fn free_name(context: &Context, directory: &Path, name: &str) -> PathBuf {
+    let stem = name.trim_end_matches(".md");
+    let taken = context.plans.names(directory);
+    let mut names = std::iter::once(name.to_owned()).chain((2_u32..).map(|n| format!("{stem}-{n}.md")));
+    directory.join(names.find(|it| !taken.contains(it)).unwrap_or_default())
+}
+
+/// Refuses to remove a step that another worker has claimed, or that is in progress without a claim. The owner of a claim may
+/// remove its step.
+pub(crate) fn refuse_worked_on(plans: &Plans, step: &Step, who: &Who) -> Result<Owner, Error> {
+    let owner = fencing::check(plans, step, who)?;
+    if owner == Owner::Free && step.claim.is_none() && step.status.is(StepStatus::InProgress) && !who.force {
+        return Err(Error::Conflict {
+            code: "claimed",
+            message: format!("`{}` is in progress", step.id),
+            hint: "end the work first, or use --force".to_owned(),
+        });
+    }
+    Ok(owner)
+}

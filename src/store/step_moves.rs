@@ -1,0 +1,269 @@
+//! Decides what a move or an attempt does to a step, and why a move is refused.
+//!
+//! Nothing here writes: the result is a [`StepUpdate`] for `step_file::update`.
+
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::api::views::shown_path;
+use crate::plan::change::NewAttempt;
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::problem::{Code, Problem};
+use crate::plan::rules::{self, Obstacle};
+use crate::plan::time::Time;
+use crate::plan::transitions::{self, Verb};
+use crate::plan::words::{Status, StepStatus};
+use crate::store::fencing::{self, Owner, Who};
+use crate::store::repeat::{self, Said};
+use crate::store::step_file::StepUpdate;
+use crate::store::transaction::Mode;
+use crate::text::typed::shell_word;
+
+/// A verb on one or several steps or plans.
+#[derive(Debug, Clone)]
+pub struct MoveRequest {
+    pub verb: Verb,
+    pub ids: Vec<String>,
+    /// Recorded as an attempt's notes; on a plan as a note.
+    pub message: Option<String>,
+    pub by: Option<String>,
+    /// The claim that this update belongs to.
+    pub claim: Option<String>,
+    pub force: bool,
+    pub mode: Mode,
+}
+
+/// `attempt STEP OUTCOME`.
+#[derive(Debug, Clone, Default)]
+pub struct AttemptRequest {
+    pub id: String,
+    pub outcome: String,
+    pub notes: Option<String>,
+    pub by: Option<String>,
+    pub at: Option<String>,
+    /// A status to give in the same write.
+    pub status: Option<String>,
+    pub keep_status: bool,
+    pub claim: Option<String>,
+    pub force: bool,
+    pub mode: Mode,
+}
+
+pub(crate) fn decide_move(
+    context: &Context,
+    plans: &Plans,
+    plan: &Plan,
+    step: &Step,
+    request: &MoveRequest,
+    who: &Who,
+) -> Result<StepUpdate, Error> {
+    let verb = request.verb;
+    let said = Said { outcome: verb.outcome(), notes: request.message.as_deref() };
+    let is_there = step.status.is(verb.target());
+    let owner = match fencing::check(plans, step, who)? {
+        owner if is_there && repeat::is_end(owner, step, who, said) => return Ok(repeat::repeated()),
+        Owner::Late => {
+            return Ok(fencing::late_result(context, step, who, verb.outcome(), request.message.as_deref()));
+        }
+        owner => owner,
+    };
+    let refusal =
+        refusal(context, (plans, plan, step), verb).or_else(|| held_by_other(plans, step, verb, who));
+    let is_forced = match refusal {
+        Some(error) if !who.force => return Err(error),
+        refusal => refusal.is_some() || owner == Owner::Forced,
+    };
+    let is_same = is_there && !step.is_unverified();
+    let ends = fencing::ended_claim(step, context.now).filter(|_| verb != Verb::Start || is_forced);
+    let mut update =
+        StepUpdate { status: Some(verb.target()), did: verb.outcome().to_owned(), ..StepUpdate::default() };
+    // Who starts a claimed step by force takes it over, and has no claim of their own.
+    update.removes_claim = step.claim.is_some() && (verb != Verb::Start || is_forced);
+    // Whether that is true its run has still to see.
+    let is_for_run =
+        verb == Verb::Done && !is_forced && step.run.is_some() && step.claim_in_force().is_some();
+    if is_for_run {
+        update.removes_claim = false;
+    }
+    // Only a recorded `reopened` lets workers begin to count anew.
+    let is_given_up = verb == Verb::Reopen && step.tries() >= context.config.max_attempts() as usize;
+    let is_ended = ends.is_some() && !(is_for_run && is_same);
+    if is_same && !is_ended && !is_forced && repeat::is_recent(context, step, who, said, None) {
+        return Ok(repeat::repeated());
+    }
+    let wants_attempt = request.message.is_some() || is_ended || is_forced || is_given_up && !is_same;
+    update.renews = fencing::is_owner(step, who);
+    if wants_attempt {
+        let outcome = if is_forced { "forced" } else { verb.outcome() };
+        let notes = forced_notes(verb, is_forced, request.message.as_deref());
+        update.attempts.push(NewAttempt {
+            at: context.now,
+            by: who.by.clone(),
+            outcome: outcome.to_owned(),
+            notes,
+            claim: ends,
+        });
+    }
+    if is_same && !wants_attempt {
+        update.did = format!("already {}", verb.target());
+    }
+    Ok(update)
+}
+
+/// An attempt that is older than so many seconds says when it was written down, too.
+const LATE: i64 = 60;
+
+pub(crate) fn decide_attempt(
+    context: &Context,
+    (plans, plan, step): (&Plans, &Plan, &Step),
+    request: &AttemptRequest,
+    (at, wanted): (Time, Option<StepStatus>),
+    who: &Who,
+) -> Result<StepUpdate, Error> {
+    let owner = fencing::check(plans, step, who)?;
+    let said = Said { outcome: &request.outcome, notes: request.notes.as_deref() };
+    let is_there = wanted.is_none_or(|it| step.status.is(it));
+    let is_end = is_there && repeat::is_end(owner, step, who, said);
+    if is_end || wanted.is_none() && repeat::is_before_end(owner, step, who, said) {
+        return Ok(repeat::repeated());
+    }
+    if owner == Owner::Late {
+        return Ok(fencing::late_result(context, step, who, &request.outcome, request.notes.as_deref()));
+    }
+    let refusal = wanted.and_then(|it| refusal(context, (plans, plan, step), Verb::giving(it)));
+    let is_forced = refusal.is_some() || owner == Owner::Forced;
+    if let Some(error) = refusal.filter(|_| !who.force) {
+        return Err(error);
+    }
+    let given = request.at.as_ref().map(|_| at);
+    if is_there && !is_forced && repeat::is_recent(context, step, who, said, given) {
+        return Ok(repeat::repeated());
+    }
+    let takes_up =
+        matches!(step.status.known(), Some(StepStatus::Pending | StepStatus::Failed | StepStatus::Blocked));
+    let status = wanted.or_else(|| (takes_up && !request.keep_status).then_some(StepStatus::InProgress));
+    let ends_claim = status.is_some_and(|it| it != StepStatus::InProgress);
+    let claim = fencing::ended_claim(step, context.now).filter(|_| ends_claim);
+    let by = who.by.clone();
+    let (outcome, notes) = (request.outcome.clone(), request.notes.clone());
+    let attempt = NewAttempt { at, by: by.clone(), outcome, notes, claim };
+    // Without it the step would look as if nothing had happened since then.
+    let is_late = context.now.seconds_since(at) > LATE;
+    let (keys, mut attempts) = match is_late {
+        true => (vec![attempt.change_recorded_at(context.now)], Vec::new()),
+        false => (Vec::new(), vec![attempt]),
+    };
+    if is_forced {
+        let notes = status.map(|it| it.word().to_owned());
+        let at = context.now;
+        attempts.push(NewAttempt { at, by, outcome: "forced".to_owned(), notes, claim: None });
+    }
+    let removes_claim = step.claim.is_some() && (ends_claim || step.has_void_claim());
+    Ok(StepUpdate {
+        status,
+        keys,
+        attempts,
+        removes_claim,
+        renews: fencing::is_owner(step, who),
+        did: "attempt recorded".to_owned(),
+        ..StepUpdate::default()
+    })
+}
+
+/// A claim that the file does not show still keeps others from beginning the step.
+fn held_by_other(plans: &Plans, step: &Step, verb: Verb, who: &Who) -> Option<Error> {
+    let held = plans.claims().holder(step).filter(|_| verb == Verb::Start)?;
+    let is_own = match &who.claim {
+        Some(id) => *id == held.claim,
+        None => held.by.as_deref() == Some(who.by.as_str()),
+    };
+    (!is_own).then(|| fencing::held_by(plans, step, held.by.as_deref()))
+}
+
+/// A forced move says what it was, as its outcome no longer does.
+fn forced_notes(verb: Verb, is_forced: bool, message: Option<&str>) -> Option<String> {
+    match (is_forced, message) {
+        (true, Some(text)) => Some(format!("{}: {text}", verb.outcome())),
+        (true, None) => Some(verb.outcome().to_owned()),
+        (false, text) => text.map(str::to_owned),
+    }
+}
+
+/// Why a move may not be made without force.
+pub(crate) fn refusal(
+    context: &Context,
+    (plans, plan, step): (&Plans, &Plan, &Step),
+    verb: Verb,
+) -> Option<Error> {
+    if let Some(error) = not_allowed(step, verb) {
+        return Some(error);
+    }
+    let id = step.id.to_string();
+    if !verb.needs_readiness() || step.status.is(verb.target()) {
+        return None;
+    }
+    // What is no reference at all may be the one that counts.
+    let is_unread = |it: &&Problem| it.code == Code::DependencyMissing && !Plans::is_between_files(it);
+    if let Some(problem) = step.problems.iter().find(is_unread) {
+        let path = shown_path(&context.root_name(), &problem.path);
+        return Some(Error::File { problem: Box::new(Problem { path, ..problem.clone() }) });
+    }
+    let open: Vec<_> = rules::open_dependencies(plans, plan, step).iter().filter_map(open_name).collect();
+    if !open.is_empty() {
+        return Some(Error::DependenciesOpen { id, open });
+    }
+    rules::missing_confirmation(plan, step).map(|it| {
+        let phase = match it {
+            Obstacle::PhaseConfirmation { phase } => Some(phase),
+            _ => None,
+        };
+        Error::ConfirmationNeeded { id, phase }
+    })
+}
+
+/// Why the table of moves forbids a move of the step as it is.
+pub(crate) fn not_allowed(step: &Step, verb: Verb) -> Option<Error> {
+    let id = step.id.to_string();
+    // An end of work that its run has still to look at may be taken back.
+    let under_run = step.claim_in_force().and(Some(StepStatus::InProgress));
+    let from = under_run.or(step.status.known());
+    if !transitions::is_allowed(from, verb) {
+        let message = format!("`{id}` is {}; `{}` does not go from there", step.status.word(), verb.word());
+        let hint = match (from, verb) {
+            (Some(StepStatus::InProgress), _) => {
+                format!("`planwatch release {id_word}` puts it back", id_word = shell_word(&id))
+            }
+            _ => format!(
+                "`planwatch reopen {id_word}` first, or use --force, which is recorded",
+                id_word = shell_word(&id)
+            ),
+        };
+        return Some(Error::Conflict { code: "not-allowed", message, hint });
+    }
+    None
+}
+
+fn open_name(obstacle: &Obstacle) -> Option<String> {
+    match obstacle {
+        Obstacle::Dependency { step, status: Some(status) } => Some(format!("{step} ({status})")),
+        Obstacle::Dependency { step, status: None } => Some(format!("{step} (does not exist)")),
+        Obstacle::Before { step } => Some(format!("{step} (the step before)")),
+        other => sentence(other),
+    }
+}
+
+/// Says an obstacle as people do; a closed or running step's own status is no obstacle worth a line.
+pub(crate) fn sentence(obstacle: &Obstacle) -> Option<String> {
+    let text = match obstacle {
+        Obstacle::Dependency { step, status: Some(status) } => format!("`{step}`, which is {status}"),
+        Obstacle::Dependency { step, status: None } => format!("`{step}`, which does not exist"),
+        Obstacle::Before { step } => format!("`{step}`, the step before it"),
+        Obstacle::Confirmation => "a person's confirmation".to_owned(),
+        Obstacle::PhaseConfirmation { phase } => format!("a person's confirmation of the phase {phase}"),
+        Obstacle::Faulty { code } => format!("its file to be mended ({code})"),
+        Obstacle::PlanFaulty => "plan.md to be mended".to_owned(),
+        Obstacle::PlanClosed => "its plan to be active".to_owned(),
+        Obstacle::Claimed { .. } | Obstacle::Status(_) => return None,
+    };
+    Some(text)
+}
