@@ -118,7 +118,7 @@ fn free(plan: &Plan, number: StepNumber) -> Result<StepNumber, Error> {
         return Ok(number);
     }
     let message = format!("`{}` exists", taken.id);
-    let hint = format!("--after {number} puts it behind");
+    let hint = format!("--after {number} inserts it after that step");
     Err(Error::Conflict { code: "step-exists", message, hint })
 }
 

@@ -347,7 +347,7 @@ mod tests {
         let second = next(&machine, &first, "# One");
         let again = next(&machine, &first, "# One");
         assert_eq!((again.handle, again.prompt, again.pass), (second.handle, second.prompt, 2));
-        assert!(again.why.unwrap().contains("taken already"));
+        assert!(again.why.unwrap().contains("already used"));
     }
 
     #[test]

@@ -145,7 +145,7 @@ fn a_number_in_the_list_wins() {
     check_places(abc, &["1 A", "2 New", "9 C"], &["1<1", "2<2", "9"]);
     check_places(abc, &["2 B", "x", "3 C"], &["2<2", "2.5", "3<3"]);
     check_places(abc, &["3 C", "1 A"], &["0<3", "1<1"]);
-    check_places(abc, &["9 x", "8 y"], &["step-9 stands before step-8"]);
+    check_places(abc, &["9 x", "8 y"], &["step-9 precedes step-8"]);
     check_places(abc, &["1 A", "1 B"], &["step-1 is in the list twice"]);
 }
 

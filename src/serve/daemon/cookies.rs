@@ -155,7 +155,7 @@ impl Daemon<'_> {
                 Answer::Around { around }
             }
             Request::Next => {
-                let generation = self.sure.map(|it| it.to_string());
+                let generation = self.verified.map(|it| it.to_string());
                 Answer::Next { generation, cached: self.next_answer.clone() }
             }
             _ => {

@@ -377,7 +377,9 @@ impl<'a> Daemon<'a> {
             Request::CacheNext(answer) => {
                 self.next_answer = Some(answer).filter(|it| it.len() <= LONGEST_NEXT_ANSWER);
             }
-            Request::Sync | Request::Next | Request::Around(_) => self.new_requests.push(Requester::Command(incoming)),
+            Request::Sync | Request::Next | Request::Around(_) => {
+                self.new_requests.push(Requester::Command(incoming))
+            }
             // The socket listener passes claims to the batcher, if there is one.
             Request::Claim(_) => drop(incoming.reply.try_send(Answer::Claimed { handed: None })),
             Request::Status => drop(incoming.reply.try_send(Answer::Status(self.status()))),

@@ -201,9 +201,17 @@ mod tests {
         });
         let claim = Request::Claim(serde_json::from_value(delegated).unwrap());
         let cache = Request::CacheNext("{\"at\": 1}".to_owned());
-        for ask in
-            [Request::Sync, Request::Next, cache, around, claim, Request::Status, Request::Events, Request::Changes, Request::Stop]
-        {
+        for ask in [
+            Request::Sync,
+            Request::Next,
+            cache,
+            around,
+            claim,
+            Request::Status,
+            Request::Events,
+            Request::Changes,
+            Request::Stop,
+        ] {
             let line = request_line(ask.clone());
             assert_eq!(read_request(&mut BufReader::new(line.as_slice())).unwrap(), Some(ask));
         }

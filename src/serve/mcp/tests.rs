@@ -415,7 +415,7 @@ fn a_plan_that_is_there_is_what_an_update_of_it_tells() {
     );
     assert_eq!(answer(&machine, "create_plan", &update)["written"], false);
     let other = json!({"title": "Sign in", "body": "# Sign in\n\nOther.\n", "if_exists": "update"});
-    assert!(refusal(&machine, "create_plan", &other).contains("gets no other text"));
+    assert!(refusal(&machine, "create_plan", &other).contains("of an existing plan cannot be changed"));
 }
 
 #[test]

@@ -452,7 +452,7 @@ fn deleting_and_confirming_ask_the_person() {
     let phase = json!({"action": "confirm", "plan_id": "auth", "confirmation_scope": "phase", "confirm_phase": "deploy"});
     asked(phase, "Confirm the phase deploy of `auth` (Sign in)?");
     let not = json!({"action": "delete", "plan_id": "auth", "confirm": false});
-    check_refused(it, "memory_plan", not, "usage: `confirm` has to be true; then the person is asked");
+    check_refused(it, "memory_plan", not, "usage: `confirm` has to be true; the person is asked then");
     let delete = json!({"action": "delete", "plan_id": "auth", "confirm": true});
     asked(delete, "Delete the plan `auth` (Sign in) with all its steps? It is moved to the archive.");
 }
@@ -518,7 +518,7 @@ fn a_report_ends_the_claim_of_whoever_runs_the_daemon_and_no_other() {
         it,
         "update_step",
         done("auth:2"),
-        "claimed: `auth:2` is claimed by bob; another worker has claimed it; peek_next_step names another step than `auth:2`",
+        "claimed: `auth:2` is claimed by bob; another worker has claimed it; peek_next_step names a step other than `auth:2`",
     );
 }
 

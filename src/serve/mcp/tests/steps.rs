@@ -89,7 +89,7 @@ fn a_step_gets_another_title_text_and_dependencies_and_keeps_the_rest() {
     assert_eq!(said, "usage: `first` is not a step; write a step's number, as 2, or its id, as auth:2");
     let said =
         refusal(&machine, "update_step", &json!({"step": "auth:3", "text": "---\nstatus: completed\n---\n"}));
-    assert!(said.starts_with("usage: the text starts with a front matter; "), "{said}");
+    assert!(said.starts_with("usage: the text begins with a front matter; "), "{said}");
     answer(&machine, "claim_next_step", &json!({"plan": "auth:1", "worker": "bob"}));
     let said = refusal(&machine, "update_step", &json!({"step": "auth:1", "text": "Another."}));
     assert!(said.starts_with("claimed: "), "{said}");

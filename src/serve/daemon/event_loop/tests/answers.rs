@@ -133,7 +133,7 @@ fn the_cached_answer_of_next_comes_with_the_commit() {
             rig.write("a/step-1.md", "done");
             let (answer, _done) = rig.ask_for(Request::Next);
             rig.let_through_all();
-            let generation = rig.daemon.sure.map(|it| it.to_string());
+            let generation = rig.daemon.verified.map(|it| it.to_string());
             assert!(generation.is_some());
             let cached = expected.map(str::to_owned);
             assert_eq!(answer.try_recv(), Ok(Answer::Next { generation, cached }));
