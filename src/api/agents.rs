@@ -64,7 +64,7 @@ pub struct Agent {
     pub cost: Option<String>,
     /// The key of its JSON answer that holds its words.
     pub answer: Option<&'static str>,
-    /// What is to be known of its options: the release whose own help names them, or that nobody looked.
+    /// The release whose own help documents its options, or that they are unverified.
     pub checked: Option<&'static str>,
     /// What has to be trusted before it is started.
     pub subject: Option<Subject>,
@@ -135,7 +135,7 @@ const PRESETS: [Preset; 4] = [
     },
 ];
 
-/// Stands before an agent's name where it is named to `trust`.
+/// The prefix of an agent's name in `trust`.
 pub const OF_AGENT: &str = "agent:";
 
 /// The preset of a command line that the user typed.

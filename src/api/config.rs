@@ -117,7 +117,7 @@ impl Reader<'_> {
         self.problems.push(Problem::at_byte(self.path, self.text.as_bytes(), at, code, message, hint));
     }
 
-    /// Where a key stands: the first line that begins with it.
+    /// The position of a key: the first line that begins with it.
     fn place(&self, key: &str) -> usize {
         let mut at = 0;
         for line in self.text.split_inclusive('\n') {
@@ -170,7 +170,7 @@ impl Reader<'_> {
         lease
     }
 
-    /// What cannot be read of an agent is told, and its default holds.
+    /// Fields of an agent that cannot be read are reported, and their defaults apply.
     fn agents(&mut self) -> Agents {
         let Some(value) = self.table.get("agents") else { return Agents::new() };
         let Some(table) = value.as_table().cloned() else {
@@ -252,7 +252,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A word that means no status helps nobody, and one that planwatch knows keeps its meaning.
+    /// A word must map to a status, and a word that planwatch knows keeps its meaning.
     fn words(&mut self) -> Words {
         let Some(value) = self.table.get("words") else { return Words::default() };
         let Some(table) = value.as_table().cloned() else {

@@ -1,4 +1,4 @@
-//! What every verb is given: the plans directory, the time, who asks, and the configuration.
+//! What every verb gets: the plans directory, the time, the caller's name, and the configuration.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ pub struct Context {
     pub plans: PlansDir,
     /// When the request was made.
     pub now: Time,
-    /// Who asks, for `by` in attempts and notes.
+    /// The caller's name, for `by` in attempts and notes.
     pub by: String,
     pub config: Config,
     pub reading: Reading,
@@ -30,7 +30,7 @@ pub struct Context {
     pub expected: Option<Expected>,
     /// The key of a request that must not be carried out twice.
     pub key: Option<Arc<RequestKey>>,
-    /// Told at once what happens beside the answer; [`Context::notify`] calls it.
+    /// Receives notices as they happen; [`Context::notify`] calls it.
     pub tell: Box<dyn Fn(Notice) + Send + Sync>,
     /// The saves of others that were kept beside their files during this request, for its answer.
     pub kept: KeptSaves,
@@ -125,7 +125,7 @@ pub enum Reading {
     Files,
 }
 
-/// Where the request comes from, and what tells which plan is meant when none is named.
+/// The origin of the request, which selects the plan when none is named.
 #[derive(Debug, Clone, Default)]
 pub struct Here {
     /// The absolute working directory.
@@ -151,7 +151,7 @@ pub struct Here {
 pub enum Notice {
     /// Another process holds the lock of the plans directory for more than a second.
     WaitingForLock,
-    /// The index was missing, damaged or of another version, and was made anew.
+    /// The index was missing, damaged or of another version, and was rebuilt.
     IndexRebuilt { why: String },
     /// The index could not be kept on disk; it is in memory for this answer.
     IndexInMemory { why: String },
@@ -168,7 +168,7 @@ pub enum Notice {
 }
 
 impl Context {
-    /// Tells what happens beside the answer, and keeps of it what the answer itself has to hold.
+    /// Passes a notice on, and records what the answer itself has to contain.
     pub fn notify(&self, notice: Notice) {
         self.kept.note(&notice);
         (self.tell)(notice);

@@ -31,7 +31,7 @@ pub enum Error {
     NoSuchPhase { name: String, plan: String, nearest: Option<String>, known: Vec<String> },
     #[error("{message}")]
     Conflict { code: &'static str, message: String, hint: String },
-    /// The change was to be made only on what the asker last saw, and that is no longer so.
+    /// The change was conditional on a version that the caller had read, and that version is no longer current.
     #[error("`{id}` is not what it was expected to be")]
     NotExpected { id: String, etag: Option<String>, now: Box<Value> },
     #[error("`{id}` waits for {}", open.join(", "))]
@@ -41,13 +41,13 @@ pub enum Error {
     /// A confirmation is given by a person, and it is not known that one asks.
     #[error("a confirmation is given by a person at a terminal, outside of a step's own process")]
     PersonNeeded { command: String },
-    /// The step is somebody else's.
+    /// Another worker has claimed the step.
     #[error("`{id}` is claimed by {by}")]
     Claimed { id: String, by: String },
-    /// Somebody else has the step that is to be claimed.
+    /// Another worker has the step that is to be claimed.
     #[error("`{id}` is claimed by {by}")]
     Held { id: String, by: String },
-    /// Somebody works on a step of the plan that is to go.
+    /// A step of the plan to remove is in progress or claimed.
     #[error("`{id}` is claimed by {by}")]
     ClaimedWithin { id: String, by: String },
     /// Several working trees could claim the same step.
@@ -59,7 +59,7 @@ pub enum Error {
     /// The claim that the update names is no longer the step's.
     #[error("the claim `{claim}` of `{id}` is no longer valid; its first late result is recorded as a note")]
     ClaimLost { id: String, claim: String },
-    /// A command came with the repository, and nobody has said yet that it may run.
+    /// A command came with the repository and is not trusted yet.
     #[error(
         "{} {}: `{}` in {}",
         .0.what, untrusted(.0.fault.as_deref()), on_one_line(&.0.command), shown_directory(&.0.directory)

@@ -1,4 +1,4 @@
-//! Where the plans are, and what is configured: found by looking upwards from where somebody stands.
+//! Finds the plans directory and the configuration, searching upwards from the working directory.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;

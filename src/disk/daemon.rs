@@ -25,7 +25,7 @@ const LOCK: &str = "daemon.lock";
 const LOG: &str = "daemon.log";
 const TOKEN: &str = "token";
 
-/// A larger log is started anew.
+/// A larger log is truncated at the next start.
 const LOG_LIMIT: u64 = 1 << 20;
 
 /// The lock of the one daemon of a plans directory, released on drop or when the process dies.

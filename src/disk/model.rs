@@ -80,7 +80,7 @@ enum Save {
     Truncate,
     /// Opens; later writes at the end.
     Append,
-    /// Renames the file away; later creates it anew.
+    /// Renames the file away; later creates it again.
     Away,
     /// Renames the file away and creates it empty; later writes into it.
     AwayAndCreate,

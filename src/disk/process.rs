@@ -37,7 +37,7 @@ struct Place {
     clock: Option<String>,
 }
 
-/// Stands for the time namespace on kernels without them.
+/// The time namespace on kernels without time namespaces.
 const ONLY_CLOCK: &str = "none";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

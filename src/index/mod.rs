@@ -2,7 +2,7 @@
 //!
 //! The files are the truth. The index may be deleted at any time, and never lies: each row says from which files, by
 //! stamp and content hash, its plan was read, and proves that it is what was put in. It decides nothing; ready, next
-//! and stale are for `plan` to tell from the plans it gives back. Whoever uses it does:
+//! and stale are for `plan` to tell from the plans it gives back. A caller does:
 //!
 //! 1. take a [`Snapshot`], and compare its heads with a walk, directory by directory;
 //! 2. take the plans that are the same out of it, and read the files of the others;

@@ -163,7 +163,7 @@ impl Plan {
         self.steps.iter().any(|it| it.id.number == step.id.number && it.path != step.path)
     }
 
-    /// Returns whether something in `plan.md` itself is in doubt, so that nothing is handed out.
+    /// Returns whether `plan.md` itself has a problem that keeps its steps from being claimed.
     pub fn is_faulty(&self) -> bool {
         self.problems.iter().any(|it| it.path == self.path && it.severity() == Severity::Error)
     }

@@ -84,7 +84,7 @@ impl Plans {
         judged
     }
 
-    /// Takes what is known of claims beside the files; plans that were made anew know nothing of them.
+    /// Adds what is known of claims outside the files. Plans that were just parsed have none of it.
     ///
     /// A claim that its file lost is a problem of the step.
     #[must_use]

@@ -12,7 +12,7 @@ use crate::plan::records::{Confirmation, Priority};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Stated, StepStatus};
 
-/// One thing that keeps a step from being handed out.
+/// One obstacle that keeps a step from being ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Obstacle {
     /// A dependency that is not closed; the status is none if there is no such step.
@@ -27,7 +27,7 @@ pub enum Obstacle {
     Faulty { code: &'static str },
     /// The plan's own file has an error.
     PlanFaulty,
-    /// The plan hands out nothing: a draft, abandoned, completed or archived one.
+    /// The plan gives no steps to workers: it is a draft, abandoned, completed or archived.
     PlanClosed,
     /// It is claimed.
     Claimed { by: Option<String> },
@@ -53,7 +53,7 @@ pub fn is_lapsed(plans: &Plans, step: &Step, now: Time) -> bool {
     plans.claims().lapse(step, now).is_some()
 }
 
-/// Returns what keeps a step from being handed out; nothing: it is ready.
+/// Returns the obstacles of a step; empty if it is ready.
 pub fn obstacles(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Vec<Obstacle> {
     let mut found = Vec::new();
     match step.standing().known() {
@@ -428,7 +428,7 @@ pub fn in_turn(plans: &Plans, now: Time, is_asked: impl Fn(&Plan) -> bool) -> im
     })
 }
 
-/// A ready step of a plan among those of other plans; the smaller of two is handed out first, if both can be.
+/// The order of ready steps across plans; the smaller one is claimed first.
 pub struct Turn<'a> {
     rank: Rank,
     /// Which plan it is of: the same number for each of its steps.

@@ -155,7 +155,7 @@ struct Running {
     child: Child,
     group: Pid,
     messages: Receiver<Message>,
-    /// Tells the reading thread to stop.
+    /// Signals the reading thread to stop.
     is_over: Arc<AtomicBool>,
     tail: VecDeque<u8>,
     n_told: u64,

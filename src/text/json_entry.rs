@@ -1,4 +1,4 @@
-//! One entry of one object in somebody else's JSON file: put in and taken out by a splice, all other bytes as they are.
+//! One entry of one object in a JSON file of another program: inserted and removed by a splice, without changing other bytes.
 //!
 //! How an entry was put in can be seen from how it stands there, so that taking it out gives the very bytes back without any
 //! record of what was there before:

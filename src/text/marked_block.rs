@@ -1,4 +1,4 @@
-//! A block of lines in somebody else's text file, between two marks: put at the end, and taken out without a trace.
+//! A block of lines between two marks in the user's text file: appended, and removed without a trace.
 //!
 //! ```text
 //! <!-- planwatch:begin claude 1f0c9e77a2b34d58 -->
@@ -6,8 +6,8 @@
 //! <!-- planwatch:end -->
 //! ```
 //!
-//! The mark names for whom the block stands there, and the seal of the lines between: who changed them did not mean them to go.
-//! A blank line stands before the block. A file without a final line end gets none behind the block, so that
+//! The mark names the owner of the block and a hash of the lines between. A block that was edited is not removed.
+//! A blank line precedes the block. A file without a final line end gets none behind the block, so that
 //! taking it out gives the very bytes back.
 
 use std::ops::Range;

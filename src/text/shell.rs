@@ -226,7 +226,7 @@ fn plain(piece: &WordPieceWithSource, is_quoted: bool, text: &mut String) -> boo
     match &piece.piece {
         WordPiece::Text(it) | WordPiece::SingleQuotedText(it) => text.push_str(it),
         WordPiece::DoubleQuotedSequence(inner) => {
-            // Each of them, so that what stands there literally is known.
+            // Every alternative, so that its literal text is known.
             return inner.iter().filter(|it| !plain(it, true, text)).count() == 0;
         }
         WordPiece::EscapeSequence(it) => match it.strip_prefix('\\') {
@@ -240,7 +240,7 @@ fn plain(piece: &WordPieceWithSource, is_quoted: bool, text: &mut String) -> boo
     true
 }
 
-/// Whether an unquoted piece is a pattern, or stands for the home directory.
+/// Whether an unquoted piece is a pattern or begins with the home directory (`~`).
 fn is_expanded(piece: &WordPieceWithSource) -> bool {
     match &piece.piece {
         WordPiece::Text(it) => {

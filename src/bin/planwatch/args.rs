@@ -362,7 +362,7 @@ pub(crate) fn meant_by(word: &str) -> Option<&'static str> {
     SYNONYMS.iter().find(|(_, words)| words.contains(&word.as_str())).map(|(verb, _)| *verb)
 }
 
-/// What to name for a verb or an option that somebody may have meant: nothing that is hidden.
+/// Suggestions for an unknown verb or option; none of them is hidden.
 pub(crate) fn visible(name: &str) -> Option<String> {
     let command = Cli::command();
     if let Some(option) = name.strip_prefix("--") {

@@ -1,4 +1,4 @@
-//! What the environment says: directories, the time, who asks. The only place of the binary that reads it.
+//! The environment: directories, the time, the user's name. Nothing else in the binary reads it.
 #![expect(
     clippy::disallowed_methods,
     reason = "the command line is the floor that reads the environment and the clock"
@@ -95,7 +95,7 @@ impl Session {
         Self { is_looking, ..self }
     }
 
-    /// Finds the plans directory and the configuration; what is wrong in the latter is told once.
+    /// Finds the plans directory and the configuration. Errors in the configuration are reported once.
     pub(crate) fn workspace(&self) -> Result<Workspace, Failure> {
         let found = self.find()?;
         if !self.is_told.swap(true, Ordering::Relaxed) {
@@ -112,7 +112,7 @@ impl Session {
         Ok(found)
     }
 
-    /// Says where the plans are, what is configured, what is read, and who asks.
+    /// Reports the plans directory, the configuration, what is read, and the user's name.
     fn tell_surroundings(&self, found: &Workspace) {
         if self.output.loudness < Loudness::Verbose {
             return;
@@ -163,7 +163,7 @@ impl Session {
         self.context_in(&workspace, &plans)
     }
 
-    /// A path as somebody typed it, from the directory that they stand in.
+    /// A path as it was typed, relative to the working directory.
     pub(crate) fn path(&self, typed: &Path) -> PathBuf {
         self.directory.join(typed)
     }
@@ -248,7 +248,7 @@ impl Session {
         words
     }
 
-    /// The agents of the user's own configuration, and where that is; what is wrong in it is told.
+    /// The agents of the user's own configuration, and its path. Errors in it are reported.
     pub(crate) fn own_agents(&self) -> (Agents, String) {
         let Some(path) = etcetera::choose_base_strategy().ok().map(|it| it.config_dir()) else {
             return (Agents::new(), String::new());

@@ -1,4 +1,4 @@
-//! Why a verb failed, as people and machines are told, and the exit code.
+//! Errors as the command line prints them for people and as JSON, and the exit code.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use planwatch::api::error::Error;
@@ -212,7 +212,7 @@ fn text(value: &ContextValue) -> String {
     }
 }
 
-/// The best of clap's suggestions, which stands last.
+/// The best of clap's suggestions, which is the last one.
 fn nearest_of(value: &ContextValue) -> String {
     match value {
         ContextValue::Strings(all) => all.last().cloned().unwrap_or_default(),

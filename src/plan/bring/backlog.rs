@@ -332,7 +332,7 @@ fn step(of: &Of<'_>, words: &Words, unmapped: &mut Vec<Unmapped>) -> Draft {
     let tags: Vec<_> = texts(keys.get("labels")).into_iter().chain(tag).collect();
     changes.extend(set_texts("tags", &tags));
     changes.extend(time(keys.get("created_date")).map(|it| set_word("created_at", &it.to_string())));
-    // What a key of ours says in full need not be told twice.
+    // Values that one of planwatch's own keys holds in full are not repeated.
     keys.retain(|key, value| !matches!(key.as_str(), "title" | "type" | "labels") && !is_empty(value));
     keys.insert("folder".to_owned(), json!(folder(task.path)));
     if assignees.len() <= 1 {

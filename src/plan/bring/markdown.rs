@@ -129,7 +129,7 @@ pub(super) fn bring(path: &str, text: &str, words: &Words) -> (BroughtPlan, Vec<
     (BroughtPlan { path: Some(path.to_owned()), title, plan: Some(plan), steps }, unmapped)
 }
 
-/// Maps a document that is one list of steps; the second answer: what stands around the list.
+/// Maps a document that is one list of steps. The second value is the text around the list.
 pub(super) fn list(text: &str, words: &Words) -> (Vec<(StepNumber, Draft)>, String) {
     let body = cut(text).1;
     let of = Document::new("", text, body, words);

@@ -231,7 +231,7 @@ fn check_held(step: &str, held: &[Held], state: State, problems: usize) {
         claims.add(id, it.clone());
     }
     let plans = Plans::judged(vec![plan("p", "status: active", &[step])]).with_claims(claims);
-    // Telling them twice tells nothing twice.
+    // A second call changes nothing.
     let again = plans.claims().clone();
     let plans = plans.with_claims(again);
     let plan = plans.iter().next().expect("one plan");
@@ -258,7 +258,7 @@ fn what_is_recorded_of_a_claim_decides_whether_it_holds() {
     check_held("1 pending", &[held("k2222222", None, closed())], State::Waiting, 0);
     check_held("1 pending", &[held("k2222222", Some(Lapse::Expired), Here)], State::Next, 0);
     check_held(OLD, &[held("k2222222", None, other())], State::Waiting, 0);
-    // What is closed in its own file is held by nobody.
+    // A step that is closed in its own file has no claim.
     check_held("1 completed", &[held("k2222222", None, Here)], State::Complete, 0);
     check_held("1 skipped", &[held("k2222222", None, closed())], State::Complete, 0);
 }
@@ -366,7 +366,7 @@ fn spelled_out(plans: &[Plan]) -> Vec<Plan> {
     plans.iter().map(all).collect()
 }
 
-/// What is ready, what it waits for, what is wrong, and in which order steps are handed out.
+/// What is ready, what it waits for, its problems, and the order in which steps are claimed.
 fn readiness(plans: &Plans) -> impl PartialEq + std::fmt::Debug + use<> {
     let of = |plan: &Plan| {
         let step = |it: &Step| {

@@ -176,7 +176,7 @@ mod laws {
             for (nth, step) in plan.steps.iter().enumerate() {
                 let of = found.steps.iter().position(|it| *it == Some(nth));
                 let holder = found.numbers.iter().position(|it| *it == step.id.number);
-                // Nobody takes the number of a step that stays, or of one that moves.
+                // No other step gets the number of a step that stays or moves.
                 let stays = of.is_some() || step.is_closed();
                 prop_assert!(!stays || holder.is_none() || holder == of, "{found:?}");
             }

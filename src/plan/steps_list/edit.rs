@@ -7,7 +7,7 @@ use crate::plan::id::{PlanId, StepId};
 use crate::plan::references::{self, Group, respelled};
 use crate::plan::step_number::StepNumber;
 
-/// A range of the body, and what stands there instead.
+/// A range of the body and its replacement.
 pub(super) type Splice = (Range<usize>, String);
 
 /// Applies splices in any order; of two deletions that meet in one gap, each takes its part.
@@ -42,7 +42,7 @@ pub(super) fn insertion(body: &str, lines: &[Listed], new: &NewLine<'_>) -> Opti
     Some(placed(body, lines, before, &text))
 }
 
-/// Moves a step's line with its sub-items and gives it its new number; one that stands right already gets only that.
+/// Moves a step's line with its sub-items and renumbers it. A line that is in its place is only renumbered.
 pub(super) fn moving(body: &str, lines: &[Listed], from: &StepNumber, to: &StepNumber) -> Vec<Splice> {
     let Some(nth) = lines.iter().position(|it| it.number == *from) else { return Vec::new() };
     let line = &lines[nth];

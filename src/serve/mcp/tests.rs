@@ -363,7 +363,7 @@ fn hints_name_tools_where_commands_do_the_same() {
     check(
         "peek_next_step",
         json!({"plan": "nothing-like-it"}),
-        "; list_plans with status `all` names the plans",
+        "; list_plans with status `all` lists the plans",
     );
     let made = answer(&machine, "create_plan", &json!({"title": "Billing", "steps": ["Invoices"]}));
     assert_eq!(made["hint"], "claim_next_step `billing`");

@@ -1,4 +1,4 @@
-//! Putting a new value where an old one stands.
+//! Replacing a value.
 
 use super::page::{Sheet, Splice};
 use super::refusal::LAYOUT;
@@ -28,7 +28,7 @@ pub(super) fn entry(
     if value.is_block() { slot.lines_below(value) } else { Ok(slot.on_the_line(value)) }
 }
 
-/// Replaces an item of a block list whose dash stands at `column`.
+/// Replaces an item of a block list whose dash is at `column`.
 pub(super) fn item(
     sheet: &Sheet<'_>,
     old: View<'_>,

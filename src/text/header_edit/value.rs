@@ -140,7 +140,7 @@ pub(super) fn check_key(key: &str) -> Result<(), EditError> {
     check_key_len(scalar::inline(key, Place::Flow).len())
 }
 
-/// As [`check_key`], for the keys that a person typed, which may be written as they are or anew.
+/// As [`check_key`], for keys that a person typed: existing ones or new ones.
 fn check_typed_keys(view: View<'_>) -> Result<(), EditError> {
     // The target of an alias is checked where it is defined.
     if view.is_alias() {

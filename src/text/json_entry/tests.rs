@@ -50,7 +50,7 @@ fn what_was_moved_or_written_anew_goes_as_well() {
     assert_eq!(ENTRY.find(other_form), Ok(EntryState::Same));
     assert_eq!(take(other_form), "{\"mcpServers\": {}}");
     assert_eq!(take("{\"mcpServers\": {}}"), "{\"mcpServers\": {}}");
-    // The object came along with the entry, and has somebody else's in it by now.
+    // The object was created with the entry and contains a foreign entry by now.
     let shared = format!("{{\"mcpServers\": {{ {OWN}, \"a\": 1 }}}}");
     assert_eq!(take(&shared), "{\"mcpServers\": { \"a\": 1 }}");
 }
@@ -136,7 +136,7 @@ fn any_settings() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Whatever stands in a file: what is put in and taken out again leaves the very bytes.
+    /// For any file: inserting an entry and removing it restores the exact bytes.
     #[test]
     fn put_and_take_is_nothing(text in any_settings()) {
         if let Ok(put) = ENTRY.put(&text) {

@@ -87,7 +87,7 @@ pub struct View<'a> {
 
 type NodeId = u32;
 
-/// Stands for "no node", "no such byte" and "no tag".
+/// Means "no node", "no such byte" and "no tag".
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug, Clone)]

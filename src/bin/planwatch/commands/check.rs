@@ -71,7 +71,7 @@ fn screen(report: &CheckReport, mendable: usize, width: Option<usize>) -> String
     format!("{said}{sum}{fix}\n")
 }
 
-/// What was mended, as a diff, so that nobody has to guess.
+/// The fixes, as a diff.
 fn fixed(report: &ChangeReport) -> String {
     let n = n_mended(report);
     if n == 0 {

@@ -1,4 +1,4 @@
-//! `doctor`: how planwatch stands here, one line for each thing that matters.
+//! `doctor`: a diagnosis of this setup, one line for each check.
 
 use planwatch::api::error::Error;
 use planwatch::ops::doctor::{self, Check, DiscardReport, DoctorRequest, State};

@@ -58,7 +58,7 @@ pub(crate) fn run(session: &Session, args: &Draft) -> Result<u8, Failure> {
     });
     drop(patience);
     if is_first && report.as_ref().map_or(true, |it| it.plan.is_none()) {
-        // What is not empty holds something of somebody's.
+        // A directory that is not empty may contain the user's files.
         std::fs::remove_dir(context.plans.root()).ok();
     }
     let report = report?;
@@ -164,7 +164,7 @@ fn source_again(session: &Session, args: &Draft) -> Result<Option<Source>, Failu
             format!("planwatch draft {name_word} --continue --from FILE", name_word = shell_word(&name));
         return Err(Failure::usage("the draft does not remember a file with its conversation", hint));
     }
-    // The name stands in a file of the plan, which may have come with the repository.
+    // The name is read from a file of the plan, which may have come with the repository.
     let conversation = named_text::read_inside(session, Path::new(&named)).map_err(|it| {
         it.with_hint(format!(
             "planwatch draft {name_word} --continue --from FILE",

@@ -100,7 +100,7 @@ pub(crate) fn recorded<T>(
     }
 }
 
-/// `-` stands for standard input.
+/// `-` is standard input.
 fn typed_text(text: String) -> Result<String, Failure> {
     if text == "-" { named_text::standard_input() } else { Ok(text) }
 }

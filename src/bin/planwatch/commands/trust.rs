@@ -17,7 +17,7 @@ use crate::output::escaped;
 use crate::screens::{BOLD, scripts};
 use crate::table::paint;
 
-/// Nobody is asked who cannot answer.
+/// Asks only at a terminal.
 pub(crate) fn may_ask(session: &Session) -> bool {
     !session.output.is_json() && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
@@ -74,7 +74,7 @@ pub(crate) fn run(session: &Session, args: &Trust) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What somebody means: an agent of the repository, a script, or what verifies a step or a plan's steps.
+/// What a name refers to: an agent of the repository, a script, or the `verify` command of a step or of a plan's steps.
 fn subjects(context: &Context, name: &str) -> Result<Vec<Subject>, Failure> {
     if name.starts_with("agent:") {
         let found = agents::wanting_trust(context).into_iter().find(|it| it.name == name);
@@ -87,7 +87,7 @@ fn subjects(context: &Context, name: &str) -> Result<Vec<Subject>, Failure> {
             Ok(vec![found.subject])
         }
         Err(not_found) => match verify::named(context, name) {
-            // What is neither is told as what most are.
+            // An unknown name is reported as an unknown step, the most common case.
             Err(Error::NotFound { .. } | Error::WhichPlan { .. }) => Err(not_found.into()),
             other => Ok(other?),
         },

@@ -1,4 +1,4 @@
-//! `watch`: a line for each change, until somebody stops it or nobody reads it any more; alone or without a terminal.
+//! `watch`: prints a line for each change until it is stopped or its output is closed; in the foreground or as a daemon.
 
 mod detached;
 mod http;
@@ -107,7 +107,7 @@ fn no_answer(pid: Option<u32>) -> Failure {
     Failure::failed("locked", message).with_hint(kill).with_exit(4)
 }
 
-/// Returns who watches and answers; none if nobody watches. One that is busy is given a moment.
+/// Connects to the daemon; `None` if there is none. Waits a moment for a busy one.
 fn answering(plans: &PlansDir) -> Result<Option<(Client, Status)>, Failure> {
     let mut silent = None;
     let found = within(SILENCE, || match client::holder(plans, &context::homes()) {
@@ -180,7 +180,7 @@ fn within<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<
     }
 }
 
-/// Tells the events of another process's watching.
+/// Prints the events of the daemon.
 fn follow(client: Client, printer: EventPrinter<'_>) -> Result<u8, Failure> {
     let printer = std::cell::RefCell::new(printer);
     let ready = &mut |status: &Status| {

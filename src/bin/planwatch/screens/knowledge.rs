@@ -14,7 +14,7 @@ struct About<'a> {
     title: &'a str,
     /// When and by whom, what it belongs to, its tags.
     said: Vec<String>,
-    /// Lines of their own: what it stands for, where it is.
+    /// Further lines: the subject and the path.
     more: Vec<String>,
     /// Texts, each with a word before it or none.
     texts: Vec<(&'a str, &'a str)>,

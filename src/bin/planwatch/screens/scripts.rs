@@ -86,7 +86,7 @@ fn standing(found: &Resolved) -> String {
     }
 }
 
-/// What somebody has to read before saying yes.
+/// The text to read before trusting it.
 pub(crate) fn subject(subject: &Subject) -> String {
     let Subject { what, command, directory, path, hash, files, .. } = subject;
     let files = match files.as_slice() {

@@ -28,7 +28,7 @@ impl<'a> Screen<'a> {
         Self { output, is_shared, open: Mutex::default() }
     }
 
-    /// Tells an event; who reads no more is not waited for, the run goes on.
+    /// Prints an event. If the output is closed, the run continues without it.
     pub(super) fn tell(&self, event: &Event<'_>) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if self.output.is_json() {

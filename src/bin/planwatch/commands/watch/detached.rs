@@ -54,7 +54,7 @@ pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8,
             let said = format!("process {pid} watches {plans} with {steps}{on}; its log is {log}");
             told(session, "started", &status, &said)
         }
-        // Somebody else was quicker, and is about to answer.
+        // Another process started first and is about to answer.
         Started::Failed(Some(4)) => {
             let (_, status) = just_begun(&context.plans)?;
             http::check_running(args, &status)?;
