@@ -3,8 +3,10 @@
 //! The method is git's for its own index ("racy git", Documentation/technical/racy-git): a file whose stamp is as
 //! young as the moment it was read may change again without a new stamp, so its content is compared once more.
 
+use borsh::{BorshDeserialize, BorshSerialize};
+
 /// The stat of a file, with times in nanoseconds since 1970.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Stamp {
     pub len: u64,
     pub mtime_ns: i64,

@@ -13,7 +13,6 @@
 
 mod checksums;
 mod common_terms;
-mod data;
 mod error;
 mod file;
 mod freshness;

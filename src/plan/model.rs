@@ -1,8 +1,10 @@
 //! Plans and steps as read from their files, before any rule is applied.
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::plan::binary::{put_json, take_json};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem, Severity};
@@ -14,7 +16,7 @@ use crate::plan::words::{PlanStatus, Stated, StepStatus, Words};
 use crate::text::line_index::Place;
 
 /// A plan directory: its `plan.md` and its steps, by number.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
 pub struct Plan {
     pub id: PlanId,
     /// Below `_archive/`.
@@ -44,14 +46,18 @@ pub struct Plan {
     pub confirm_phases: Vec<String>,
     pub confirmations: Vec<Confirmation>,
     /// The `draft` mapping of a plan that is being refined, unchanged.
+    #[borsh(serialize_with = "put_json", deserialize_with = "take_json")]
     pub draft: Value,
     pub created_at: Option<Time>,
+    #[borsh(serialize_with = "put_json", deserialize_with = "take_json")]
     pub metadata: Map<String, Value>,
     pub notes: Vec<Note>,
     /// Keys that planwatch does not know.
+    #[borsh(serialize_with = "put_json", deserialize_with = "take_json")]
     pub custom: Map<String, Value>,
     /// The text below the front matter; omitted if only state is needed.
     #[serde(skip)]
+    #[borsh(skip)]
     pub body: String,
     /// Sorted by number; two files of one number are both here.
     pub steps: Vec<Step>,
@@ -63,7 +69,9 @@ pub struct Plan {
 }
 
 /// A single plan, or one whose children are plans.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanKind {
     #[default]
@@ -72,7 +80,9 @@ pub enum PlanKind {
 }
 
 /// What a step waits for beside its own dependencies.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
     #[default]
@@ -82,7 +92,7 @@ pub enum Order {
 }
 
 /// A step, from its own file or from a line of the plan's Steps list.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
 pub struct Step {
     pub id: StepId,
     /// Relative to the plans directory, with `/`; where there is no file, the one that a first write makes.
@@ -119,15 +129,19 @@ pub struct Step {
     pub result: Option<String>,
     pub notes: Vec<Note>,
     pub attempts: Vec<Attempt>,
+    #[borsh(serialize_with = "put_json", deserialize_with = "take_json")]
     pub metadata: Map<String, Value>,
+    #[borsh(serialize_with = "put_json", deserialize_with = "take_json")]
     pub custom: Map<String, Value>,
     pub tasks_done: usize,
     pub tasks_total: usize,
     #[serde(skip)]
+    #[borsh(skip)]
     pub body: String,
     pub problems: Vec<Problem>,
     /// The run that made the claim in the file, if this machine has a record of it; set by `Plans::with_claims`.
     #[serde(skip)]
+    #[borsh(skip)]
     pub run: Option<StepRun>,
 }
 

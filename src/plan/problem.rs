@@ -1,5 +1,6 @@
 //! What can be wrong with a plan file, and what it means for claiming and writing.
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use serde::{Deserialize, Serialize};
 
 use crate::text::line_index::{self, Place};
@@ -91,7 +92,9 @@ impl Code {
 }
 
 /// One thing that is wrong, and where.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, BorshSerialize, BorshDeserialize,
+)]
 pub struct Problem {
     /// Relative to the plans directory, with `/`.
     pub path: String,

@@ -1,12 +1,14 @@
 //! The small records that plan and step files hold: attempts, notes, claims, confirmations.
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::plan::binary::{put_json, take_json};
 use crate::plan::time::Time;
 
 /// One try at a step; appended, never changed.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
 pub struct Attempt {
     pub at: Option<Time>,
     pub by: Option<String>,
@@ -15,6 +17,7 @@ pub struct Attempt {
     pub notes: Option<String>,
     /// Whatever else the item holds: `claim`, `seconds`, `exit_code`, a person's own keys.
     #[serde(flatten)]
+    #[borsh(serialize_with = "put_json", deserialize_with = "take_json")]
     pub more: Map<String, Value>,
 }
 
@@ -35,7 +38,9 @@ impl Attempt {
 }
 
 /// What a note is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteType {
     #[default]
@@ -61,7 +66,7 @@ impl NoteType {
 }
 
 /// A remark on a plan or a step; appended, never changed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
 pub struct Note {
     pub at: Option<Time>,
     #[serde(rename = "type")]
@@ -71,7 +76,7 @@ pub struct Note {
 }
 
 /// The claim of a step, as written in its file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
 pub struct Claim {
     /// The fence: a letter g to z and 7 hexadecimal digits.
     pub id: String,
@@ -110,7 +115,7 @@ impl Claim {
 }
 
 /// A person's yes to a step or a phase.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
 pub struct Confirmation {
     /// The phase it is for; none on a step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,7 +126,7 @@ pub struct Confirmation {
 }
 
 /// A command that must succeed before a run counts its step as completed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
 pub struct Verify {
     pub run: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,7 +136,20 @@ pub struct Verify {
 }
 
 /// How urgent something is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    BorshSerialize,
+    BorshDeserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
     Low,
