@@ -131,10 +131,10 @@ impl Locked<'_> {
         };
         if journal.unit.is_some() {
             // The unit may have other parts.
-            records.iter().filter(|it| !known.contains(it)).for_each(|it| self.log(it));
+            self.log(&records.into_iter().filter(|it| !known.contains(it)).collect::<Vec<_>>());
         } else {
             let n_known = known.iter().filter(|it| it.is_of_unit_of(&records)).count();
-            records.iter().skip(n_known).for_each(|it| self.log(it));
+            self.log(&records[n_known.min(records.len())..]);
         }
         self.end_unit();
     }

@@ -8,6 +8,7 @@ mod gap;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 
@@ -320,33 +321,35 @@ impl Locked<'_> {
     /// Records a write for undo. This may fail although the write itself is done; `undo` then reports it.
     pub(super) fn record(&self, record: Record) {
         let alone = || Unit { id: self.fresh_id(), verb: String::new(), at: String::new() };
-        let unit = self.unit.clone().unwrap_or_else(alone);
-        self.log(&Record { unit: unit.id, verb: unit.verb, at: unit.at, by: self.by.clone(), ..record });
+        self.log(&[self.signed(record, &self.unit.clone().unwrap_or_else(alone))]);
     }
 
     /// Records created directories and writes as one unit.
     pub(super) fn record_all(&mut self, made: &[PathBuf], writes: &[Record]) {
-        let alone = self.unit.is_none();
-        if alone {
-            self.begin("", "");
-        }
-        for record in made.iter().map(|it| Record::created_dir(it)).chain(writes.iter().cloned()) {
-            self.record(record);
-        }
-        if alone {
-            self.end_unit();
-        }
+        let alone = || Unit { id: self.fresh_id(), verb: String::new(), at: String::new() };
+        let unit = self.unit.clone().unwrap_or_else(alone);
+        let records = made.iter().map(|it| Record::created_dir(it)).chain(writes.iter().cloned());
+        self.log(&records.map(|it| self.signed(it, &unit)).collect::<Vec<_>>());
     }
 
-    pub(super) fn log(&self, record: &Record) {
-        if self.trust != Trust::Own || self.plans.is_project() {
+    fn signed(&self, record: Record, unit: &Unit) -> Record {
+        let Unit { id, verb, at } = unit.clone();
+        Record { unit: id, verb, at, by: self.by.clone(), ..record }
+    }
+
+    /// Appends records in one write, so that a crash or a full disk does not separate them.
+    pub(super) fn log(&self, records: &[Record]) {
+        let Some(unit) = records.first().map(|it| it.unit) else { return };
+        let is_part_missing = self.unrecorded_unit.load(Ordering::Relaxed) == unit;
+        if self.trust != Trust::Own || self.plans.is_project() || is_part_missing {
             return;
         }
         // A full disk may have truncated the previous line, so a record also begins with a line end.
-        let Ok(text) = serde_json::to_vec(record) else { return };
-        let line = [b"\n", text.as_slice(), b"\n"].concat();
+        let lines: Vec<_> = records.iter().filter_map(|it| serde_json::to_vec(it).ok()).collect();
+        let lines: Vec<u8> = lines.iter().flat_map(|it| [b"\n", it.as_slice(), b"\n"].concat()).collect();
         let path = self.plans.known_state_dir().join(DIR).join(LOG);
-        if self.plans.disk.open(&path, Open::Append).and_then(|file| file.write(&line)).is_err() {
+        if self.plans.disk.open(&path, Open::Append).and_then(|file| file.write(&lines)).is_err() {
+            self.unrecorded_unit.store(unit, Ordering::Relaxed);
             self.mark_gap();
         }
     }

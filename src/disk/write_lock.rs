@@ -5,7 +5,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -60,6 +60,8 @@ pub struct Locked<'a> {
     pub(super) keyed: Option<Keyed>,
     /// A change was made that undo could not record.
     pub(super) is_unrecorded: AtomicBool,
+    /// The unit of the last record that could not be written; the unit's other records are worth nothing without it.
+    pub(super) unrecorded_unit: AtomicU64,
 }
 
 /// Knows how long files were when planwatch last read them.
@@ -134,6 +136,7 @@ impl<'a> Locked<'a> {
             lengths: None,
             keyed: None,
             is_unrecorded: AtomicBool::default(),
+            unrecorded_unit: AtomicU64::default(),
         };
         locked.recover()?;
         locked.sweep(lock);
@@ -158,6 +161,7 @@ impl<'a> Locked<'a> {
             unit: None,
             keyed: None,
             is_unrecorded: AtomicBool::default(),
+            unrecorded_unit: AtomicU64::default(),
             ..*self
         };
         other.begin(verb, at);

@@ -1,6 +1,6 @@
 //! An undo or batch that is killed at any call and finished by the next command is recorded correctly.
 
-use super::{Machine, Open};
+use super::{Fault, Machine, Open};
 use crate::disk::{FileOp, PlansDir, UndoError};
 
 fn path(text: &str) -> std::path::PathBuf {
@@ -227,6 +227,34 @@ fn on_a_full_disk_undo_takes_back_the_last_change_or_says_that_it_cannot() {
     check_full(changed);
     check_full(created);
     check_full(batch);
+}
+
+#[test]
+fn a_change_of_several_files_is_undone_whole_or_not_at_all_whichever_call_failed() {
+    let start = start();
+    let before = start.tree();
+    let quiet = start.after_kill();
+    assert!(batch(&quiet.plans()));
+    let mut n_unrecorded = 0;
+    for call in 1..=quiet.calls() {
+        let machine = start.failing_at(call, Fault::Broken);
+        let is_done = batch(&machine.plans());
+        let next = machine.after_kill();
+        let plans = next.plans();
+        let mut locked = plans.lock(&mut || {}).unwrap();
+        match locked.undo() {
+            Ok(undone) if is_done => {
+                // A directory that could not be removed is empty.
+                let files = next.tree().into_iter().filter(|it| it.1.is_some());
+                assert!(files.eq(before.clone().into_iter().filter(|it| it.1.is_some())), "{call}");
+                assert_eq!(undone.verb, "replace", "{call}");
+            }
+            Ok(undone) => assert_eq!(undone.verb, "set", "{call}"),
+            Err(UndoError::Unrecorded) => n_unrecorded += u32::from(is_done),
+            Err(error) => panic!("{call}: {error:?}"),
+        }
+    }
+    assert!(n_unrecorded > 1, "{n_unrecorded}");
 }
 
 #[test]
