@@ -161,7 +161,8 @@ fn write_by_bytes(
     transaction::check_writable(context, &step.problems)?;
     let made = if step.has_file() {
         writing.change(&step.path, &mut |bytes| {
-            let plans = as_it_is(context, &plans, step, bytes)?;
+            let settle = |load: &dyn Fn() -> Result<Plans, Error>| load::settled(context, rests, load);
+            let plans = as_it_is(context, &plans, step, bytes, &settle)?;
             let (plan, now) = resolve::same_file(&plans, step)?;
             precondition::check_step(context, &plans, plan, now)?;
             let update = decide(&plans, plan, now, bytes)?;
@@ -231,7 +232,8 @@ fn as_changed(
     after: &[u8],
     was_written: bool,
 ) -> Result<(Changed, Step), Error> {
-    let plans = as_it_is(context, plans, step, after)?;
+    // The change is made, so a file that is being saved does not matter any more.
+    let plans = as_it_is(context, plans, step, after, &|load| load())?;
     let (plan, now) = resolve::same_file(&plans, step)?;
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
@@ -294,12 +296,13 @@ impl Outcome {
     }
 }
 
-/// The plans as they were loaded, but with these bytes in the step's file.
+/// The plans as they were loaded, but with these bytes in the step's file; `through` loads what was not loaded yet.
 fn as_it_is<'a>(
     context: &Context,
     plans: &'a Plans,
     step: &Step,
     bytes: &[u8],
+    through: &dyn Fn(&dyn Fn() -> Result<Plans, Error>) -> Result<Plans, Error>,
 ) -> Result<Cow<'a, Plans>, Error> {
     let etag = load::etag(bytes);
     if step.etag.as_deref() == Some(etag.as_str()) {
@@ -316,8 +319,7 @@ fn as_it_is<'a>(
         || references::say_all(&step.id, bytes)
     {
         let own = Own { path: &step.path, bytes };
-        let load = || load::around(context, &step.id, Some(own));
-        let around = load::settled(context, Rests::Step(&step.id), &load)?;
+        let around = through(&|| load::around(context, &step.id, Some(own)))?;
         return Ok(Cow::Owned(around.with_claims(plans.claims().clone())));
     }
     // What only several files together show has not changed with this one.
