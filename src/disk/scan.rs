@@ -41,7 +41,7 @@ pub struct Trouble {
 pub struct PlanDir {
     pub relative: PathBuf,
     /// Of the name itself.
-    stat: Stat,
+    pub(super) stat: Stat,
 }
 
 /// Names with their stat.

@@ -62,6 +62,24 @@ impl FileRow {
         Self { len_before: if is_cut { known } else { 0 }, ..self }
     }
 
+    /// The row of a file that was there a moment ago, which an editor may be about to write again; `None` once it has been
+    /// missing for two seconds.
+    #[must_use]
+    pub fn vanished(&self, now_ns: i64) -> Option<Self> {
+        if self.is_vanished() {
+            return (now_ns.saturating_sub(self.stamp.mtime_ns) < COARSEST_NS).then(|| self.clone());
+        }
+        let len_before = if self.racy { self.stamp.len.max(self.len_before) } else { self.stamp.len };
+        let stamp = Stamp { len: 0, mtime_ns: now_ns, ctime_ns: 0, ino: 0, dev: 0 };
+        let row = Self { name: self.name.clone(), stamp, hash: String::new(), racy: true, len_before };
+        (len_before > 0).then_some(row)
+    }
+
+    /// Returns whether this row is of a file that was missing.
+    pub fn is_vanished(&self) -> bool {
+        self.stamp.ino == 0 && self.stamp.dev == 0
+    }
+
     /// Returns whether only the content can show if the file is unchanged.
     pub fn is_in_doubt(&self) -> bool {
         self.racy || self.hash.is_empty()

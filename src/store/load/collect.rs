@@ -181,7 +181,7 @@ impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
         self.fresh.n_steps += head.steps as usize;
         if self.wanted == Wanted::PlansAndFiles {
             let path = |it: FileRow| (format!("{}/{}", directory(&key), it.name), it);
-            self.fresh.files.extend(head.files()?.into_iter().map(path));
+            self.fresh.files.extend(head.files()?.into_iter().filter(|it| !it.is_vanished()).map(path));
         }
         if self.wanted == Wanted::Nothing {
             return Ok(change);

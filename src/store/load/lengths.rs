@@ -26,8 +26,9 @@ pub(super) fn lengths_of(context: &Context, key: &Key) -> LengthsOf {
         let heads = index.snapshot().ok()?.heads_named(&key.name).ok()?;
         heads.into_iter().find(|it| it.key == *key)?.files().ok()
     };
+    let is_current = |it: &FileRow| !it.is_vanished() || context.plans.is_young(it.stamp.mtime_ns.into());
     let length = |it: FileRow| (it.name, it.stamp.len.max(it.len_before));
-    files().unwrap_or_default().into_iter().map(length).collect()
+    files().unwrap_or_default().into_iter().filter(is_current).map(length).collect()
 }
 
 /// The plan's directory of a path, and the rest of it.

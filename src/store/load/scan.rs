@@ -8,6 +8,7 @@ use super::{Found, Meaning, found_in, hash_of, meaning_of, stamp_of, take};
 use crate::api::context::{Context, Reading};
 use crate::disk::{FileKind, PlanDir, Scan, Stat, Trouble};
 use crate::index::{FileRow, Head, Key, Packed, Stamp, stamps};
+use crate::plan::file_name::PLAN_FILE;
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::plan::read::{self, Bodies, PlanSources};
@@ -164,7 +165,7 @@ pub(super) fn look(how: How<'_>, walked: Walked, head: Option<&Head>, bodies: Bo
         return restamped(head, head.restamped(how.reader, &files));
     }
     let (sources, files) = read_sources(how, &key, &found);
-    let files = after(files, head);
+    let files = after(files, head, how.read_at());
     let plan = plan_of(how.context, &key, &sources, bodies);
     let packed = Packed::new(key, how.reader, &files, &plan);
     match head {
@@ -175,14 +176,20 @@ pub(super) fn look(how: How<'_>, walked: Walked, head: Option<&Head>, bodies: Bo
     }
 }
 
-/// The rows with what the earlier ones of the same files say of them; both are in the order of their names.
-fn after(files: Vec<FileRow>, head: Option<&Head>) -> Vec<FileRow> {
+/// The rows with what the earlier ones of the same files say of them, and that of a `plan.md` that was there a moment ago;
+/// all are in the order of their names.
+fn after(files: Vec<FileRow>, head: Option<&Head>, now: i64) -> Vec<FileRow> {
     let Some(old) = head.and_then(|it| it.files().ok()) else { return files };
     let earlier = |it: FileRow| match old.binary_search_by(|old| old.name.cmp(&it.name)) {
         Ok(at) => it.after(&old[at]),
         Err(_) => it,
     };
-    files.into_iter().map(earlier).collect()
+    let mut files: Vec<_> = files.into_iter().map(earlier).collect();
+    if let Err(at) = files.binary_search_by(|it| it.name.as_str().cmp(PLAN_FILE)) {
+        let old = old.iter().find(|it| it.name == PLAN_FILE);
+        files.splice(at..at, old.and_then(|it| it.vanished(now)));
+    }
+    files
 }
 
 fn restamped(head: &Head, new: Head) -> Looked {

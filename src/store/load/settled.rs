@@ -61,6 +61,7 @@ pub(crate) fn settled_all(context: &Context, id: &PlanId) -> Result<((Plans, Vec
         let mut files = Files::of(&plans, Rests::All);
         files.add_plan(&own);
         own.steps.iter().for_each(|it| files.add_step(it));
+        refuse_emptied(context, &plans)?;
         changed = changed_since(context, &files)?;
         if changed.is_none() {
             return Ok(((plans, troubles), own));
@@ -74,6 +75,17 @@ pub(crate) fn settled_plan(context: &Context, id: &PlanId) -> Result<Plan, Error
     let load = || Ok(Plans::new(vec![one_plan(context, id)?.ok_or_else(|| missing(context, id))?]));
     let plans = settled(context, Rests::Plan(id), &load)?;
     plans.into_vec().pop().ok_or_else(|| missing(context, id))
+}
+
+/// A plan whose only file is missing for a moment is not among the plans.
+fn refuse_emptied(context: &Context, plans: &Plans) -> Result<(), DiskError> {
+    let saves = context.plans.saves(context);
+    let (dirs, _) = context.plans.plan_dirs();
+    let is_plan = |name: &str| plans.live().any(|it| it.path.strip_suffix("/plan.md") == Some(name));
+    let names = dirs.iter().filter_map(|it| Some((it, it.relative.to_str()?)));
+    names
+        .filter(|(_, name)| !name.contains('/') && !is_plan(name))
+        .try_for_each(|(it, _)| saves.refuse_emptied(it))
 }
 
 fn in_motion(context: &Context, changed: Option<String>) -> Error {
