@@ -1,23 +1,16 @@
-//! Watches a plans directory, publishes every change and keeps the index current. Writes no plan file.
-//!
-//! File system events are only dirty_notices. The daemon rereads what an event points to and publishes the difference from its
-//! baseline. An event may therefore be lost or doubled; a change is not. No thread wakes while nothing happens.
+//! What a process that runs the daemon passes to it, and what the daemon reports to the process.
 
-use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::sync::mpsc::{self, Receiver, Sender};
 
-use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::serve::daemon::claim_batcher::ClaimBatcher;
 use crate::serve::daemon::context_factory::{self, ContextFactory};
-use crate::serve::daemon::event_loop::Daemon;
 use crate::serve::daemon::feed::Feed;
-use crate::serve::daemon::listener::SocketRequest;
-use crate::serve::daemon::watcher::system::Raw;
+use crate::serve::daemon::messages::Message;
 use crate::serve::ipc::event::Event;
 use crate::serve::ipc::protocol::Status;
-use crate::serve::ipc::socket_path::{SocketDirs, Untrusted};
+use crate::serve::ipc::socket_path::Untrusted;
 
 /// Receives events, and decides when to stop.
 pub trait Observer {
@@ -62,13 +55,23 @@ impl End {
     }
 }
 
-/// Messages to the event loop.
-pub(crate) enum Message {
-    Seen(Vec<Raw>),
-    Request(SocketRequest),
-    /// Asks for the plans that changed since the previous `Since`; the reply is `None` if that is unknown.
-    Since(SyncSender<Option<BTreeSet<String>>>),
-    Stop,
+/// Why the event loop ends.
+#[derive(Debug)]
+pub(crate) enum Exit {
+    End(End),
+    Failed(Error),
+}
+
+impl From<End> for Exit {
+    fn from(end: End) -> Self {
+        Self::End(end)
+    }
+}
+
+impl From<Error> for Exit {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
 }
 
 /// The queue of the event loop. It exists before watching begins, so that [`Stopper`] works from the start.
@@ -82,7 +85,7 @@ pub struct Inbox {
     pub(crate) http: Option<String>,
     /// Whether watching is a side job of this process, which ends when another process wants to watch.
     pub(crate) gives_way: bool,
-    /// Makes claims for clients of this process.
+    /// Makes claims for clients.
     pub(crate) claim_batcher: Option<ClaimBatcher>,
 }
 
@@ -126,28 +129,18 @@ impl Inbox {
     /// Also makes claims for clients. `contexts` creates the context of each batch.
     #[must_use]
     pub fn claiming(self, contexts: ContextFactory) -> Self {
-        let claim_batcher =
-            ClaimBatcher::begin(context_factory::within(contexts, &self), self.sender.clone());
+        let contexts = self.contexts(contexts);
+        let claim_batcher = ClaimBatcher::begin(move || contexts(), self.sender.clone());
         Self { claim_batcher, ..self }
+    }
+
+    /// Makes contexts for requests that this process answers itself. They ask the event loop directly, without a
+    /// socket.
+    pub fn contexts(&self, contexts: ContextFactory) -> ContextFactory {
+        context_factory::within(contexts, self.sender.clone(), self.claim_batcher.clone())
     }
 
     pub fn stopper(&self) -> Stopper {
         Stopper(self.sender.clone())
-    }
-}
-
-/// Watches until it is stopped. `context` is called anew for each turn, because time passes and the configuration may
-/// change.
-///
-/// One process watches a plans directory; any other returns [`End::Another`] at once.
-pub fn watch(
-    context: &dyn Fn() -> Result<Context, Error>,
-    socket_dirs: &SocketDirs,
-    inbox: Inbox,
-    observer: &mut dyn Observer,
-) -> Result<End, Error> {
-    match Daemon::begin(context, socket_dirs, inbox, observer)? {
-        Some(daemon) => daemon.run(),
-        None => Ok(End::Another),
     }
 }

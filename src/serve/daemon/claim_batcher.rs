@@ -5,22 +5,19 @@ use std::collections::BTreeSet;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use crate::api::context::{Context, Notice};
 use crate::api::daemon::{ClaimReply, DelegatedClaim};
+use crate::api::error::Error;
 use crate::ops::claim::claim_together;
-use crate::serve::daemon::api::Message;
-use crate::serve::daemon::context_factory::ContextFactory;
+use crate::serve::daemon::messages::Message;
+use crate::serve::daemon::times::LOOP_TIMEOUT;
 use crate::serve::ipc::protocol::Answer;
 use crate::serve::ipc::socket_path;
 use crate::store::claims::daemon_queue::Resident;
 
 /// The largest batch. Every other writer waits for the locks while a batch runs.
-const MOST: usize = 16;
-
-/// How long to wait for the event loop.
-const PATIENCE: Duration = Duration::from_secs(1);
+const BATCH_LIMIT: usize = 16;
 
 /// A handle for submitting claims. Clones share one thread, which ends when the last handle is dropped.
 #[derive(Debug, Clone)]
@@ -36,11 +33,14 @@ struct Job {
 
 impl ClaimBatcher {
     /// Starts the thread; `None` if the system has no thread left. The contexts must not delegate claims again.
-    /// `deciding` is the queue of the event loop.
-    pub(crate) fn begin(contexts: ContextFactory, deciding: Sender<Message>) -> Option<Self> {
+    /// `event_loop` is the queue of the event loop.
+    pub(crate) fn begin(
+        contexts: impl Fn() -> Result<Context, Error> + Send + 'static,
+        event_loop: Sender<Message>,
+    ) -> Option<Self> {
         let (sender, receiver) = mpsc::channel();
-        let thread = std::thread::Builder::new().name("clerk".to_owned());
-        thread.spawn(move || work(&contexts, &deciding, &receiver)).ok()?;
+        let thread = std::thread::Builder::new().name("claims".to_owned());
+        thread.spawn(move || work(&contexts, &event_loop, &receiver)).ok()?;
         Some(Self(sender))
     }
 
@@ -55,12 +55,16 @@ impl ClaimBatcher {
     }
 }
 
-fn work(contexts: &ContextFactory, deciding: &Sender<Message>, receiver: &Receiver<Job>) {
+fn work(
+    contexts: &dyn Fn() -> Result<Context, Error>,
+    event_loop: &Sender<Message>,
+    receiver: &Receiver<Job>,
+) {
     let mut resident = Resident::default();
     // Notices that were not delivered yet.
     let notices = Arc::new(Mutex::new(Vec::new()));
     while let Ok(first) = receiver.recv() {
-        let jobs: Vec<_> = std::iter::once(first).chain(receiver.try_iter()).take(MOST).collect();
+        let jobs: Vec<_> = std::iter::once(first).chain(receiver.try_iter()).take(BATCH_LIMIT).collect();
         let delegated_claims: Vec<_> = jobs.iter().map(|it| it.delegated.clone()).collect();
         let peers: Vec<_> = jobs.iter().map(|it| (&it.delegated, &it.peer)).collect();
         let is_there = |delegated: &DelegatedClaim| {
@@ -69,7 +73,13 @@ fn work(contexts: &ContextFactory, deciding: &Sender<Message>, receiver: &Receiv
         };
         let together = |context| {
             let context = collecting_notices(context, &notices);
-            claim_together(&context, &delegated_claims, &mut resident, &|| since(deciding), &is_there)
+            claim_together(
+                &context,
+                &delegated_claims,
+                &mut resident,
+                &|| changed_plans(event_loop),
+                &is_there,
+            )
         };
         let ran = contexts().map_or_else(|_| Vec::new(), together);
         let ran = ran.into_iter().chain(std::iter::repeat_with(|| ClaimReply::Nothing));
@@ -102,10 +112,10 @@ fn collecting_notices(context: Context, notices: &Arc<Mutex<Vec<Notice>>>) -> Co
 }
 
 /// The plans that changed since the last call; `None` if unknown.
-fn since(deciding: &Sender<Message>) -> Option<BTreeSet<String>> {
+fn changed_plans(event_loop: &Sender<Message>) -> Option<BTreeSet<String>> {
     let (reply, answers) = sync_channel(1);
-    deciding.send(Message::Since(reply)).ok()?;
-    answers.recv_timeout(PATIENCE).ok()?
+    event_loop.send(Message::Changed(reply)).ok()?;
+    answers.recv_timeout(LOOP_TIMEOUT).ok()?
 }
 
 #[cfg(test)]
@@ -130,7 +140,7 @@ mod tests {
         };
         let delegated = || DelegatedClaim::of(&context().unwrap(), &ClaimRequest::default()).unwrap();
         // There is no event loop behind this queue.
-        let claim_batcher = ClaimBatcher::begin(Arc::new(context.clone()), mpsc::channel().0).unwrap();
+        let claim_batcher = ClaimBatcher::begin(context.clone(), mpsc::channel().0).unwrap();
         let ask = |peer| {
             let (reply, answers) = sync_channel(1);
             assert!(claim_batcher.take(delegated(), reply, peer));
@@ -140,7 +150,7 @@ mod tests {
         let pair = || UnixStream::pair().unwrap();
         let ((_there, here), (gone, left)) = (pair(), pair());
         drop(gone);
-        assert_eq!(ask(Some(left)), None, "nobody waits for it");
+        assert_eq!(ask(Some(left)), None, "its client is gone");
         assert!(ask(Some(here)).is_some());
         assert_eq!(ask(None), None, "there is one step");
     }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, sync_channel};
-use std::time::Duration;
 
 use crate::api::context::{Context, Here};
 use crate::api::daemon::{
@@ -11,25 +10,27 @@ use crate::api::daemon::{
 use crate::api::error::Error;
 use crate::index::Generation;
 use crate::plan::id::PlanId;
-use crate::serve::daemon::api::{Inbox, Message};
 use crate::serve::daemon::claim_batcher::ClaimBatcher;
 use crate::serve::daemon::listener::SocketRequest;
-use crate::serve::ipc::protocol::{self, Answer, Request};
+use crate::serve::daemon::messages::Message;
+use crate::serve::daemon::times::LOOP_TIMEOUT;
+use crate::serve::ipc::protocol::{Answer, Request};
 
 /// Creates the context of one request. It is called for each request, because time passes and the configuration may
 /// change.
 pub type ContextFactory = Arc<dyn Fn() -> Result<Context, Error> + Send + Sync>;
 
-/// How long to wait for the event loop before the files are scanned instead.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-/// ContextFactory for requests that the daemon's own process answers. They ask the event loop directly, without a socket.
-/// The plan, step and claim in the environment of the daemon do not apply to its clients.
-pub fn within(contexts: ContextFactory, inbox: &Inbox) -> ContextFactory {
-    let deciding = Deciding { sender: inbox.sender.clone(), claim_batcher: inbox.claim_batcher.clone() };
+/// Makes contexts that ask the event loop directly. The plan, step and claim in the environment of the
+/// daemon do not apply to its clients.
+pub(crate) fn within(
+    contexts: ContextFactory,
+    sender: Sender<Message>,
+    claim_batcher: Option<ClaimBatcher>,
+) -> ContextFactory {
+    let event_loop = EventLoop { sender, claim_batcher };
     Arc::new(move || {
         let context = contexts()?;
-        let freshness = Freshness::Attested(Box::new(deciding.clone()));
+        let freshness = Freshness::Attested(Box::new(event_loop.clone()));
         let here = Here { plan: None, step: None, claim: None, ..context.here };
         Ok(Context { freshness, here, ..context })
     })
@@ -37,35 +38,32 @@ pub fn within(contexts: ContextFactory, inbox: &Inbox) -> ContextFactory {
 
 /// The event loop of this process. It may not have started yet, or have ended; then nothing is attested.
 #[derive(Clone)]
-struct Deciding {
+struct EventLoop {
     sender: Sender<Message>,
     claim_batcher: Option<ClaimBatcher>,
 }
 
-impl Deciding {
-    fn ask(&self, ask: Request) -> Option<Answer> {
-        self.send(ask)?.recv_timeout(PATIENCE).ok()
+impl EventLoop {
+    fn ask(&self, request: Request) -> Option<Answer> {
+        self.send(request)?.recv_timeout(LOOP_TIMEOUT).ok()
     }
 
     /// Sends a request, and returns where its answer arrives.
-    fn send(&self, ask: Request) -> Option<Receiver<Answer>> {
+    fn send(&self, request: Request) -> Option<Receiver<Answer>> {
         let (reply, answers) = sync_channel(1);
         let (_sending, is_sent) = sync_channel(0);
-        self.sender.send(Message::Request(SocketRequest { ask, reply, is_sent, peer: None })).ok()?;
+        self.sender.send(Message::Request(SocketRequest { request, reply, is_sent, peer: None })).ok()?;
         Some(answers)
     }
 }
 
-impl DaemonClient for Deciding {
+impl DaemonClient for EventLoop {
     fn commit(&self) -> Option<Generation> {
-        match self.ask(Request::Sync)? {
-            Answer::Sync { fresh: true, generation } => generation?.parse().ok(),
-            _ => None,
-        }
+        self.ask(Request::Sync)?.commit()
     }
 
     fn commit_and_next(&self) -> (Option<Generation>, Option<String>) {
-        protocol::commit_and_next(self.ask(Request::Next))
+        self.ask(Request::Next).map_or((None, None), Answer::commit_and_next)
     }
 
     fn cache_next(&self, answer: String) {
@@ -80,10 +78,7 @@ impl DaemonClient for Deciding {
     }
 
     fn neighbours(&self, plan: &PlanId) -> Option<Neighbours> {
-        match self.ask(Request::Around(plan.as_str().to_owned()))? {
-            Answer::Around { around } => around.map(Neighbours::from),
-            _ => None,
-        }
+        self.ask(Request::Around(plan.as_str().to_owned()))?.neighbours()
     }
 
     fn claim(&self, delegated: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {

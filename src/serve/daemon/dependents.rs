@@ -14,7 +14,7 @@ use crate::serve::ipc::protocol;
 use crate::store::load;
 
 /// With more non-ASCII names than this the daemon does not answer, and the command lists the directory.
-const MOST_ODD: usize = 256;
+const NON_ASCII_LIMIT: usize = 256;
 
 /// A plan's directory, and the other plans that its steps depend on.
 pub(crate) struct PlanReferences {
@@ -27,11 +27,11 @@ pub(crate) struct Dependents {
     plans: BTreeMap<Key, Box<[PlanId]>>,
     /// By folded name.
     spellings: BTreeMap<String, BTreeSet<Key>>,
-    odd: BTreeSet<Key>,
+    non_ascii: BTreeSet<Key>,
     /// Live plans, by the plans that they depend on.
     waiting: BTreeMap<PlanId, BTreeSet<Key>>,
     /// Names of directories that changed since they were read.
-    behind: BTreeSet<String>,
+    stale: BTreeSet<String>,
 }
 
 impl PlanReferences {
@@ -54,12 +54,12 @@ impl Dependents {
 
     /// Marks directories of these names, live or archived, for rereading.
     pub(crate) fn mark_stale(&mut self, names: &[String]) {
-        self.behind.extend(names.iter().cloned());
+        self.stale.extend(names.iter().cloned());
     }
 
     /// Returns what relates to a plan; `None` if that is too much to send.
     pub(crate) fn lookup(&mut self, context: &Context, id: &PlanId) -> Option<protocol::Dependents> {
-        for name in std::mem::take(&mut self.behind) {
+        for name in std::mem::take(&mut self.stale) {
             for key in [false, true].map(|is_archived| Key { is_archived, name: name.clone() }) {
                 self.remove(&key);
                 if let Some(plan) = load::in_directory(context, &key) {
@@ -67,14 +67,14 @@ impl Dependents {
                 }
             }
         }
-        if self.odd.len() > MOST_ODD {
+        if self.non_ascii.len() > NON_ASCII_LIMIT {
             return None;
         }
         let keys =
             |of: &mut dyn Iterator<Item = &Key>| of.map(|it| (it.is_archived, it.name.clone())).collect();
         Some(protocol::Dependents {
             spellings: keys(&mut self.spellings.get(&folded_name(id.as_str())).into_iter().flatten()),
-            odd: keys(&mut self.odd.iter()),
+            odd: keys(&mut self.non_ascii.iter()),
             waiting: keys(&mut self.waiting.get(id).into_iter().flatten()),
         })
     }
@@ -82,7 +82,7 @@ impl Dependents {
     fn put(&mut self, PlanReferences { key, named }: PlanReferences) {
         self.spellings.entry(folded_name(&key.name)).or_default().insert(key.clone());
         if !key.name.is_ascii() {
-            self.odd.insert(key.clone());
+            self.non_ascii.insert(key.clone());
         }
         for id in &named {
             self.waiting.entry(id.clone()).or_default().insert(key.clone());
@@ -95,7 +95,7 @@ impl Dependents {
         if let Some(spelled) = self.spellings.get_mut(&folded_name(&key.name)) {
             spelled.remove(key);
         }
-        self.odd.remove(key);
+        self.non_ascii.remove(key);
         for id in named {
             if let Some(waiting) = self.waiting.get_mut(&id) {
                 waiting.remove(key);

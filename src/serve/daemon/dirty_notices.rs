@@ -4,18 +4,13 @@
 //! the middle of it must read again.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::event_loop::Daemon;
 use crate::plan::id::PlanId;
-use crate::serve::ipc::event::Notification;
-use crate::serve::ipc::protocol::{Answer, Request};
-
-/// The shortest time between two notices about the same plan.
-const GAP: Duration = Duration::from_millis(5);
+use crate::serve::daemon::times::NOTICE_INTERVAL;
 
 /// If more plans than this are due at once, a single notice says that anything may have changed.
-const MOST: usize = 64;
+const SINGLE_LIMIT: usize = 64;
 
 /// Per plan: when the last notice was sent and whether another is pending. The key `None` means all plans.
 #[derive(Debug, Default)]
@@ -31,49 +26,33 @@ impl DirtyNotices {
     /// When the next pending notice is due.
     pub(crate) fn due(&self) -> Option<Instant> {
         let now = Instant::now;
-        self.0.values().filter(|it| it.is_pending).map(|it| it.sent.map_or_else(now, |it| it + GAP)).min()
+        self.0
+            .values()
+            .filter(|it| it.is_pending)
+            .map(|it| it.sent.map_or_else(now, |it| it + NOTICE_INTERVAL))
+            .min()
     }
 
-    fn mark(&mut self, plan: Option<PlanId>) {
+    pub(crate) fn mark(&mut self, plan: Option<PlanId>) {
         self.0.entry(plan).or_insert(Notice { sent: None, is_pending: true }).is_pending = true;
     }
 
     /// Takes the notices that are due.
-    fn take(&mut self, now: Instant) -> Vec<Option<PlanId>> {
-        let is_due = |it: &Notice| it.is_pending && it.sent.is_none_or(|sent| sent + GAP <= now);
+    pub(crate) fn take(&mut self, now: Instant) -> Vec<Option<PlanId>> {
+        let is_due = |it: &Notice| it.is_pending && it.sent.is_none_or(|sent| sent + NOTICE_INTERVAL <= now);
         let n_due = self.0.values().filter(|it| is_due(it)).count();
-        if n_due > MOST {
+        if n_due > SINGLE_LIMIT {
             let all = Notice { sent: Some(now), is_pending: false };
             self.0 = BTreeMap::from([(None, all)]);
             return vec![None];
         }
-        self.0.retain(|_, it| it.is_pending || it.sent.is_some_and(|sent| sent + GAP > now));
+        self.0.retain(|_, it| it.is_pending || it.sent.is_some_and(|sent| sent + NOTICE_INTERVAL > now));
         let due = self.0.iter_mut().filter(|(_, it)| is_due(it));
         let taken = due.map(|(plan, it)| {
             *it = Notice { sent: Some(now), is_pending: false };
             plan.clone()
         });
         taken.collect()
-    }
-}
-
-impl Daemon<'_> {
-    /// Reports that a plan is changing; `None`: any plan may be.
-    pub(crate) fn notify_dirty(&mut self, plan: Option<PlanId>) {
-        if self.feed.is_some() || self.followers.iter().any(|it| it.ask == Request::Changes) {
-            self.dirty_notices.mark(plan);
-        }
-    }
-
-    pub(crate) fn send_dirty_notices(&mut self) {
-        for plan in self.dirty_notices.take(Instant::now()) {
-            let answer = Answer::Changed { plan: plan.as_ref().map(|it| it.as_str().to_owned()) };
-            self.followers
-                .retain(|it| it.ask != Request::Changes || it.reply.try_send(answer.clone()).is_ok());
-            if let Some(feed) = &self.feed {
-                feed.publish(Notification::Changed { plan });
-            }
-        }
     }
 }
 
@@ -87,25 +66,25 @@ mod tests {
 
     #[test]
     fn the_first_notice_is_immediate_and_later_ones_are_merged() {
-        let (mut dirty_notices, begin) = (DirtyNotices::default(), Instant::now());
-        dirty_notices.mark(plan(1));
-        assert_eq!(dirty_notices.take(begin), [plan(1)]);
-        dirty_notices.mark(plan(1));
-        dirty_notices.mark(plan(1));
-        dirty_notices.mark(plan(2));
-        assert_eq!(dirty_notices.take(begin), [plan(2)]);
-        assert_eq!(dirty_notices.due(), Some(begin + GAP));
-        assert_eq!(dirty_notices.take(begin + GAP), [plan(1)]);
-        assert_eq!(dirty_notices.due(), None);
-        assert_eq!(dirty_notices.take(begin + 2 * GAP), []);
-        assert!(dirty_notices.0.is_empty(), "old entries are removed");
+        let (mut notices, begin) = (DirtyNotices::default(), Instant::now());
+        notices.mark(plan(1));
+        assert_eq!(notices.take(begin), [plan(1)]);
+        notices.mark(plan(1));
+        notices.mark(plan(1));
+        notices.mark(plan(2));
+        assert_eq!(notices.take(begin), [plan(2)]);
+        assert_eq!(notices.due(), Some(begin + NOTICE_INTERVAL));
+        assert_eq!(notices.take(begin + NOTICE_INTERVAL), [plan(1)]);
+        assert_eq!(notices.due(), None);
+        assert_eq!(notices.take(begin + 2 * NOTICE_INTERVAL), []);
+        assert!(notices.0.is_empty(), "old entries are removed");
     }
 
     #[test]
     fn very_many_plans_are_merged_into_one_notice() {
-        let mut dirty_notices = DirtyNotices::default();
-        (0..=MOST).for_each(|it| dirty_notices.mark(plan(it)));
-        assert_eq!(dirty_notices.take(Instant::now()), [None]);
-        assert_eq!(dirty_notices.due(), None);
+        let mut notices = DirtyNotices::default();
+        (0..=SINGLE_LIMIT).for_each(|it| notices.mark(plan(it)));
+        assert_eq!(notices.take(Instant::now()), [None]);
+        assert_eq!(notices.due(), None);
     }
 }

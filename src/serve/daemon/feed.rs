@@ -11,7 +11,7 @@ use crate::serve::ipc::event::Notification;
 use tokio::sync::broadcast;
 
 /// The length of the history.
-const MOST: usize = 1024;
+const HISTORY_LIMIT: usize = 1024;
 
 /// A notification and its number; numbers grow by one.
 pub type Numbered = (u64, Notification);
@@ -56,7 +56,7 @@ impl Feed {
     pub fn beginning(now: Time) -> Self {
         let milliseconds = u64::try_from(now.as_nanoseconds() / 1_000_000).unwrap_or(0);
         let ring = Ring { history: VecDeque::new(), last: milliseconds.saturating_mul(1000) };
-        Self { ring: Arc::new(Mutex::new(ring)), sender: broadcast::channel(MOST).0 }
+        Self { ring: Arc::new(Mutex::new(ring)), sender: broadcast::channel(HISTORY_LIMIT).0 }
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
@@ -69,7 +69,7 @@ impl Feed {
         let mut ring = self.ring();
         ring.last += 1;
         let numbered = (ring.last, notification);
-        if ring.history.len() == MOST {
+        if ring.history.len() == HISTORY_LIMIT {
             ring.history.pop_front();
         }
         ring.history.push_back(numbered.clone());
@@ -149,9 +149,9 @@ mod tests {
         assert_eq!(feed.since(begin - 1), Since::TooFar);
         assert_eq!(feed.since(begin + 1), Since::TooFar);
         let mut slow = feed.subscribe();
-        (0..=MOST).for_each(|it| feed.publish(changed(it)));
+        (0..=HISTORY_LIMIT).for_each(|it| feed.publish(changed(it)));
         assert_eq!(feed.since(begin), Since::TooFar);
-        assert_eq!(notifications(feed.since(begin + 1)).len(), MOST);
+        assert_eq!(notifications(feed.since(begin + 1)).len(), HISTORY_LIMIT);
         assert!(matches!(slow.try_recv(), Err(broadcast::error::TryRecvError::Lagged(1))));
     }
 }

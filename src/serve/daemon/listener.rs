@@ -10,27 +10,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Duration;
 
+use crate::serve::daemon::times::{CLOSE_TIMEOUT, CONNECTION_TIMEOUT};
 use crate::serve::ipc::protocol::{self, Answer, Request};
 use crate::serve::ipc::socket_path;
 
 /// The limit of connections; further ones are refused.
-const MOST: usize = 64;
-
-/// The time limit for reading a request and for writing an answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// How long closing waits for the last answer to be sent.
-const LAST_WORD: Duration = Duration::from_secs(1);
+const CONNECTION_LIMIT: usize = 64;
 
 /// The limit of unsent events; a follower that exceeds it is disconnected.
-const WAITING: usize = 4096;
+const UNSENT_LIMIT: usize = 4096;
 
 /// A request, and the channel for its answers.
 #[derive(Debug)]
 pub(crate) struct SocketRequest {
-    pub(crate) ask: Request,
+    pub(crate) request: Request,
     pub(crate) reply: SyncSender<Answer>,
     /// Disconnects when all replies are sent or cannot be sent.
     pub(crate) is_sent: Receiver<()>,
@@ -39,18 +33,16 @@ pub(crate) struct SocketRequest {
 }
 
 /// Forwards a request; returns false when the event loop has ended.
-type Passing = Arc<dyn Fn(SocketRequest) -> bool + Send + Sync>;
+pub(crate) type Forward = Arc<dyn Fn(SocketRequest) -> bool + Send + Sync>;
 
 impl SocketRequest {
     /// Sends the last answer, and waits a moment until it is written.
-    pub(crate) fn close(self, last: Option<Answer>) {
+    pub(crate) fn close(self, last: Answer) {
         let Self { reply, is_sent, .. } = self;
-        if let Some(last) = last {
-            // It fails if the client reads no more, which is fine.
-            reply.try_send(last).ok();
-        }
+        // It fails if the client reads no more, which is fine.
+        reply.try_send(last).ok();
         drop(reply);
-        is_sent.recv_timeout(LAST_WORD).ok();
+        is_sent.recv_timeout(CLOSE_TIMEOUT).ok();
     }
 }
 
@@ -65,12 +57,14 @@ pub(crate) struct SocketListener {
 
 impl SocketListener {
     /// Binds the socket. The caller holds the daemon's lock and has removed the socket of a dead daemon.
-    pub(crate) fn open(state: &Path, path: &Path, pass: Passing) -> io::Result<Self> {
+    pub(crate) fn open(state: &Path, path: &Path, forward: Forward) -> io::Result<Self> {
         socket_path::prepare(path, state)?;
         let listener = UnixListener::bind(path)?;
         std::fs::set_permissions(path, PermissionsExt::from_mode(0o600))?;
-        let taker = listener.try_clone()?;
-        std::thread::Builder::new().name("door".to_owned()).spawn(move || take(&taker, &pass))?;
+        let accepting = listener.try_clone()?;
+        std::thread::Builder::new()
+            .name("listener".to_owned())
+            .spawn(move || accept(&accepting, &forward))?;
         let identity = identity(path)?;
         Ok(Self { listener, path: path.to_path_buf(), identity })
     }
@@ -96,17 +90,17 @@ impl Drop for SocketListener {
     }
 }
 
-fn take(listener: &UnixListener, pass: &Passing) {
+fn accept(listener: &UnixListener, forward: &Forward) {
     let open = Arc::new(AtomicUsize::new(0));
     while let Ok((stream, _)) = listener.accept() {
-        if !socket_path::is_same_user(&stream) || open.load(Ordering::Relaxed) >= MOST {
+        if !socket_path::is_same_user(&stream) || open.load(Ordering::Relaxed) >= CONNECTION_LIMIT {
             continue;
         }
-        let (pass, open) = (Arc::clone(pass), Arc::clone(&open));
+        let (forward, open) = (Arc::clone(forward), Arc::clone(&open));
         open.fetch_add(1, Ordering::Relaxed);
-        let served = std::thread::Builder::new().name("peer".to_owned()).spawn(move || {
+        let served = std::thread::Builder::new().name("connection".to_owned()).spawn(move || {
             // An error concerns this connection only.
-            serve(stream, &pass).ok();
+            serve(stream, &forward).ok();
             open.fetch_sub(1, Ordering::Relaxed);
         });
         if served.is_err() {
@@ -115,32 +109,35 @@ fn take(listener: &UnixListener, pass: &Passing) {
     }
 }
 
-fn serve(mut stream: UnixStream, pass: &Passing) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+fn serve(mut stream: UnixStream, forward: &Forward) -> io::Result<()> {
+    stream.set_read_timeout(Some(CONNECTION_TIMEOUT))?;
+    stream.set_write_timeout(Some(CONNECTION_TIMEOUT))?;
     let mut requests = BufReader::new(stream.try_clone()?);
     loop {
-        let ask = match protocol::read_request(&mut requests) {
-            Ok(Some(ask)) => ask,
+        let request = match protocol::read_request(&mut requests) {
+            Ok(Some(request)) => request,
             Ok(None) => return Ok(()),
             Err(error) => {
                 let refused = protocol::answer_line(Answer::Refused { why: error.to_string() });
                 return protocol::send(&mut stream, &refused);
             }
         };
-        let (reply, answers) =
-            sync_channel(if matches!(ask, Request::Events | Request::Changes) { WAITING } else { 1 });
+        let (reply, answers) = sync_channel(if matches!(request, Request::Events | Request::Changes) {
+            UNSENT_LIMIT
+        } else {
+            1
+        });
         let (_sending, is_sent) = sync_channel(0);
-        let peer = if matches!(ask, Request::Claim(_)) { Some(stream.try_clone()?) } else { None };
-        if !pass(SocketRequest { ask, reply, is_sent, peer }) {
+        let peer = if matches!(request, Request::Claim(_)) { Some(stream.try_clone()?) } else { None };
+        if !forward(SocketRequest { request, reply, is_sent, peer }) {
             return Ok(());
         }
-        pass_on(&mut stream, &answers)?;
+        send_all(&mut stream, &answers)?;
     }
 }
 
 /// Sends answers until the channel closes.
-fn pass_on(stream: &mut UnixStream, answers: &Receiver<Answer>) -> io::Result<()> {
+fn send_all(stream: &mut UnixStream, answers: &Receiver<Answer>) -> io::Result<()> {
     for answer in answers {
         protocol::send(stream, &protocol::answer_line(answer))?;
     }

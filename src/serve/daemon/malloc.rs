@@ -7,10 +7,8 @@
 //! because no safe function exists.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-/// The delay after an answer, while other threads still free what it was made from.
-const MOMENT: Duration = Duration::from_secs(1);
+use crate::serve::daemon::times::TRIM_DELAY;
 
 /// Whether a trim is scheduled.
 static IS_DUE: AtomicBool = AtomicBool::new(false);
@@ -57,7 +55,7 @@ pub fn give_back() {
 pub(crate) fn trim_soon() {
     if !IS_DUE.swap(true, Ordering::Relaxed) {
         tokio::spawn(async {
-            tokio::time::sleep(MOMENT).await;
+            tokio::time::sleep(TRIM_DELAY).await;
             IS_DUE.store(false, Ordering::Relaxed);
             tokio::task::spawn_blocking(trim).await.ok();
         });

@@ -1,34 +1,28 @@
-//! Publishes changes once they have settled, so that a save is seen whole. What looks half-written is checked a second
-//! time.
+//! Finds out what changed in the plans that have settled, so that a save is seen whole. What looks half-written is
+//! checked a second time.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::event_loop::{Daemon, Flow};
 use crate::api::context::Context;
-use crate::api::error::Error;
-use crate::disk::OwnWrite;
+use crate::disk::{OwnLog, OwnWrite, PlansDir};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
-use crate::serve::daemon::api::End;
+use crate::serve::daemon::baseline::BaselinePlan;
 use crate::serve::daemon::diff::{Differ, left};
-use crate::serve::ipc::event::Notification;
-use crate::serve::ipc::protocol::Answer;
-use crate::store::load;
+use crate::serve::daemon::times::{RECHECK, SETTLE, SETTLE_LIMIT, WRITER_LIMIT};
+use crate::serve::ipc::event::Event;
 
-/// How long a plan must be quiet before its changes are published.
-const SETTLE: Duration = Duration::from_millis(40);
-
-/// A plan that changes all the time is published after this delay.
-const LONGEST_SETTLE: Duration = Duration::from_millis(400);
-
-/// The delay before a file that looks half-written, or is gone, is checked again.
-const SECOND_LOOK: Duration = Duration::from_millis(300);
-
-/// The longest time between a command's write and its log entry, unless the command was stopped.
-const LONGEST_WRITE: Duration = Duration::from_secs(2);
+#[derive(Default)]
+pub(crate) struct Publisher {
+    pub(crate) baseline: BTreeMap<PlanId, BaselinePlan>,
+    pub(crate) pending: BTreeMap<PlanId, PendingPlan>,
+    own_log: OwnLog,
+    /// Writes of planwatch that are already published or older than this process. If the same content appears again,
+    /// it is an outside edit.
+    attributed: HashSet<OwnWrite>,
+}
 
 /// A plan that may have changes to publish.
 #[derive(Debug, Default)]
@@ -43,16 +37,10 @@ pub(crate) struct PendingPlan {
 
 impl PendingPlan {
     /// When to check it; `None`: never.
-    pub(crate) fn due(&self) -> Option<Instant> {
-        let settled =
-            self.news.map(|(quiet_since, first)| (quiet_since + SETTLE).min(first + LONGEST_SETTLE));
-        let second = self.held.values().min().map(|it| *it + SECOND_LOOK);
+    fn due(&self) -> Option<Instant> {
+        let settled = self.news.map(|(quiet_since, first)| (quiet_since + SETTLE).min(first + SETTLE_LIMIT));
+        let second = self.held.values().min().map(|it| *it + RECHECK);
         settled.into_iter().chain(second).min()
-    }
-
-    /// Whether there are unhandled events.
-    pub(crate) fn has_news(&self) -> bool {
-        self.news.is_some()
     }
 
     fn is_due(&self, now: Instant) -> bool {
@@ -61,22 +49,60 @@ impl PendingPlan {
 
     /// The files that were held back long enough.
     fn overdue(&self, now: Instant) -> HashSet<&str> {
-        self.held.iter().filter(|(_, since)| **since + SECOND_LOOK <= now).map(|(name, _)| &**name).collect()
+        self.held.iter().filter(|(_, since)| **since + RECHECK <= now).map(|(name, _)| &**name).collect()
     }
 }
 
-impl Daemon<'_> {
+impl Publisher {
+    /// Takes every write so far as published.
+    pub(crate) fn begin(plans: &PlansDir) -> Self {
+        let mut publisher = Self::default();
+        publisher.own_log.read(plans);
+        publisher.attributed = publisher.own_log.writes().iter().cloned().collect();
+        publisher
+    }
+
     /// Marks a plan as changed.
-    pub(crate) fn mark_pending(&mut self, id: PlanId) {
+    pub(crate) fn mark(&mut self, id: PlanId) {
         let now = Instant::now();
         let news = &mut self.pending.entry(id).or_default().news;
         let first = news.map_or(now, |(_, first)| first);
         *news = Some((now, first));
     }
 
+    /// Returns whether the last published state of a plan is this one.
+    pub(crate) fn is_published(&self, plan: &Plan) -> bool {
+        self.baseline.get(&plan.id).is_some_and(|it| *it == BaselinePlan::of(plan))
+    }
+
+    /// Marks the plans that differ from the baseline. `seen` are all live plans, and whether each is as published.
+    pub(crate) fn mark_differing(&mut self, seen: Vec<(PlanId, bool)>) {
+        let seen: BTreeMap<_, _> = seen.into_iter().collect();
+        let gone: Vec<_> = self.baseline.keys().filter(|it| !seen.contains_key(it)).cloned().collect();
+        let changed = seen.into_iter().filter(|(_, is_published)| !is_published).map(|(id, _)| id);
+        changed.chain(gone).for_each(|it| self.mark(it));
+    }
+
+    /// Whether there are unhandled events.
+    pub(crate) fn has_news(&self) -> bool {
+        self.pending.values().any(|it| it.news.is_some())
+    }
+
+    /// When to check the next plan; `None`: never.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.pending.values().filter_map(PendingPlan::due).min()
+    }
+
+    /// Takes the plans that have settled, or that are checked a second time.
+    pub(crate) fn take_due(&mut self, now: Instant) -> BTreeMap<PlanId, PendingPlan> {
+        let (due, later) = std::mem::take(&mut self.pending).into_iter().partition(|(_, it)| it.is_due(now));
+        self.pending = later;
+        due
+    }
+
     /// The entries of the write log that are not published yet.
-    fn unpublished_writes(&mut self, context: &Context) -> Vec<OwnWrite> {
-        let is_other = self.own_log.read(&context.plans);
+    pub(crate) fn unpublished_writes(&mut self, plans: &PlansDir) -> Vec<OwnWrite> {
+        let is_other = self.own_log.read(plans);
         let own = self.own_log.writes();
         if is_other {
             let logged: HashSet<_> = own.iter().collect();
@@ -85,83 +111,52 @@ impl Daemon<'_> {
         own.iter().filter(|it| !self.attributed.contains(it)).cloned().collect()
     }
 
-    /// Returns the plan as indexed, or from its files if it may have changed since.
-    fn plan(&mut self, context: &Context, id: &PlanId) -> Result<Option<Plan>, Error> {
-        self.indexed(id).map_or_else(|| load::one_plan(context, id), Ok)
-    }
-
-    /// Returns the plan as last indexed; `None` if it may have changed since.
-    fn indexed(&mut self, id: &PlanId) -> Option<Option<Plan>> {
-        let sees_all =
-            self.polling.is_none() && self.watcher.as_ref().is_some_and(|it| it.linked().is_empty());
-        let is_dirty = || self.dirty.plans.iter().any(|it| PlanId::new(it.clone()) == *id);
-        if !sees_all || self.dirty.is_everything || is_dirty() {
-            return None;
-        }
-        // Publishing must not recreate an index that the user deleted.
-        let snapshot = self.index.as_mut().filter(|it| it.has_its_name())?.snapshot().ok()?;
-        let commit = snapshot.generation().ok()?;
-        (commit.is_some() && commit == self.verified).then(|| snapshot.load_plan(id).ok()).flatten()
-    }
-
-    /// Publishes the plans that have settled.
+    /// Compares a settled plan with the baseline, and returns the changes as events. `own` are the unpublished writes.
     ///
     /// A command writes a file first and its log entry afterwards, both under the lock. A change without a log entry
     /// therefore counts as an outside edit only if it was read while the lock was free.
-    pub(crate) fn publish(&mut self) -> Result<Flow, Error> {
+    pub(crate) fn events(
+        &mut self,
+        context: &Context,
+        own: &mut Vec<OwnWrite>,
+        (id, pending): (PlanId, PendingPlan),
+        plan: Option<&Plan>,
+    ) -> Vec<Event> {
         let now = Instant::now();
-        let (due, later): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.pending).into_iter().partition(|(_, it)| it.is_due(now));
-        self.pending = later.into_iter().collect();
-        if due.is_empty() {
-            return Ok(Flow::Continue(()));
+        let (root, overdue) = (context.root_name(), pending.overdue(now));
+        let baseline = self.baseline.get(&id).cloned();
+        let diff_with = |own: &[OwnWrite]| {
+            Differ { now: context.now, root: &root, own, overdue: &overdue }.plan(
+                &id,
+                baseline.as_ref(),
+                plan,
+            )
+        };
+        let mut diff = diff_with(own);
+        if diff.has_outside_change() {
+            let since = pending.writer.unwrap_or(now);
+            if since + WRITER_LIMIT > now && context.plans.is_being_written() == Some(true) {
+                let news = Some((now, now));
+                self.pending.insert(id, PendingPlan { writer: Some(since), news, held: pending.held });
+                return Vec::new();
+            }
+            // The lock is free, so the log entry of any writer is there by now.
+            *own = self.unpublished_writes(&context.plans);
+            diff = diff_with(own);
         }
-        let context = self.now()?;
-        let (root, mut own) = (context.root_name(), self.unpublished_writes(&context));
-        for (id, pending) in due {
-            let plan = self.plan(&context, &id)?.filter(|it| !it.is_archived);
-            let overdue = pending.overdue(now);
-            let baseline = self.baseline.get(&id).cloned();
-            let diff_with = |own: &[OwnWrite]| {
-                let teller = Differ { now: context.now, root: &root, own, overdue: &overdue };
-                teller.plan(&id, baseline.as_ref(), plan.as_ref())
-            };
-            let mut diff = diff_with(&own);
-            if diff.has_outside_change() {
-                let since = pending.writer.unwrap_or(now);
-                if since + LONGEST_WRITE > now && context.plans.is_being_written() == Some(true) {
-                    let news = Some((now, now));
-                    self.pending.insert(id, PendingPlan { writer: Some(since), news, held: pending.held });
-                    continue;
-                }
-                // The lock is free, so the log entry of any writer is there by now.
-                own = self.unpublished_writes(&context);
-                diff = diff_with(&own);
-            }
-            match diff.baseline {
-                Some(baseline) => drop(self.baseline.insert(id.clone(), baseline)),
-                None => drop(self.baseline.remove(&id)),
-            }
-            if diff.held.is_empty() {
-                let etag = |path: &Path| etag_of(plan.as_ref(), path);
-                self.attributed.extend(covered_writes(&own, &id, etag).into_iter().cloned());
-            } else {
-                let since = |name: &str| pending.held.get(name).copied().unwrap_or(now);
-                let held = diff.held.into_iter().map(|name| (name.clone(), since(&name))).collect();
-                self.pending.insert(id, PendingPlan { held, ..PendingPlan::default() });
-            }
-            for event in &diff.events {
-                if let Some(feed) = &self.feed {
-                    feed.publish(Notification::Event(Arc::new(event.clone())));
-                }
-                let json = event.to_json();
-                self.followers.retain(|it| it.reply.try_send(Answer::Event { event: json.clone() }).is_ok());
-                if self.observer.event(event).is_break() {
-                    return Ok(Flow::Break(End::BrokenOff));
-                }
-            }
+        match diff.baseline {
+            Some(baseline) => drop(self.baseline.insert(id.clone(), baseline)),
+            None => drop(self.baseline.remove(&id)),
         }
-        Ok(Flow::Continue(()))
+        if diff.held.is_empty() {
+            let etag = |path: &Path| etag_of(plan, path);
+            self.attributed.extend(covered_writes(own, &id, etag).into_iter().cloned());
+        } else {
+            let since = |name: &str| pending.held.get(name).copied().unwrap_or(now);
+            let held = diff.held.into_iter().map(|name| (name.clone(), since(&name))).collect();
+            self.pending.insert(id, PendingPlan { held, ..PendingPlan::default() });
+        }
+        diff.events
     }
 }
 

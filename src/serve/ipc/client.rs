@@ -20,11 +20,11 @@ use crate::serve::ipc::event::{Event, Notification};
 use crate::serve::ipc::protocol::{self, Answer, Request, Status};
 use crate::serve::ipc::socket_path::{self, SocketDirs};
 
-/// After this time a command reads the files itself.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a command waits for an answer. Then it reads the files itself.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long a daemon may take to end after a stop request.
-const END: Duration = Duration::from_secs(20);
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection to the daemon of a plans directory.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub enum End {
 /// The process that watches a plans directory.
 #[derive(Debug)]
 pub enum Holder {
-    Nobody,
+    None,
     /// It accepts connections but does not answer: it was stopped (`SIGSTOP`) or hangs.
     Silent {
         /// `None` where the system cannot say.
@@ -66,12 +66,12 @@ fn holder_at(state: &Path, socket_dirs: &SocketDirs) -> Holder {
         Ok(mut client) => match client.status() {
             Some(status) => Holder::Answering(client, status),
             // A daemon that ended meanwhile closes the connection.
-            None if client.is_closed() => Holder::Nobody,
+            None if client.is_closed() => Holder::None,
             None => Holder::Silent { pid: socket_path::peer(&client.stream) },
         },
         // The backlog of the socket is full.
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Holder::Silent { pid: None },
-        Err(_) => Holder::Nobody,
+        Err(_) => Holder::None,
     }
 }
 
@@ -95,15 +95,12 @@ impl Daemon {
 
 impl DaemonClient for Daemon {
     fn commit(&self) -> Option<Generation> {
-        match self.connect()?.ask(Request::Sync)? {
-            Answer::Sync { fresh: true, generation } => generation?.parse().ok(),
-            _ => None,
-        }
+        self.connect()?.ask(Request::Sync)?.commit()
     }
 
     fn commit_and_next(&self) -> (Option<Generation>, Option<String>) {
         let answer = self.connect().and_then(|mut it| it.ask(Request::Next));
-        protocol::commit_and_next(answer)
+        answer.map_or((None, None), Answer::commit_and_next)
     }
 
     fn cache_next(&self, answer: String) {
@@ -117,18 +114,14 @@ impl DaemonClient for Daemon {
             return DaemonStatus::Unreachable { why: it.to_string(), hint: it.hint() };
         }
         match holder_at(&self.state, &self.socket_dirs) {
-            Holder::Nobody => DaemonStatus::None,
+            Holder::None => DaemonStatus::None,
             Holder::Silent { pid } => DaemonStatus::Silent { pid },
             Holder::Answering(_, status) => status.into(),
         }
     }
 
     fn neighbours(&self, plan: &PlanId) -> Option<Neighbours> {
-        let ask = Request::Around(plan.as_str().to_owned());
-        match self.connect()?.ask(ask)? {
-            Answer::Around { around } => around.map(Neighbours::from),
-            _ => None,
-        }
+        self.connect()?.ask(Request::Around(plan.as_str().to_owned()))?.neighbours()
     }
 
     fn claim(&self, delegated: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {
@@ -154,8 +147,8 @@ impl Client {
         let path = socket_path::socket(state, socket_dirs);
         socket_path::check(&path, state).map_err(|_| io::ErrorKind::PermissionDenied)?;
         let stream = connect(&path)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
         let answers = BufReader::new(stream.try_clone()?);
         let is_ours = socket_path::is_same_user(&stream);
         is_ours.then_some(Self { stream, answers }).ok_or_else(|| io::ErrorKind::PermissionDenied.into())
@@ -169,8 +162,8 @@ impl Client {
             || self.answers.fill_buf().map_or_else(|error| !waits(error), <[u8]>::is_empty)
     }
 
-    fn ask(&mut self, ask: Request) -> Option<Answer> {
-        protocol::send(&mut self.stream, &protocol::request_line(ask)).ok()?;
+    fn ask(&mut self, request: Request) -> Option<Answer> {
+        protocol::send(&mut self.stream, &protocol::request_line(request)).ok()?;
         protocol::read_answer(&mut self.answers).ok()?
     }
 
@@ -178,8 +171,8 @@ impl Client {
         self.status_after(Request::Status)
     }
 
-    fn status_after(&mut self, ask: Request) -> Option<Status> {
-        match self.ask(ask)? {
+    fn status_after(&mut self, request: Request) -> Option<Status> {
+        match self.ask(request)? {
             Answer::Status(status) => Some(status),
             _ => None,
         }
@@ -193,7 +186,7 @@ impl Client {
         if status.gives_way {
             return Some(status);
         }
-        self.stream.set_read_timeout(Some(END)).ok()?;
+        self.stream.set_read_timeout(Some(STOP_TIMEOUT)).ok()?;
         // The stream ends when the process does.
         while let Some(_more) = protocol::read_answer(&mut self.answers).or_else(end_of_stream).ok()? {}
         Some(status)
@@ -217,23 +210,23 @@ impl Client {
     pub fn follow_changes(
         self,
         ready: &mut dyn FnMut(&Status) -> ControlFlow<()>,
-        told: &mut dyn FnMut(Notification) -> ControlFlow<()>,
+        on_message: &mut dyn FnMut(Notification) -> ControlFlow<()>,
     ) -> End {
         self.follow_answers(Request::Changes, ready, &mut |answer| match answer {
             Answer::Event { event } => Event::from_json(&event)
-                .map_or(ControlFlow::Continue(()), |it| told(Notification::Event(Arc::new(it)))),
-            Answer::Changed { plan } => told(Notification::Changed { plan: plan.map(PlanId::new) }),
+                .map_or(ControlFlow::Continue(()), |it| on_message(Notification::Event(Arc::new(it)))),
+            Answer::Changed { plan } => on_message(Notification::Changed { plan: plan.map(PlanId::new) }),
             _ => ControlFlow::Continue(()),
         })
     }
 
     fn follow_answers(
         mut self,
-        ask: Request,
+        request: Request,
         ready: &mut dyn FnMut(&Status) -> ControlFlow<()>,
-        told: &mut dyn FnMut(Answer) -> ControlFlow<()>,
+        on_message: &mut dyn FnMut(Answer) -> ControlFlow<()>,
     ) -> End {
-        let Some(status) = self.status_after(ask) else { return End::Broken };
+        let Some(status) = self.status_after(request) else { return End::Broken };
         if ready(&status).is_break() {
             return End::BrokenOff;
         }
@@ -243,7 +236,7 @@ impl Client {
         loop {
             let flow = match protocol::read_answer(&mut self.answers) {
                 Ok(Some(Answer::End { why })) => return End::Said(why),
-                Ok(Some(answer)) => told(answer),
+                Ok(Some(answer)) => on_message(answer),
                 Ok(None) | Err(_) => return End::Broken,
             };
             if flow.is_break() {
@@ -289,10 +282,10 @@ mod tests {
     fn a_daemon_that_ends_during_a_request_counts_as_none() {
         let (root, socket_dirs, listener) = listening();
         let ending = std::thread::spawn(move || drop(listener.accept().unwrap()));
-        assert!(matches!(holder_at(root.path(), &socket_dirs), Holder::Nobody));
+        assert!(matches!(holder_at(root.path(), &socket_dirs), Holder::None));
         ending.join().unwrap();
         // The listener is closed now.
-        assert!(matches!(holder_at(root.path(), &socket_dirs), Holder::Nobody));
+        assert!(matches!(holder_at(root.path(), &socket_dirs), Holder::None));
     }
 
     #[test]

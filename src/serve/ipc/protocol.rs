@@ -42,7 +42,7 @@ pub(crate) struct RequestEnvelope {
     pub(crate) request: Request,
 }
 
-/// Directories, as whether they are archived and their name; see `api::daemon::Neighbours`.
+/// Directories, each as whether it is archived and its name; see `api::daemon::Neighbours`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Dependents {
     pub(crate) spellings: Vec<(bool, String)>,
@@ -96,7 +96,7 @@ pub(crate) enum Answer {
         fresh: bool,
         generation: Option<String>,
     },
-    /// The commit of the index that is right, if it is known, and the last answer of `next` that was cached.
+    /// The current commit of the index, `None` if unknown, and the cached answer of `next`.
     Next {
         generation: Option<String>,
         cached: Option<String>,
@@ -133,11 +133,29 @@ struct Envelope {
     answer: Answer,
 }
 
-/// Reads the answer to [`Request::Next`].
-pub(crate) fn commit_and_next(answer: Option<Answer>) -> (Option<Generation>, Option<String>) {
-    match answer {
-        Some(Answer::Next { generation, cached }) => (generation.and_then(|it| it.parse().ok()), cached),
-        _ => (None, None),
+impl Answer {
+    /// The current commit of the index, as the answer to [`Request::Sync`].
+    pub(crate) fn commit(self) -> Option<Generation> {
+        match self {
+            Self::Sync { fresh: true, generation } => generation?.parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// As [`Self::commit`], with the cached answer of `next`, as the answer to [`Request::Next`].
+    pub(crate) fn commit_and_next(self) -> (Option<Generation>, Option<String>) {
+        match self {
+            Self::Next { generation, cached } => (generation.and_then(|it| it.parse().ok()), cached),
+            _ => (None, None),
+        }
+    }
+
+    /// The answer to [`Request::Around`].
+    pub(crate) fn neighbours(self) -> Option<Neighbours> {
+        match self {
+            Self::Around { around } => around.map(Neighbours::from),
+            _ => None,
+        }
     }
 }
 
@@ -201,7 +219,7 @@ mod tests {
         });
         let claim = Request::Claim(serde_json::from_value(delegated).unwrap());
         let cache = Request::CacheNext("{\"at\": 1}".to_owned());
-        for ask in [
+        for request in [
             Request::Sync,
             Request::Next,
             cache,
@@ -212,8 +230,8 @@ mod tests {
             Request::Changes,
             Request::Stop,
         ] {
-            let line = request_line(ask.clone());
-            assert_eq!(read_request(&mut BufReader::new(line.as_slice())).unwrap(), Some(ask));
+            let line = request_line(request.clone());
+            assert_eq!(read_request(&mut BufReader::new(line.as_slice())).unwrap(), Some(request));
         }
         let status = Status {
             pid: 7,

@@ -21,8 +21,9 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use crate::api::context::Context;
 use crate::api::daemon::Freshness;
 use crate::api::error::Error;
-use crate::serve::daemon::api::{self, End, Inbox, Observer, Stopper};
+use crate::serve::daemon::api::{End, Inbox, Observer, Stopper};
 use crate::serve::daemon::context_factory::ContextFactory;
+use crate::serve::daemon::event_loop;
 use crate::serve::daemon::feed::{Feed, Receiver};
 use crate::serve::ipc::client::Client;
 use crate::serve::ipc::event::Event;
@@ -179,7 +180,7 @@ impl Watching {
             }
             state.stopper = Some(inbox.stopper());
         }
-        let end = api::watch(&|| self.look(), &self.homes, inbox, &mut Quiet(feed));
+        let end = event_loop::watch(&|| self.look(), &self.homes, inbox, &mut Quiet(feed));
         self.state().stopper = None;
         end
     }

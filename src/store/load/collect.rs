@@ -98,7 +98,7 @@ impl Looking<'_> {
                     Wanted::LightPlans => read.1.lighten(),
                     // Here, because who frees another thread's memory waits for that thread.
                     Wanted::Nothing => (read.1.steps, read.1.body) = (Vec::new(), String::new()),
-                    Wanted::Plans | Wanted::PlansAndFiles => {}
+                    Wanted::Changed | Wanted::Plans | Wanted::PlansAndFiles => {}
                 }
                 None
             }
@@ -137,7 +137,7 @@ impl<'scope, 'a: 'scope> Kept<'scope, 'a> {
     ) -> Self {
         let is_whole = match wanted {
             Wanted::Plans | Wanted::PlansAndFiles => true,
-            Wanted::Nothing | Wanted::LightPlans => false,
+            Wanted::Nothing | Wanted::Changed | Wanted::LightPlans => false,
         };
         Self { snapshot, decoding: is_whole.then(|| Decoding::of(n, scope)) }
     }

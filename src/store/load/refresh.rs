@@ -37,6 +37,8 @@ const FEW: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Nothing,
+    /// Only the plans that the index did not hold so.
+    Changed,
     Plans,
     /// As [`Plan::lighten`] leaves them, which is less to read, to make and to hold.
     LightPlans,
@@ -191,12 +193,12 @@ pub(crate) fn fresh_with_texts(context: &Context, index: Index, texts: &dyn Fn(T
 /// Looks at the directories of these names alone, live and archived ones.
 ///
 /// `kept` is the index of an earlier look, which is used again if it still is the one.
-pub(crate) fn fresh_of(context: &Context, names: &[String], kept: Option<Index>) -> Fresh {
+pub(crate) fn fresh_of(context: &Context, names: &[String], kept: Option<Index>, wanted: Wanted) -> Fresh {
     let mut keys = BTreeSet::new();
     for name in names.iter().filter(|it| PlanId::is_plan_name(it)) {
         keys.extend([false, true].map(|is_archived| Key { is_archived, name: name.clone() }));
     }
-    let asked = Asked { only: Some(keys.into_iter().collect()), ..Asked::of(Wanted::Nothing) };
+    let asked = Asked { only: Some(keys.into_iter().collect()), ..Asked::of(wanted) };
     let still = |mut it: Index| it.ready().is_ok().then_some(it);
     let index = kept.and_then(still).or_else(|| kept_index(context));
     attempts(context, index, &asked)

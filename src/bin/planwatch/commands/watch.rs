@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use planwatch::api::error::Error;
 use planwatch::disk::PlansDir;
-use planwatch::serve::daemon::api::{self, End, Observer, Stopper};
+use planwatch::serve::daemon::api::{End, Observer, Stopper};
+use planwatch::serve::daemon::event_loop;
 use planwatch::serve::daemon::malloc;
 use planwatch::serve::http::Serving;
 use planwatch::serve::ipc::client::{self, Client, Holder};
@@ -59,7 +60,7 @@ fn attached(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure
     let (inbox, http) = http::prepare(session, plans, args, address)?;
     printer.http = http;
     let signals = stop_at_signals(inbox.stopper());
-    let end = api::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut printer);
+    let end = event_loop::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut printer);
     printer.http.end();
     let end = end?;
     if end == End::Another {
@@ -111,7 +112,7 @@ fn no_answer(pid: Option<u32>) -> Failure {
 fn answering(plans: &PlansDir) -> Result<Option<(Client, Status)>, Failure> {
     let mut silent = None;
     let found = within(SILENCE, || match client::holder(plans, &context::homes()) {
-        Holder::Nobody => Some(None),
+        Holder::None => Some(None),
         Holder::Silent { pid } => {
             silent = pid;
             None
@@ -144,7 +145,7 @@ fn letting_go(plans: &PlansDir) -> Option<(Client, Status)> {
     let is_free = || plans.daemon_lock().map_or(true, |it| it.is_some());
     let found = within(START, || match client::holder(plans, &context::homes()) {
         Holder::Answering(client, status) => Some(Some((client, status))),
-        Holder::Nobody | Holder::Silent { .. } => is_free().then_some(None),
+        Holder::None | Holder::Silent { .. } => is_free().then_some(None),
     });
     found.flatten()
 }
@@ -165,7 +166,7 @@ fn just_begun(plans: &PlansDir) -> Result<(Client, Status), Failure> {
             silent = pid;
             None
         }
-        Holder::Nobody => None,
+        Holder::None => None,
     });
     found.ok_or_else(|| no_answer(silent))
 }

@@ -2,20 +2,23 @@
 
 mod answers;
 
+use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender, sync_channel};
+use std::sync::mpsc::{self, Receiver, sync_channel};
+use std::time::Duration;
 
 use super::*;
 use crate::api::context::{Here, Reading};
 use crate::api::daemon::Freshness;
 use crate::disk::{PlansDir, RealDisk};
 use crate::index::{Change, Index, Place};
-use crate::serve::daemon::context_factory::{self, ContextFactory};
-use crate::serve::daemon::watcher::system::Raw;
-use crate::serve::ipc::event::Event;
-use crate::serve::ipc::event::Notification;
+use crate::serve::daemon::context_factory::ContextFactory;
+use crate::serve::daemon::feed::Feed;
+use crate::serve::daemon::indexing::NEXT_ANSWER_LIMIT;
+use crate::serve::daemon::publish::PendingPlan;
+use crate::serve::daemon::watcher::system::{Raw, write_kind};
+use crate::serve::ipc::event::{Event, Notification};
 use crate::store::load;
 
 /// Far longer than any operation takes.
@@ -67,7 +70,7 @@ fn with_rig(test: impl FnOnce(&mut Rig<'_>)) -> Heard {
     let mut heard = Heard::default();
     let ((sender, seen), (through, receiver)) = (mpsc::channel(), mpsc::channel());
     let inbox = Inbox { sender, receiver, ..Inbox::default() };
-    let daemon = Daemon::begin(&make_context, &socket_dirs, inbox, &mut heard).unwrap().unwrap();
+    let daemon = Daemon::begin(&make_context, &socket_dirs, inbox, &mut heard).unwrap();
     let mut rig = Rig { daemon, home: &home, seen, through };
     // The probe of the start, whose event the daemon must receive.
     rig.let_through_cookie();
@@ -83,13 +86,21 @@ fn write(home: &Path, path: &str, status: &str) {
 }
 
 impl Rig<'_> {
+    fn turn(&mut self) {
+        self.daemon.turn().unwrap();
+    }
+
+    fn poll(&mut self) {
+        self.daemon.watching.poll("a test", self.daemon.subscribers.observer);
+    }
+
     fn write(&self, path: &str, status: &str) {
         write(self.home, path, status);
     }
 
     /// Returns the events so far, up to a cookie that is created for this purpose.
     fn events_so_far(&mut self) -> Vec<Raw> {
-        let plans = (self.daemon.context)().unwrap().plans;
+        let plans = (self.daemon.turns.make_context)().unwrap().plans;
         plans.make_cookie("none", "test").unwrap();
         let mut all = Vec::new();
         loop {
@@ -105,7 +116,7 @@ impl Rig<'_> {
 
     fn let_through(&mut self, events: Vec<Raw>) {
         self.through.send(Message::Seen(events)).unwrap();
-        assert!(self.daemon.turn().unwrap().is_continue());
+        self.turn();
     }
 
     fn let_through_all(&mut self) {
@@ -115,7 +126,7 @@ impl Rig<'_> {
 
     fn let_through_cookie(&mut self) {
         self.let_through_all();
-        assert!(self.daemon.waiting.is_empty(), "the first cookie came");
+        assert!(self.daemon.cookies.waiting.is_empty(), "the first cookie came");
     }
 
     /// Passes on one batch after the other until a condition holds.
@@ -123,9 +134,9 @@ impl Rig<'_> {
         while !is_so(self) {
             let message = self.seen.recv_timeout(DEADLINE).unwrap();
             self.through.send(message).unwrap();
-            assert!(self.daemon.turn().unwrap().is_continue());
-            while self.daemon.restore_at.is_some() && !is_so(self) {
-                assert!(self.daemon.turn().unwrap().is_continue());
+            self.turn();
+            while self.daemon.runtime_files.restore_at.is_some() && !is_so(self) {
+                self.turn();
             }
         }
     }
@@ -135,17 +146,17 @@ impl Rig<'_> {
         self.ask_for(Request::Sync)
     }
 
-    fn ask_for(&mut self, ask: Request) -> (Receiver<Answer>, mpsc::SyncSender<()>) {
+    fn ask_for(&mut self, request: Request) -> (Receiver<Answer>, mpsc::SyncSender<()>) {
         let (reply, answers) = sync_channel(1);
         let (done, is_sent) = sync_channel(0);
-        self.through.send(Message::Request(SocketRequest { ask, reply, is_sent, peer: None })).unwrap();
-        assert!(self.daemon.turn().unwrap().is_continue());
+        self.through.send(Message::Request(SocketRequest { request, reply, is_sent, peer: None })).unwrap();
+        self.turn();
         (answers, done)
     }
 
     /// The status in the index.
     fn indexed(&self, plan: &str) -> Option<String> {
-        let directory = (self.daemon.context)().unwrap().plans.runtime_dir().unwrap();
+        let directory = (self.daemon.turns.make_context)().unwrap().plans.runtime_dir().unwrap();
         let (index, _) = Index::open(Place::Directory(&directory)).unwrap();
         let plan = index.load_plan(&PlanId::new(plan)).unwrap()?;
         plan.steps.first().map(|it| it.status.word().to_owned())
@@ -153,8 +164,8 @@ impl Rig<'_> {
 
     /// Runs turns until no change is pending.
     fn settle(&mut self) {
-        while !self.daemon.pending.is_empty() {
-            assert!(self.daemon.turn().unwrap().is_continue());
+        while !self.daemon.publisher.pending.is_empty() {
+            self.turn();
         }
     }
 }
@@ -165,7 +176,7 @@ fn is_fresh(answer: &Receiver<Answer>) -> bool {
 
 /// Writes as a planwatch command does.
 fn write_own(rig: &Rig<'_>, status: &str) {
-    let plans = (rig.daemon.context)().unwrap().plans;
+    let plans = (rig.daemon.turns.make_context)().unwrap().plans;
     let text = format!("---\nstatus: {status}\n---\n# Step\n");
     let mut edit = |_: &[u8]| Ok::<_, std::convert::Infallible>(text.clone().into_bytes());
     plans.lock(&mut || {}).unwrap().change(Path::new("a/step-1.md"), &mut edit).unwrap();
@@ -182,8 +193,8 @@ fn an_answer_includes_the_write_just_before_it() {
         // A request does not wait, even with a long delay ahead.
         write_own(rig, "pending");
         let later = Instant::now() + DEADLINE;
-        rig.daemon.dirty.plans.insert("a".to_owned());
-        rig.daemon.dirty.own = Some((later, later));
+        rig.daemon.indexing.dirty.plans.insert("a".to_owned());
+        rig.daemon.indexing.dirty.own = Some((later, later));
         drop(rig.events_so_far());
         let (answer, _done) = rig.ask();
         assert_eq!(rig.indexed("a").as_deref(), Some("completed"));
@@ -191,27 +202,6 @@ fn an_answer_includes_the_write_just_before_it() {
         assert!(is_fresh(&answer));
         assert_eq!(rig.indexed("a").as_deref(), Some("pending"));
     });
-}
-
-#[test]
-fn only_planwatchs_own_writes_are_indexed_with_a_delay() {
-    let mut dirty = Dirty::default();
-    assert_eq!(dirty.due(), None);
-    dirty.add("a".to_owned(), WriteKind::Exchanged);
-    let (first, last) = dirty.own.unwrap();
-    assert_eq!((first, dirty.due()), (last, Some(last + OWN_SETTLE)));
-    dirty.add("b".to_owned(), WriteKind::Exchanged);
-    dirty.add("b".to_owned(), WriteKind::Closed);
-    assert_eq!(dirty.own.map(|it| it.0), Some(first));
-    dirty.own = Some((first, first + LONGEST_OWN_SETTLE));
-    assert_eq!(dirty.due(), Some(first + LONGEST_OWN_SETTLE));
-    // An outside save makes everything due at once; later writes of planwatch do not change that.
-    for (name, write_kind) in [("c", WriteKind::Closed), ("d", WriteKind::Exchanged), ("e", WriteKind::Other)]
-    {
-        dirty.add(name.to_owned(), write_kind);
-        assert!(dirty.due().is_some_and(|it| it <= Instant::now()));
-    }
-    assert_eq!(dirty.plans.len(), 5);
 }
 
 #[test]
@@ -240,17 +230,17 @@ fn planwatchs_own_writes_are_distinguished_from_editors_saves() {
 fn missing_events_lead_to_polling() {
     let heard = with_rig(|rig| {
         let (answer, _done) = rig.ask();
-        while rig.daemon.polling.is_none() {
-            assert!(rig.daemon.turn().unwrap().is_continue());
+        while rig.daemon.watching.polling_reason().is_none() {
+            rig.turn();
         }
         assert_eq!(answer.recv(), Ok(Answer::Sync { fresh: false, generation: None }));
         // Polling finds changes; events that arrive again end it.
         rig.write("a/step-1.md", "done");
         while rig.indexed("a").as_deref() != Some("completed") {
-            assert!(rig.daemon.turn().unwrap().is_continue());
+            rig.turn();
         }
         rig.let_through_all();
-        assert!(rig.daemon.polling.is_none());
+        assert!(rig.daemon.watching.polling_reason().is_none());
     });
     assert_eq!(heard.polling, [true, false]);
 }
@@ -338,7 +328,7 @@ fn stale_rows_written_by_others_are_replaced() {
     with_rig(|rig| {
         rig.write("b/step-1.md", "pending");
         rig.let_through_all();
-        let directory = (rig.daemon.context)().unwrap().plans.runtime_dir().unwrap();
+        let directory = (rig.daemon.turns.make_context)().unwrap().plans.runtime_dir().unwrap();
         let (mut index, _) = Index::open(Place::Directory(&directory)).unwrap();
         // Simulates a slow thread or command that writes older data.
         let key = index.snapshot().unwrap().heads().unwrap()[0].key.clone();
@@ -358,20 +348,20 @@ fn runtime_files_are_recreated() {
         let own = rig.home.join("plans/.planwatch");
         std::fs::remove_dir_all(&own).unwrap();
         rig.write("a/step-1.md", "done");
-        rig.let_through_seen(|rig| rig.daemon.restore_at.is_some());
+        rig.let_through_seen(|rig| rig.daemon.runtime_files.restore_at.is_some());
         let mend = |rig: &mut Rig<'_>| {
-            while rig.daemon.restore_at.is_some() {
-                assert!(rig.daemon.turn().unwrap().is_continue());
+            while rig.daemon.runtime_files.restore_at.is_some() {
+                rig.turn();
             }
         };
         mend(rig);
         rig.write("b/step-1.md", "wip");
-        rig.let_through_seen(|rig| rig.daemon.pending.contains_key(&PlanId::new("b")));
+        rig.let_through_seen(|rig| rig.daemon.publisher.pending.contains_key(&PlanId::new("b")));
         assert!(!own.exists(), "the plans may be in deletion as well");
         rig.settle();
         // Any command creates the directory.
         assert!(context(rig.home).unwrap().plans.runtime_dir().is_some());
-        rig.let_through_seen(|rig| rig.daemon.restore_at.is_some());
+        rig.let_through_seen(|rig| rig.daemon.runtime_files.restore_at.is_some());
         mend(rig);
         assert!(own.join("daemon.sock").exists());
         let (answer, _done) = rig.ask();
@@ -397,8 +387,8 @@ fn nothing_is_created_during_a_deletion() {
         let before = names();
         rig.let_through(events);
         assert_eq!(names(), before, "nothing is created until the deletion ends");
-        while rig.daemon.deleting.is_some() {
-            assert!(rig.daemon.turn().unwrap().is_continue());
+        while rig.daemon.runtime_files.deletion.is_some() {
+            rig.turn();
         }
         let is_index = |it: &std::ffi::OsString| it.to_string_lossy() == crate::index::Index::file_name();
         assert!(names().iter().any(is_index));
@@ -408,11 +398,11 @@ fn nothing_is_created_during_a_deletion() {
 #[test]
 fn an_attested_commit_replaces_the_scan() {
     with_rig(|rig| {
-        let verified = rig.daemon.verified;
+        let verified = rig.daemon.indexing.index.verified();
         assert!(verified.is_some());
         // The files changed, but the daemon did not see it.
         rig.write("a/step-1.md", "done");
-        let mut context = (rig.daemon.context)().unwrap();
+        let mut context = (rig.daemon.turns.make_context)().unwrap();
         let status =
             |it: &Context| load::all(it).unwrap().iter().next().unwrap().steps[0].status.word().to_owned();
         context.freshness = Freshness::Attested(Box::new(move || verified));
@@ -457,7 +447,7 @@ fn dependents_follow_the_files() {
         rig.write("A/step-1.md", "pending\ndepends: [b:1]");
         std::fs::remove_dir_all(rig.home.join("plans/é")).unwrap();
         rig.check_dependents("a", &["A", "a", "_archive/a"], &[], &[]);
-        rig.daemon.dirty.is_everything = true;
+        rig.daemon.indexing.dirty.is_everything = true;
         rig.check_dependents("a", &["A", "a", "_archive/a"], &[], &[]);
         rig.check_dependents("b", &[], &[], &["A"]);
     });
@@ -466,8 +456,8 @@ fn dependents_follow_the_files() {
 /// Runs turns until a change is held back.
 fn hold(rig: &mut Rig<'_>) {
     let a = PlanId::new("a");
-    while rig.daemon.pending.get(&a).is_none_or(|it| it.held.is_empty()) {
-        assert!(rig.daemon.turn().unwrap().is_continue());
+    while rig.daemon.publisher.pending.get(&a).is_none_or(|it| it.held.is_empty()) {
+        rig.turn();
     }
 }
 
@@ -497,15 +487,15 @@ fn a_save_in_place_is_not_reported_as_a_lost_status() {
 #[test]
 fn a_change_is_published_after_the_writers_lock_is_released() {
     let heard = with_rig(|rig| {
-        let (plans, a) = ((rig.daemon.context)().unwrap().plans, PlanId::new("a"));
+        let (plans, a) = ((rig.daemon.turns.make_context)().unwrap().plans, PlanId::new("a"));
         // Simulates a command that has written and still holds the lock.
         let locked = plans.lock(&mut || {}).unwrap();
         rig.write("a/step-1.md", "done");
         rig.let_through_all();
-        rig.daemon.pending.insert(a.clone(), PendingPlan::default());
-        assert!(rig.daemon.publish().unwrap().is_continue());
-        assert!(rig.daemon.pending.contains_key(&a), "it is published later");
-        assert_eq!(rig.daemon.baseline[&a].steps[0].status.word(), "pending");
+        rig.daemon.publisher.pending.insert(a.clone(), PendingPlan::default());
+        rig.daemon.publish().unwrap();
+        assert!(rig.daemon.publisher.pending.contains_key(&a), "it is published later");
+        assert_eq!(rig.daemon.publisher.baseline[&a].steps[0].status.word(), "pending");
         drop(locked);
         rig.settle();
     });
@@ -526,7 +516,7 @@ fn holding_back_one_file_does_not_delay_another() {
         rig.let_through_all();
         hold(rig);
         // The recheck of the first file comes with the first check of the second.
-        let held = &mut rig.daemon.pending.get_mut(&PlanId::new("a")).unwrap().held;
+        let held = &mut rig.daemon.publisher.pending.get_mut(&PlanId::new("a")).unwrap().held;
         held.values_mut().for_each(|since| *since -= DEADLINE);
         std::fs::write(&second, "").unwrap();
         rig.write("a/step-3.md", "done");
@@ -543,9 +533,9 @@ fn holding_back_one_file_does_not_delay_another() {
 #[test]
 fn a_feed_reports_a_change_before_and_after_it_settles() {
     with_rig(|rig| {
-        let feed = Feed::beginning(rig.daemon.since);
+        let feed = Feed::beginning(rig.daemon.turns.now().unwrap().now);
         let mut published = feed.subscribe();
-        rig.daemon.feed = Some(feed);
+        rig.daemon.subscribers.feed = Some(feed);
         rig.write("a/step-1.md", "done");
         rig.let_through_all();
         assert!(
@@ -567,7 +557,7 @@ fn a_request_in_the_daemons_own_process_needs_no_socket() {
             Ok(Context { here, ..context(&home)? })
         });
         let (sender, receiver) = mpsc::channel();
-        let contexts = context_factory::within(outer, &Inbox { sender, receiver, ..Inbox::default() });
+        let contexts = Inbox { sender, receiver, ..Inbox::default() }.contexts(outer);
         // There is no event loop behind this queue.
         let now = contexts().unwrap();
         assert_eq!(now.here.step, None);
@@ -576,14 +566,14 @@ fn a_request_in_the_daemons_own_process_needs_no_socket() {
         let (sender, receiver) = (rig.through.clone(), mpsc::channel().1);
         let home = rig.home.to_path_buf();
         let inbox = Inbox { sender, receiver, ..Inbox::default() };
-        let contexts = context_factory::within(Arc::new(move || context(&home)), &inbox);
+        let contexts = inbox.contexts(Arc::new(move || context(&home)));
         let Freshness::Attested(client) = contexts().unwrap().freshness else { panic!("not attested") };
         rig.write("a/step-1.md", "done");
         let new_requests = std::thread::spawn(move || client.commit());
         // First the request arrives, then its cookie.
-        assert!(rig.daemon.turn().unwrap().is_continue());
+        rig.turn();
         rig.let_through_all();
-        assert_eq!(new_requests.join().unwrap(), rig.daemon.verified);
+        assert_eq!(new_requests.join().unwrap(), rig.daemon.indexing.index.verified());
         assert_eq!(rig.indexed("a").as_deref(), Some("completed"));
     });
 }

@@ -1,4 +1,4 @@
-//! What a file system event means: which plan may have changed, or what else changed_plans.
+//! What a file system event means: which plan may have changed, or what else happened.
 
 use crate::disk::PlansDir;
 use crate::plan::id::PlanId;
@@ -19,7 +19,7 @@ pub(crate) enum WatchEvent {
 
 const ARCHIVE: &str = "_archive";
 
-/// How a file was written, which dirty_notices at the writer.
+/// How a file was written, which suggests the writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteKind {
     /// The new file was exchanged with the old one atomically. planwatch writes this way, and hardly any other

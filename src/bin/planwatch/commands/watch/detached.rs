@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use planwatch::api::error::Error;
 use planwatch::process::daemon::{self, Started};
-use planwatch::serve::daemon::api::{self, End, Observer};
+use planwatch::serve::daemon::api::{End, Observer};
+use planwatch::serve::daemon::event_loop;
 use planwatch::serve::http::Serving;
 use planwatch::serve::ipc::event::Event;
 use planwatch::serve::{Status, Untrusted, untrusted};
@@ -118,7 +119,7 @@ pub(super) fn run(session: &Session, plans: &Path, args: &Watch) -> Result<u8, F
     let (inbox, http) = http::prepare(session, plans, args, http::address(session, args)?)?;
     let signals = stop_at_signals(inbox.stopper());
     let mut log = Log { session, plans, http, failure: None };
-    let end = api::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut log);
+    let end = event_loop::watch(&|| session.look_again(plans), &context::homes(), inbox, &mut log);
     log.http.end();
     if let Some(error) = log.failure.take() {
         return Err(error.into());

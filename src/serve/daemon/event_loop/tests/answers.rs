@@ -21,7 +21,7 @@ fn published_changes_match_the_index_unless_polling() {
             rig.write("a/step-1.md", "wip");
             rig.let_through_all();
             if is_polled {
-                rig.daemon.poll("a test");
+                rig.poll();
             }
             // The daemon does not receive these events.
             rig.write("a/step-1.md", "pending");
@@ -33,14 +33,29 @@ fn published_changes_match_the_index_unless_polling() {
 }
 
 #[test]
+fn a_plan_that_another_process_has_indexed_is_read_again() {
+    let heard = with_rig(|rig| {
+        rig.write("a/step-1.md", "wip");
+        rig.let_through_all();
+        rig.write("a/step-1.md", "done");
+        // The other process is faster: for the daemon, file and index are the same.
+        load::all(&context(rig.home).unwrap()).unwrap();
+        rig.let_through_all();
+        rig.settle();
+    });
+    let expected = ["status a:1 completed", "status a completed"].map(str::to_owned);
+    assert!(heard.events.ends_with(&expected), "{:?}", heard.events);
+}
+
+#[test]
 fn simultaneous_requests_share_one_cookie() {
     with_rig(|rig| {
-        let before = rig.daemon.n_cookies;
+        let before = rig.daemon.cookies.n_created;
         let (reply, answers) = sync_channel(2);
         let (_done, is_sent) = sync_channel(0);
         rig.through
             .send(Message::Request(SocketRequest {
-                ask: Request::Sync,
+                request: Request::Sync,
                 reply: reply.clone(),
                 is_sent,
                 peer: None,
@@ -48,10 +63,10 @@ fn simultaneous_requests_share_one_cookie() {
             .unwrap();
         let (_done, is_sent) = sync_channel(0);
         rig.through
-            .send(Message::Request(SocketRequest { ask: Request::Sync, reply, is_sent, peer: None }))
+            .send(Message::Request(SocketRequest { request: Request::Sync, reply, is_sent, peer: None }))
             .unwrap();
-        assert!(rig.daemon.turn().unwrap().is_continue());
-        assert_eq!(rig.daemon.n_cookies, before + 1);
+        rig.turn();
+        assert_eq!(rig.daemon.cookies.n_created, before + 1);
         rig.let_through_all();
         assert!(is_fresh(&answers) && is_fresh(&answers));
     });
@@ -60,7 +75,7 @@ fn simultaneous_requests_share_one_cookie() {
 #[test]
 fn a_cookie_is_one_file_and_not_behind_a_link() {
     with_rig(|rig| {
-        let plans = (rig.daemon.context)().unwrap().plans;
+        let plans = (rig.daemon.turns.make_context)().unwrap().plans;
         let (cookies, other) = (rig.home.join("plans/.planwatch/cookies"), rig.home.join("other"));
         for n in 0..3 {
             plans.make_cookie(&format!("c{n}"), &format!("c{}", n + 1)).unwrap();
@@ -81,8 +96,8 @@ fn the_claim_batcher_learns_which_plans_changed() {
     with_rig(|rig| {
         let ask = |rig: &mut Rig<'_>| {
             let (reply, answers) = sync_channel(1);
-            rig.through.send(Message::Since(reply)).unwrap();
-            assert!(rig.daemon.turn().unwrap().is_continue());
+            rig.through.send(Message::Changed(reply)).unwrap();
+            rig.turn();
             answers
         };
         rig.write("b/step-1.md", "pending");
@@ -95,12 +110,12 @@ fn the_claim_batcher_learns_which_plans_changed() {
         let answers = ask(rig);
         rig.let_through_all();
         assert!(!answers.try_recv().unwrap().unwrap().contains("b"), "it was reported before");
-        rig.daemon.changed_plans.add_all();
+        rig.daemon.indexing.changed.add_all();
         let answers = ask(rig);
         rig.let_through_all();
         assert_eq!(answers.try_recv().unwrap(), None);
         // A polling daemon does not see every change.
-        rig.daemon.poll("for a test");
+        rig.poll();
         assert_eq!(ask(rig).try_recv().unwrap(), None);
     });
 }
@@ -124,7 +139,7 @@ fn a_save_through_a_hard_link_is_indexed_before_the_answer() {
 #[test]
 fn the_cached_answer_of_next_comes_with_the_commit() {
     with_rig(|rig| {
-        let long = "x".repeat(LONGEST_NEXT_ANSWER + 1);
+        let long = "x".repeat(NEXT_ANSWER_LIMIT + 1);
         for (cached, expected) in [(None, None), (Some("one"), Some("one")), (Some(long.as_str()), None)] {
             if let Some(cached) = cached {
                 let (answer, _done) = rig.ask_for(Request::CacheNext(cached.to_owned()));
@@ -133,13 +148,13 @@ fn the_cached_answer_of_next_comes_with_the_commit() {
             rig.write("a/step-1.md", "done");
             let (answer, _done) = rig.ask_for(Request::Next);
             rig.let_through_all();
-            let generation = rig.daemon.verified.map(|it| it.to_string());
+            let generation = rig.daemon.indexing.index.verified().map(|it| it.to_string());
             assert!(generation.is_some());
             let cached = expected.map(str::to_owned);
             assert_eq!(answer.try_recv(), Ok(Answer::Next { generation, cached }));
         }
         // Where events are missing, the daemon does not know the commit.
-        rig.daemon.poll("for a test");
+        rig.poll();
         let (answer, _done) = rig.ask_for(Request::Next);
         assert_eq!(answer.try_recv(), Ok(Answer::Sync { fresh: false, generation: None }));
     });
