@@ -124,7 +124,7 @@ fn free(plan: &Plan, number: StepNumber) -> Result<StepNumber, Error> {
 
 /// Reads the new file as everybody will; what is wrong in it is refused before it is there.
 fn checked(context: &Context, plan: &Plan, id: &StepId, path: &str, bytes: &[u8]) -> Result<Step, Error> {
-    let content = read::Content { bytes: bytes.to_vec(), etag: load::etag(bytes), modified: context.now };
+    let content = read::Content::new(bytes.to_vec(), context.now);
     let step = read::read_step_of(plan, id, path, content, &context.config.words);
     match step.problems.iter().find(|it| it.severity() == crate::plan::problem::Severity::Error) {
         Some(problem) => Err(Error::File { problem: Box::new(problem.clone()) }),

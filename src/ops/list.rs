@@ -13,8 +13,8 @@ use crate::plan::plans::Plans;
 use crate::plan::rules;
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Stated, StepStatus};
-use crate::store::resolve::{self, Side};
-use crate::store::{knowledge, load, typed_words};
+use crate::store::load::{self, Side};
+use crate::store::{knowledge, resolve, typed_words};
 
 /// Which plans, or which steps of one plan.
 #[derive(Debug, Clone, Default)]

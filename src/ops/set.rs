@@ -158,7 +158,7 @@ fn set_in_plan(
         _ => update.keys = changes(request, bytes, &plan.id)?,
     }
     let after = transaction::edit(&plan.path, bytes, &update.keys, PLAN_KEYS)?;
-    let content = read::Content { etag: load::etag(&after), bytes: after, modified: context.now };
+    let content = read::Content::new(after, context.now);
     let again = read::read_plan_again(plan, content, &context.config.words);
     refuse_new_problems(&plan.problems, &again.problems)?;
     let completed = PlanStatus::Completed;

@@ -171,7 +171,7 @@ fn is_lost(context: &Context, plan: &Plan, step: &Step, ops: &[FileOp]) -> Optio
         _ => None,
     });
     let Some(after) = changed else { return touched };
-    let content = read::Content { etag: load::etag(after), bytes: after.clone(), modified: context.now };
+    let content = read::Content::new(after.clone(), context.now);
     let then = read::read_step_of(plan, &step.id, &step.path, content, &context.config.words);
     let id = |it: &Step| it.claim.as_ref().map(|it| it.id.clone());
     Some(touched == Some(true) || id(&then) != id(step))

@@ -14,9 +14,9 @@ use crate::plan::id::{self, PlanId};
 use crate::plan::model::{Order, Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::step_number::StepNumber;
-use crate::store::resolve::{self, Side};
+use crate::store::load::{self, Side};
 use crate::store::transaction::{self, Mode, Writing};
-use crate::store::{load, new_plan};
+use crate::store::{new_plan, resolve};
 use crate::text::typed::shell_word;
 use crate::text::{front_matter, scalar};
 

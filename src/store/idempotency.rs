@@ -187,11 +187,6 @@ fn forget_old(context: &Context, answers: &Answers) {
     answers.forget_before(hour(context.now.plus_seconds(-REMEMBERED)));
 }
 
-/// Whether a change that carries this key was made to the end.
-pub(crate) fn is_made(context: &Context, name: &str) -> bool {
-    context.plans.answers().is_some_and(|it| it.find(name).is_ok_and(|it| it.is_some()))
-}
-
 /// What a key made, as a report.
 impl Made {
     /// The change as a writing verb reports it: with the plans and steps as they were to be, or as they are now where

@@ -49,8 +49,6 @@ use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::read;
 use crate::plan::time::Time;
-use crate::store::idempotency;
-use crate::store::load;
 
 use former::{FORMER, former};
 
@@ -428,7 +426,7 @@ impl<'a> Leases<'a> {
 
     /// Whether a request may still ask for this claim by its key, which was recorded when the claim was written.
     fn is_due(&self, record: &Record) -> bool {
-        record.key.as_ref().is_some_and(|it| idempotency::is_made(self.context, it))
+        record.key.as_ref().is_some_and(|it| self.context.plans.has_answer(it))
     }
 
     /// Whether another working tree's own file shows the step closed, though nobody told the records.
@@ -436,7 +434,7 @@ impl<'a> Leases<'a> {
         let Some(plan) = plans.get(&id.plan) else { return false };
         let path = record.place.worktree.join(&record.place.plans).join(&record.file);
         let Ok(bytes) = disk::read_file(self.context.plans.disk(), &path) else { return false };
-        let content = read::Content { etag: load::etag(&bytes), bytes, modified: self.context.now };
+        let content = read::Content::new(bytes, self.context.now);
         read::read_step_of(plan, id, &record.file, content, &self.context.config.words).is_closed()
     }
 
@@ -496,7 +494,7 @@ pub(crate) fn hash_of(listed: impl Iterator<Item = (bool, String, Option<Stat>)>
         (format!("{is_shared}/{name}"), stat.map_or_else(|| Stamp::new(0, 0, 0, 0, 0), stamp))
     });
     let named: Vec<_> = named.collect();
-    load::etag(&stamps(named.iter().map(|(name, stamp)| (name.as_str(), *stamp))))
+    read::etag(&stamps(named.iter().map(|(name, stamp)| (name.as_str(), *stamp))))
 }
 
 fn branch(context: &Context, worktree: &Worktree) -> Option<String> {
@@ -524,6 +522,7 @@ enum Unfinished {
 mod tests {
     use super::*;
     use crate::disk::model::Machine;
+    use crate::store::load;
 
     #[test]
     fn of_a_few_steps_the_unfinished_record_is_looked_for_first() {

@@ -27,7 +27,6 @@ use crate::plan::read::{self, Bodies, Content, PlanSources, Source, Unread};
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
 use crate::store::leases::Leases;
-use crate::store::resolve::Side;
 
 pub(crate) use parallel::{at_once, map};
 pub(crate) use plan_scope::{some, some_and_waiting, some_for_now};
@@ -36,6 +35,15 @@ pub(crate) use scan::hashes_in;
 pub(crate) use settled::{Rests, settled, settled_all, settled_plan};
 pub(crate) use state::{IndexState, index_state, reindex};
 pub(crate) use step_scope::{Own, around};
+
+/// Which of two plans with one name is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The live one, else the archived one.
+    LiveFirst,
+    /// A path leads into the archive.
+    Archived,
+}
 
 /// Loads all plans as they are now, live and archived, with every problem between them.
 ///
@@ -89,11 +97,6 @@ pub(crate) fn all_and_troubles(context: &Context) -> (Plans, Vec<Problem>) {
 pub(crate) fn let_go(plans: Plans) {
     // Where there is no thread to be had the plans go here and now.
     std::thread::Builder::new().name("let go".to_owned()).spawn(move || drop(plans)).ok();
-}
-
-/// A content hash as files and surfaces show it.
-pub(crate) fn etag(bytes: &[u8]) -> String {
-    blake3::hash(bytes).to_hex()[..32].to_owned()
 }
 
 /// A path that says something about a plan: a file of one, a near miss, a nested plan.
@@ -252,8 +255,7 @@ fn read_snapshot(context: &Context, path: &str) -> Result<disk::Snapshot, Unread
 }
 
 fn content(read: disk::Snapshot) -> Content {
-    let modified = Time::from_nanoseconds(read.stat.mtime_ns);
-    Content { etag: etag(&read.bytes), bytes: read.bytes, modified }
+    Content::new(read.bytes, Time::from_nanoseconds(read.stat.mtime_ns))
 }
 
 /// Says what is wrong with a path below the plans directory as it is called there.

@@ -117,7 +117,7 @@ fn changed(
 }
 
 fn read_again(context: &Context, plan: &Plan, bytes: &[u8]) -> Plan {
-    let content = read::Content { bytes: bytes.to_vec(), etag: load::etag(bytes), modified: context.now };
+    let content = read::Content::new(bytes.to_vec(), context.now);
     read::read_plan_again(plan, content, &context.config.words)
 }
 

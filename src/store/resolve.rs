@@ -11,7 +11,7 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::step_number::StepNumber;
 use crate::plan::words::PlanStatus;
-use crate::store::load;
+use crate::store::load::{self, Side};
 
 /// What a reference means.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,15 +26,6 @@ pub(crate) struct NamedStep {
     pub(crate) id: StepId,
     /// The name of its file where a path named it; of two files with one number that one is meant.
     file: Option<String>,
-}
-
-/// Which of two plans with one name is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
-    /// The live one, else the archived one.
-    LiveFirst,
-    /// A path leads into the archive.
-    Archived,
 }
 
 impl NamedStep {

@@ -201,7 +201,7 @@ pub(crate) struct Made {
 impl Made {
     /// The path of the step's file, and a hash of what it holds by the change.
     pub(crate) fn file(&self) -> (String, String) {
-        (self.step.path.clone(), load::etag(&self.after))
+        (self.step.path.clone(), read::etag(&self.after))
     }
 
     /// The status that the decision gave; `None` if it was to stay.
@@ -301,7 +301,7 @@ fn as_it_is<'a>(
     step: &Step,
     bytes: &[u8],
 ) -> Result<Cow<'a, Plans>, Error> {
-    let etag = load::etag(bytes);
+    let etag = read::etag(bytes);
     if step.etag.as_deref() == Some(etag.as_str()) {
         return Ok(Cow::Borrowed(plans));
     }

@@ -12,6 +12,7 @@ use crate::plan::bring::{BroughtPlan, Draft, Form, SourceFile, set_metadata, to_
 use crate::plan::file_name::{FileName, classify, step_file};
 use crate::plan::id::{self, PlanId};
 use crate::plan::model::Plan;
+use crate::plan::read;
 use crate::store::{load, new_plan};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::typed::shell_word;
@@ -56,7 +57,7 @@ impl Source {
             }
             bytes.extend_from_slice(&file.bytes);
         }
-        let hash = load::etag(&bytes);
+        let hash = read::etag(&bytes);
         Some(Self { path: path(context, request, &relative), hash })
     }
 

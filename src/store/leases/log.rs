@@ -20,7 +20,6 @@ use crate::disk::{self, DiskError, LockedRecords, Process};
 use crate::plan::id::read_step_id;
 use crate::plan::read;
 use crate::plan::time::Time;
-use crate::store::load;
 
 /// The one file in which earlier releases had the whole log; the next write to the log splits it.
 pub(crate) const UNSPLIT: &str = "closed";
@@ -134,8 +133,7 @@ impl Leases<'_> {
             let path = root.join(&closed.place.plans).join(file);
             match disk::read_file(self.context.plans.disk(), &path) {
                 Ok(bytes) => {
-                    let etag = load::etag(&bytes);
-                    let content = read::Content { etag, bytes, modified: self.context.now };
+                    let content = read::Content::new(bytes, self.context.now);
                     read::read_step_alone(&id, file, content, &self.context.config.words).is_closed()
                 }
                 Err(error) => matches!(error, DiskError::NotFound { .. }),
@@ -236,6 +234,7 @@ mod tests {
     use crate::api::context::Context;
     use crate::disk::model::Machine;
     use crate::store::leases::Sharing;
+    use crate::store::load;
 
     const DAY: i64 = 24 * 60 * 60;
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use super::lengths::{LengthsOf, lengths_of, place};
-use super::{all_and_troubles, etag, missing, one_plan};
+use super::{all_and_troubles, missing, one_plan};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::disk::{DiskError, Lengths};
@@ -17,6 +17,7 @@ use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::Problem;
+use crate::plan::read::etag;
 use crate::plan::time::Time;
 
 /// How often plans are loaded whose files change between loading and judging.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Meaning, directory_of, etag, meaning_of, missing, plan_with_dependencies, read_source, with_named,
+    Meaning, Side, directory_of, meaning_of, missing, plan_with_dependencies, read_source, with_named,
 };
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -13,7 +13,6 @@ use crate::plan::id::{PlanId, StepId};
 use crate::plan::plans::Plans;
 use crate::plan::read::{self, Content, PlanSources, Source};
 use crate::plan::step_number::StepNumber;
-use crate::store::resolve::Side;
 
 /// What a step's file holds, or is to hold, whatever the disk says.
 #[derive(Debug, Clone, Copy)]
@@ -53,9 +52,7 @@ pub(crate) fn around(context: &Context, id: &StepId, own: Option<Own<'_>>) -> Re
         let paths = files.remove(number).unwrap_or_default().into_iter();
         let source = |path: String| {
             let content = match own.filter(|own| own.path == path) {
-                Some(Own { bytes, .. }) => {
-                    Ok(Content { bytes: bytes.to_vec(), etag: etag(bytes), modified: context.now })
-                }
+                Some(Own { bytes, .. }) => Ok(Content::new(bytes.to_vec(), context.now)),
                 None => read_source(context, &path),
             };
             Source { path, content }
