@@ -8,6 +8,7 @@ use crate::index::data::{self, Input, Stored};
 use crate::index::error::IndexError;
 use crate::index::freshness::{FileRow, Stamp};
 use crate::plan::model::Plan;
+use crate::plan::summary::PlanSummary;
 
 /// Identifies a row: a directory by its exact name, live or below `_archive`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,7 +29,7 @@ pub struct Head {
     pub(super) bytes: Vec<u8>,
     pub(super) version: Version,
     /// Of the summary.
-    light: Version,
+    summary_version: Version,
     /// The row number in its table; 0 for a new row.
     pub(super) id: i64,
 }
@@ -38,8 +39,8 @@ pub struct Head {
 pub struct Packed {
     pub head: Head,
     pub(super) data: Vec<u8>,
-    /// The encoded [`Plan::lightened`].
-    pub(super) light: Vec<u8>,
+    /// The encoded summary.
+    pub(super) summary: Vec<u8>,
 }
 
 /// What is to be changed.
@@ -58,27 +59,28 @@ struct Beginning<'a> {
     /// A file could change without a new stamp.
     in_doubt: bool,
     version: Version,
-    light: Version,
+    summary_version: Version,
     rest: Input<'a>,
 }
 
 impl Packed {
     /// Encodes a plan that was read, unjudged, with these files in the order of their names.
     pub fn new(key: Key, reader: u64, files: &[FileRow], plan: &Plan) -> Self {
-        let (data, light) = (data::encode(plan), data::encode(&plan.lightened()));
-        let versions = [&data, &light].map(|it| half(&blake3::hash(it)));
+        let (data, summary) = (data::encode(plan), data::encode(plan.summary().stored()));
+        let versions = [&data, &summary].map(|it| half(&blake3::hash(it)));
         let steps = u32::try_from(plan.steps.len()).unwrap_or(u32::MAX);
-        Self { head: Head::new(key, steps, reader, files, versions), data, light }
+        Self { head: Head::new(key, steps, reader, files, versions), data, summary }
     }
 }
 
 impl Head {
-    fn new(key: Key, steps: u32, reader: u64, files: &[FileRow], [version, light]: [Version; 2]) -> Self {
+    fn new(key: Key, steps: u32, reader: u64, files: &[FileRow], versions: [Version; 2]) -> Self {
+        let [version, summary_version] = versions;
         let mut bytes = Vec::with_capacity(80 + 96 * files.len());
         reader.put(&mut bytes);
         files.iter().any(FileRow::is_in_doubt).put(&mut bytes);
         version.put(&mut bytes);
-        light.put(&mut bytes);
+        summary_version.put(&mut bytes);
         let stamps = stamps(files.iter().map(|it| (it.name.as_str(), it.stamp)));
         stamps.len().put(&mut bytes);
         bytes.extend(stamps);
@@ -90,7 +92,7 @@ impl Head {
         }
         let proof = proof(&key, steps, &bytes);
         bytes.extend(proof);
-        Self { key, steps, bytes, version, light, id: 0 }
+        Self { key, steps, bytes, version, summary_version, id: 0 }
     }
 
     /// Decodes a row of the table if its hash is right.
@@ -100,13 +102,13 @@ impl Head {
         if bytes[at..] != proof(&key, steps, &bytes[..at]) {
             return Err(damaged());
         }
-        let Beginning { version, light, .. } = beginning(bytes).ok_or_else(damaged)?;
-        Ok(Self { key, steps, bytes: bytes.to_vec(), version, light, id })
+        let Beginning { version, summary_version, .. } = beginning(bytes).ok_or_else(damaged)?;
+        Ok(Self { key, steps, bytes: bytes.to_vec(), version, summary_version, id })
     }
 
     /// The same plan with other stamps of its files.
     pub fn restamped(&self, reader: u64, files: &[FileRow]) -> Self {
-        let versions = [self.version, self.light];
+        let versions = [self.version, self.summary_version];
         Self { id: self.id, ..Self::new(self.key.clone(), self.steps, reader, files, versions) }
     }
 
@@ -139,9 +141,9 @@ impl Head {
         proved(data, self.version)
     }
 
-    /// Decodes the plan's summary ([`Plan::lightened`]), if it belongs to this head.
-    pub fn light_plan(&self, light: &[u8]) -> Result<Plan, IndexError> {
-        proved(light, self.light)
+    /// Decodes the plan's summary from its data, if that belongs to this head.
+    pub fn summary(&self, data: &[u8]) -> Result<PlanSummary, IndexError> {
+        proved(data, self.summary_version).map(PlanSummary::from_stored)
     }
 }
 
@@ -155,8 +157,8 @@ fn proved(data: &[u8], version: Version) -> Result<Plan, IndexError> {
 fn beginning(bytes: &[u8]) -> Option<Beginning<'_>> {
     let mut rest = Input::new(bytes.get(..bytes.len().checked_sub(16)?)?);
     let (reader, in_doubt) = (Stored::take(&mut rest)?, Stored::take(&mut rest)?);
-    let (version, light) = (Stored::take(&mut rest)?, Stored::take(&mut rest)?);
-    Some(Beginning { reader, in_doubt, version, light, rest })
+    let (version, summary_version) = (Stored::take(&mut rest)?, Stored::take(&mut rest)?);
+    Some(Beginning { reader, in_doubt, version, summary_version, rest })
 }
 
 /// Encodes names and stamps so that equal bytes mean equal files.

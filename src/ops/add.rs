@@ -13,8 +13,9 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::step_number::{NoRoom, StepNumber};
 use crate::plan::{file_name, read};
+use crate::store::load::{self, LoadQuery};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
-use crate::store::{idempotency, load, new_step, plan_status, resolve, step_file, steps_list_line};
+use crate::store::{idempotency, new_step, plan_status, resolve, step_file, steps_list_line};
 
 #[derive(Debug, Clone, Default)]
 pub struct AddRequest {
@@ -51,8 +52,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     }
     let plan_id = resolve::plan(context, &request.plan)?;
     let mut writing = Writing::begin(context, "add", request.mode)?;
-    let load = || load::plan_with_dependencies(context, &plan_id);
-    let plans = load::settled(context, load::Rests::Plan(&plan_id), &load)?;
+    let plans = LoadQuery::plan_and_named(&plan_id).settled(load::Rests::Plan(&plan_id)).load(context)?.plans;
     let plan = plans.get(&plan_id).ok_or_else(|| load::missing(context, &plan_id))?;
     transaction::check_live(plan)?;
     transaction::check_writable(context, &plan.problems)?;

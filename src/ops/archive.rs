@@ -12,7 +12,7 @@ use crate::plan::id::{self, PlanId, StepId};
 use crate::plan::model::{Plan, PlanKind};
 use crate::plan::plans::Plans;
 use crate::store::change_each::change_each;
-use crate::store::load::{self, Side};
+use crate::store::load::{self, LoadQuery, Side};
 use crate::store::removed::ARCHIVE;
 use crate::store::resolve::{self, Target};
 use crate::store::transaction::{ChangeReport, Changed, Mode, Writing};
@@ -59,7 +59,7 @@ fn put_away(
     fencing::refuse_live_claims(context, &id)?;
     let from = directory_of(&plan);
     let to = Path::new(ARCHIVE).join(&from);
-    let plans = load::all(context)?;
+    let plans = LoadQuery::all().load(context)?.plans;
     precondition::check_plan(context, &plans, &plan)?;
     let left = left_behind(context, &plans, &plan);
     carry(context, (writing, "archive"), &plan, &from, &to)?;

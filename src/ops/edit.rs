@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::problem::Problem;
+use crate::store::load::{self, LoadQuery};
+use crate::store::plan_file;
 use crate::store::resolve::{self, Target};
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::transaction::{Mode, Writing};
-use crate::store::{load, plan_file};
 
 /// Returns the absolute path of a plan's or step's file; one that is missing is made first.
 ///
@@ -40,7 +41,7 @@ pub fn file(context: &Context, id: &str) -> Result<PathBuf, Error> {
 /// Returns what is wrong with the file now.
 pub fn problems(context: &Context, id: &str) -> Result<Vec<Problem>, Error> {
     let target = resolve::target(context, id)?;
-    let plans = load::plan_with_dependencies(context, target.plan())?;
+    let plans = LoadQuery::plan_and_named(target.plan()).load(context)?.plans;
     let plan = plans.get(target.plan()).ok_or_else(|| load::missing(context, target.plan()))?;
     match &target {
         Target::Plan(_) => Ok(plan.problems.clone()),

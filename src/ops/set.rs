@@ -14,7 +14,7 @@ use crate::plan::transitions::Verb;
 use crate::plan::words::{PlanStatus, Status, StepStatus, nearest};
 use crate::store::change_each::change_each;
 use crate::store::fencing::{self, Owner, Who};
-use crate::store::load::{self, Own};
+use crate::store::load::{self, LoadQuery, Own};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::resolve::{self, Target};
 use crate::store::step_file::{self, StepUpdate};
@@ -213,7 +213,7 @@ fn set_in_step(
     }
     let after = transaction::edit(&step.path, bytes, &update.keys, STEP_KEYS)?;
     // A dependency may be missing, or close a circle, which only the steps that it leads to can tell.
-    let plans = load::around(context, &step.id, Some(Own { path: &step.path, bytes: &after }))?;
+    let plans = LoadQuery::step_with(&step.id, Own { path: &step.path, bytes: &after }).load(context)?.plans;
     let (_, again) = resolve::same_file(&plans, step)?;
     refuse_new_problems(&step.problems, &again.problems)?;
     Ok(update)

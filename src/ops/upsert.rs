@@ -14,7 +14,7 @@ use crate::plan::id::{self, PlanId};
 use crate::plan::model::{Order, Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::step_number::StepNumber;
-use crate::store::load::{self, Side};
+use crate::store::load::{self, LoadQuery, Side};
 use crate::store::transaction::{self, Mode, Writing};
 use crate::store::{new_plan, resolve};
 use crate::text::typed::shell_word;
@@ -110,7 +110,7 @@ fn same_plan(context: &Context, id: &PlanId, text: &str) -> Result<Option<PlanSh
 }
 
 fn plan_shape(context: &Context, plan: &Plan) -> Result<PlanShape, Error> {
-    let plans = load::some(context, &plan.id)?;
+    let plans = LoadQuery::plan(&plan.id).load(context)?.plans;
     let plan = resolve::plan_at(&plans, &plan.id, Side::LiveFirst).unwrap_or(plan);
     let root = context.root_name();
     Ok(Shaper { plans: &plans, now: context.now, root: &root }.plan(plan))
@@ -199,7 +199,7 @@ fn step_shape(
     plan: &PlanId,
     number: &StepNumber,
 ) -> Result<Option<(StepShape, String)>, Error> {
-    let plans = load::some(context, plan)?;
+    let plans = LoadQuery::plan(plan).load(context)?.plans;
     let Some(plan) = plans.get(plan) else { return Ok(None) };
     let Some(step) = plan.steps.iter().find(|it| it.id.number == *number) else { return Ok(None) };
     shaped(context, &plans, plan, step).map(Some)
@@ -208,7 +208,7 @@ fn step_shape(
 /// A plan and its text.
 pub fn plan(context: &Context, plan: &str) -> Result<(PlanShape, String), Error> {
     let (id, side) = resolve::plan_for_reading(context, plan)?;
-    let plans = load::some(context, &id)?;
+    let plans = LoadQuery::plan(&id).load(context)?.plans;
     let plan = resolve::plan_at(&plans, &id, side).ok_or_else(|| load::missing(context, &id))?;
     let root = context.root_name();
     let shape = Shaper { plans: &plans, now: context.now, root: &root }.plan(plan);
@@ -218,7 +218,7 @@ pub fn plan(context: &Context, plan: &str) -> Result<(PlanShape, String), Error>
 /// A step and its text.
 pub fn step(context: &Context, step: &str) -> Result<(StepShape, String), Error> {
     let named = resolve::step(context, step)?;
-    let plans = load::some(context, &named.id.plan)?;
+    let plans = LoadQuery::plan(&named.id.plan).load(context)?.plans;
     let plan = plans.get(&named.id.plan).ok_or_else(|| load::missing(context, &named.id.plan))?;
     shaped(context, &plans, plan, resolve::shown_step(plan, &named)?)
 }
@@ -248,7 +248,7 @@ fn shaped(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Result<
 /// All steps of a plan with their texts, in their order.
 pub fn steps(context: &Context, plan: &str) -> Result<Vec<(StepShape, String)>, Error> {
     let (id, side) = resolve::plan_for_reading(context, plan)?;
-    let plans = load::some(context, &id)?;
+    let plans = LoadQuery::plan(&id).load(context)?.plans;
     let plan = resolve::plan_at(&plans, &id, side).ok_or_else(|| load::missing(context, &id))?;
     let texts = load::plan_at(context, &id, side)?;
     let root = context.root_name();

@@ -10,7 +10,7 @@ use crate::plan::plans::Plans;
 use crate::plan::records::{Claim, NoteType};
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
-use crate::store::load;
+use crate::store::load::LoadQuery;
 use crate::store::step_file::StepUpdate;
 use crate::text::typed::shell_word;
 
@@ -106,7 +106,7 @@ pub(crate) fn claimed(step: &Step, by: Option<&str>, claim: &str) -> Error {
 ///
 /// A lapsed claim holds nobody up, and neither does what was closed elsewhere.
 pub(crate) fn refuse_live_claims(context: &Context, id: &PlanId) -> Result<(), Error> {
-    let plans = load::some(context, id)?;
+    let plans = LoadQuery::plan(id).load(context)?.plans;
     let Some(plan) = plans.get(id) else { return Ok(()) };
     for step in &plan.steps {
         let own = claim_of(step).filter(|_| plans.claims().lapse(step, context.now).is_none());

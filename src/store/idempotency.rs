@@ -18,7 +18,7 @@ use crate::api::views::{Shaper, shown_path, value};
 use crate::disk::{Answers, KeyLock};
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::{PlanId, StepId};
-use crate::store::load;
+use crate::store::load::LoadQuery;
 use crate::store::repeat::REPEATED;
 use crate::store::transaction::{self, ChangeReport, Changed, Mode};
 
@@ -229,7 +229,7 @@ impl Made {
 
     fn found(&self, context: &Context, path: &str) -> Option<Changed> {
         let (id, step) = read_path(path)?;
-        let plans = load::some(context, &id).ok()?;
+        let plans = LoadQuery::plan(&id).load(context).ok()?.plans;
         let root = context.root_name();
         let shaper = Shaper { plans: &plans, now: context.now, root: &root };
         let plan = plans.get(&id);

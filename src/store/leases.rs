@@ -522,14 +522,14 @@ enum Unfinished {
 mod tests {
     use super::*;
     use crate::disk::model::Machine;
-    use crate::store::load;
+    use crate::store::load::LoadQuery;
 
     #[test]
     fn of_a_few_steps_the_unfinished_record_is_looked_for_first() {
         let machine = Machine::with(&[("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", "# One\n")]);
         let context = Context::on_model(&machine);
         let leases = Leases::of(&context);
-        let plans = load::as_filed(&context);
+        let plans = LoadQuery::all().without_claims().load(&context).unwrap().plans;
         let records = context.plans.own_records_to_write().unwrap();
         let key = leases.key(&plans.live().next().unwrap().steps[0].id);
         // A claim that is made to the end between the two looks would be missed in the other order.

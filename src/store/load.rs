@@ -1,40 +1,40 @@
-//! Plans into memory: all of them, through the index or from the files, or the few that a write needs.
+//! Loads plans into memory: all of them through the index, or a few from their files.
+//!
+//! [`LoadQuery`] is the way to load plans with what an answer about them depends on; [`one_plan`] reads one directory.
 
 mod collect;
 mod decode;
 mod lengths;
 pub(crate) mod parallel;
 mod plan_scope;
+mod query;
 pub(crate) mod refresh;
 pub(crate) mod scan;
 mod settled;
 mod state;
 mod step_scope;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::disk::{self, DiskError, FileKind, ScanEntry};
-use crate::index::{Generation, Key, Stamp};
+use crate::index::{Key, Stamp};
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
-use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem};
 use crate::plan::read::{self, Bodies, Content, PlanSources, Source, Unread};
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
-use crate::store::leases::Leases;
 
 pub(crate) use parallel::{at_once, map};
-pub(crate) use plan_scope::{some, some_and_waiting, some_for_now};
-pub(crate) use refresh::{Fresh, Wanted, fresh, fresh_of, looked};
+pub(crate) use query::{LoadQuery, Loaded};
+pub(crate) use refresh::{Fresh, IndexCheck, Refresh, Wanted};
 pub(crate) use scan::hashes_in;
-pub(crate) use settled::{Rests, settled, settled_all, settled_plan};
+pub(crate) use settled::{Rests, settled_all, settled_plan};
 pub(crate) use state::{IndexState, index_state, reindex};
-pub(crate) use step_scope::{Own, around};
+pub(crate) use step_scope::Own;
 
 /// Which of two plans with one name is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,62 +45,14 @@ pub(crate) enum Side {
     Archived,
 }
 
-/// Loads all plans as they are now, live and archived, with every problem between them.
-///
-/// What the index holds of files that have not changed since is taken from it.
-pub(crate) fn all(context: &Context) -> Result<Plans, Error> {
-    Ok(Leases::of(context).tell(as_filed(context)))
-}
-
-/// As [`all`], where nothing of closed steps is shown.
-pub(crate) fn all_light(context: &Context) -> Result<Plans, Error> {
-    Ok(Leases::of(context).tell(Plans::judged(fresh(context, Wanted::LightPlans).plans)))
-}
-
-/// As [`all_light`] without what is known of claims, where somebody has been asked already which commit of the index is
-/// right; and the commit that they come from, if anybody knew one.
-pub(crate) fn light_of_commit(context: &Context, told: Option<Generation>) -> (Plans, Option<Generation>) {
-    let index = refresh::kept_index(context);
-    let found = refresh::fresh_told(context, index, told, Wanted::LightPlans);
-    (Plans::judged(found.plans), found.commit.filter(|_| told.is_some()))
-}
-
-/// All plans, as the files alone say them.
-pub(crate) fn as_filed(context: &Context) -> Plans {
-    Plans::judged(fresh(context, Wanted::Plans).plans)
-}
-
-/// As [`as_filed`], for a moment's decision: the index may stay a few plans behind.
-pub(crate) fn as_filed_for_now(context: &Context) -> Plans {
-    Plans::judged(refresh::fresh_for_now(context, Wanted::Plans).plans)
-}
-
-/// As [`as_filed_for_now`], for the steps that can be ready: of the others only what the rules need is there.
-pub(crate) fn light_for_now(context: &Context) -> Plans {
-    Plans::judged(refresh::fresh_for_now(context, Wanted::LightPlans).plans)
-}
-
-/// As [`all`], and with it what no plan could be made of: broken links, unreadable directories, special files.
-pub(crate) fn all_and_problems(context: &Context) -> (Plans, Vec<Problem>) {
-    let Fresh { plans, problems, .. } = looked(context, Wanted::Plans);
-    (Leases::of(context).tell(Plans::judged(plans)), problems)
-}
-
-/// As [`all`], with what could not be looked at, so that plans may be missing.
-pub(crate) fn all_and_troubles(context: &Context) -> (Plans, Vec<Problem>) {
-    let Fresh { plans, problems, .. } = fresh(context, Wanted::Plans);
-    let troubles = problems.into_iter().filter(|it| it.code == Code::Unreadable).collect();
-    (Leases::of(context).tell(Plans::judged(plans)), troubles)
-}
-
-/// Gives the memory of many plans back in a thread of its own: who has the answer need not wait for that.
-pub(crate) fn let_go(plans: Plans) {
-    // Where there is no thread to be had the plans go here and now.
-    std::thread::Builder::new().name("let go".to_owned()).spawn(move || drop(plans)).ok();
+/// Frees large data in a thread of its own, so that the answer need not wait for that.
+pub(crate) fn drop_in_background(data: impl Send + 'static) {
+    // If no thread can be started, the data are freed here and now.
+    std::thread::Builder::new().name("drop".to_owned()).spawn(move || drop(data)).ok();
 }
 
 /// A path that says something about a plan: a file of one, a near miss, a nested plan.
-struct Found {
+struct PlanEntry {
     path: String,
     meaning: Meaning,
     stamp: Stamp,
@@ -125,7 +77,7 @@ impl Meaning {
 }
 
 /// What the names of a scan say of plans, sorted by path; a plan file that cannot be looked at is there all the same.
-fn found_in(context: &Context, scan: &mut disk::Scan) -> Vec<Found> {
+fn found_in(context: &Context, scan: &mut disk::Scan) -> Vec<PlanEntry> {
     let mut all: Vec<_> = scan.entries.drain(..).filter_map(found).collect();
     all.extend(scan.trouble.iter().filter_map(|it| found_trouble(context, it)));
     // In one directory, which most are, only what follows its name tells them apart.
@@ -135,13 +87,13 @@ fn found_in(context: &Context, scan: &mut disk::Scan) -> Vec<Found> {
 }
 
 /// How many bytes all paths begin with alike: the directory of the first, or none.
-fn shared_directory(all: &[Found]) -> usize {
+fn shared_directory(all: &[PlanEntry]) -> usize {
     let directory = all.first().map_or("", |it| &it.path[..it.path.rfind('/').map_or(0, |at| at + 1)]);
     if all.iter().all(|it| it.path.starts_with(directory)) { directory.len() } else { 0 }
 }
 
 /// A plan's directory that may not be listed has a `plan.md` that cannot be read: it is there, whatever is in it.
-fn found_trouble(context: &Context, trouble: &disk::Trouble) -> Option<Found> {
+fn found_trouble(context: &Context, trouble: &disk::Trouble) -> Option<PlanEntry> {
     let mut path = trouble.relative.to_str()?.to_owned();
     let name = path.strip_prefix("_archive/").unwrap_or(&path);
     if PlanId::is_plan_name(name) && matches!(trouble.error, DiskError::Unreadable { .. }) {
@@ -151,14 +103,14 @@ fn found_trouble(context: &Context, trouble: &disk::Trouble) -> Option<Found> {
     let stamp = Stamp::new(0, 0, 0, 0, 0);
     let trouble =
         matches!(meaning, Meaning::Plan | Meaning::Step(_)).then(|| unread(context, &trouble.error));
-    Some(Found { path, meaning, stamp, kind: FileKind::Other, trouble })
+    Some(PlanEntry { path, meaning, stamp, kind: FileKind::Other, trouble })
 }
 
-fn found(entry: ScanEntry) -> Option<Found> {
+fn found(entry: ScanEntry) -> Option<PlanEntry> {
     let path = entry.relative.into_os_string().into_string().ok()?;
     let meaning = meaning_of(behind_plan(&path)?, &path)?;
     let stamp = stamp_of(&meaning, &entry.stat);
-    Some(Found { path, meaning, stamp, kind: entry.stat.kind, trouble: None })
+    Some(PlanEntry { path, meaning, stamp, kind: entry.stat.kind, trouble: None })
 }
 
 fn stamp_of(meaning: &Meaning, stat: &disk::Stat) -> Stamp {
@@ -194,7 +146,7 @@ fn behind_plan(path: &str) -> Option<&str> {
 const LINKED: &str = "+";
 
 /// Reads a file into its plan's sources and returns its content hash; empty if it could not be read.
-fn take(context: &Context, found: &Found, sources: &mut PlanSources) -> String {
+fn take(context: &Context, found: &PlanEntry, sources: &mut PlanSources) -> String {
     let name_only = || "name".to_owned();
     match &found.meaning {
         Meaning::NearMiss => {
@@ -221,14 +173,14 @@ fn take(context: &Context, found: &Found, sources: &mut PlanSources) -> String {
 }
 
 /// As [`take`] returns it.
-fn hash_of(context: &Context, found: &Found) -> String {
+fn hash_of(context: &Context, found: &PlanEntry) -> String {
     take(context, found, &mut PlanSources::default())
 }
 
 /// Reads a file; its path is added to `linked` if it has several hard links.
 ///
 /// The hash then ends in [`LINKED`], because a file whose links come or go is read anew: what is said of it changes.
-fn source(context: &Context, found: &Found, linked: &mut Vec<String>) -> (Source, String) {
+fn source(context: &Context, found: &PlanEntry, linked: &mut Vec<String>) -> (Source, String) {
     let mut is_linked = false;
     let content = match (&found.trouble, found.kind) {
         (Some(trouble), _) => Err(trouble.clone()),
@@ -263,27 +215,6 @@ fn unread(context: &Context, error: &DiskError) -> Unread {
     let code = Code::from_text(error.code()).unwrap_or(Code::Unreadable);
     let root = format!("{}/", context.plans.root().display());
     Unread { code, message: error.to_string().replace(&root, "") }
-}
-
-/// Loads one plan from its files, and with it the plans that its dependencies and its program name.
-///
-/// A live plan wins over an archived one. Problems that only all plans together show are left out.
-pub(crate) fn plan_with_dependencies(context: &Context, id: &PlanId) -> Result<Plans, Error> {
-    let plan = one_plan(context, id)?.ok_or_else(|| missing(context, id))?;
-    with_named(context, plan)
-}
-
-/// Adds the plans that a plan's steps and its program line name.
-fn with_named(context: &Context, plan: Plan) -> Result<Plans, Error> {
-    let mut wanted: BTreeSet<PlanId> =
-        plan.steps.iter().flat_map(|it| &it.depends).map(|it| it.plan.clone()).collect();
-    wanted.extend(plan.program.clone());
-    wanted.remove(&plan.id);
-    let mut plans = vec![plan];
-    for id in wanted {
-        plans.extend(one_plan(context, &id)?);
-    }
-    Ok(Plans::judged(plans))
 }
 
 /// Reads one plan directory, live before archived; none if there is no such plan.

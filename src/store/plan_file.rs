@@ -11,7 +11,7 @@ use crate::plan::plans::Plans;
 use crate::plan::read::{self, PLAN_KEYS};
 use crate::plan::words::PlanStatus;
 use crate::store::idempotency;
-use crate::store::load::{self, Rests};
+use crate::store::load::{self, LoadQuery, Rests};
 use crate::store::transaction::{self, Applied, Changed, Writing};
 use crate::text::header_edit::Change;
 
@@ -55,8 +55,7 @@ pub(crate) fn update_by_bytes(
     id: &PlanId,
     decide: Decide<'_>,
 ) -> Result<Changed, Error> {
-    let load = || load::plan_with_dependencies(context, id);
-    let plans = load::settled(context, Rests::PlanFile(id), &load)?;
+    let plans = LoadQuery::plan_and_named(id).settled(Rests::PlanFile(id)).load(context)?.plans;
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     transaction::check_live(plan)?;
     transaction::check_writable(context, &plan.problems)?;

@@ -4,7 +4,7 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::index::{Generation, Index, IndexError, Place};
 use crate::plan::model::Plan;
-use crate::store::load::{self, Fresh, Wanted};
+use crate::store::load::{Fresh, IndexCheck, LoadQuery, Refresh, Wanted};
 
 /// How often it is looked while others write into the index.
 const MOST_LOOKS: usize = 4;
@@ -14,7 +14,8 @@ const MOST_LOOKS: usize = 4;
 /// From the index the plans come one by one, so that they are never all in memory.
 pub(crate) fn of_each<T>(context: &Context, make: impl Fn(Plan) -> T) -> Result<Vec<T>, Error> {
     for _ in 0..MOST_LOOKS {
-        let Fresh { index: Some(index), commit, .. } = load::fresh(context, Wanted::Nothing) else { break };
+        let fresh = Refresh::new(Wanted::Nothing, IndexCheck::Attested).run(context);
+        let Fresh { index: Some(index), commit, .. } = fresh else { break };
         match from_index(index, commit, &make) {
             Ok(Some(made)) => return Ok(made),
             Ok(None) => {}
@@ -22,7 +23,7 @@ pub(crate) fn of_each<T>(context: &Context, make: impl Fn(Plan) -> T) -> Result<
             Err(_) => break,
         }
     }
-    Ok(load::all(context)?.into_vec().into_iter().map(make).collect())
+    Ok(LoadQuery::all().load(context)?.plans.into_vec().into_iter().map(make).collect())
 }
 
 /// None if it shows another commit by now, into which somebody may have put what an older look found.

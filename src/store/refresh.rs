@@ -1,10 +1,13 @@
 //! The index brought up to date with the files, for whoever answers from it again and again.
 
+use std::collections::BTreeSet;
+
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::index::{Generation, Index};
+use crate::index::{Generation, Index, Key};
 use crate::plan::id::PlanId;
-use crate::store::load::{self, Fresh, Wanted};
+use crate::store::load::refresh::open_index;
+use crate::store::load::{Fresh, IndexCheck, Refresh, Wanted};
 
 /// What a refresh found.
 #[derive(Debug)]
@@ -25,14 +28,21 @@ pub struct Refreshed {
 /// Plans are compared as they are read from their own files; what changes between plans alone, as a dependency that is
 /// no longer there, is a change of neither.
 pub fn refresh(context: &Context) -> Result<Refreshed, Error> {
-    Ok(refreshed(load::looked(context, Wanted::Nothing)))
+    Ok(refreshed(Refresh::new(Wanted::Nothing, IndexCheck::Scan).run(context)))
 }
 
 /// Brings the index up to date with the files of these plan directories, given by name, live and archived.
 ///
 /// `kept` is the index of an earlier look, if there was one.
 pub fn refresh_plans(context: &Context, names: &[String], kept: Option<Index>) -> Result<Refreshed, Error> {
-    Ok(refreshed(load::fresh_of(context, names, kept)))
+    let mut keys = BTreeSet::new();
+    for name in names.iter().filter(|it| PlanId::is_plan_name(it)) {
+        keys.extend([false, true].map(|is_archived| Key { is_archived, name: name.clone() }));
+    }
+    let still_usable = |mut it: Index| it.ready().is_ok().then_some(it);
+    let index = kept.and_then(still_usable).or_else(|| open_index(context));
+    let keys: Vec<_> = keys.into_iter().collect();
+    Ok(refreshed(Refresh::of_plans(&keys).run_in(context, index)))
 }
 
 fn refreshed(found: Fresh) -> Refreshed {

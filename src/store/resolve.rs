@@ -11,7 +11,7 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::step_number::StepNumber;
 use crate::plan::words::PlanStatus;
-use crate::store::load::{self, Side};
+use crate::store::load::{self, LoadQuery, Side};
 
 /// What a reference means.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,7 +132,7 @@ fn present_plan(context: &Context, number: &StepNumber) -> Result<PlanId, Error>
 }
 
 fn only_active_plan(context: &Context, number: &StepNumber) -> Result<PlanId, Error> {
-    let plans = load::all(context)?;
+    let plans = LoadQuery::all().load(context)?.plans;
     let active: Vec<_> = plans.live().filter(|it| it.shown_status().0.is(PlanStatus::Active)).collect();
     if let [only] = active.as_slice() {
         return Ok(only.id.clone());

@@ -16,7 +16,7 @@ use crate::plan::references;
 use crate::plan::words::StepStatus;
 use crate::store::idempotency;
 use crate::store::leases::{self, Leases};
-use crate::store::load::{self, Own, Rests};
+use crate::store::load::{self, LoadQuery, Own, Rests};
 use crate::store::resolve::{self, NamedStep};
 use crate::store::transaction::{self, Applied, Changed, Writing};
 use crate::text::header_edit::Change;
@@ -154,7 +154,7 @@ fn write_by_bytes(
 ) -> Result<Made, Error> {
     let id = &named.id.plan;
     let rests = Rests::Step(&named.id);
-    let plans = tell(load::settled(context, rests, &|| load::around(context, &named.id, None))?);
+    let plans = tell(LoadQuery::step(&named.id).settled(rests).load(context)?.plans);
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     transaction::check_live(plan)?;
     let step = resolve::one_step(context, plan, named)?;
@@ -316,9 +316,8 @@ fn as_it_is<'a>(
         || references::say_all(&step.id, bytes)
     {
         let own = Own { path: &step.path, bytes };
-        let load = || load::around(context, &step.id, Some(own));
-        let around = load::settled(context, Rests::Step(&step.id), &load)?;
-        return Ok(Cow::Owned(around.with_claims(plans.claims().clone())));
+        let query = LoadQuery::step_with(&step.id, own).settled(Rests::Step(&step.id));
+        return Ok(Cow::Owned(query.load(context)?.plans.with_claims(plans.claims().clone())));
     }
     // What only several files together show has not changed with this one.
     let is_shared = |it: &&Problem| Plans::is_between_files(it) || it.code == Code::DuplicateStepNumber;

@@ -10,7 +10,7 @@ use crate::api::trust::{self, Subject};
 use crate::plan::model::Step;
 use crate::plan::records::Verify;
 use crate::plan::{script as script_file, time};
-use crate::store::load;
+use crate::store::load::{self, LoadQuery};
 use crate::store::resolve::{self, Target};
 
 /// How long a command may take that says nothing about it.
@@ -86,7 +86,7 @@ pub(crate) fn check(context: &Context, step: &Step, given: &[String]) -> Result<
 /// What would have to be trusted of a step, or of all open steps of a plan, by what somebody typed.
 pub fn named(context: &Context, name: &str) -> Result<Vec<Subject>, Error> {
     let target = resolve::target(context, name)?;
-    let plans = load::some(context, target.plan())?;
+    let plans = LoadQuery::plan(target.plan()).load(context)?.plans;
     let plan = plans.get(target.plan()).ok_or_else(|| load::missing(context, target.plan()))?;
     let found: Vec<_> = match &target {
         Target::Step(named) => vec![resolve::one_step(context, plan, named)?],
@@ -104,7 +104,7 @@ pub fn named(context: &Context, name: &str) -> Result<Vec<Subject>, Error> {
 
 /// What would have to be trusted of all open steps of live plans.
 pub fn wanting_trust(context: &Context) -> Result<Vec<Subject>, Error> {
-    let plans = load::all(context)?;
+    let plans = LoadQuery::all().load(context)?.plans;
     let steps = plans.live().flat_map(|it| &it.steps).filter(|it| !it.is_closed());
     Ok(steps.filter_map(|it| subject(context, it)).collect())
 }
@@ -113,7 +113,7 @@ pub fn wanting_trust(context: &Context) -> Result<Vec<Subject>, Error> {
 pub fn files_of(context: &Context, name: &str) -> Result<Vec<PathBuf>, Error> {
     let target = resolve::target(context, name)?;
     let plan = target.plan();
-    let plans = load::some(context, plan)?;
+    let plans = LoadQuery::plan(plan).load(context)?.plans;
     let found = plans.get(plan).ok_or_else(|| load::missing(context, plan))?;
     let steps: Vec<_> = match &target {
         Target::Step(named) => vec![resolve::one_step(context, found, named)?],

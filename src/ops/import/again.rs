@@ -13,7 +13,8 @@ use crate::plan::file_name::{FileName, classify, step_file};
 use crate::plan::id::{self, PlanId};
 use crate::plan::model::Plan;
 use crate::plan::read;
-use crate::store::{load, new_plan};
+use crate::store::load::{self, LoadQuery};
+use crate::store::new_plan;
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::typed::shell_word;
 
@@ -134,9 +135,9 @@ pub(super) fn known(
     plans: &[BroughtPlan],
     sources: &[Option<Source>],
 ) -> Result<Vec<Option<PlanId>>, Error> {
-    let there = load::all_light(context)?;
+    let there = LoadQuery::all().load_summaries(context).plans;
     let found = plans.iter().zip(sources).map(|(plan, source)| match source {
-        Some(source) => there.iter().find(|it| source.is_of(it)).map(|it| it.id.clone()),
+        Some(source) => there.with_reduced_steps().iter().find(|it| source.is_of(it)).map(|it| it.id.clone()),
         None => copied(context, plan),
     });
     Ok(found.collect())

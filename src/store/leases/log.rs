@@ -234,7 +234,7 @@ mod tests {
     use crate::api::context::Context;
     use crate::disk::model::Machine;
     use crate::store::leases::Sharing;
-    use crate::store::load;
+    use crate::store::load::LoadQuery;
 
     const DAY: i64 = 24 * 60 * 60;
 
@@ -343,7 +343,7 @@ mod tests {
         let machine = machine(OPEN, OPEN, &[]);
         let context = Context::on_model(&machine);
         let leases = Leases::of(&context);
-        let plans = load::as_filed(&context);
+        let plans = LoadQuery::all().without_claims().load(&context).unwrap().plans;
         let mut files: HashMap<String, Vec<u8>> = HashMap::new();
         let id_of = |nth: u32| read_step_id(&if nth == 0 { "p:1".to_owned() } else { format!("q:{nth}") });
         for nth in 0..100_000 {
@@ -377,7 +377,12 @@ mod tests {
         let records = locked.records.as_ref().unwrap();
         records.put(UNSPLIT, &[b"\n".as_slice(), &line_of(&closed), b"{half"].concat()).unwrap();
         let id = read_step_id("p:1").unwrap();
-        let is_held = || Leases::of(&context).tell(load::as_filed(&context)).claims().has_record(&id);
+        let is_held = || {
+            Leases::of(&context)
+                .tell(LoadQuery::all().without_claims().load(&context).unwrap().plans)
+                .claims()
+                .has_record(&id)
+        };
         assert!(is_held());
         locked.touch_log(&closed.key);
         assert_eq!(records.records().names(), [log_of(&closed.key)]);

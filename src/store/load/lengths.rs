@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Component, Path};
 
-use super::refresh::kept_index;
+use super::refresh::open_index;
 use crate::api::context::Context;
 use crate::disk::Lengths;
 use crate::index::{FileRow, Index, Key};
@@ -22,7 +22,7 @@ impl Lengths for Context {
 pub(super) fn lengths_of(context: &Context, key: &Key) -> LengthsOf {
     let files = || {
         context.plans.index_dir().filter(|it| Index::len_in(it).is_some())?;
-        let mut index = kept_index(context)?;
+        let mut index = open_index(context)?;
         let heads = index.snapshot().ok()?.heads_named(&key.name).ok()?;
         heads.into_iter().find(|it| it.key == *key)?.files().ok()
     };

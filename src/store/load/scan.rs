@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::{Found, Meaning, found_in, hash_of, meaning_of, stamp_of, take};
+use super::{Meaning, PlanEntry, found_in, hash_of, meaning_of, stamp_of, take};
 use crate::api::context::{Context, Reading};
 use crate::disk::{FileKind, PlanDir, Scan, Stat, Trouble};
 use crate::index::{FileRow, Head, Key, Packed, Stamp, stamps};
@@ -28,7 +28,7 @@ pub(super) struct Walked {
 enum Listed {
     /// Nothing but files, each by its name.
     Files(Vec<(String, Meaning, Stamp)>),
-    Found(Vec<Found>),
+    Found(Vec<PlanEntry>),
 }
 
 /// How a directory stands to its row.
@@ -37,7 +37,8 @@ pub(super) enum Looked {
     Same,
     /// So it is, but the stamps are others.
     Restamped(Head),
-    Read(Box<(Packed, Plan)>),
+    /// The plan until it is taken out.
+    Read(Packed, Option<Box<Plan>>),
 }
 
 /// How files are read at the moment.
@@ -105,7 +106,7 @@ pub(super) fn walk_named(context: &Context, key: &Key) -> Option<Walked> {
 pub(crate) fn hashes_in(context: &Context, key: &Key) -> Option<Vec<(String, String, Time)>> {
     let mut scan = context.plans.scan_plan(&PathBuf::from(directory(key)));
     let found = walked(context, key.clone(), &mut scan).filter(|_| scan.trouble.is_empty())?.into_found();
-    let hash = |it: Found| {
+    let hash = |it: PlanEntry| {
         let hash = it.meaning.is_of_plan().then(|| hash_of(context, &it)).filter(|it| !it.is_empty());
         Some((it.path, hash?, Time::from_nanoseconds(it.stamp.mtime_ns.into())))
     };
@@ -138,11 +139,11 @@ impl Walked {
         }
     }
 
-    pub(super) fn into_found(self) -> Vec<Found> {
+    pub(super) fn into_found(self) -> Vec<PlanEntry> {
         let directory = directory(&self.key);
         let found = |(name, meaning, stamp)| {
             let path = format!("{directory}/{name}");
-            Found { path, meaning, stamp, kind: FileKind::File, trouble: None }
+            PlanEntry { path, meaning, stamp, kind: FileKind::File, trouble: None }
         };
         match self.listed {
             Listed::Files(files) => files.into_iter().map(found).collect(),
@@ -171,7 +172,7 @@ pub(super) fn look(how: How<'_>, walked: Walked, head: Option<&Head>, bodies: Bo
         Some(head) if head.is_of_the_same_plan(&packed.head) => {
             restamped(head, head.restamped(how.reader, &files))
         }
-        _ => Looked::Read(Box::new((packed, plan))),
+        _ => Looked::Read(packed, Some(Box::new(plan))),
     }
 }
 
@@ -207,7 +208,7 @@ pub(super) fn read_plan(context: &Context, key: &Key, bodies: Bodies) -> Option<
     Some(plan_of(context, key, &sources, bodies))
 }
 
-fn read_sources(how: How<'_>, key: &Key, found: &[Found]) -> (PlanSources, Vec<FileRow>) {
+fn read_sources(how: How<'_>, key: &Key, found: &[PlanEntry]) -> (PlanSources, Vec<FileRow>) {
     let names = directory(key).len() + 1;
     let read_at = how.read_at();
     let mut sources = PlanSources::default();
@@ -226,10 +227,10 @@ fn plan_of(context: &Context, key: &Key, sources: &PlanSources, bodies: Bodies) 
 
 /// The files with their stamps, if the same would be read of them as of those of the row; the time of a file is read
 /// too. Of files whose stamps leave no doubt nothing else is.
-fn same_content(how: How<'_>, key: &Key, found: &[Found], head: &Head) -> Option<Vec<FileRow>> {
+fn same_content(how: How<'_>, key: &Key, found: &[PlanEntry], head: &Head) -> Option<Vec<FileRow>> {
     let old = head.files().ok().filter(|_| head.reader() == how.reader)?;
     let names = directory(key).len() + 1;
-    let of_same_name = |(old, it): (&FileRow, &Found)| {
+    let of_same_name = |(old, it): (&FileRow, &PlanEntry)| {
         (old.name.as_str(), old.stamp.mtime_ns) == (&it.path[names..], it.stamp.mtime_ns)
     };
     if old.len() != found.len() || !old.iter().zip(found).all(of_same_name) {

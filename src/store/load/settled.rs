@@ -8,7 +8,8 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use super::lengths::{LengthsOf, lengths_of, place};
-use super::{all_and_troubles, missing, one_plan};
+use super::query::{LoadQuery, Loaded};
+use super::{missing, one_plan};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::disk::{DiskError, Lengths};
@@ -16,7 +17,7 @@ use crate::index::Key;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
-use crate::plan::problem::Problem;
+use crate::plan::problem::{Code, Problem};
 use crate::plan::read::etag;
 use crate::plan::time::Time;
 
@@ -36,45 +37,47 @@ pub(crate) enum Rests<'a> {
     All,
 }
 
-/// Loads plans for a decision, and refuses it while one of the files that it rests on is being saved.
-pub(crate) fn settled(
+/// Loads what a decision rests on, and refuses it while one of these files is being saved.
+pub(super) fn settled<T>(
     context: &Context,
-    rests: Rests<'_>,
-    load: &dyn Fn() -> Result<Plans, Error>,
-) -> Result<Plans, Error> {
+    load: impl Fn() -> Result<T, Error>,
+    files: impl Fn(&T) -> Files<'_>,
+) -> Result<T, Error> {
     let mut changed = None;
     for _ in 0..LOADS {
-        let plans = load()?;
-        changed = changed_since(context, &Files::of(&plans, rests))?;
+        let loaded = load()?;
+        changed = changed_since(context, &files(&loaded))?;
         if changed.is_none() {
-            return Ok(plans);
+            return Ok(loaded);
         }
     }
     Err(in_motion(context, changed))
 }
 
-/// All plans, the problems of loading them, and this plan with its texts, for a change of several files.
+/// Loads all plans, the problems of loading them, and this plan with its texts, for a change of several files.
 pub(crate) fn settled_all(context: &Context, id: &PlanId) -> Result<((Plans, Vec<Problem>), Plan), Error> {
-    let mut changed = None;
-    for _ in 0..LOADS {
-        let (plans, troubles) = all_and_troubles(context);
-        let own = one_plan(context, id)?.ok_or_else(|| missing(context, id))?;
-        let mut files = Files::of(&plans, Rests::All);
-        files.add_plan(&own);
+    let load = || {
+        let Loaded { plans, mut problems, .. } = LoadQuery::all().load(context)?;
+        problems.retain(|it| it.code == Code::Unreadable);
+        Ok(((plans, problems), one_plan(context, id)?.ok_or_else(|| missing(context, id))?))
+    };
+    settled(context, load, |((plans, _), own)| {
+        let mut files = Files::of(plans, Rests::All);
+        files.add_plan(own);
         own.steps.iter().for_each(|it| files.add_step(it));
-        changed = changed_since(context, &files)?;
-        if changed.is_none() {
-            return Ok(((plans, troubles), own));
-        }
-    }
-    Err(in_motion(context, changed))
+        files
+    })
 }
 
 /// As [`one_plan`], for a decision on all of its files.
 pub(crate) fn settled_plan(context: &Context, id: &PlanId) -> Result<Plan, Error> {
-    let load = || Ok(Plans::new(vec![one_plan(context, id)?.ok_or_else(|| missing(context, id))?]));
-    let plans = settled(context, Rests::Plan(id), &load)?;
-    plans.into_vec().pop().ok_or_else(|| missing(context, id))
+    let load = || one_plan(context, id)?.ok_or_else(|| missing(context, id));
+    settled(context, load, |plan| {
+        let mut files = Files::default();
+        files.add_plan(plan);
+        plan.steps.iter().for_each(|it| files.add_step(it));
+        files
+    })
 }
 
 fn in_motion(context: &Context, changed: Option<String>) -> Error {
@@ -83,14 +86,14 @@ fn in_motion(context: &Context, changed: Option<String>) -> Error {
 
 /// Files as they were loaded.
 #[derive(Default)]
-struct Files<'a> {
+pub(super) struct Files<'a> {
     /// Path, hash and when it was modified.
     there: Vec<(&'a str, &'a str, Time)>,
     not_there: Vec<&'a str>,
 }
 
 impl<'a> Files<'a> {
-    fn of(plans: &'a Plans, rests: Rests<'_>) -> Self {
+    pub(super) fn of(plans: &'a Plans, rests: Rests<'_>) -> Self {
         let mut files = Self::default();
         let is_changed =
             |it: &Plan| matches!(rests, Rests::PlanFile(id) if it.id == *id) && it.etag.is_some();

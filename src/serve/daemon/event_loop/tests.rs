@@ -16,7 +16,7 @@ use crate::serve::daemon::context_factory::{self, ContextFactory};
 use crate::serve::daemon::watcher::system::Raw;
 use crate::serve::ipc::event::Event;
 use crate::serve::ipc::event::Notification;
-use crate::store::load;
+use crate::store::load::LoadQuery;
 
 /// Far longer than any operation takes.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -413,8 +413,9 @@ fn an_attested_commit_replaces_the_scan() {
         // The files changed, but the daemon did not see it.
         rig.write("a/step-1.md", "done");
         let mut context = (rig.daemon.context)().unwrap();
-        let status =
-            |it: &Context| load::all(it).unwrap().iter().next().unwrap().steps[0].status.word().to_owned();
+        let status = |it: &Context| {
+            LoadQuery::all().load(it).unwrap().plans.iter().next().unwrap().steps[0].status.word().to_owned()
+        };
         context.freshness = Freshness::Attested(Box::new(move || verified));
         assert_eq!(status(&context), "pending");
         let is_late = AtomicBool::new(true);
