@@ -51,13 +51,13 @@ pub(crate) fn drop_in_background(data: impl Send + 'static) {
     std::thread::Builder::new().name("drop".to_owned()).spawn(move || drop(data)).ok();
 }
 
-/// A path that says something about a plan: a file of one, a near miss, a nested plan.
+/// A path in a plan's directory that matters: a file of the plan, a near miss, a nested plan.
 struct PlanEntry {
     path: String,
     meaning: Meaning,
     stamp: Stamp,
     kind: FileKind,
-    /// Why nothing can be said of what the name leads to.
+    /// Why the file behind the name cannot be read.
     trouble: Option<Unread>,
 }
 
@@ -70,29 +70,29 @@ enum Meaning {
 }
 
 impl Meaning {
-    /// Whether a plan is made of what is in the file.
+    /// Whether the file is a part of a plan.
     fn is_of_plan(&self) -> bool {
         matches!(self, Self::Plan | Self::Step(_))
     }
 }
 
-/// What the names of a scan say of plans, sorted by path; a plan file that cannot be looked at is there all the same.
+/// The entries of a scan that belong to plans, sorted by path, including plan files that cannot be read.
 fn found_in(context: &Context, scan: &mut disk::Scan) -> Vec<PlanEntry> {
     let mut all: Vec<_> = scan.entries.drain(..).filter_map(found).collect();
     all.extend(scan.trouble.iter().filter_map(|it| found_trouble(context, it)));
-    // In one directory, which most are, only what follows its name tells them apart.
+    // Most entries are in one directory, so only the rest of their paths is compared.
     let shared = shared_directory(&all);
     all.sort_unstable_by(|a, b| a.path.as_bytes()[shared..].cmp(&b.path.as_bytes()[shared..]));
     all
 }
 
-/// How many bytes all paths begin with alike: the directory of the first, or none.
+/// The length of the directory that all paths share, or 0.
 fn shared_directory(all: &[PlanEntry]) -> usize {
     let directory = all.first().map_or("", |it| &it.path[..it.path.rfind('/').map_or(0, |at| at + 1)]);
     if all.iter().all(|it| it.path.starts_with(directory)) { directory.len() } else { 0 }
 }
 
-/// A plan's directory that may not be listed has a `plan.md` that cannot be read: it is there, whatever is in it.
+/// A plan's directory that cannot be listed counts as a plan with an unreadable `plan.md`.
 fn found_trouble(context: &Context, trouble: &disk::Trouble) -> Option<PlanEntry> {
     let mut path = trouble.relative.to_str()?.to_owned();
     let name = path.strip_prefix("_archive/").unwrap_or(&path);
@@ -116,7 +116,7 @@ fn found(entry: ScanEntry) -> Option<PlanEntry> {
 fn stamp_of(meaning: &Meaning, stat: &disk::Stat) -> Stamp {
     match meaning.is_of_plan() {
         true => Stamp::new(stat.len, stat.mtime_ns, stat.ctime_ns, stat.ino, stat.dev),
-        // Only the name counts, whatever is in it.
+        // Only the name counts.
         false => Stamp::new(0, 0, 0, 0, 0),
     }
 }
@@ -142,7 +142,7 @@ fn behind_plan(path: &str) -> Option<&str> {
     PlanId::is_plan_name(plan).then_some(rest)
 }
 
-/// Stands behind the hash of a file with several hard links; `views.sql` cuts it off.
+/// Follows the hash of a file with several hard links; `views.sql` removes it.
 const LINKED: &str = "+";
 
 /// Reads a file into its plan's sources and returns its content hash; empty if it could not be read.
@@ -222,7 +222,7 @@ pub(crate) fn one_plan(context: &Context, id: &PlanId) -> Result<Option<Plan>, E
     plan_at(context, id, Side::LiveFirst)
 }
 
-/// As [`one_plan`], of the side that was named.
+/// As [`one_plan`], on this side.
 pub(crate) fn plan_at(context: &Context, id: &PlanId, side: Side) -> Result<Option<Plan>, Error> {
     let Some((directory, is_archived)) = directory_of(context, id, side) else { return Ok(None) };
     let name = directory.file_name().and_then(|it| it.to_str()).unwrap_or(id.as_str()).to_owned();
@@ -263,22 +263,22 @@ fn directory_of(context: &Context, id: &PlanId, side: Side) -> Option<(PathBuf, 
     None
 }
 
-/// Returns whether there is a directory that can be the plan; nothing in it is read.
+/// Whether there is a directory with the plan's name; nothing in it is read.
 pub(crate) fn exists(context: &Context, id: &PlanId) -> bool {
     exists_at(context, id, Side::LiveFirst)
 }
 
-/// As [`exists`], of the side that was named.
+/// As [`exists`], on this side.
 pub(crate) fn exists_at(context: &Context, id: &PlanId, side: Side) -> bool {
     directory_of(context, id, side).is_some()
 }
 
-/// Returns whether the id means a live plan.
+/// Whether the id means a live plan.
 pub(crate) fn is_live(context: &Context, id: &PlanId) -> bool {
     directory_of(context, id, Side::LiveFirst).is_some_and(|(_, is_archived)| !is_archived)
 }
 
-/// The error for a plan that is not there, with the nearest name.
+/// The error for a plan that does not exist, with the nearest name.
 pub(crate) fn missing(context: &Context, id: &PlanId) -> Error {
     let mut names = plan_names(context);
     names.retain(|it| it != id.as_str());
@@ -299,7 +299,7 @@ pub(crate) fn taken_names(context: &Context) -> Vec<String> {
     names
 }
 
-/// What a scan could not look at: broken links, unreadable directories, special files with a plan's name.
+/// What a scan could not read: broken links, unreadable directories, special files with a plan's name.
 fn scan_problems(context: &Context, trouble: Vec<disk::Trouble>) -> Vec<Problem> {
     let is_told = |it: &disk::Trouble| found_trouble(context, it).is_some_and(|it| it.trouble.is_some());
     let problem = |it: disk::Trouble| {

@@ -1,4 +1,4 @@
-//! A little of every plan, for whoever stays and remembers; and which commit of the index it comes from.
+//! A little of every plan, for a process that remembers it, and which commit of the index it comes from.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -6,7 +6,7 @@ use crate::index::{Generation, Index, IndexError, Place};
 use crate::plan::model::Plan;
 use crate::store::load::{Fresh, IndexCheck, LoadQuery, Refresh, Wanted};
 
-/// How often it is looked while others write into the index.
+/// How often the files are compared while other processes write into the index.
 const MOST_LOOKS: usize = 4;
 
 /// Makes something of every plan as the files have it now, without bodies and in no order.
@@ -19,14 +19,14 @@ pub(crate) fn of_each<T>(context: &Context, make: impl Fn(Plan) -> T) -> Result<
         match from_index(index, commit, &make) {
             Ok(Some(made)) => return Ok(made),
             Ok(None) => {}
-            // It is found again, and mended, where all plans are loaded.
+            // Loading all plans finds the error again and repairs the index.
             Err(_) => break,
         }
     }
     Ok(LoadQuery::all().load(context)?.plans.into_vec().into_iter().map(make).collect())
 }
 
-/// None if it shows another commit by now, into which somebody may have put what an older look found.
+/// None if the index shows another commit by now: another process wrote, perhaps from an older comparison.
 fn from_index<T>(
     mut index: Index,
     commit: Option<Generation>,
@@ -39,7 +39,7 @@ fn from_index<T>(
     snapshot.heads()?.iter().map(|it| snapshot.plan(it).map(make)).collect::<Result<_, _>>().map(Some)
 }
 
-/// Returns the commit that the kept index shows; none if there is none that can be opened.
+/// Returns the commit that the index shows; none if it cannot be opened.
 pub(crate) fn generation(context: &Context) -> Option<Generation> {
     let directory = context.plans.index_dir()?;
     let (mut index, _) = Index::open(Place::Directory(&directory)).ok()?;

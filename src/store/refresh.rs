@@ -1,4 +1,4 @@
-//! The index brought up to date with the files, for whoever answers from it again and again.
+//! Brings the index up to date with the files, for the daemon.
 
 use std::collections::BTreeSet;
 
@@ -16,10 +16,10 @@ pub struct Refreshed {
     pub changed: Vec<PlanId>,
     /// The commit that the index was compared in.
     pub before: Option<Generation>,
-    /// The commit of it that holds just what was found, the same one if nothing changed; none if it could not be written, or
-    /// if others wrote into it meanwhile.
+    /// The commit that holds just what was found, the same one if nothing changed; none if it could not be written, or if
+    /// another process wrote meanwhile.
     pub generation: Option<Generation>,
-    /// The index, open, for the next look: to open it takes longer than to look at a plan.
+    /// The open index, for the next refresh: opening it takes longer than comparing a plan.
     pub index: Option<Index>,
 }
 
@@ -33,7 +33,7 @@ pub fn refresh(context: &Context) -> Result<Refreshed, Error> {
 
 /// Brings the index up to date with the files of these plan directories, given by name, live and archived.
 ///
-/// `kept` is the index of an earlier look, if there was one.
+/// `kept` is the index of an earlier refresh, if there was one.
 pub fn refresh_plans(context: &Context, names: &[String], kept: Option<Index>) -> Result<Refreshed, Error> {
     let mut keys = BTreeSet::new();
     for name in names.iter().filter(|it| PlanId::is_plan_name(it)) {

@@ -1,4 +1,4 @@
-//! From what a person typed to a plan or a step.
+//! Finds the plan or step that a typed reference means.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub(crate) enum Target {
     Step(NamedStep),
 }
 
-/// A step as somebody named it.
+/// A step as it was named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NamedStep {
     pub(crate) id: StepId,

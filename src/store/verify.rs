@@ -77,13 +77,13 @@ fn shown(verify: &Verify) -> String {
     }
 }
 
-/// Refuses commands that nobody has said may run; `given` are hashes that somebody typed for this once.
+/// Refuses commands that are not trusted; `given` are hashes that were typed to trust them once.
 pub(crate) fn check(context: &Context, step: &Step, given: &[String]) -> Result<(), Error> {
     let Some(subject) = subject(context, step) else { return Ok(()) };
     if trust::may_run(context, &subject, given) { Ok(()) } else { Err(trust::refused(&subject)) }
 }
 
-/// What would have to be trusted of a step, or of all open steps of a plan, by what somebody typed.
+/// What would have to be trusted of the step, or of all open steps of the plan, that was named.
 pub fn named(context: &Context, name: &str) -> Result<Vec<Subject>, Error> {
     let target = resolve::target(context, name)?;
     let plans = LoadQuery::plan(target.plan()).load(context)?.plans;

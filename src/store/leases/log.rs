@@ -6,7 +6,7 @@
 //! # When a line is dropped
 //! A line is needed while the claim may come back, or its late result may: a week after its lease. If the step was closed,
 //! the line also keeps other branches from doing it again. It is dropped when its branch is gone, or after that week when every
-//! working tree of the repository shows the step closed or does not have it. What cannot be read is a reason to keep it.
+//! working tree of the repository shows the step closed or does not have it. If something cannot be read, the line stays.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub(crate) const UNSPLIT: &str = "closed";
 /// Each time a file of the log has grown by this much, what is no longer needed is left out.
 const SHORTEN: u64 = 16 << 10;
 
-/// For so many seconds after its lease a claim that ended is known, so that its late result is kept: a week.
+/// For so many seconds after its lease an ended claim is known, so that its late result is saved: a week.
 const REMEMBERED: i64 = 7 * 24 * 60 * 60;
 
 /// Returns whether a record is a file of the log.
@@ -60,7 +60,7 @@ pub(super) struct Closed {
     pub(super) until: Option<Time>,
     #[serde(default)]
     pub(super) process: Option<Process>,
-    /// The step was left open, so that the line only tells that there was such a claim.
+    /// The step was left open, so the line only says that there was such a claim.
     #[serde(default)]
     pub(super) is_open: bool,
     /// The step's file, relative to the plans directory; none in lines of earlier releases.
@@ -154,7 +154,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Shows those who keep a queue that something was recorded of this step.
+    /// Shows processes with a cached queue that something was recorded of this step.
     pub(super) fn touch_log(&self, key: &str) {
         if let Some(records) = self.log_records() {
             records.append(&log_of(key), b"\n").ok();
@@ -361,7 +361,7 @@ mod tests {
         assert!(read[0].len() * 100 < all, "{} of {all}", read[0].len());
         let parsed = lines_of(read[0], |_, step| Leases::may_be_closed_elsewhere(&plans, step));
         assert_eq!(parsed.count(), 1);
-        // A look at all plans parses no more.
+        // Loading all plans parses no more.
         let looked = files
             .values()
             .flat_map(|it| lines_of(it, |_, step| Leases::may_be_closed_elsewhere(&plans, step)));

@@ -1,4 +1,4 @@
-//! What is seen of each plan's directory, in several threads, and what all of it comes to.
+//! Compares plan directories with the index in several threads, and gathers the results.
 
 use std::collections::HashMap;
 use std::thread::Scope;
@@ -15,7 +15,7 @@ use crate::plan::id::PlanId;
 use crate::plan::read::Bodies;
 use crate::plan::summary::PlanSummary;
 
-/// A plan's directory, or none where no plan is in it, and what could not be looked at there.
+/// A plan's directory, none if there is no plan in it, and what could not be read there.
 pub(super) type InDirectory = (Option<Seen>, Vec<Trouble>);
 
 /// What was seen of a plan's directory.
@@ -30,9 +30,9 @@ pub(super) struct Seen {
     pub(super) texts: Option<Texts>,
 }
 
-/// Where is looked.
+/// Which directories are compared.
 pub(super) enum Where<'a> {
-    /// In every directory that may be a plan; and what is beside them.
+    /// Every directory that may be a plan, and what is beside them.
     All(Vec<PlanDir>, Scan),
     Named(&'a [Key]),
 }
@@ -49,7 +49,7 @@ impl<'a> Where<'a> {
     }
 }
 
-/// How directories are looked into.
+/// How directories are compared.
 #[derive(Clone, Copy)]
 pub(super) struct Looking<'a> {
     pub(super) how: How<'a>,
@@ -60,7 +60,7 @@ pub(super) struct Looking<'a> {
 }
 
 impl Looking<'_> {
-    /// Looks into directories in several threads, and returns what troubles there were beside them.
+    /// Compares directories in several threads, and returns what could not be read beside them.
     pub(super) fn at(
         self,
         place: Where<'_>,
@@ -117,7 +117,7 @@ pub(super) struct FromIndex<'scope, 'a> {
     decoding: Option<Decoding<'scope, 'a>>,
 }
 
-/// What comes of the directories, one after the other.
+/// The results of the directories, gathered one after the other.
 pub(super) struct Gathered<'scope, 'a> {
     wanted: Wanted,
     heads: &'a [Head],
@@ -129,7 +129,7 @@ pub(super) struct Gathered<'scope, 'a> {
 }
 
 impl<'scope, 'a: 'scope> FromIndex<'scope, 'a> {
-    /// Of about so many plans.
+    /// For about so many plans.
     pub(super) fn of(
         snapshot: &'a Snapshot<'a>,
         n: usize,
@@ -156,7 +156,7 @@ impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
         Self { wanted, heads, unchanged, is_there, trouble: Vec::new(), fresh: Fresh::default() }
     }
 
-    /// Takes in what was seen of a directory, and returns what is to be changed in the index.
+    /// Adds a directory, and returns the change of the index that it needs.
     pub(super) fn take(&mut self, (seen, trouble): InDirectory) -> Result<Option<Change>, IndexError> {
         self.trouble.extend(trouble);
         let Some(Seen { key, at, looked, summary, .. }) = seen else { return Ok(None) };
@@ -195,7 +195,7 @@ impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
         Ok(change)
     }
 
-    /// The rows whose directories are no plans any more.
+    /// The rows whose directories are no longer plans.
     pub(super) fn gone(&mut self) -> impl Iterator<Item = Key> + use<> {
         let gone = self.heads.iter().zip(&self.is_there).filter(|(_, is_there)| !**is_there);
         let gone: Vec<_> = gone.map(|(head, _)| head.key.clone()).collect();

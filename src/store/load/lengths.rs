@@ -1,4 +1,4 @@
-//! How long files were when planwatch last read them, by the index.
+//! The lengths that files had when planwatch last read them, from the index.
 
 use std::collections::HashMap;
 use std::path::{Component, Path};
@@ -18,7 +18,7 @@ impl Lengths for Context {
     }
 }
 
-/// What the index knows of a plan's files; asking makes no index.
+/// What the index knows of a plan's files; an index is not created for that.
 pub(super) fn lengths_of(context: &Context, key: &Key) -> LengthsOf {
     let files = || {
         context.plans.index_dir().filter(|it| Index::len_in(it).is_some())?;

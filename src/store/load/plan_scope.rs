@@ -1,6 +1,6 @@
-//! One plan with all that an answer about it alone can depend on, read from the files.
+//! One plan with all that an answer about it can depend on, read from the files.
 //!
-//! That is less than opening the index would cost: other directories are read only where a dependency leads there.
+//! That costs less than opening the index: other directories are read only if a dependency leads there.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
@@ -103,7 +103,7 @@ fn keys(context: &Context) -> Vec<Key> {
     of("", false).chain(of("_archive", true)).collect()
 }
 
-/// What is known of the directories there are.
+/// What is known of the existing directories.
 enum Names {
     /// Each of them.
     Listed(Vec<Key>),
@@ -136,7 +136,7 @@ impl Around<'_> {
         self.load_all(wanted, Bodies::Drop);
     }
 
-    /// Loads the plans whose names some systems take for this one, too.
+    /// Loads the plans whose names are this one on a file system that ignores case.
     fn load_spellings(&mut self, id: &PlanId) {
         let folded = plans::folded_name(id.as_str());
         let is_wanted = |key: &&Key| {

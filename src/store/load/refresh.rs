@@ -1,7 +1,7 @@
-//! All plans as they are now: what the index holds of unchanged files, and the files of the others.
+//! All plans as they are now: unchanged plans from the index, the others from their files.
 //!
-//! The index is only ever asked for what it may know; the answer is complete in memory before anything is written, so
-//! that whatever fails on the way to the disk costs a line on stderr and no answer.
+//! The result is complete in memory before anything is written. A failure to write the index is reported on stderr and
+//! does not change the result.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -23,15 +23,15 @@ use crate::plan::problem::Problem;
 use crate::plan::read::Bodies;
 use crate::plan::summary::PlanSummary;
 
-/// How often it is asked which commit is right: where files are saved all the time there is a next one before this one
-/// is looked at. To look at all files instead costs far more, and who writes what it finds into the index makes the
-/// watching process look at all of them, too.
+/// How often the daemon is asked which commit is current. While files are saved all the time, there is a newer commit
+/// before this one is read. Comparing all files instead costs far more, and a commit of the result makes the daemon
+/// compare them, too.
 const MOST_ASKED: usize = 4;
 
-/// How often it is looked while others write, or the index is found damaged.
+/// How often the files are compared while other processes write, or while the index is found damaged.
 const MOST_ATTEMPTS: usize = 4;
 
-/// Reading so many plans once more costs less than a commit.
+/// To read so many plans again costs less than a commit.
 const FEW: usize = 8;
 
 /// What is to be gathered beside the changes.
@@ -126,19 +126,19 @@ pub(crate) struct Fresh {
     pub(crate) plans: Vec<Plan>,
     /// The same, if summaries are wanted.
     pub(crate) summaries: Vec<PlanSummary>,
-    /// The files that they were read from, by path, in no order.
+    /// The files of the plans by path, in no order; if files are wanted.
     pub(crate) files: Vec<(String, FileRow)>,
-    /// What no plan could be made of.
+    /// What no plan could be made of; only after a comparison with the files.
     pub(crate) problems: Vec<Problem>,
-    /// Plans that the index did not hold so, or that are gone.
+    /// Plans that differed from the index, or that are gone.
     pub(crate) changed: BTreeSet<PlanId>,
     pub(crate) n_plans: usize,
     pub(crate) n_steps: usize,
-    /// Of how many of the plans the texts were handed on.
+    /// How many plans' texts were passed on.
     pub(crate) n_texts: usize,
-    /// The index, which holds just this; none if it could not be written, or if others wrote into it meanwhile.
+    /// The index, which holds just this; none if it could not be written, or if another process wrote into it meanwhile.
     pub(crate) index: Option<Index>,
-    /// The commit of it that does; none if nothing was ever put in.
+    /// The commit that holds just this; none if nothing was ever written.
     pub(crate) commit: Option<Generation>,
     /// The commit that was compared with the files.
     pub(crate) before: Option<Generation>,
@@ -161,7 +161,7 @@ pub(crate) fn attested_commit(context: &Context) -> Option<Generation> {
     }
 }
 
-/// Returns whether this is a look at that commit.
+/// Whether a snapshot shows that commit.
 pub(crate) fn is_commit(snapshot: &Snapshot<'_>, commit: Option<Generation>) -> bool {
     snapshot.generation().is_ok_and(|it| it == commit)
 }
@@ -256,7 +256,7 @@ fn attempts(context: &Context, mut index: Option<Index>, refresh: &Refresh<'_>) 
     attempt(context, None, refresh).map(|(fresh, _)| fresh).unwrap_or_default()
 }
 
-/// Says what is wrong with an index, and makes another one in its place where that helps.
+/// Reports what is wrong with an index, and replaces it if that helps.
 pub(crate) fn after(context: &Context, index: Option<Index>, error: &IndexError) -> Option<Index> {
     let (mut index, why) = (index?, error.to_string());
     let reopened = match error {
@@ -276,7 +276,7 @@ pub(crate) fn after(context: &Context, index: Option<Index>, error: &IndexError)
 /// Whether the index holds all of it now.
 enum Held {
     At(Option<Generation>),
-    /// What they put in may come from an older look.
+    /// Another process wrote meanwhile, perhaps from an older comparison.
     BesideOthers,
     Not,
 }
@@ -316,10 +316,10 @@ fn attempt(
         return Ok((gathered.finish(context, trouble)?, Held::Not));
     };
     let snapshot = index.snapshot()?;
-    // The look at the index begins before that at the disk, so that no row is newer than the list of directories.
+    // The index is read first, so that no row is newer than the list of directories.
     let before = snapshot.generation()?;
     let (rows, place) = thread::scope(|scope| {
-        // Of directories that are named there is none to list.
+        // If directories are named, there is nothing to list.
         let place = only.is_none().then(|| scope.spawn(|| Where::of(context, only)));
         let rows = rows(&snapshot, refresh);
         let listed = |it: ScopedJoinHandle<'_, _>| it.join().unwrap_or_else(|panic| resume_unwind(panic));
@@ -384,7 +384,7 @@ fn heads_of(snapshot: &Snapshot<'_>, keys: &[Key]) -> Result<Vec<Head>, IndexErr
     Ok(heads)
 }
 
-/// Fills an index that knows nothing, while the files are read, so that only a few plans wait in memory.
+/// Fills an empty index while the files are read, so that only a few plans wait in memory.
 fn first(
     how: How<'_>,
     index: &mut Index,
@@ -407,7 +407,7 @@ fn first(
         });
         held = Held::by(how.context, index.write_after(before, &mut changes));
         is_writing.set(false);
-        // What could not be written is an answer all the same.
+        // The rest is part of the result, even if it could not be written.
         changes.for_each(drop);
         Ok(())
     })?;

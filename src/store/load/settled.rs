@@ -1,7 +1,7 @@
 //! Plans that a decision rests on: none of their files is in the middle of a save.
 //!
-//! Only files that were modified a moment ago are read a second time. The decision is made on the very bytes that were
-//! judged: where a file holds others by then, the plans are loaded again.
+//! Only files that were modified a moment ago are read a second time. The decision is made on the bytes that were checked:
+//! if a file has changed since it was loaded, the plans are loaded again.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::plan::problem::{Code, Problem};
 use crate::plan::read::etag;
 use crate::plan::time::Time;
 
-/// How often plans are loaded whose files change between loading and judging.
+/// How often plans are loaded whose files change between loading and checking.
 const LOADS: usize = 5;
 
 /// The files that a decision rests on.
@@ -29,7 +29,7 @@ const LOADS: usize = 5;
 pub(crate) enum Rests<'a> {
     /// All of one plan's that were loaded, and of the other plans their own files and the steps that it waits for.
     Plan(&'a PlanId),
-    /// As of a plan, but not the step's own file: it is judged when it is changed.
+    /// As of a plan, but not the step's own file: it is checked when it is changed.
     Step(&'a StepId),
     /// As of a plan, but not its own file.
     PlanFile(&'a PlanId),
@@ -135,7 +135,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// A file that holds something else by now; an error if one is in the middle of a save.
+/// A file that has changed since it was loaded; an error if one is being saved.
 fn changed_since(context: &Context, files: &Files<'_>) -> Result<Option<String>, Error> {
     let lengths = Remembered { context, known: Mutex::default() };
     let saves = context.plans.saves(&lengths);
@@ -152,7 +152,7 @@ fn changed_since(context: &Context, files: &Files<'_>) -> Result<Option<String>,
     Ok(None)
 }
 
-/// What the index says of the files of each plan, asked once.
+/// What the index says of the files of each plan, read once.
 struct Remembered<'a> {
     context: &'a Context,
     known: Mutex<HashMap<Key, LengthsOf>>,

@@ -13,7 +13,7 @@ use crate::plan::plans::Plans;
 use crate::plan::read::{self, Content, PlanSources, Source};
 use crate::plan::step_number::StepNumber;
 
-/// What a step's file holds, or is to hold, whatever the disk says.
+/// What a step's file is to hold; it counts instead of what is on the disk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Own<'a> {
     /// Below the plans directory; the file need not exist.
