@@ -16,8 +16,7 @@ use crate::store::transaction::{Mode, Writing};
 /// The lock is not held while an editor runs: what it saves is a person's edit like any other.
 pub fn file(context: &Context, id: &str) -> Result<PathBuf, Error> {
     let target = resolve::target(context, id)?;
-    let plan =
-        load::one_plan(context, target.plan())?.ok_or_else(|| load::missing(context, target.plan()))?;
+    let plan = load::existing_plan(context, target.plan())?;
     let relative = match &target {
         Target::Plan(id) => {
             if plan.etag.is_none() {

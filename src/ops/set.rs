@@ -333,7 +333,7 @@ fn place_of(bytes: &[u8], key: &str, text: &str) -> Result<Option<usize>, Error>
 fn add_dependency(context: &Context, step: &Step, bytes: &[u8], text: &str) -> Result<Vec<Change>, Error> {
     let plan = &step.id.plan;
     // Only which steps there are; what this step's file says is in `step` and `bytes`.
-    let whole = load::one_plan(context, plan)?.ok_or_else(|| load::missing(context, plan))?;
+    let whole = load::existing_plan(context, plan)?;
     let new = new_step::dependencies(context, &whole, &[text.to_owned()])?;
     let append = |it: &StepId| Change::Append { key: "depends".to_owned(), item: dependency_item(plan, it) };
     let is_written = root(bytes).is_some_and(|it| it.root().get("depends").is_some());

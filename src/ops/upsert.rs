@@ -78,7 +78,7 @@ pub fn put_plan(context: &Context, request: &PlanText) -> Result<Put<PlanShape>,
         writing.create_directory(id.as_str(), &files)?;
     }
     drop(writing);
-    let plan = load::one_plan(context, &id)?.ok_or_else(|| load::missing(context, &id))?;
+    let plan = load::existing_plan(context, &id)?;
     Ok(Put { is_new: true, now: plan_shape(context, &plan)? })
 }
 
@@ -175,7 +175,7 @@ fn same_step(
     let Some(number) = id::read_number(at) else {
         return Err(Error::usage(format!("`{at}` is not a step number"), "write it as 2 or 2.5"));
     };
-    let found = load::one_plan(context, plan)?.ok_or_else(|| load::missing(context, plan))?;
+    let found = load::existing_plan(context, plan)?;
     transaction::check_live(&found)?;
     let mut same = found.steps.iter().filter(|it| it.id.number == number && it.has_file()).peekable();
     if same.peek().is_none() {
@@ -227,7 +227,7 @@ pub fn step(context: &Context, step: &str) -> Result<(StepShape, String), Error>
 pub fn step_text(context: &Context, step: &str) -> Result<String, Error> {
     let named = resolve::step(context, step)?;
     let plan = &named.id.plan;
-    let plan = load::one_plan(context, plan)?.ok_or_else(|| load::missing(context, plan))?;
+    let plan = load::existing_plan(context, plan)?;
     Ok(resolve::shown_step(&plan, &named)?.body.clone())
 }
 

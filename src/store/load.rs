@@ -222,6 +222,11 @@ pub(crate) fn one_plan(context: &Context, id: &PlanId) -> Result<Option<Plan>, E
     plan_at(context, id, Side::LiveFirst)
 }
 
+/// As [`one_plan`]; an error if there is no such plan.
+pub(crate) fn existing_plan(context: &Context, id: &PlanId) -> Result<Plan, Error> {
+    one_plan(context, id)?.ok_or_else(|| missing(context, id))
+}
+
 /// As [`one_plan`], on this side.
 pub(crate) fn plan_at(context: &Context, id: &PlanId, side: Side) -> Result<Option<Plan>, Error> {
     let Some((directory, is_archived)) = directory_of(context, id, side) else { return Ok(None) };

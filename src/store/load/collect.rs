@@ -186,7 +186,7 @@ impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
         match (plan, summary, &mut self.unchanged, old) {
             (Some(plan), ..) => self.fresh.plans.push(*plan),
             (None, Some(summary), Some(index), _) => {
-                self.fresh.summaries.push(index.snapshot.judged(summary)?)
+                self.fresh.summaries.push(index.snapshot.judged(summary)?);
             }
             (None, Some(summary), None, _) => self.fresh.summaries.push(summary?),
             (None, None, Some(index), Some(old)) => index.put(old)?,

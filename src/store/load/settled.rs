@@ -7,9 +7,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use super::existing_plan;
 use super::lengths::{LengthsOf, lengths_of, place};
 use super::query::{LoadQuery, Loaded};
-use super::{missing, one_plan};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::disk::{DiskError, Lengths};
@@ -59,7 +59,7 @@ pub(crate) fn settled_all(context: &Context, id: &PlanId) -> Result<((Plans, Vec
     let load = || {
         let Loaded { plans, mut problems, .. } = LoadQuery::all().load(context)?;
         problems.retain(|it| it.code == Code::Unreadable);
-        Ok(((plans, problems), one_plan(context, id)?.ok_or_else(|| missing(context, id))?))
+        Ok(((plans, problems), existing_plan(context, id)?))
     };
     settled(context, load, |((plans, _), own)| {
         let mut files = Files::of(plans, Rests::All);
@@ -69,9 +69,9 @@ pub(crate) fn settled_all(context: &Context, id: &PlanId) -> Result<((Plans, Vec
     })
 }
 
-/// As [`one_plan`], for a decision on all of its files.
+/// As [`existing_plan`], for a decision on all of its files.
 pub(crate) fn settled_plan(context: &Context, id: &PlanId) -> Result<Plan, Error> {
-    let load = || one_plan(context, id)?.ok_or_else(|| missing(context, id));
+    let load = || existing_plan(context, id);
     settled(context, load, |plan| {
         let mut files = Files::default();
         files.add_plan(plan);

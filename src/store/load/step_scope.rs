@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Meaning, Side, directory_of, meaning_of, missing, one_plan, read_source};
+use super::{Meaning, Side, directory_of, existing_plan, meaning_of, missing, one_plan, read_source};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::id::{PlanId, StepId};
@@ -23,7 +23,7 @@ pub(crate) struct Own<'a> {
 
 /// Loads a plan from its files, and the plans that its steps and its program line name.
 pub(super) fn load_plan(context: &Context, id: &PlanId) -> Result<Plans, Error> {
-    let plan = one_plan(context, id)?.ok_or_else(|| missing(context, id))?;
+    let plan = existing_plan(context, id)?;
     with_named(context, plan)
 }
 
