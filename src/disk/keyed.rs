@@ -74,6 +74,11 @@ impl PlansDir {
         let dir = self.made_runtime_dir()?.join("answers");
         Some(Answers { disk: Arc::clone(&self.disk), dir })
     }
+
+    /// Whether a change that carries the key of this record was made to the end.
+    pub fn has_answer(&self, name: &str) -> bool {
+        self.answers().is_some_and(|it| it.find(name).is_ok_and(|it| it.is_some()))
+    }
 }
 
 /// A lock on a key, held while this exists.

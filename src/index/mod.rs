@@ -43,7 +43,7 @@ pub use knowledge::Knowledge;
 pub use row::{Change, Head, Key, Packed, stamps};
 pub use schema::VERSION;
 pub use search::{Document, Kind, MATCH_END, MATCH_START, Match, Query, Scope, Texts, Unsearched, snippets};
-pub use snapshot::{Lights, Snapshot};
+pub use snapshot::{Snapshot, SummaryData};
 pub use sql::{Table, sql};
 
 use crate::plan::id::PlanId;

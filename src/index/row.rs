@@ -10,6 +10,7 @@ use crate::index::error::IndexError;
 use crate::index::freshness::{FileRow, Stamp};
 use crate::plan::binary::{decode, encode, encode_into};
 use crate::plan::model::Plan;
+use crate::plan::summary::PlanSummary;
 
 /// Identifies a row: a directory by its exact name, live or below `_archive`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,7 +31,7 @@ pub struct Head {
     pub(super) bytes: Vec<u8>,
     pub(super) version: Version,
     /// Of the summary.
-    light: Version,
+    summary_version: Version,
     /// The row number in its table; 0 for a new row.
     pub(super) id: i64,
 }
@@ -40,8 +41,8 @@ pub struct Head {
 pub struct Packed {
     pub head: Head,
     pub(super) data: Vec<u8>,
-    /// The encoded [`Plan::lightened`].
-    pub(super) light: Vec<u8>,
+    /// The encoded summary.
+    pub(super) summary: Vec<u8>,
 }
 
 /// What is to be changed.
@@ -61,7 +62,7 @@ struct Beginning {
     /// A file could change without a new stamp.
     in_doubt: bool,
     version: Version,
-    light: Version,
+    summary_version: Version,
 }
 
 /// The output of [`stamps`], and the hash, `racy` and `len_before` of each file.
@@ -70,22 +71,23 @@ type FilesOfHead = (Vec<u8>, Vec<(String, bool, u64)>);
 impl Packed {
     /// Encodes a plan that was read, unjudged, with these files in the order of their names.
     pub fn new(key: Key, reader: u64, files: &[FileRow], plan: &Plan) -> Self {
-        let (data, light) = (encode(plan), encode(&plan.lightened()));
-        let versions = [&data, &light].map(|it| half(&blake3::hash(it)));
+        let (data, summary) = (encode(plan), encode(plan.summary().stored()));
+        let versions = [&data, &summary].map(|it| half(&blake3::hash(it)));
         let steps = u32::try_from(plan.steps.len()).unwrap_or(u32::MAX);
-        Self { head: Head::new(key, steps, reader, files, versions), data, light }
+        Self { head: Head::new(key, steps, reader, files, versions), data, summary }
     }
 }
 
 impl Head {
-    fn new(key: Key, steps: u32, reader: u64, files: &[FileRow], [version, light]: [Version; 2]) -> Self {
+    fn new(key: Key, steps: u32, reader: u64, files: &[FileRow], versions: [Version; 2]) -> Self {
+        let [version, summary_version] = versions;
         let in_doubt = files.iter().any(FileRow::is_in_doubt);
         let stamps = stamps(files.iter().map(|it| (it.name.as_str(), it.stamp)));
         let more: Vec<_> = files.iter().map(|it| (it.hash.as_str(), it.racy, it.len_before)).collect();
-        let mut bytes = encode(&(Beginning { reader, in_doubt, version, light }, stamps, more));
+        let mut bytes = encode(&(Beginning { reader, in_doubt, version, summary_version }, stamps, more));
         let proof = proof(&key, steps, &bytes);
         bytes.extend(proof);
-        Self { key, steps, bytes, version, light, id: 0 }
+        Self { key, steps, bytes, version, summary_version, id: 0 }
     }
 
     /// Decodes a row of the table if its hash is right.
@@ -95,13 +97,13 @@ impl Head {
         if bytes[at..] != proof(&key, steps, &bytes[..at]) {
             return Err(damaged());
         }
-        let (Beginning { version, light, .. }, _) = beginning(bytes).ok_or_else(damaged)?;
-        Ok(Self { key, steps, bytes: bytes.to_vec(), version, light, id })
+        let (Beginning { version, summary_version, .. }, _) = beginning(bytes).ok_or_else(damaged)?;
+        Ok(Self { key, steps, bytes: bytes.to_vec(), version, summary_version, id })
     }
 
     /// The same plan with other stamps of its files.
     pub fn restamped(&self, reader: u64, files: &[FileRow]) -> Self {
-        let versions = [self.version, self.light];
+        let versions = [self.version, self.summary_version];
         Self { id: self.id, ..Self::new(self.key.clone(), self.steps, reader, files, versions) }
     }
 
@@ -135,9 +137,9 @@ impl Head {
         proved(data, self.version)
     }
 
-    /// Decodes the plan's summary ([`Plan::lightened`]), if it belongs to this head.
-    pub fn light_plan(&self, light: &[u8]) -> Result<Plan, IndexError> {
-        proved(light, self.light)
+    /// Decodes the plan's summary from its data, if that belongs to this head.
+    pub fn summary(&self, data: &[u8]) -> Result<PlanSummary, IndexError> {
+        proved(data, self.summary_version).map(PlanSummary::from_stored)
     }
 }
 

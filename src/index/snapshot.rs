@@ -24,13 +24,13 @@ const HEADS: &str = "SELECT id, archived, name, steps, head FROM plan";
 
 /// The encoded summaries of plans, in the order of the requested heads.
 #[derive(Debug, Default)]
-pub struct Lights {
+pub struct SummaryData {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
 
-impl Lights {
-    /// Returns the data for the head at this index; [`Head::light_plan`] decodes it in any thread.
+impl SummaryData {
+    /// Returns the data for the head at this index; [`Head::summary`] decodes it in any thread.
     pub fn of(&self, nth: usize) -> &[u8] {
         let from = nth.checked_sub(1).map_or(0, |it| self.ends[it]);
         &self.bytes[from..self.ends[nth]]
@@ -63,8 +63,8 @@ impl<'a> Snapshot<'a> {
     }
 
     /// Returns the summaries of all heads, in the order of [`Self::heads`].
-    pub fn lights(&self, heads: &[Head]) -> Result<Lights, IndexError> {
-        self.noted(lights(&self.transaction, heads))
+    pub fn summaries(&self, heads: &[Head]) -> Result<SummaryData, IndexError> {
+        self.noted(summaries(&self.transaction, heads))
     }
 
     /// Treats a result decoded elsewhere as an answer of this snapshot.
@@ -124,21 +124,21 @@ pub(super) fn heads(connection: &Connection) -> Result<Vec<Head>, IndexError> {
 }
 
 /// In one pass: seeking each row would cost as much as reading it.
-fn lights(connection: &Connection, heads: &[Head]) -> Result<Lights, IndexError> {
+fn summaries(connection: &Connection, heads: &[Head]) -> Result<SummaryData, IndexError> {
     let mut statement = connection.prepare_cached("SELECT id, light FROM plan_light ORDER BY id")?;
     let mut rows = statement.query([])?;
-    let mut lights = Lights::default();
+    let mut data = SummaryData::default();
     for head in heads {
         loop {
             let row = rows.next()?.ok_or_else(|| IndexError::damaged("a plan has no light form"))?;
             if row.get::<_, i64>(0)? == head.id {
-                lights.bytes.extend(row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?);
-                lights.ends.push(lights.bytes.len());
+                data.bytes.extend(row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?);
+                data.ends.push(data.bytes.len());
                 break;
             }
         }
     }
-    Ok(lights)
+    Ok(data)
 }
 
 fn heads_named(connection: &Connection, name: &str) -> Result<Vec<Head>, IndexError> {

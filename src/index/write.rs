@@ -22,7 +22,7 @@ pub(super) fn write(
 }
 
 fn put(connection: &Connection, packed: &Packed) -> Result<(), IndexError> {
-    let Packed { head: Head { key, steps, bytes, .. }, data, light } = packed;
+    let Packed { head: Head { key, steps, bytes, .. }, data, summary } = packed;
     let put = "INSERT INTO plan (archived, name, steps, head) VALUES (?1, ?2, ?3, ?4)
         ON CONFLICT (archived, name) DO UPDATE SET steps = ?3, head = ?4 RETURNING id";
     let mut put = connection.prepare_cached(put)?;
@@ -30,7 +30,7 @@ fn put(connection: &Connection, packed: &Packed) -> Result<(), IndexError> {
     let mut put = connection.prepare_cached("INSERT OR REPLACE INTO plan_data VALUES (?1, ?2)")?;
     put.execute(params![id, data])?;
     let mut put = connection.prepare_cached("INSERT OR REPLACE INTO plan_light VALUES (?1, ?2)")?;
-    put.execute(params![id, light])?;
+    put.execute(params![id, summary])?;
     Ok(())
 }
 

@@ -13,8 +13,9 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::step_number::{NoRoom, StepNumber};
 use crate::plan::{file_name, read};
+use crate::store::load::{self, LoadQuery};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
-use crate::store::{idempotency, load, new_step, plan_status, resolve, step_file, steps_list_line};
+use crate::store::{idempotency, new_step, plan_status, resolve, step_file, steps_list_line};
 
 #[derive(Debug, Clone, Default)]
 pub struct AddRequest {
@@ -51,8 +52,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     }
     let plan_id = resolve::plan(context, &request.plan)?;
     let mut writing = Writing::begin(context, "add", request.mode)?;
-    let load = || load::plan_with_dependencies(context, &plan_id);
-    let plans = load::settled(context, load::Rests::Plan(&plan_id), &load)?;
+    let plans = LoadQuery::plan_and_named(&plan_id).settled(load::Rests::Plan(&plan_id)).load(context)?.plans;
     let plan = plans.get(&plan_id).ok_or_else(|| load::missing(context, &plan_id))?;
     transaction::check_live(plan)?;
     transaction::check_writable(context, &plan.problems)?;
@@ -124,7 +124,7 @@ fn free(plan: &Plan, number: StepNumber) -> Result<StepNumber, Error> {
 
 /// Reads the new file as everybody will; what is wrong in it is refused before it is there.
 fn checked(context: &Context, plan: &Plan, id: &StepId, path: &str, bytes: &[u8]) -> Result<Step, Error> {
-    let content = read::Content { bytes: bytes.to_vec(), etag: load::etag(bytes), modified: context.now };
+    let content = read::Content::new(bytes.to_vec(), context.now);
     let step = read::read_step_of(plan, id, path, content, &context.config.words);
     match step.problems.iter().find(|it| it.severity() == crate::plan::problem::Severity::Error) {
         Some(problem) => Err(Error::File { problem: Box::new(problem.clone()) }),

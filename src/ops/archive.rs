@@ -12,10 +12,11 @@ use crate::plan::id::{self, PlanId, StepId};
 use crate::plan::model::{Plan, PlanKind};
 use crate::plan::plans::Plans;
 use crate::store::change_each::change_each;
+use crate::store::load::{self, LoadQuery, Side};
 use crate::store::removed::ARCHIVE;
-use crate::store::resolve::{self, Side, Target};
+use crate::store::resolve::{self, Target};
 use crate::store::transaction::{ChangeReport, Changed, Mode, Writing};
-use crate::store::{fencing, leases, load, relink};
+use crate::store::{fencing, leases, relink};
 use crate::text::typed::shell_word;
 
 const MOST_NAMED: usize = 10;
@@ -58,7 +59,7 @@ fn put_away(
     fencing::refuse_live_claims(context, &id)?;
     let from = directory_of(&plan);
     let to = Path::new(ARCHIVE).join(&from);
-    let plans = load::all(context)?;
+    let plans = LoadQuery::all().load(context)?.plans;
     precondition::check_plan(context, &plans, &plan)?;
     let left = left_behind(context, &plans, &plan);
     carry(context, (writing, "archive"), &plan, &from, &to)?;

@@ -15,12 +15,13 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::time::Time;
+use crate::store::load::{LoadQuery, Loaded};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::project_saves;
 use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::transaction::{ChangeReport, Changed, Mode, Refused, Writing};
-use crate::store::{interrupted, knowledge, load, program};
+use crate::store::{interrupted, knowledge, program};
 use crate::text::front_matter::{self, Header};
 use crate::text::line_index;
 use crate::text::typed::shell_word;
@@ -89,7 +90,7 @@ impl CheckReport {
 
 pub fn check(context: &Context, request: &CheckRequest) -> Result<CheckReport, Error> {
     let fixed = request.fix.then(|| fix(context, request.mode)).transpose()?;
-    let (plans, beside) = load::all_and_problems(context);
+    let Loaded { plans, problems: beside, .. } = LoadQuery::all().scan().load(context)?;
     let problems = problems(context, &plans, beside);
     let hints = plans
         .live()
@@ -170,7 +171,7 @@ fn source_line(context: &Context, problem: &Problem) -> Option<String> {
 
 /// Mends what is safe to mend: missing files are made, ids follow their file, void claims go.
 fn fix(context: &Context, mode: Mode) -> Result<ChangeReport, Error> {
-    let plans = load::all(context)?;
+    let plans = LoadQuery::all().load(context)?.plans;
     let mut report = ChangeReport::new("check --fix", mode);
     let mut writing = Writing::begin(context, "check --fix", mode)?;
     for plan in plans.live() {

@@ -424,7 +424,7 @@ fn of_name(context: &Context, name: &str) -> Result<Plan, Error> {
         Ok(id) => id,
         Err(error) => return Err(error),
     };
-    let plan = load::one_plan(context, &id)?.ok_or_else(|| load::missing(context, &id))?;
+    let plan = load::existing_plan(context, &id)?;
     crate::store::transaction::check_live(&plan)?;
     crate::store::transaction::check_writable(context, &plan.problems)?;
     if !plan.status.is(PlanStatus::Draft) {

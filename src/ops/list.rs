@@ -13,8 +13,8 @@ use crate::plan::plans::Plans;
 use crate::plan::rules;
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Stated, StepStatus};
-use crate::store::resolve::{self, Side};
-use crate::store::{knowledge, load, typed_words};
+use crate::store::load::{self, LoadQuery, Side};
+use crate::store::{knowledge, resolve, typed_words};
 
 /// Which plans, or which steps of one plan.
 #[derive(Debug, Clone, Default)]
@@ -75,40 +75,66 @@ pub fn list(context: &Context, request: &ListRequest) -> Result<ListReport, Erro
 fn plans(context: &Context, request: &ListRequest) -> Result<ListReport, Error> {
     let statuses = typed_words::read_words::<PlanStatus>(&context.config.words, &request.status)?;
     let since = since(context, request)?;
-    // When a step was closed, and who is to do it, is in what the light form leaves out. A stale step may have waited since then.
-    let plans = if request.stale || request.assignee.is_some() {
-        load::all(context)?
+    let shown = Shown { request, statuses: &statuses, since };
+    // Who is to do a step, and when it was closed, is not in a summary; a stale step may have waited since then.
+    if request.stale || request.assignee.is_some() {
+        let plans = LoadQuery::all().load(context)?.plans;
+        let report = shown.report(context, &plans, |it| {
+            let is_stale =
+                |step: &Step| staleness::stale(&plans, it, step, context.now, seconds(context)).is_some();
+            has_assignee(it, request) && (!request.stale || it.steps.iter().any(is_stale))
+        });
+        load::drop_in_background(plans);
+        report
     } else {
-        load::all_light(context)?
-    };
-    if let Some(program) = request.program.as_ref().map(|it| PlanId::new(it.clone()))
-        && plans.get(&program).is_none()
-    {
-        return Err(load::missing(context, &program));
+        let plans = LoadQuery::all().load_summaries(context).plans;
+        let report = shown.report(context, plans.with_reduced_steps(), |_| true);
+        load::drop_in_background(plans);
+        report
     }
-    let root = context.root_name();
-    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
-    let (shown, hidden): (Vec<_>, Vec<_>) = plans
-        .iter()
-        .filter(|it| is_asked_for(context, &plans, it, request))
-        .partition(|it| is_shown(it, request, &statuses));
-    let mut shown = load::map(&shown, |it| shaper.plan(it));
-    shown.retain(|it| is_since(it.last_activity, since));
-    request.sort.plans(&mut shown);
-    let hidden = if request.status.is_empty() { hidden.len() } else { 0 };
-    load::let_go(plans);
-    Ok(ListReport::Plans { plans: shown, hidden })
 }
 
-/// The filters that `all` does not lift.
-fn is_asked_for(context: &Context, plans: &Plans, plan: &Plan, request: &ListRequest) -> bool {
+/// Which plans are shown of those that fit the filters.
+struct Shown<'a> {
+    request: &'a ListRequest,
+    statuses: &'a [PlanStatus],
+    since: Option<Time>,
+}
+
+impl Shown<'_> {
+    /// The list. `fits` holds the filters that need whole steps.
+    fn report(
+        &self,
+        context: &Context,
+        plans: &Plans,
+        fits: impl Fn(&Plan) -> bool,
+    ) -> Result<ListReport, Error> {
+        let request = self.request;
+        if let Some(program) = request.program.as_ref().map(|it| PlanId::new(it.clone()))
+            && plans.get(&program).is_none()
+        {
+            return Err(load::missing(context, &program));
+        }
+        let root = context.root_name();
+        let shaper = Shaper { plans, now: context.now, root: &root };
+        let (shown, hidden): (Vec<_>, Vec<_>) = plans
+            .iter()
+            .filter(|it| is_asked_for(it, request) && fits(it))
+            .partition(|it| is_shown(it, request, self.statuses));
+        let mut shown = load::map(&shown, |it| shaper.plan(it));
+        shown.retain(|it| is_since(it.last_activity, self.since));
+        request.sort.plans(&mut shown);
+        let hidden = if request.status.is_empty() { hidden.len() } else { 0 };
+        Ok(ListReport::Plans { plans: shown, hidden })
+    }
+}
+
+/// The filters that `all` does not lift, as far as a plan's own file decides them.
+fn is_asked_for(plan: &Plan, request: &ListRequest) -> bool {
     let is_tagged = request.tag.as_ref().is_none_or(|tag| plan.tags.contains(tag));
     let is_child =
         request.program.as_ref().is_none_or(|it| plan.program.as_ref() == Some(&PlanId::new(it.clone())));
-    let is_stale = || {
-        plan.steps.iter().any(|it| staleness::stale(plans, plan, it, context.now, seconds(context)).is_some())
-    };
-    is_tagged && is_child && has_assignee(plan, request) && (!request.stale || is_stale())
+    is_tagged && is_child
 }
 
 fn has_assignee(plan: &Plan, request: &ListRequest) -> bool {
@@ -146,7 +172,7 @@ fn steps(context: &Context, request: &ListRequest, (id, side): &(PlanId, Side)) 
     let (ready, words): (Vec<_>, Vec<_>) = request.status.iter().cloned().partition(|it| is_ready_word(it));
     let statuses = typed_words::read_words::<StepStatus>(&context.config.words, &words)?;
     let since = since(context, request)?;
-    let plans = load::some(context, id)?;
+    let plans = LoadQuery::plan(id).load(context)?.plans;
     let plan = resolve::plan_at(&plans, id, *side).ok_or_else(|| load::missing(context, id))?;
     if plan.kind == PlanKind::Program && plan.steps.is_empty() {
         return children(context, request, (&plans, plan), since);

@@ -12,7 +12,8 @@ use crate::plan::plans::Plans;
 use crate::plan::rules::{self, Next, State};
 use crate::plan::time::Time;
 use crate::store::leases::Leases;
-use crate::store::{load, resolve};
+use crate::store::load::{self, LoadQuery};
+use crate::store::resolve;
 
 use cache::Asked;
 
@@ -72,7 +73,7 @@ pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Erro
     let named = request.plan.as_ref().or(context.here.plan.as_ref());
     let plan = named.map(|it| resolve::plan(context, it)).transpose()?;
     let Some(id) = plan else { return Ok(of_all(context, request.most)) };
-    let plans = load::some(context, &id)?;
+    let plans = LoadQuery::plan(&id).load(context)?.plans;
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
     let plan = plans.get(&id).ok_or_else(|| load::missing(context, &id))?;
@@ -103,16 +104,19 @@ fn of_all(context: &Context, most: Option<usize>) -> NextReport {
         Asked::Cached(report) => return report.cut(most),
         Asked::Look(told, records) => (told, records),
     };
-    let (plans, commit) = load::light_of_commit(context, told);
+    let loaded = LoadQuery::all().attested_by(told).without_claims().load_summaries(context);
+    // Without a daemon that attests a commit there is none to cache an answer of.
+    let commit = loaded.commit.filter(|_| told.is_some());
     let leases = Leases::of(context);
-    let plans = leases.tell(plans);
+    let summaries = loaded.plans.map(|it| leases.tell(it));
+    let plans = summaries.with_reduced_steps();
     let root = context.root_name();
-    let shaper = Shaper { plans: &plans, now: context.now, root: &root };
+    let shaper = Shaper { plans, now: context.now, root: &root };
     let live: Vec<_> = plans.live().collect();
     let made = most.map(|it| it.max(cache::FEW));
-    let report = among(&shaper, &live, &rules::candidates(&plans, context.now), made);
-    cache::keep(context, records, commit, (&leases, &plans), &report);
-    load::let_go(plans);
+    let report = among(&shaper, &live, &rules::candidates(plans, context.now), made);
+    cache::keep(context, records, commit, (&leases, plans), &report);
+    load::drop_in_background(summaries);
     report.cut(most)
 }
 

@@ -223,8 +223,7 @@ pub fn try_out(context: &Context, name: &str, about: Option<&str>) -> Result<Ren
         None => sample,
         Some(id) if name == "step" => match resolve::target(context, id)? {
             Target::Step(named) => {
-                let plan = load::one_plan(context, &named.id.plan)?
-                    .ok_or_else(|| load::missing(context, &named.id.plan))?;
+                let plan = load::existing_plan(context, &named.id.plan)?;
                 let step = resolve::one_step(context, &plan, &named)?;
                 step_values(context, &plan, step, step.claim.as_ref().map(|it| it.id.as_str()))
             }

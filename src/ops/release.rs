@@ -9,11 +9,12 @@ use crate::plan::transitions;
 use crate::plan::words::{Status, StepStatus};
 use crate::store::change_each::change_each;
 use crate::store::fencing::{self, Owner, Who};
+use crate::store::idempotency;
+use crate::store::load::LoadQuery;
 use crate::store::repeat::{self, Said};
 use crate::store::resolve::{self, NamedStep};
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::transaction::{ChangeReport, Changed, Mode, Refused, Writing};
-use crate::store::{idempotency, load};
 use crate::text::typed::shell_word;
 
 #[derive(Debug, Clone, Default)]
@@ -55,7 +56,7 @@ fn release_one(
 
 /// The ids are those of one look; each is decided on anew under the lock.
 fn release_all_expired(context: &Context, request: &ReleaseRequest) -> Result<ChangeReport, Error> {
-    let plans = load::all(context)?;
+    let plans = LoadQuery::all().load(context)?.plans;
     let lapsed = |it: &&Step| plans.claims().lapse(it, context.now).is_some();
     let ids: Vec<_> = plans.live().flat_map(|it| &it.steps).filter(lapsed).map(NamedStep::of).collect();
     let mut report = ChangeReport::new("release", request.mode);

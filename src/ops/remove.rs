@@ -17,10 +17,11 @@ use crate::plan::plans::Plans;
 use crate::plan::read::STEP_KEYS;
 use crate::store::change_each::change_each;
 use crate::store::fencing::{self, Owner, Who};
+use crate::store::load::{self, LoadQuery};
 use crate::store::relink::{self, Gone, Left};
 use crate::store::resolve::{self, NamedStep, Target};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
-use crate::store::{leases, load, removed, step_file, steps_list_line};
+use crate::store::{leases, removed, step_file, steps_list_line};
 use crate::text::typed::shell_word;
 
 #[derive(Debug, Clone, Default)]
@@ -178,7 +179,7 @@ fn remove_plan(
         fencing::refuse_live_claims(context, id)?;
     }
     // The records of other working trees stand with all plans.
-    let plans = load::some(context, id)?;
+    let plans = LoadQuery::plan(id).load(context)?.plans;
     for step in &plan.steps {
         let who = Who::of(context, &step.id, request.by.as_deref(), request.claim.as_deref(), request.force);
         // A claim that is named is one step's; the others are still somebody's.
@@ -199,7 +200,7 @@ fn remove_plan(
             hint: "move them out, or use --force to remove them too".to_owned(),
         });
     }
-    let left = relink::waiting_for_plan(context, &load::all(context)?, id);
+    let left = relink::waiting_for_plan(context, &LoadQuery::all().load(context)?.plans, id);
     let to = free_directory(context, &removed::removed_dir(context, id));
     writing.batch("remove", vec![FileOp::Rename { from: directory, to }])?;
     if request.mode == Mode::Write {

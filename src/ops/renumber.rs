@@ -191,7 +191,7 @@ fn changed(context: &Context, plans: &Plans, plan: &Plan, step: &Step, new: &Ste
     let directory = plan.path.trim_end_matches(file_name::PLAN_FILE);
     let path = format!("{directory}{}", file_name::step_file(&new.number));
     let moved = context.plans.read(std::path::Path::new(&path)).ok().map(|it| {
-        let content = read::Content { etag: load::etag(&it.bytes), bytes: it.bytes, modified: context.now };
+        let content = read::Content::new(it.bytes, context.now);
         read::read_step_of(plan, new, &path, content, &context.config.words)
     });
     let moved = moved.unwrap_or_else(|| Step { id: new.clone(), path: path.clone(), ..step.clone() });

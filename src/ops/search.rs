@@ -15,7 +15,7 @@ use crate::index::{self, Kind, Knowledge, MATCH_END, MATCH_START, Query, Table};
 use crate::plan::plans::Plans;
 use crate::plan::words::nearest;
 use crate::store::knowledge;
-use crate::store::load::{self, Wanted};
+use crate::store::load::{IndexCheck, Refresh, Wanted};
 
 #[derive(Debug, Clone, Default)]
 pub struct SearchRequest {
@@ -86,7 +86,7 @@ fn kind(word: &str) -> Result<Kind, Error> {
 
 /// Runs a reading SQL query on the documented views of the index.
 pub fn sql(context: &Context, query: &str) -> Result<Table, Error> {
-    let found = load::fresh(context, Wanted::PlansAndFiles);
+    let found = Refresh::new(Wanted::PlansAndFiles, IndexCheck::Attested).run(context);
     let plans = Plans::judged(found.plans);
     let files = found.files.iter().map(|(path, row)| (path.clone(), row));
     let known = || Knowledge {

@@ -14,7 +14,7 @@ use crate::plan::transitions::Verb;
 use crate::plan::words::{PlanStatus, Status, StepStatus, nearest};
 use crate::store::change_each::change_each;
 use crate::store::fencing::{self, Owner, Who};
-use crate::store::load::{self, Own};
+use crate::store::load::{self, LoadQuery, Own};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::resolve::{self, Target};
 use crate::store::step_file::{self, StepUpdate};
@@ -158,7 +158,7 @@ fn set_in_plan(
         _ => update.keys = changes(request, bytes, &plan.id)?,
     }
     let after = transaction::edit(&plan.path, bytes, &update.keys, PLAN_KEYS)?;
-    let content = read::Content { etag: load::etag(&after), bytes: after, modified: context.now };
+    let content = read::Content::new(after, context.now);
     let again = read::read_plan_again(plan, content, &context.config.words);
     refuse_new_problems(&plan.problems, &again.problems)?;
     let completed = PlanStatus::Completed;
@@ -213,7 +213,7 @@ fn set_in_step(
     }
     let after = transaction::edit(&step.path, bytes, &update.keys, STEP_KEYS)?;
     // A dependency may be missing, or close a circle, which only the steps that it leads to can tell.
-    let plans = load::around(context, &step.id, Some(Own { path: &step.path, bytes: &after }))?;
+    let plans = LoadQuery::step_with(&step.id, Own { path: &step.path, bytes: &after }).load(context)?.plans;
     let (_, again) = resolve::same_file(&plans, step)?;
     refuse_new_problems(&step.problems, &again.problems)?;
     Ok(update)
@@ -333,7 +333,7 @@ fn place_of(bytes: &[u8], key: &str, text: &str) -> Result<Option<usize>, Error>
 fn add_dependency(context: &Context, step: &Step, bytes: &[u8], text: &str) -> Result<Vec<Change>, Error> {
     let plan = &step.id.plan;
     // Only which steps there are; what this step's file says is in `step` and `bytes`.
-    let whole = load::one_plan(context, plan)?.ok_or_else(|| load::missing(context, plan))?;
+    let whole = load::existing_plan(context, plan)?;
     let new = new_step::dependencies(context, &whole, &[text.to_owned()])?;
     let append = |it: &StepId| Change::Append { key: "depends".to_owned(), item: dependency_item(plan, it) };
     let is_written = root(bytes).is_some_and(|it| it.root().get("depends").is_some());

@@ -16,8 +16,9 @@ use crate::plan::model::{Plan, PlanKind};
 use crate::plan::records::Confirmation;
 use crate::plan::rules;
 use crate::plan::time::Time;
+use crate::store::load::{self, LoadQuery};
 use crate::store::resolve::{self, Target};
-use crate::store::{load, step_moves};
+use crate::store::step_moves;
 
 #[derive(Debug, Clone, Default)]
 pub struct ShowRequest {
@@ -154,8 +155,8 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
         other => other?,
     };
     let plans = match &target {
-        Target::Plan(id) => load::some(context, id)?,
-        Target::Step(_) => load::some_and_waiting(context, target.plan())?,
+        Target::Plan(id) => LoadQuery::plan(id).load(context)?.plans,
+        Target::Step(_) => LoadQuery::plan_and_dependents(target.plan()).load(context)?.plans,
     };
     let plan =
         resolve::plan_at(&plans, target.plan(), side).ok_or_else(|| load::missing(context, target.plan()))?;

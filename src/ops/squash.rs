@@ -86,7 +86,7 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
 fn text_of(context: &Context, step: &Step) -> Result<Vec<u8>, Error> {
     let Some(etag) = &step.etag else { return Ok(step_file::missing_file(step, context)) };
     let bytes = context.plans.read(Path::new(&step.path))?.bytes;
-    if load::etag(&bytes) != *etag {
+    if read::etag(&bytes) != *etag {
         let path = context.plans.root().join(&step.path);
         return Err(DiskError::FileChanged { path }.into());
     }
@@ -401,7 +401,7 @@ fn json_value(value: &Value) -> NewValue {
 
 fn changed(context: &Context, plans: Plans, plan: &Plan, steps: &[&Step], bytes: Vec<u8>) -> Changed {
     let kept = steps[0];
-    let content = read::Content { etag: load::etag(&bytes), bytes, modified: context.now };
+    let content = read::Content::new(bytes, context.now);
     let now = read::read_step_of(plan, &kept.id, &kept.path, content, &context.config.words);
     let is_gone = |it: &Step| steps[1..].iter().any(|gone| gone.id == it.id);
     let mut own = plan.clone();

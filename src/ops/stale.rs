@@ -9,7 +9,8 @@ use crate::api::views::{Shaper, StepShape, with};
 use crate::plan::model::Plan;
 use crate::plan::time::{self, Time};
 use crate::plan::words::StepStatus;
-use crate::store::{load, resolve};
+use crate::store::load::{self, LoadQuery};
+use crate::store::resolve;
 
 const DAY: i64 = 86_400;
 
@@ -60,8 +61,8 @@ pub fn stale(context: &Context, request: &StaleRequest) -> Result<StaleReport, E
     let seconds = request.seconds.unwrap_or_else(|| i64::from(context.config.stale_days()) * DAY);
     let named = request.plan.as_ref().map(|it| resolve::plan(context, it)).transpose()?;
     let plans = match &named {
-        Some(id) => load::some(context, id)?,
-        None => load::all(context)?,
+        Some(id) => LoadQuery::plan(id).load(context)?.plans,
+        None => LoadQuery::all().load(context)?.plans,
     };
     if let Some(id) = named.as_ref().filter(|it| plans.get(it).is_none()) {
         return Err(load::missing(context, id));

@@ -14,8 +14,9 @@ use crate::plan::rules::{self, Obstacle};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Status, StepStatus};
 use crate::store::interrupted::{self, Interrupted};
+use crate::store::knowledge;
+use crate::store::load::{LoadQuery, Loaded};
 use crate::store::project_saves;
-use crate::store::{knowledge, load};
 
 #[derive(Debug, Clone, Default)]
 pub struct StatusRequest {
@@ -123,7 +124,7 @@ pub fn is_draft(plan: &PlanShape) -> bool {
 }
 
 pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport, Error> {
-    let (plans, mut beside) = load::all_and_problems(context);
+    let Loaded { plans, problems: mut beside, .. } = LoadQuery::all().scan().load(context)?;
     beside.extend(knowledge::problems(context));
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };

@@ -15,9 +15,10 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::read;
 use crate::store::fencing::{self, Who};
+use crate::store::leases;
+use crate::store::load::{self, LoadQuery};
 use crate::store::removed::ARCHIVE;
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
-use crate::store::{leases, load};
 
 /// A change that can be taken back, newest first in a list.
 #[derive(Debug, Clone)]
@@ -137,7 +138,7 @@ fn claimed(context: &Context, ops: &[FileOp]) -> Result<Vec<Claimed>, Error> {
     let named: BTreeSet<_> = ops.iter().filter_map(|it| top(source_of(it)?)).collect();
     let mut found = Vec::new();
     for id in named.iter().filter(|it| PlanId::is_plan_name(it.as_str()) && load::is_live(context, it)) {
-        let plans = load::some(context, id)?;
+        let plans = LoadQuery::plan(id).load(context)?.plans;
         let Some(plan) = plans.get(id) else { continue };
         for step in plan.steps.iter().filter(|it| it.claim_in_force().is_some()) {
             let Some(is_lost) = is_lost(context, plan, step, ops) else { continue };
@@ -171,7 +172,7 @@ fn is_lost(context: &Context, plan: &Plan, step: &Step, ops: &[FileOp]) -> Optio
         _ => None,
     });
     let Some(after) = changed else { return touched };
-    let content = read::Content { etag: load::etag(after), bytes: after.clone(), modified: context.now };
+    let content = read::Content::new(after.clone(), context.now);
     let then = read::read_step_of(plan, &step.id, &step.path, content, &context.config.words);
     let id = |it: &Step| it.claim.as_ref().map(|it| it.id.clone());
     Some(touched == Some(true) || id(&then) != id(step))

@@ -14,9 +14,9 @@ use crate::plan::id::{self, PlanId};
 use crate::plan::model::{Order, Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::step_number::StepNumber;
-use crate::store::resolve::{self, Side};
+use crate::store::load::{self, LoadQuery, Side};
 use crate::store::transaction::{self, Mode, Writing};
-use crate::store::{load, new_plan};
+use crate::store::{new_plan, resolve};
 use crate::text::typed::shell_word;
 use crate::text::{front_matter, scalar};
 
@@ -78,7 +78,7 @@ pub fn put_plan(context: &Context, request: &PlanText) -> Result<Put<PlanShape>,
         writing.create_directory(id.as_str(), &files)?;
     }
     drop(writing);
-    let plan = load::one_plan(context, &id)?.ok_or_else(|| load::missing(context, &id))?;
+    let plan = load::existing_plan(context, &id)?;
     Ok(Put { is_new: true, now: plan_shape(context, &plan)? })
 }
 
@@ -110,7 +110,7 @@ fn same_plan(context: &Context, id: &PlanId, text: &str) -> Result<Option<PlanSh
 }
 
 fn plan_shape(context: &Context, plan: &Plan) -> Result<PlanShape, Error> {
-    let plans = load::some(context, &plan.id)?;
+    let plans = LoadQuery::plan(&plan.id).load(context)?.plans;
     let plan = resolve::plan_at(&plans, &plan.id, Side::LiveFirst).unwrap_or(plan);
     let root = context.root_name();
     Ok(Shaper { plans: &plans, now: context.now, root: &root }.plan(plan))
@@ -175,7 +175,7 @@ fn same_step(
     let Some(number) = id::read_number(at) else {
         return Err(Error::usage(format!("`{at}` is not a step number"), "write it as 2 or 2.5"));
     };
-    let found = load::one_plan(context, plan)?.ok_or_else(|| load::missing(context, plan))?;
+    let found = load::existing_plan(context, plan)?;
     transaction::check_live(&found)?;
     let mut same = found.steps.iter().filter(|it| it.id.number == number && it.has_file()).peekable();
     if same.peek().is_none() {
@@ -199,7 +199,7 @@ fn step_shape(
     plan: &PlanId,
     number: &StepNumber,
 ) -> Result<Option<(StepShape, String)>, Error> {
-    let plans = load::some(context, plan)?;
+    let plans = LoadQuery::plan(plan).load(context)?.plans;
     let Some(plan) = plans.get(plan) else { return Ok(None) };
     let Some(step) = plan.steps.iter().find(|it| it.id.number == *number) else { return Ok(None) };
     shaped(context, &plans, plan, step).map(Some)
@@ -208,7 +208,7 @@ fn step_shape(
 /// A plan and its text.
 pub fn plan(context: &Context, plan: &str) -> Result<(PlanShape, String), Error> {
     let (id, side) = resolve::plan_for_reading(context, plan)?;
-    let plans = load::some(context, &id)?;
+    let plans = LoadQuery::plan(&id).load(context)?.plans;
     let plan = resolve::plan_at(&plans, &id, side).ok_or_else(|| load::missing(context, &id))?;
     let root = context.root_name();
     let shape = Shaper { plans: &plans, now: context.now, root: &root }.plan(plan);
@@ -218,7 +218,7 @@ pub fn plan(context: &Context, plan: &str) -> Result<(PlanShape, String), Error>
 /// A step and its text.
 pub fn step(context: &Context, step: &str) -> Result<(StepShape, String), Error> {
     let named = resolve::step(context, step)?;
-    let plans = load::some(context, &named.id.plan)?;
+    let plans = LoadQuery::plan(&named.id.plan).load(context)?.plans;
     let plan = plans.get(&named.id.plan).ok_or_else(|| load::missing(context, &named.id.plan))?;
     shaped(context, &plans, plan, resolve::shown_step(plan, &named)?)
 }
@@ -227,7 +227,7 @@ pub fn step(context: &Context, step: &str) -> Result<(StepShape, String), Error>
 pub fn step_text(context: &Context, step: &str) -> Result<String, Error> {
     let named = resolve::step(context, step)?;
     let plan = &named.id.plan;
-    let plan = load::one_plan(context, plan)?.ok_or_else(|| load::missing(context, plan))?;
+    let plan = load::existing_plan(context, plan)?;
     Ok(resolve::shown_step(&plan, &named)?.body.clone())
 }
 
@@ -248,7 +248,7 @@ fn shaped(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Result<
 /// All steps of a plan with their texts, in their order.
 pub fn steps(context: &Context, plan: &str) -> Result<Vec<(StepShape, String)>, Error> {
     let (id, side) = resolve::plan_for_reading(context, plan)?;
-    let plans = load::some(context, &id)?;
+    let plans = LoadQuery::plan(&id).load(context)?.plans;
     let plan = resolve::plan_at(&plans, &id, side).ok_or_else(|| load::missing(context, &id))?;
     let texts = load::plan_at(context, &id, side)?;
     let root = context.root_name();

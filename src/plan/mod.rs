@@ -31,4 +31,4 @@ pub(crate) mod references;
 mod source;
 pub(crate) mod step_items;
 pub(crate) mod steps_list;
-mod summary;
+pub mod summary;

@@ -63,7 +63,7 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// What is wrong with `plan.md` and the directory, not with the steps.
     pub problems: Vec<Problem>,
-    /// Each dependency of a step is an earlier step of the same plan; found by [`Plan::lighten`], false before.
+    /// Each dependency of a step is an earlier step of the same plan; found by [`Plan::summarize`], false before.
     #[serde(skip)]
     pub waits_inside: bool,
 }
@@ -288,7 +288,7 @@ impl Step {
 
     /// Returns the attempt that closed a step: the last one, if it records that.
     ///
-    /// `None` for an open step, for one that was closed without an attempt, and after [`Plan::lighten`] dropped it.
+    /// `None` for an open step, for one that was closed without an attempt, and in the reduced steps of a summary.
     pub fn closing_attempt(&self) -> Option<&Attempt> {
         let closes = |outcome: &str| {
             outcome == "forced" || Words::default().read(outcome).is_some_and(StepStatus::is_closed)

@@ -15,7 +15,7 @@ use crate::plan::words::{PlanStatus, Stated, Status, Words};
 use crate::text::markdown::{self, Outline};
 use crate::text::yaml::Budget;
 
-pub use crate::plan::source::{Content, PlanSources, Source, Unread};
+pub use crate::plan::source::{Content, PlanSources, Source, Unread, etag};
 
 /// Whether the texts below the front matter are wanted, which most questions are answered without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

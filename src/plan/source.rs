@@ -24,6 +24,17 @@ pub struct Content {
     pub modified: Time,
 }
 
+impl Content {
+    pub fn new(bytes: Vec<u8>, modified: Time) -> Self {
+        Self { etag: etag(&bytes), bytes, modified }
+    }
+}
+
+/// A content hash as files and surfaces show it.
+pub fn etag(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex()[..32].to_owned()
+}
+
 /// Why a file could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {

@@ -10,7 +10,7 @@ use crate::plan::plans::Plans;
 use crate::plan::records::{Claim, NoteType};
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
-use crate::store::load;
+use crate::store::load::LoadQuery;
 use crate::store::step_file::StepUpdate;
 use crate::text::typed::shell_word;
 
@@ -41,11 +41,11 @@ impl Who {
 /// What the check of a claim says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// Nobody's, or the asker's.
+    /// The step has no claim, or the caller's.
     Free,
-    /// Somebody else's, and the asker insists.
+    /// Another worker has the claim, and the caller uses force.
     Forced,
-    /// The asker's claim is no longer the step's.
+    /// The caller's claim is no longer the step's.
     Late,
 }
 
@@ -102,11 +102,11 @@ pub(crate) fn claimed(step: &Step, by: Option<&str>, claim: &str) -> Error {
     Error::Claimed { id: step.id.to_string(), by }
 }
 
-/// Refuses what would take a whole plan away from somebody's work, also where another working tree has the claim.
+/// Refuses to take away a plan on which work is going on, also if another working tree has the claim.
 ///
-/// A lapsed claim holds nobody up, and neither does what was closed elsewhere.
+/// Lapsed claims do not count, and neither does what was closed elsewhere.
 pub(crate) fn refuse_live_claims(context: &Context, id: &PlanId) -> Result<(), Error> {
-    let plans = load::some(context, id)?;
+    let plans = LoadQuery::plan(id).load(context)?.plans;
     let Some(plan) = plans.get(id) else { return Ok(()) };
     for step in &plan.steps {
         let own = claim_of(step).filter(|_| plans.claims().lapse(step, context.now).is_none());

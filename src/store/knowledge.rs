@@ -20,7 +20,7 @@ use crate::store::resolve::{self, Target};
 use crate::store::transaction::{ChangeReport, Changed, Mode, Writing};
 use crate::store::{idempotency, load};
 
-/// More names than this within a thousandth of a second nobody makes.
+/// More names than this are not made within a millisecond.
 const MAX_TRIES: usize = 1000;
 
 /// Reads the Markdown files of a directory below the plans directory, sorted by name.
@@ -131,7 +131,7 @@ fn changed(context: &Context, entry: &Entry<'_>, path: &str, now: Value) -> Chan
     }
 }
 
-/// The plan and step that somebody named, else those that this process works on, as files hold them.
+/// The plan and step that were named, else those that this process works on, as files hold them.
 pub(crate) fn about(
     context: &Context,
     plan: Option<&str>,
@@ -155,7 +155,7 @@ pub(crate) fn about(
     }
 }
 
-/// What the environment names says only where a record belongs; a slip in it keeps nobody from recording.
+/// The environment only says where a record belongs; a mistake in it does not prevent the record.
 fn about_here(context: &Context) -> (Option<String>, Option<String>) {
     if let Some(step) = context.here.step.as_deref().and_then(read_step_id) {
         return (Some(step.plan.to_string()), Some(step.to_string()));

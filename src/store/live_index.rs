@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::context::{Context, Reading};
 use crate::api::error::Error;
-use crate::index::{Generation, Index, IndexError, Place};
+use crate::index::{Generation, Index, IndexError, Key, Place};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
-use crate::store::load::{self, Fresh, Wanted};
+use crate::store::load::refresh::open_index;
+use crate::store::load::{Fresh, IndexCheck, LoadQuery, Refresh, Wanted};
 
 /// How often plans are read from the index while other processes write to it.
 const MOST_ATTEMPTS: usize = 4;
@@ -41,7 +42,8 @@ impl LiveIndex {
         if context.reading == Reading::Files || context.plans.index_dir().is_none() {
             return BTreeSet::new();
         }
-        let Fresh { changed, commit, index, .. } = load::looked(context, Wanted::Nothing);
+        let Fresh { changed, commit, index, .. } =
+            Refresh::new(Wanted::Nothing, IndexCheck::Scan).run(context);
         (self.index, self.verified) = (index, commit);
         changed
     }
@@ -56,7 +58,12 @@ impl LiveIndex {
             return self.refresh(context);
         }
         let wanted = if names.len() <= MOST_PARSED { Wanted::Changed } else { Wanted::Nothing };
-        let fresh = load::fresh_of(context, names, self.index.take(), wanted);
+        let names: BTreeSet<_> = names.iter().filter(|it| PlanId::is_plan_name(it)).collect();
+        let key = |(name, is_archived): (&&String, bool)| Key { is_archived, name: (*name).clone() };
+        let keys: Vec<_> = names.iter().flat_map(|it| [(it, false), (it, true)].map(key)).collect();
+        let still_usable = |mut it: Index| it.ready().is_ok().then_some(it);
+        let index = self.index.take().and_then(still_usable).or_else(|| open_index(context));
+        let fresh = Refresh::of_plans(&keys, wanted).run_in(context, index);
         if fresh.before != self.verified || fresh.commit.is_none() {
             return &fresh.changed | &self.refresh(context);
         }
@@ -94,7 +101,7 @@ impl LiveIndex {
                 Err(_) => break,
             }
         }
-        Ok(load::all(context)?.iter().map(make).collect())
+        Ok(LoadQuery::all().load(context)?.plans.iter().map(make).collect())
     }
 
     /// Returns whether no other process has written to the index since the last refresh.

@@ -11,7 +11,7 @@ use crate::plan::plans::Plans;
 use crate::plan::read::{self, PLAN_KEYS};
 use crate::plan::words::PlanStatus;
 use crate::store::idempotency;
-use crate::store::load::{self, Rests};
+use crate::store::load::{self, LoadQuery, Rests};
 use crate::store::transaction::{self, Applied, Changed, Writing};
 use crate::text::header_edit::Change;
 
@@ -55,8 +55,7 @@ pub(crate) fn update_by_bytes(
     id: &PlanId,
     decide: Decide<'_>,
 ) -> Result<Changed, Error> {
-    let load = || load::plan_with_dependencies(context, id);
-    let plans = load::settled(context, Rests::PlanFile(id), &load)?;
+    let plans = LoadQuery::plan_and_named(id).settled(Rests::PlanFile(id)).load(context)?.plans;
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     transaction::check_live(plan)?;
     transaction::check_writable(context, &plan.problems)?;
@@ -117,7 +116,7 @@ fn changed(
 }
 
 fn read_again(context: &Context, plan: &Plan, bytes: &[u8]) -> Plan {
-    let content = read::Content { bytes: bytes.to_vec(), etag: load::etag(bytes), modified: context.now };
+    let content = read::Content::new(bytes.to_vec(), context.now);
     read::read_plan_again(plan, content, &context.config.words)
 }
 

@@ -8,7 +8,7 @@ use crate::plan::model::{Plan, PlanKind};
 use crate::plan::records::NoteType;
 use crate::plan::transitions::Verb;
 use crate::plan::words::{PlanStatus, Status};
-use crate::store::load;
+use crate::store::load::LoadQuery;
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::step_moves::MoveRequest;
 use crate::store::transaction::{Changed, Writing};
@@ -85,7 +85,7 @@ fn check(context: &Context, plan: &Plan, verb: Verb) -> Result<Result<(), Error>
 pub(crate) fn check_completion(context: &Context, plan: &Plan) -> Result<Result<(), Error>, Error> {
     let mut open = open_steps(plan);
     if plan.kind == PlanKind::Program {
-        let plans = load::all(context)?;
+        let plans = LoadQuery::all().load(context)?.plans;
         open.extend(plans.children(&plan.id).flat_map(open_steps));
     }
     if open.is_empty() {

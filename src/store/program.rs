@@ -31,7 +31,7 @@ pub(crate) fn adoption(
         if seen.contains(&id) {
             continue;
         }
-        let plan = load::one_plan(context, &id)?.ok_or_else(|| load::missing(context, &id))?;
+        let plan = load::existing_plan(context, &id)?;
         transaction::check_live(&plan)?;
         transaction::check_writable(context, &plan.problems)?;
         check_child(&plan)?;
@@ -78,7 +78,7 @@ pub(crate) fn nested(name: &str) -> Error {
 
 /// Refuses what is no program to belong to.
 pub(crate) fn check_program(context: &Context, id: &PlanId) -> Result<(), Error> {
-    let plan = load::one_plan(context, id)?.ok_or_else(|| load::missing(context, id))?;
+    let plan = load::existing_plan(context, id)?;
     if plan.kind == PlanKind::Program {
         return Ok(());
     }

@@ -83,7 +83,7 @@ pub(crate) fn dependants(
 }
 
 fn other(context: &Context, id: &PlanId, gone: &[Gone], done: &mut Repointed) -> Result<Plan, Error> {
-    let plan = load::one_plan(context, id)?.ok_or_else(|| load::missing(context, id))?;
+    let plan = load::existing_plan(context, id)?;
     let edited = steps_list_line::repointed(context, &plan, gone)?;
     done.ops.extend(edited.op);
     Ok(edited.plan)

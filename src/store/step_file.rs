@@ -16,7 +16,7 @@ use crate::plan::references;
 use crate::plan::words::StepStatus;
 use crate::store::idempotency;
 use crate::store::leases::{self, Leases};
-use crate::store::load::{self, Own, Rests};
+use crate::store::load::{self, LoadQuery, Own, Rests};
 use crate::store::resolve::{self, NamedStep};
 use crate::store::transaction::{self, Applied, Changed, Writing};
 use crate::text::header_edit::Change;
@@ -154,14 +154,14 @@ fn write_by_bytes(
 ) -> Result<Made, Error> {
     let id = &named.id.plan;
     let rests = Rests::Step(&named.id);
-    let plans = tell(load::settled(context, rests, &|| load::around(context, &named.id, None))?);
+    let plans = tell(LoadQuery::step(&named.id).settled(rests).load(context)?.plans);
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     transaction::check_live(plan)?;
     let step = resolve::one_step(context, plan, named)?;
     transaction::check_writable(context, &step.problems)?;
     let made = if step.has_file() {
         writing.change(&step.path, &mut |bytes| {
-            let settle = |load: &dyn Fn() -> Result<Plans, Error>| load::settled(context, rests, load);
+            let settle = |query: &LoadQuery<'_>| Ok(query.settled(rests).load(context)?.plans);
             let plans = as_it_is(context, &plans, step, bytes, &settle)?;
             let (plan, now) = resolve::same_file(&plans, step)?;
             precondition::check_step(context, &plans, plan, now)?;
@@ -202,7 +202,7 @@ pub(crate) struct Made {
 impl Made {
     /// The path of the step's file, and a hash of what it holds by the change.
     pub(crate) fn file(&self) -> (String, String) {
-        (self.step.path.clone(), load::etag(&self.after))
+        (self.step.path.clone(), read::etag(&self.after))
     }
 
     /// The status that the decision gave; `None` if it was to stay.
@@ -233,7 +233,7 @@ fn as_changed(
     was_written: bool,
 ) -> Result<(Changed, Step), Error> {
     // The change is made, so a file that is being saved does not matter any more.
-    let plans = as_it_is(context, plans, step, after, &|load| load())?;
+    let plans = as_it_is(context, plans, step, after, &|query| Ok(query.load(context)?.plans))?;
     let (plan, now) = resolve::same_file(&plans, step)?;
     let root = context.root_name();
     let shaper = Shaper { plans: &plans, now: context.now, root: &root };
@@ -302,9 +302,9 @@ fn as_it_is<'a>(
     plans: &'a Plans,
     step: &Step,
     bytes: &[u8],
-    through: &dyn Fn(&dyn Fn() -> Result<Plans, Error>) -> Result<Plans, Error>,
+    through: &dyn Fn(&LoadQuery<'_>) -> Result<Plans, Error>,
 ) -> Result<Cow<'a, Plans>, Error> {
-    let etag = load::etag(bytes);
+    let etag = read::etag(bytes);
     if step.etag.as_deref() == Some(etag.as_str()) {
         return Ok(Cow::Borrowed(plans));
     }
@@ -319,7 +319,7 @@ fn as_it_is<'a>(
         || references::say_all(&step.id, bytes)
     {
         let own = Own { path: &step.path, bytes };
-        let around = through(&|| load::around(context, &step.id, Some(own)))?;
+        let around = through(&LoadQuery::step_with(&step.id, own))?;
         return Ok(Cow::Owned(around.with_claims(plans.claims().clone())));
     }
     // What only several files together show has not changed with this one.

@@ -15,7 +15,7 @@ use crate::plan::words::StepStatus;
 use crate::plan::{change, touches};
 use crate::store::fencing;
 use crate::store::leases::{Leases, Locked, NewRecord, RunRecord, Sharing};
-use crate::store::load::{self, Rests};
+use crate::store::load::{self, LoadQuery, Rests};
 use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::transaction::{Mode, Writing, is_half_saved, once_saved};
@@ -69,7 +69,7 @@ fn claim_now(context: &Context, ask: &RunAsk<'_>) -> Result<Asked, Error> {
     let mut wanted = wanted(context, ask.plan)?;
     if wanted.is_empty() {
         // A run may end here, and a file that is being saved may be what hides a step.
-        let plans = load::settled(context, Rests::Plan(ask.plan), &|| load::some(context, ask.plan))?;
+        let plans = LoadQuery::plan(ask.plan).settled(Rests::Plan(ask.plan)).load(context)?.plans;
         wanted = wanted_in(context, ask.plan, plans)?;
     }
     if wanted.is_empty() {
@@ -96,7 +96,7 @@ fn claim_now(context: &Context, ask: &RunAsk<'_>) -> Result<Asked, Error> {
 
 /// The steps that a run would begin, in the order in which it would.
 pub(crate) fn wanted(context: &Context, id: &PlanId) -> Result<Vec<NamedStep>, Error> {
-    wanted_in(context, id, load::some(context, id)?)
+    wanted_in(context, id, LoadQuery::plan(id).load(context)?.plans)
 }
 
 fn wanted_in(context: &Context, id: &PlanId, plans: Plans) -> Result<Vec<NamedStep>, Error> {

@@ -6,8 +6,9 @@ use crate::api::error::Error;
 use crate::api::views::{Shaper, value};
 use crate::plan::id::{StepId, read_step_id};
 use crate::store::leases::{Leases, NewRecord, Sharing};
+use crate::store::load::{self, LoadQuery};
+use crate::store::resolve;
 use crate::store::transaction::{Mode, is_half_saved};
-use crate::store::{load, resolve};
 
 #[derive(Debug, Clone, Default)]
 pub struct RenewRequest {
@@ -28,9 +29,8 @@ pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, E
         None => claimed_step(context, &request.claim)?.ok_or_else(gone)?,
     };
     let (_writing, locked) = begin(context, "renew", request.mode, Sharing::Waived)?;
-    let around =
-        load::settled(context, load::Rests::Plan(&step.plan), &|| load::around(context, &step, None));
-    let plans = locked.tell(around.map_err(|it| if is_half_saved(&it) { it } else { gone() })?);
+    let loaded = LoadQuery::step(&step).settled(load::Rests::Plan(&step.plan)).load(context);
+    let plans = locked.tell(loaded.map_err(|it| if is_half_saved(&it) { it } else { gone() })?.plans);
     let (plan, step) = resolve::find_step(&plans, &step).map_err(|_| gone())?;
     let claim = step.claim_in_force().filter(|it| it.id == request.claim);
     let claim = claim.ok_or_else(gone)?;
@@ -69,7 +69,7 @@ pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, E
 
 /// Finds the step whose file has the claim; only needed where this machine remembers nothing of it.
 fn claimed_step(context: &Context, claim: &str) -> Result<Option<StepId>, Error> {
-    let plans = load::all(context)?;
+    let plans = LoadQuery::all().load(context)?.plans;
     let mut steps = plans.live().flat_map(|it| &it.steps);
     let found = steps.find(|it| it.claim.as_ref().is_some_and(|it| it.id == claim));
     Ok(found.map(|it| it.id.clone()))

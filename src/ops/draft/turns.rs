@@ -15,7 +15,7 @@ use super::{
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::id::PlanId;
-use crate::store::load;
+use crate::plan::read;
 
 /// How a draft begins whose answers come one by one.
 #[derive(Debug, Clone, Default)]
@@ -245,7 +245,7 @@ fn bytes(context: &Context, plan: &str) -> Option<Vec<u8>> {
 }
 
 fn etag(context: &Context, plan: &str) -> Option<String> {
-    bytes(context, plan).map(|it| load::etag(&it))
+    bytes(context, plan).map(|it| read::etag(&it))
 }
 
 fn read_handle(handle: &str) -> Result<(&str, u32), Error> {

@@ -337,7 +337,7 @@ impl Making<'_> {
 
     fn as_read(&self, plan: &Plan, item: usize, path: &str, bytes: Vec<u8>) -> Step {
         let context = self.wanted.context;
-        let content = read::Content { etag: load::etag(&bytes), bytes, modified: context.now };
+        let content = read::Content::new(bytes, context.now);
         read::read_step_of(plan, &self.wanted.id(item), path, content, &context.config.words)
     }
 }

@@ -67,7 +67,7 @@ impl Attempt<'_> {
     fn work(&self, context: &Context, log: &std::fs::File) -> Result<Ended, Error> {
         let begun = self.begun;
         let id = &begun.step.id;
-        let plan = load::one_plan(context, &id.plan)?.ok_or_else(|| load::missing(context, &id.plan))?;
+        let plan = load::existing_plan(context, &id.plan)?;
         let values = prompt::step_values(context, &plan, &begun.step, Some(&begun.claim));
         let rendered = prompt::render(context, "step", &values)?;
         rendered.notes.iter().for_each(|text| self.surface.tell(&Event::Note { text }));

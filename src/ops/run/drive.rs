@@ -19,7 +19,8 @@ use crate::plan::records::Attempt;
 use crate::plan::rules::{self, Obstacle, State};
 use crate::plan::words::StepStatus;
 use crate::store::leases::Leases;
-use crate::store::{load, resolve, verify};
+use crate::store::load::{self, LoadQuery, Loaded};
+use crate::store::{resolve, verify};
 use crate::text::typed::quoted;
 
 /// How often a run that waits for others looks again.
@@ -264,7 +265,7 @@ impl Driver<'_> {
 
     /// Nothing can be begun: others may be at work, or it is over.
     fn nothing(&self, context: &Context, state: &mut Progress) -> Result<Next, Error> {
-        let plans = load::some(context, &self.plan)?;
+        let plans = LoadQuery::plan(&self.plan).load(context)?.plans;
         let own = |id: &StepId| plans.get(&id.plan).is_some_and(|it| is_part(it, &self.plan));
         let live = Leases::of(context).runs().into_iter().filter(|(_, is_live)| *is_live);
         let others = live.filter_map(|(it, _)| read_step_id(&it.step)).filter(|it| own(it));
@@ -302,7 +303,7 @@ impl Driver<'_> {
             state.halt = Some(Halt { end, why, step: Some(id.clone()) });
         }
         if let Ok(context) = self.context()
-            && let Ok(plans) = load::some(&context, &self.plan)
+            && let Ok(Loaded { plans, .. }) = LoadQuery::plan(&self.plan).load(&context)
             && let Some(plan) = plans.get(&self.plan)
         {
             let progress = rules::progress(&plans, plan, context.now);
@@ -445,7 +446,7 @@ fn is_part(plan: &Plan, of: &PlanId) -> bool {
 
 /// Everything that is confirmed in the plans of a run, by its name.
 fn confirmed(context: &Context, run: &PlanId, begun: &Begun) -> Vec<String> {
-    let Ok(plans) = load::some(context, run) else { return Vec::new() };
+    let Ok(Loaded { plans, .. }) = LoadQuery::plan(run).load(context) else { return Vec::new() };
     let all = plans.live().filter(|it| is_part(it, run) || it.id == begun.step.id.plan);
     all.flat_map(|plan| {
         let phases = plan.confirmations.iter().filter_map(|it| it.phase.as_ref());

@@ -12,8 +12,9 @@ use crate::ops::prompt;
 use crate::ops::run::{RunRequest, directory, environment};
 use crate::plan::rules;
 use crate::store::leases::Leases;
+use crate::store::load::{self, LoadQuery};
+use crate::store::resolve;
 use crate::store::verify;
-use crate::store::{load, resolve};
 
 /// What would be done first.
 #[derive(Debug, Clone)]
@@ -60,7 +61,7 @@ pub fn preview(context: &Context, request: &RunRequest) -> Result<Preview, Error
     let wanted = claim::wanted(context, &id)?;
     let first = wanted.first().map(|it| &it.id);
     let of = first.map_or(&id, |it| &it.plan);
-    let plans = Leases::of(context).tell_hopefully(load::some(context, of)?);
+    let plans = Leases::of(context).tell_hopefully(LoadQuery::plan(of).load(context)?.plans);
     let plan = plans.get(of).ok_or_else(|| load::missing(context, of))?;
     let step = first.and_then(|it| plan.find(it));
     let task = step.and_then(|it| claim::task(context, &plans, plan, it));

@@ -9,7 +9,7 @@ use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::words::StepStatus;
 use crate::store::leases::Leases;
-use crate::store::load;
+use crate::store::load::LoadQuery;
 use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::transaction::{Mode, Writing, once_saved};
@@ -30,8 +30,8 @@ pub(crate) struct Facts {
 /// Reads what the file says of a claim.
 pub(crate) fn look(context: &Context, begun: &Begun) -> Result<(Found, Option<Step>), Error> {
     let id = &begun.step.id;
-    let plans = match load::around(context, id, None) {
-        Ok(plans) => Leases::of(context).tell(plans),
+    let plans = match LoadQuery::step(id).load(context) {
+        Ok(loaded) => Leases::of(context).tell(loaded.plans),
         Err(Error::NotFound { .. }) => return Ok((Found::Lost, None)),
         Err(error) => return Err(error),
     };

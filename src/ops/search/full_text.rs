@@ -1,6 +1,6 @@
 //! The full text, brought up to date when it is asked: texts of plans that changed are read again for it alone.
 
-use super::fill::{body_of, fill, fill_while_read};
+use super::fill::{body_of, fill, fill_while_read, scanned};
 
 use std::path::Path;
 
@@ -13,8 +13,9 @@ use crate::index::{
 };
 use crate::ops::search::{Hit, records};
 use crate::plan::time::Time;
-use crate::store::load::refresh::{Wanted, after, fresh_in, fresh_told, is_commit, kept_index, told};
+use crate::store::load::refresh::{after, attested_commit, is_commit, open_index};
 use crate::store::load::scan::reader;
+use crate::store::load::{IndexCheck, Refresh, Wanted};
 
 /// How often the kept files are asked while others write into them.
 const MOST_ASKED: usize = 8;
@@ -22,9 +23,9 @@ const MOST_ASKED: usize = 8;
 /// Returns the best hits among the files as they are now, best first; only those that are not older than `since`.
 pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> Result<Vec<Hit>, Error> {
     let asked = Asked { context, query, since, records: records::records(context) };
-    let mut index = kept_index(context);
+    let mut index = open_index(context);
     let dir = index.as_ref().and_then(|_| context.plans.index_dir());
-    let told = index.as_ref().and_then(|_| told(context));
+    let told = index.as_ref().and_then(|_| attested_commit(context));
     let mut texts = dir.as_deref().and_then(|it| kept_texts(context, it));
     if let (Some(index), Some(texts), Some(_)) = (&mut index, &mut texts, told)
         && let Ok(hits) = ask(&asked, (index, told), texts)
@@ -36,7 +37,7 @@ pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> R
         (Some(index), Some(texts)) if told.is_none() => {
             fill_while_read(context, index, texts, &asked.texts())
         }
-        (index, _) => fresh_told(context, index, told, Wanted::Nothing),
+        (index, _) => Refresh::new(Wanted::Nothing, IndexCheck::AttestedBy(told)).run_in(context, index),
     };
     for _ in 0..MOST_ASKED {
         let (Some(index), Some(kept)) = (&mut found.index, &mut texts) else { break };
@@ -44,11 +45,11 @@ pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> R
             Ok(hits) => return Ok(hits),
             // Only the full text may be another one by now.
             Err(Trouble::Unknown) if index.snapshot().is_ok_and(|it| is_commit(&it, found.commit)) => {}
-            Err(Trouble::Unknown) => found = fresh_in(context, found.index, Wanted::Nothing),
+            Err(Trouble::Unknown) => found = scanned(context, found.index),
             Err(Trouble::Texts(error)) => texts = texts_after(context, texts, &error),
             Err(Trouble::Index(error)) => {
                 let Some(another) = after(context, found.index, &error) else { break };
-                found = fresh_in(context, Some(another), Wanted::Nothing);
+                found = scanned(context, Some(another));
             }
         }
     }

@@ -7,10 +7,10 @@ use crate::disk::OwnWrite;
 use crate::plan::id::PlanId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::problem::Problem;
+use crate::plan::read;
 use crate::plan::time::Time;
 use crate::serve::daemon::baseline::{BaselinePlan, BaselineStep, name_of};
 use crate::serve::ipc::event::{Event, Of, Source, What};
-use crate::store::load;
 
 /// The name that stands for a whole plan among held files.
 const PLAN_FILE: &str = "plan.md";
@@ -18,7 +18,7 @@ const PLAN_FILE: &str = "plan.md";
 /// A file that cannot be parsed may be half-written. An empty file may be a save in progress: some editors truncate
 /// before they write.
 fn is_in_doubt(problems: &[Problem], etag: Option<&str>) -> bool {
-    problems.iter().any(|it| it.code.refuses_writing()) || etag == Some(load::etag(b"").as_str())
+    problems.iter().any(|it| it.code.refuses_writing()) || etag == Some(read::etag(b"").as_str())
 }
 
 /// The result of comparing one plan.

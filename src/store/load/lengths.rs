@@ -1,9 +1,9 @@
-//! How long files were when planwatch last read them, by the index.
+//! The lengths that files had when planwatch last read them, from the index.
 
 use std::collections::HashMap;
 use std::path::{Component, Path};
 
-use super::refresh::kept_index;
+use super::refresh::open_index;
 use crate::api::context::Context;
 use crate::disk::Lengths;
 use crate::index::{FileRow, Index, Key};
@@ -18,11 +18,11 @@ impl Lengths for Context {
     }
 }
 
-/// What the index knows of a plan's files; asking makes no index.
+/// What the index knows of a plan's files; an index is not created for that.
 pub(super) fn lengths_of(context: &Context, key: &Key) -> LengthsOf {
     let files = || {
         context.plans.index_dir().filter(|it| Index::len_in(it).is_some())?;
-        let mut index = kept_index(context)?;
+        let mut index = open_index(context)?;
         let heads = index.snapshot().ok()?.heads_named(&key.name).ok()?;
         heads.into_iter().find(|it| it.key == *key)?.files().ok()
     };

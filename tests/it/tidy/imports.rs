@@ -43,7 +43,6 @@ const CIRCLES: &[(&str, usize)] = &[
     ("src/disk", 17),
     ("src/serve/daemon", 0),
     ("src/serve/mcp", 11),
-    ("src/store", 8),
     ("src/text/header_edit", 6),
 ];
 

@@ -19,7 +19,7 @@ use crate::serve::daemon::indexing::NEXT_ANSWER_LIMIT;
 use crate::serve::daemon::publish::PendingPlan;
 use crate::serve::daemon::watcher::system::{Raw, write_kind};
 use crate::serve::ipc::event::{Event, Notification};
-use crate::store::load;
+use crate::store::load::LoadQuery;
 
 /// Far longer than any operation takes.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -403,8 +403,9 @@ fn an_attested_commit_replaces_the_scan() {
         // The files changed, but the daemon did not see it.
         rig.write("a/step-1.md", "done");
         let mut context = (rig.daemon.turns.make_context)().unwrap();
-        let status =
-            |it: &Context| load::all(it).unwrap().iter().next().unwrap().steps[0].status.word().to_owned();
+        let status = |it: &Context| {
+            LoadQuery::all().load(it).unwrap().plans.iter().next().unwrap().steps[0].status.word().to_owned()
+        };
         context.freshness = Freshness::Attested(Box::new(move || verified));
         assert_eq!(status(&context), "pending");
         let is_late = AtomicBool::new(true);

@@ -39,7 +39,7 @@ fn a_plan_that_another_process_has_indexed_is_read_again() {
         rig.let_through_all();
         rig.write("a/step-1.md", "done");
         // The other process is faster: for the daemon, file and index are the same.
-        load::all(&context(rig.home).unwrap()).unwrap();
+        LoadQuery::all().load(&context(rig.home).unwrap()).unwrap();
         rig.let_through_all();
         rig.settle();
     });
