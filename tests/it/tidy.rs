@@ -32,10 +32,11 @@ fn shown(path: &Path) -> String {
 }
 
 /// What only one place may name: the start of a path each.
-const PLACES: [(&str, &str); 20] = [
+const PLACES: [(&str, &str); 21] = [
     ("granit_parser", "src/text/yaml/parse"),
     ("rusqlite", "src/index/"),
     ("notify::", "src/serve/daemon/watcher/"),
+    ("tokio_io_timeout", "src/serve/http/"),
     ("process::Command", "src/process/"),
     ("pulldown_cmark", "src/text/markdown.rs"),
     ("similar::", "src/text/diff.rs"),
