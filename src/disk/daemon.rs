@@ -6,12 +6,14 @@
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use walkdir::{DirEntry, WalkDir};
 
 use super::error::DiskError;
 use super::file_system::{DiskFile, FileKind, Open, Rename, Stat};
@@ -182,14 +184,13 @@ impl PlansDir {
 
     /// Counts the directories that a watcher watches: plans, the directories in them and those above.
     pub fn n_directories(&self) -> usize {
-        let below = |at: &str| self.directories(Path::new(at)).names;
-        let nested = |at: &str| below(at).len();
-        let tops = below("");
-        let inside = |top: &String| match top.as_str() {
-            "_archive" => below(top).iter().map(|it| 1 + nested(&format!("{top}/{it}"))).sum(),
-            _ => nested(top),
+        let count = |walk: WalkDir| {
+            let is_shown = |it: &DirEntry| it.depth() == 0 || !it.file_name().as_bytes().starts_with(b".");
+            let entries = walk.into_iter().filter_entry(is_shown).flatten();
+            entries.filter(|it| it.file_type().is_dir()).count()
         };
-        1 + tops.iter().map(|it| 1 + inside(it)).sum::<usize>()
+        let archived = WalkDir::new(self.root.join("_archive")).min_depth(2).max_depth(2);
+        count(WalkDir::new(&self.root).max_depth(2)) + count(archived)
     }
 
     /// Returns the directory whose events cover a link's target; `None` outside the plans directory.
@@ -201,5 +202,28 @@ impl PlansDir {
 
     fn own(&self, name: &str) -> PathBuf {
         self.state_dir().join(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests make files as people do")]
+
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::disk::RealDisk;
+
+    #[test]
+    fn the_directories_to_watch_are_counted() {
+        let top = tempfile::tempdir().unwrap();
+        for path in ["a/notes/deep", "b", "_archive/c/notes/deep", ".planwatch/cookies", "b/.hidden"] {
+            std::fs::create_dir_all(top.path().join(path)).unwrap();
+        }
+        std::fs::write(top.path().join("a/step-1.md"), "# Step\n").unwrap();
+        std::os::unix::fs::symlink(top.path().join("a"), top.path().join("linked")).unwrap();
+        // The plans directory, `a`, `a/notes`, `b`, `_archive`, `_archive/c` and `_archive/c/notes`.
+        let plans = PlansDir::open(Arc::new(RealDisk), top.path(), None).unwrap();
+        assert_eq!(plans.n_directories(), 7);
     }
 }

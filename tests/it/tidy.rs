@@ -32,11 +32,12 @@ fn shown(path: &Path) -> String {
 }
 
 /// What only one place may name: the start of a path each.
-const PLACES: [(&str, &str); 21] = [
+const PLACES: [(&str, &str); 22] = [
     ("granit_parser", "src/text/yaml/parse"),
     ("rusqlite", "src/index/"),
     ("notify::", "src/serve/daemon/watcher/"),
     ("tokio_io_timeout", "src/serve/http/"),
+    ("walkdir::", "src/disk/"),
     ("process::Command", "src/process/"),
     ("pulldown_cmark", "src/text/markdown.rs"),
     ("similar::", "src/text/diff.rs"),
