@@ -44,6 +44,35 @@ pub struct Directories {
     pub links: Vec<String>,
 }
 
+/// Identifies a file independently of its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileId {
+    dev: u64,
+    ino: u64,
+}
+
+/// What has a name, as far as a watcher treats it differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    Directory,
+    Link,
+    /// A file with several hard links.
+    HardLink(FileId),
+    /// Any other file, or nothing.
+    Other,
+}
+
+impl Named {
+    fn of(stat: &Stat) -> Self {
+        match stat.kind {
+            FileKind::Dir => Self::Directory,
+            FileKind::Symlink => Self::Link,
+            FileKind::File if stat.nlink > 1 => Self::HardLink(FileId { dev: stat.dev, ino: stat.ino }),
+            _ => Self::Other,
+        }
+    }
+}
+
 impl PlansDir {
     /// Takes the daemon's lock; `None` if another process has it.
     pub fn daemon_lock(&self) -> Result<Option<DaemonLock>, DiskError> {
@@ -167,19 +196,28 @@ impl PlansDir {
     }
 
     /// Lists the Markdown files in a directory that have several hard links.
-    pub fn hard_linked(&self, relative: &Path) -> Vec<String> {
+    pub fn hard_linked(&self, relative: &Path) -> Vec<(String, FileId)> {
         let files = self.disk.list(&self.root.join(relative)).unwrap_or_default().into_iter();
-        let name = |(name, stat): (OsString, io::Result<Stat>)| {
+        let found = |(name, stat): (OsString, io::Result<Stat>)| {
             let name = name.into_string().ok().filter(|it| it.ends_with(".md"))?;
-            stat.is_ok_and(|it| it.kind == FileKind::File && it.nlink > 1).then_some(name)
+            match Named::of(&stat.ok()?) {
+                Named::HardLink(id) => Some((name, id)),
+                _ => None,
+            }
         };
-        files.filter_map(name).collect()
+        files.filter_map(found).collect()
     }
 
-    /// Whether a path is a file with several hard links.
-    pub fn is_hard_linked(&self, relative: &Path) -> bool {
+    /// Returns what has a name now.
+    pub fn named(&self, relative: &Path) -> Named {
         let stat = self.disk.lstat(&self.root.join(relative));
-        stat.is_ok_and(|it| it.kind == FileKind::File && it.nlink > 1)
+        stat.map_or(Named::Other, |it| Named::of(&it))
+    }
+
+    /// The names of the cookies that exist.
+    pub fn cookies(&self) -> Vec<String> {
+        let names = self.disk.names(&self.own(COOKIES)).unwrap_or_default();
+        names.into_iter().filter_map(|it| it.into_string().ok()).collect()
     }
 
     /// Counts the directories that a watcher watches: plans, the directories in them and those above.
