@@ -6,12 +6,14 @@
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use walkdir::{DirEntry, WalkDir};
 
 use super::error::DiskError;
 use super::file_system::{DiskFile, FileKind, Open, Rename, Stat};
@@ -40,6 +42,35 @@ pub struct Directories {
     pub names: Vec<String>,
     /// Symbolic links, whatever their target.
     pub links: Vec<String>,
+}
+
+/// Identifies a file independently of its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileId {
+    dev: u64,
+    ino: u64,
+}
+
+/// What has a name, as far as a watcher treats it differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    Directory,
+    Link,
+    /// A file with several hard links.
+    HardLink(FileId),
+    /// Any other file, or nothing.
+    Other,
+}
+
+impl Named {
+    fn of(stat: &Stat) -> Self {
+        match stat.kind {
+            FileKind::Dir => Self::Directory,
+            FileKind::Symlink => Self::Link,
+            FileKind::File if stat.nlink > 1 => Self::HardLink(FileId { dev: stat.dev, ino: stat.ino }),
+            _ => Self::Other,
+        }
+    }
 }
 
 impl PlansDir {
@@ -165,31 +196,39 @@ impl PlansDir {
     }
 
     /// Lists the Markdown files in a directory that have several hard links.
-    pub fn hard_linked(&self, relative: &Path) -> Vec<String> {
+    pub fn hard_linked(&self, relative: &Path) -> Vec<(String, FileId)> {
         let files = self.disk.list(&self.root.join(relative)).unwrap_or_default().into_iter();
-        let name = |(name, stat): (OsString, io::Result<Stat>)| {
+        let found = |(name, stat): (OsString, io::Result<Stat>)| {
             let name = name.into_string().ok().filter(|it| it.ends_with(".md"))?;
-            stat.is_ok_and(|it| it.kind == FileKind::File && it.nlink > 1).then_some(name)
+            match Named::of(&stat.ok()?) {
+                Named::HardLink(id) => Some((name, id)),
+                _ => None,
+            }
         };
-        files.filter_map(name).collect()
+        files.filter_map(found).collect()
     }
 
-    /// Whether a path is a file with several hard links.
-    pub fn is_hard_linked(&self, relative: &Path) -> bool {
+    /// Returns what has a name now.
+    pub fn named(&self, relative: &Path) -> Named {
         let stat = self.disk.lstat(&self.root.join(relative));
-        stat.is_ok_and(|it| it.kind == FileKind::File && it.nlink > 1)
+        stat.map_or(Named::Other, |it| Named::of(&it))
+    }
+
+    /// The names of the cookies that exist.
+    pub fn cookies(&self) -> Vec<String> {
+        let names = self.disk.names(&self.own(COOKIES)).unwrap_or_default();
+        names.into_iter().filter_map(|it| it.into_string().ok()).collect()
     }
 
     /// Counts the directories that a watcher watches: plans, the directories in them and those above.
     pub fn n_directories(&self) -> usize {
-        let below = |at: &str| self.directories(Path::new(at)).names;
-        let nested = |at: &str| below(at).len();
-        let tops = below("");
-        let inside = |top: &String| match top.as_str() {
-            "_archive" => below(top).iter().map(|it| 1 + nested(&format!("{top}/{it}"))).sum(),
-            _ => nested(top),
+        let count = |walk: WalkDir| {
+            let is_shown = |it: &DirEntry| it.depth() == 0 || !it.file_name().as_bytes().starts_with(b".");
+            let entries = walk.into_iter().filter_entry(is_shown).flatten();
+            entries.filter(|it| it.file_type().is_dir()).count()
         };
-        1 + tops.iter().map(|it| 1 + inside(it)).sum::<usize>()
+        let archived = WalkDir::new(self.root.join("_archive")).min_depth(2).max_depth(2);
+        count(WalkDir::new(&self.root).max_depth(2)) + count(archived)
     }
 
     /// Returns the directory whose events cover a link's target; `None` outside the plans directory.
@@ -201,5 +240,28 @@ impl PlansDir {
 
     fn own(&self, name: &str) -> PathBuf {
         self.state_dir().join(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests make files as people do")]
+
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::disk::RealDisk;
+
+    #[test]
+    fn the_directories_to_watch_are_counted() {
+        let top = tempfile::tempdir().unwrap();
+        for path in ["a/notes/deep", "b", "_archive/c/notes/deep", ".planwatch/cookies", "b/.hidden"] {
+            std::fs::create_dir_all(top.path().join(path)).unwrap();
+        }
+        std::fs::write(top.path().join("a/step-1.md"), "# Step\n").unwrap();
+        std::os::unix::fs::symlink(top.path().join("a"), top.path().join("linked")).unwrap();
+        // The plans directory, `a`, `a/notes`, `b`, `_archive`, `_archive/c` and `_archive/c/notes`.
+        let plans = PlansDir::open(Arc::new(RealDisk), top.path(), None).unwrap();
+        assert_eq!(plans.n_directories(), 7);
     }
 }

@@ -49,7 +49,7 @@ pub use batch::{Outcome, Recovered};
 pub use capabilities::{Abilities, FileSystem, watch_limit};
 pub use change::Edit;
 pub use covered::{Coverage, Covered};
-pub use daemon::{DaemonLock, Directories};
+pub use daemon::{DaemonLock, Directories, FileId, Named};
 pub use displaced::{Kept, KeptWhy};
 pub use error::{ChangeError, DiskError};
 pub use file_system::{Against, Disk, DiskFile, FileKind, Lease, Open, Rename, Stat};

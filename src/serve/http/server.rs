@@ -16,6 +16,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
+use tokio_io_timeout::TimeoutWriter;
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::limit::RequestBodyLimitLayer;
@@ -32,7 +33,6 @@ use crate::serve::http::problem::Problem;
 use crate::serve::http::response_layer::finish;
 use crate::serve::http::state::App;
 use crate::serve::http::token::Token;
-use crate::serve::http::write_timeout::WriteTimeout;
 use crate::serve::http::{api, connections, guard};
 use crate::serve::mcp;
 
@@ -42,6 +42,9 @@ const HEAD_LIMIT: Duration = Duration::from_secs(5);
 /// How long an idle connection stays open. Common clients use five seconds; a longer time avoids closing a connection
 /// just when the client sends a request.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// The time limit for a write: how long a client may leave an answer unread.
+const WRITE_LIMIT: Duration = Duration::from_secs(30);
 
 /// The largest head, in bytes.
 const HEAD_SIZE: usize = 16 << 10;
@@ -249,11 +252,13 @@ async fn speak(
         request.extensions_mut().insert(Arc::clone(&connection));
         tower::ServiceExt::oneshot(router.clone(), request)
     });
+    let mut stream = TimeoutWriter::new(stream);
+    stream.set_timeout(Some(WRITE_LIMIT));
     let speaking = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(KEEP_ALIVE)
         .max_header_size(HEAD_SIZE)
-        .serve_connection(TokioIo::new(WriteTimeout::new(stream)), TowerToHyperService::new(service));
+        .serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(service));
     tokio::pin!(speaking);
     // An error concerns this connection only.
     tokio::select! {
@@ -276,7 +281,7 @@ mod tests {
         runtime.unwrap().block_on(async {
             let (mut client, served) = tokio::io::duplex(1 << 12);
             let begun = tokio::time::Instant::now();
-            let served = tokio::spawn(serve(served));
+            let served = tokio::spawn(serve(served, Router::new()));
             client.write_all(sent.as_bytes()).await.unwrap();
             client.read_to_end(&mut Vec::new()).await.unwrap();
             served.await.unwrap();
@@ -284,11 +289,11 @@ mod tests {
         })
     }
 
-    async fn serve(stream: DuplexStream) {
+    async fn serve(stream: DuplexStream, router: Router) {
         let connections = Connections::default();
         let (_, connection) = connections.enter(([127, 0, 0, 1], 1).into()).unwrap();
         let (_is_ending, ending) = watch::channel(false);
-        speak(stream, Router::new(), connection, ending).await;
+        speak(stream, router, connection, ending).await;
     }
 
     #[test]
@@ -301,5 +306,26 @@ mod tests {
     fn an_answered_connection_stays_open_for_longer() {
         assert_eq!(kept("GET / HTTP/1.1\r\nHost: a\r\n\r\n").as_secs(), KEEP_ALIVE.as_secs());
         assert_eq!(kept("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /").as_secs(), KEEP_ALIVE.as_secs());
+    }
+    #[test]
+    fn a_client_that_does_not_read_its_answer_is_cut_off() {
+        let long = "x".repeat(1 << 20);
+        let router = Router::new().route("/", axum::routing::get(move || async move { long }));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        runtime.unwrap().block_on(async {
+            let (mut client, served) = tokio::io::duplex(1 << 12);
+            let served = tokio::spawn(serve(served, router));
+            client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+            let begun = tokio::time::Instant::now();
+            // A client that reads a little now and then is not cut off.
+            for _ in 0..2 {
+                tokio::time::sleep(WRITE_LIMIT * 2 / 3).await;
+                client.read_exact(&mut [0; 1 << 10]).await.unwrap();
+                assert!(!served.is_finished());
+            }
+            let last = begun.elapsed();
+            served.await.unwrap();
+            assert_eq!((begun.elapsed() - last).as_secs(), WRITE_LIMIT.as_secs());
+        });
     }
 }
