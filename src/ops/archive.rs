@@ -30,30 +30,15 @@ pub struct ArchiveRequest {
 
 /// Moves plans into the archive or out of it; each is one change, which a crash leaves whole and `undo` takes back.
 pub fn archive(context: &Context, request: &ArchiveRequest) -> Result<ChangeReport, Error> {
-    let (mut hints, mut not_repointed) = (Vec::new(), Vec::new());
-    let mut report = change_each(context, "archive", &request.plans, request.mode, |writing, text| {
-        if request.restores {
-            return put_back(context, writing, text);
-        }
-        let (changed, left) = put_away(context, writing, text)?;
-        hints.extend(left.hints);
-        not_repointed.extend(left.waiting);
-        Ok(changed)
-    })?;
-    report.hints.extend(hints);
-    report.not_repointed = not_repointed;
-    Ok(report)
+    let act = if request.restores { put_back } else { put_away };
+    change_each(context, "archive", &request.plans, request.mode, |writing, text| act(context, writing, text))
 }
 
-fn put_away(
-    context: &Context,
-    writing: &mut Writing<'_>,
-    text: &str,
-) -> Result<(Changed, LeftBehind), Error> {
+fn put_away(context: &Context, writing: &mut Writing<'_>, text: &str) -> Result<Changed, Error> {
     let id = plan_of(resolve::target(context, text)?)?;
     let plan = load::settled_plan(context, &id)?;
     if plan.is_archived {
-        return Ok((unchanged(context, &plan, "already archived"), LeftBehind::default()));
+        return Ok(unchanged(context, &plan, "already archived"));
     }
     fencing::refuse_live_claims(context, &id)?;
     let from = directory_of(&plan);
@@ -65,7 +50,9 @@ fn put_away(
     if !writing.is_dry_run() {
         plan.steps.iter().for_each(|it| leases::forget(context, &it.id));
     }
-    Ok((changed(context, &plan, &to, "archived"), left))
+    writing.hints.extend(left.hints);
+    writing.not_repointed.extend(left.waiting);
+    Ok(changed(context, &plan, &to, "archived"))
 }
 
 fn put_back(context: &Context, writing: &mut Writing<'_>, text: &str) -> Result<Changed, Error> {
@@ -149,7 +136,6 @@ fn clash(context: &Context, plan: &Plan, to: &Path) -> Error {
 }
 
 /// What loses something when a plan is archived.
-#[derive(Default)]
 struct LeftBehind {
     hints: Vec<String>,
     /// Steps that wait for open steps of the plan.

@@ -201,7 +201,7 @@ fn is_fixable(step: &Step) -> bool {
 }
 
 fn fix_plan(context: &Context, writing: &mut Writing<'_>, id: &PlanId) -> Result<Changed, Error> {
-    plan_file::update(context, writing, id, &|plan| {
+    plan_file::update(context, writing, id, &|plan, _| {
         Ok(PlanUpdate {
             status: plan.status.known(),
             did: "plan.md made".to_owned(),
@@ -211,7 +211,8 @@ fn fix_plan(context: &Context, writing: &mut Writing<'_>, id: &PlanId) -> Result
 }
 
 fn fix_step(context: &Context, writing: &mut Writing<'_>, step: &Step) -> Result<Changed, Error> {
-    step_file::update(context, writing, &NamedStep::of(step), &|_, _, step| {
+    step_file::update(context, writing, &NamedStep::of(step), &|now| {
+        let step = now.step;
         let has = |code: Code| step.problems.iter().any(|it| it.code == code);
         let keys = if has(Code::IdDiffers) { vec![set_text("id", &step.id.to_string())] } else { Vec::new() };
         Ok(StepUpdate { keys, did: "mended".to_owned(), ..StepUpdate::default() })

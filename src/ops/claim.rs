@@ -9,7 +9,6 @@ mod for_run;
 mod refusal;
 mod renew;
 
-use std::cell::Cell;
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
@@ -22,12 +21,13 @@ use crate::disk::Process;
 use crate::ops::next::{self, NextReport, NextRequest};
 use crate::plan::change::{self, NewAttempt};
 use crate::plan::id::{PlanId, StepId};
-use crate::plan::model::{Plan, Step};
+use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::rules::{self, State};
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
 use crate::store::claims::candidates::{self, Ready};
+use crate::store::decision::Decision;
 use crate::store::leases::{Leases, Locked, NewRecord, Sharing};
 use crate::store::resolve::{self, NamedStep, Target};
 use crate::store::step_file::{self, Made, StepUpdate};
@@ -336,67 +336,74 @@ fn take(
     named: &NamedStep,
     wish: Wish,
 ) -> Result<Taken, Error> {
-    let id = &named.id;
-    let is_gone = Cell::new(false);
-    let decide = |plans: &Plans, plan: &Plan, step: &Step| {
-        let obstacles = rules::obstacles(plans, plan, step, ask.context.now);
-        is_gone.set(!obstacles.is_empty());
-        let is_forced = wish == Wish::Named && ask.force;
-        if !obstacles.is_empty() && !is_forced {
-            return Err(refusal::against(ask.context, (plans, plan, step), &obstacles));
+    let context = ask.context;
+    let decided = step_file::write(context, writing, named, Some(locked), &|now| {
+        let obstacles = rules::obstacles(now.plans, now.plan, now.step, context.now);
+        match wish {
+            _ if obstacles.is_empty() => {}
+            Wish::Ready => return Ok(Decision::Leave(Taken::Gone)),
+            Wish::Named if ask.force => {}
+            Wish::Named => return Err(refusal::against(context, now.placed(), &obstacles)),
         }
-        let mut update = update_for(ask, plans, step, !obstacles.is_empty());
-        update.why = rules::why_ready(plans, plan, step, ask.context.now);
-        tell_key(ask, step, &mut update);
-        if update.status != Some(StepStatus::Failed) {
-            let (by, process) = (ask.by, ask.process.as_ref());
-            let (at, lease) = (ask.context.now, ask.lease);
-            let key = ask.context.key.as_deref().map(RequestKey::name);
-            let claim = ask.id.as_str();
-            locked.prepare(&NewRecord { step, claim, by, at, lease, process, run: None, key })?;
+        let update = update_for(ask, now.plans, now.step, !obstacles.is_empty());
+        if update.status == Some(StepStatus::Failed) {
+            // What the request's key is to hold is a claim, not this.
+            idempotency::tell_aside(context);
+            return Ok(Decision::Write(update, None));
         }
-        Ok(update)
+        let why = rules::why_ready(now.plans, now.plan, now.step, context.now);
+        prepare(ask, locked, now.step, &why)?;
+        Ok(Decision::Write(update, Some(why)))
+    });
+    let (made, why) = match withdraw_unless_made(locked, named, decided)? {
+        Decision::Write(made, why) => (made, why),
+        Decision::Leave(taken) => return Ok(taken),
     };
-    let made = step_file::write_under(ask.context, writing, named, &|plans| locked.tell(plans), &decide);
-    let made = match made {
-        Ok(made) => made,
-        Err(error) => {
-            // After a failed write the file may have the claim all the same, and its record must stay with it.
-            if !matches!(error, Error::Disk(_)) || is_half_saved(&error) {
-                locked.withdraw(id);
-            }
-            let is_next = is_gone.get() && !is_half_saved(&error) && wish == Wish::Ready;
-            return if is_next { Ok(Taken::Gone) } else { Err(error) };
-        }
-    };
-    if made.status() == Some(StepStatus::Failed) {
-        let done = made.told(ask.context)?;
+    let Some(why) = why else {
+        let done = made.told(context)?;
         locked.changed(&done.before, &done.after, false);
         return Ok(Taken::Failed);
-    }
-    locked.confirm(id)?;
-    let why = made.why().to_owned();
+    };
+    locked.confirm(&named.id)?;
     Ok(Taken::Granted(Box::new(Grant { made, why })))
 }
 
-/// Says what a request's key is to hold: the claim. A step that failed too often is not what was asked for.
-fn tell_key(ask: &Ask<'_>, step: &Step, update: &mut StepUpdate) {
-    update.is_claim = true;
-    if update.status == Some(StepStatus::Failed) {
-        return idempotency::tell_aside(ask.context);
+/// Removes the prepared record of a claim that was not made. After a failed write the file may have the claim all the
+/// same, and its record must stay with it.
+fn withdraw_unless_made<T, L>(
+    locked: &Locked<'_>,
+    named: &NamedStep,
+    decided: Result<Decision<Made, T, L>, Error>,
+) -> Result<Decision<Made, T, L>, Error> {
+    let is_kept = match &decided {
+        Ok(Decision::Write(..)) => true,
+        Ok(Decision::Leave(_)) => false,
+        Err(error) => matches!(error, Error::Disk(_)) && !is_half_saved(error),
+    };
+    if !is_kept {
+        locked.withdraw(&named.id);
     }
+    decided
+}
+
+/// Writes the claim's record, and what the request's key answers.
+fn prepare(ask: &Ask<'_>, locked: &Locked<'_>, step: &Step, why: &str) -> Result<(), Error> {
+    let (by, process, claim) = (ask.by, ask.process.as_ref(), ask.id.as_str());
+    let (at, lease) = (ask.context.now, ask.lease);
+    let key = ask.context.key.as_deref().map(RequestKey::name);
     idempotency::tell_claim(ask.context, || ClaimMade {
         step: step.id.to_string(),
         id: ask.id.clone(),
-        until: ask.process.is_none().then(|| ask.context.now.plus_seconds(ask.lease)),
-        why: update.why.clone(),
+        until: ask.process.is_none().then(|| at.plus_seconds(lease)),
+        why: why.to_owned(),
     });
+    locked.prepare(&NewRecord { step, claim, by, at, lease, process, run: None, key })
 }
 
 /// What taking the step makes of it: in progress for the asker, or failed, if too many gave up on it.
 fn update_for(ask: &Ask<'_>, plans: &Plans, step: &Step, is_forced: bool) -> StepUpdate {
     let context = ask.context;
-    let mut update = StepUpdate::default();
+    let mut update = StepUpdate { is_claim: true, ..StepUpdate::default() };
     let lapse = plans.claims().lapse(step, context.now);
     if let Some(lapse) = lapse {
         update.attempts.push(fencing::lapsed_attempt(context, step, lapse, ask.by));

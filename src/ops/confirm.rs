@@ -59,11 +59,11 @@ pub fn confirm(context: &Context, request: &ConfirmRequest) -> Result<ChangeRepo
     }
     change_each(context, "confirm", std::slice::from_ref(&request.id), request.mode, |writing, _| {
         match (&target, &request.phase) {
-            (Target::Step(step), None) => step_file::update(context, writing, step, &|plans, plan, now| {
-                of_step(context, request, (plans, plan, now))
-            }),
+            (Target::Step(step), None) => {
+                step_file::update(context, writing, step, &|now| of_step(context, request, now.placed()))
+            }
             (Target::Plan(plan), Some(phase)) => {
-                plan_file::update(context, writing, plan, &|now| of_phase(context, request, now, phase))
+                plan_file::update(context, writing, plan, &|now, _| of_phase(context, request, now, phase))
             }
             (Target::Step(step), Some(_)) => Err(not_both(step)),
             (Target::Plan(plan), None) => Err(Error::usage(

@@ -5,14 +5,13 @@ use serde_json::{Map, Value};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::change;
-use crate::plan::model::{Plan, Step};
-use crate::plan::plans::Plans;
+use crate::plan::model::Step;
 use crate::plan::time::{Day, NotADay};
 use crate::plan::transitions::Verb;
 use crate::plan::words::StepStatus;
 use crate::store::change_each::change_each;
 use crate::store::fencing::{self, Owner, Who};
-use crate::store::step_file::{self, StepUpdate};
+use crate::store::step_file::{self, Current, StepUpdate};
 use crate::store::step_moves::{self, AttemptRequest, MoveRequest};
 use crate::store::transaction::{ChangeReport, Mode};
 use crate::store::{new_step, repeat, resolve, typed_words};
@@ -49,8 +48,9 @@ pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, 
     change_each(context, "update", std::slice::from_ref(&request.id), request.mode, |writing, id| {
         let named = resolve::step(context, id)?;
         let who = Who::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), false);
-        step_file::update_by_bytes(context, writing, &named, &|plans, plan, step, bytes| {
-            let mut update = status_or_result(context, (plans, plan, step), request, wanted, &who)?;
+        step_file::update(context, writing, &named, &|now| {
+            let Current { plans, step, bytes, .. } = now;
+            let mut update = status_or_result(context, now, request, wanted, &who)?;
             if let Some(text) = &request.text
                 && update.refusal.is_none()
             {
@@ -95,7 +95,7 @@ fn due(step: &Step, text: &str) -> Result<Option<Change>, Error> {
 
 fn status_or_result(
     context: &Context,
-    (plans, plan, step): (&Plans, &Plan, &Step),
+    now: Current<'_>,
     request: &PatchRequest,
     wanted: Option<StepStatus>,
     who: &Who,
@@ -106,15 +106,15 @@ fn status_or_result(
         (Some(status), message) => {
             let (verb, message) = (Verb::giving(status), message.clone());
             let request = MoveRequest { verb, ids, message, by, claim, force, mode };
-            step_moves::decide_move(context, plans, plan, step, &request, who)
+            step_moves::decide_move(context, now.placed(), &request, who)
         }
         (None, Some(result)) => {
             let (outcome, notes) = (RESULT.to_owned(), Some(result.clone()));
             let request = AttemptRequest { outcome, notes, keep_status: true, ..AttemptRequest::default() };
-            step_moves::decide_attempt(context, (plans, plan, step), &request, (context.now, None), who)
+            step_moves::decide_attempt(context, now.placed(), &request, (context.now, None), who)
         }
         (None, None) => {
-            let renews = fencing::is_owner(step, who);
+            let renews = fencing::is_owner(now.step, who);
             Ok(StepUpdate { renews, did: "updated".to_owned(), ..StepUpdate::default() })
         }
     }

@@ -3,7 +3,7 @@
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::change::NewAttempt;
-use crate::plan::model::{Plan, Step};
+use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::transitions;
 use crate::plan::words::{Status, StepStatus};
@@ -47,9 +47,9 @@ fn release_one(
     request: &ReleaseRequest,
 ) -> Result<Changed, Error> {
     let who = Who::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), request.force);
-    step_file::update(context, writing, named, &|plans, _: &Plan, step| match request.expired {
-        true => decide_expired(context, plans, step, &who),
-        false => decide(context, plans, step, &who, request.message.as_deref()),
+    step_file::update(context, writing, named, &|now| match request.expired {
+        true => decide_expired(context, now.plans, now.step, &who),
+        false => decide(context, now.plans, now.step, &who, request.message.as_deref()),
     })
 }
 

@@ -37,33 +37,12 @@ pub struct RemoveRequest {
 
 /// Moves steps or plans out of the way; what depended on a step depends on what that depended on.
 pub fn remove(context: &Context, request: &RemoveRequest) -> Result<ChangeReport, Error> {
-    let (mut hints, mut not_repointed) = (Vec::new(), Vec::new());
-    let mut report = change_each(context, "remove", &request.ids, request.mode, |writing, id| {
-        let removed = match resolve::target(context, id)? {
-            Target::Step(step) => remove_step(context, writing, &step, request)?,
-            Target::Plan(plan) => remove_plan(context, writing, &plan, request)?,
-        };
-        hints.extend(removed.hints);
-        not_repointed.extend(removed.not_repointed);
-        Ok(removed.changed)
-    })?;
-    report.hints.extend(hints);
-    report.not_repointed = not_repointed;
-    Ok(report)
-}
-
-/// One thing that was removed.
-struct Removed {
-    changed: Changed,
-    hints: Vec<String>,
-    /// Steps that still wait for it.
-    not_repointed: Vec<String>,
-}
-
-impl From<Changed> for Removed {
-    fn from(changed: Changed) -> Self {
-        Self { changed, hints: Vec::new(), not_repointed: Vec::new() }
-    }
+    change_each(context, "remove", &request.ids, request.mode, |writing, id| {
+        match resolve::target(context, id)? {
+            Target::Step(step) => remove_step(context, writing, &step, request),
+            Target::Plan(plan) => remove_plan(context, writing, &plan, request),
+        }
+    })
 }
 
 fn remove_step(
@@ -71,7 +50,7 @@ fn remove_step(
     writing: &mut Writing<'_>,
     named: &NamedStep,
     request: &RemoveRequest,
-) -> Result<Removed, Error> {
+) -> Result<Changed, Error> {
     let id = &named.id;
     let ((plans, troubles), own) = load::settled_all(context, &id.plan)?;
     transaction::check_live(&own)?;
@@ -81,9 +60,9 @@ fn remove_step(
     let plans = leases::Leases::of(context).tell_for(plans, id);
     let owner = removed::refuse_worked_on(&plans, step, &who)?;
     if owner == Owner::Late {
-        let late =
-            |_: &Plans, _: &Plan, now: &Step| Ok(fencing::late_result(context, now, &who, "remove", None));
-        return step_file::update(context, writing, named, &late).map(Removed::from);
+        return step_file::update(context, writing, named, &|now| {
+            Ok(fencing::late_result(context, now.step, &who, "remove", None))
+        });
     }
     transaction::check_writable(context, &own.problems)?;
     let heirs: Vec<_> = own.spelled_out(step).into_iter().filter(|it| it != id).collect();
@@ -103,7 +82,7 @@ fn remove_step(
     if is_doubled {
         // Another file has the number: its line and what waits for it stay.
         writing.batch("remove", ops)?;
-        return Ok(changed(context, step.id.to_string(), &step.title, &step.path).into());
+        return Ok(changed(context, step.id.to_string(), &step.title, &step.path));
     }
     let (line, removed) = steps_list_line::taken_out(context, &own, &id.number, &gone[0].heirs)?;
     ops.extend(line.op);
@@ -117,9 +96,9 @@ fn remove_step(
     if request.mode == Mode::Write {
         end_record(context, &own, step, owner);
     }
-    let changed = changed(context, step.id.to_string(), &step.title, &step.path);
-    let hints = repointed.hints.into_iter().chain(left.hint()).collect();
-    Ok(Removed { changed, hints, not_repointed: left.names() })
+    writing.hints.extend(repointed.hints.into_iter().chain(left.hint()));
+    writing.not_repointed.extend(left.names());
+    Ok(changed(context, step.id.to_string(), &step.title, &step.path))
 }
 
 /// A claim ends with its step if its owner removed that; otherwise its worker may be at work in another working tree.
@@ -159,7 +138,7 @@ fn remove_plan(
     writing: &mut Writing<'_>,
     id: &PlanId,
     request: &RemoveRequest,
-) -> Result<Removed, Error> {
+) -> Result<Changed, Error> {
     let plan = load::settled_plan(context, id)?;
     transaction::check_live(&plan)?;
     precondition::check_plan(context, &Plans::new(vec![plan.clone()]), &plan)?;
@@ -206,12 +185,12 @@ fn remove_plan(
         let owner = if request.force { Owner::Forced } else { Owner::Free };
         plan.steps.iter().for_each(|it| end_record(context, &plan, it, owner));
     }
-    let changed = changed(context, id.to_string(), &plan.title, &plan.path);
     let hint = (!left.is_empty()).then(|| {
         format!("steps of `{id}` are still in `depends` of {}", few(&relink::quoted(&left), MOST_NAMED))
     });
-    let not_repointed = left.iter().map(ToString::to_string).collect();
-    Ok(Removed { changed, hints: hint.into_iter().collect(), not_repointed })
+    writing.hints.extend(hint);
+    writing.not_repointed.extend(left.iter().map(ToString::to_string));
+    Ok(changed(context, id.to_string(), &plan.title, &plan.path))
 }
 
 /// A step that was removed within the same second has made the directory.

@@ -71,9 +71,10 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     let plans = leases::Leases::of(context).tell_for(plans, &id);
     let owner = fencing::check(&plans, step, &who)?;
     if owner == Owner::Late {
-        let late =
-            |_: &Plans, _: &Plan, step: &Step| Ok(fencing::late_result(context, step, &who, "move", None));
-        let Err(error) = step_file::update(context, &mut writing, &named, &late) else { return Ok(report) };
+        let late = step_file::update(context, &mut writing, &named, &|now| {
+            Ok(fencing::late_result(context, now.step, &who, "move", None))
+        });
+        let Err(error) = late else { return Ok(report) };
         if request.mode == Mode::Write || writing.diff.is_empty() {
             return Err(error);
         }

@@ -17,7 +17,7 @@ use crate::store::fencing::{self, Owner, Who};
 use crate::store::load::{self, Own};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::resolve::{self, Target};
-use crate::store::step_file::{self, StepUpdate};
+use crate::store::step_file::{self, Current, StepUpdate};
 use crate::store::transaction::{self, ChangeReport, Mode};
 use crate::store::{new_step, plan_status, program, typed_words};
 use crate::text::header_edit::{Change, NewValue};
@@ -101,7 +101,7 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
         let target = resolve::target(context, id)?;
         refuse_other_kind(&target, &request.key)?;
         match target {
-            Target::Plan(plan) => plan_file::update_by_bytes(context, writing, &plan, &|now, bytes| {
+            Target::Plan(plan) => plan_file::update(context, writing, &plan, &|now, bytes| {
                 set_in_plan(context, request, now, bytes)
             }),
             Target::Step(step) => {
@@ -112,9 +112,7 @@ pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Erro
                     request.claim.as_deref(),
                     request.force,
                 );
-                step_file::update_by_bytes(context, writing, &step, &|plans, _, now, bytes| {
-                    set_in_step(context, request, &who, (plans, now), bytes)
-                })
+                step_file::update(context, writing, &step, &|now| set_in_step(context, request, &who, now))
             }
         }
     })
@@ -182,8 +180,7 @@ fn set_in_step(
     context: &Context,
     request: &SetRequest,
     who: &Who,
-    (plans, step): (&Plans, &Step),
-    bytes: &[u8],
+    Current { plans, step, bytes, .. }: Current<'_>,
 ) -> Result<StepUpdate, Error> {
     let mut update =
         StepUpdate { did: did(request), renews: fencing::is_owner(step, who), ..StepUpdate::default() };

@@ -1,8 +1,6 @@
 //! A claim that a run makes: of one plan, beside no step that changes the same files, and of steps that others leave alone.
 
-use super::{begin, fresh_id};
-
-use std::cell::Cell;
+use super::{begin, fresh_id, withdraw_unless_made};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -13,6 +11,7 @@ use crate::plan::plans::Plans;
 use crate::plan::rules::{self, Obstacle};
 use crate::plan::words::StepStatus;
 use crate::plan::{change, touches};
+use crate::store::decision::Decision;
 use crate::store::fencing;
 use crate::store::leases::{Leases, Locked, NewRecord, RunRecord, Sharing};
 use crate::store::load::{self, Rests};
@@ -154,55 +153,37 @@ fn take(
 ) -> Result<Taken, Error> {
     let claim = fresh_id(context)?;
     let run = RunRecord { log: log_name(context, &named.id, &claim), touches: None, worker: None };
-    let (is_gone, is_busy) = (Cell::new(false), Cell::new(false));
-    let decide = |plans: &Plans, plan: &Plan, step: &Step| {
-        let Some(task) = task(context, plans, plan, step) else {
-            is_gone.set(true);
-            return Err(gone(step));
+    let decided = step_file::write(context, writing, named, Some(locked), &|now| {
+        let (plans, step) = (now.plans, now.step);
+        let Some(task) = task(context, plans, now.plan, step) else {
+            return Ok(Decision::Leave(Taken::Gone));
         };
         let at_work = locked.at_work();
         if at_work.iter().any(|it| touches::overlap(it.touches.as_deref(), step.touches.as_deref())) {
-            is_busy.set(true);
-            return Err(gone(step));
+            return Ok(Decision::Leave(Taken::Busy));
         }
         (ask.check)(step)?;
-        let mut update = update_for(context, ask, (plans, step), task, &claim);
-        update.why = why(context, (plans, plan, step), task);
-        if update.status != Some(StepStatus::Failed) {
-            let run = RunRecord { touches: step.touches.clone(), ..run.clone() };
-            let (by, at, lease) = (ask.by, context.now, ask.lease);
-            let (claim, process) = (claim.as_str(), ask.process);
-            locked.prepare(&NewRecord { step, claim, by, at, lease, process, run: Some(&run), key: None })?;
+        let update = update_for(context, ask, (plans, step), task, &claim);
+        if update.status == Some(StepStatus::Failed) {
+            return Ok(Decision::Write(update, None));
         }
-        Ok(update)
+        let run = RunRecord { touches: step.touches.clone(), ..run.clone() };
+        let (by, at, lease) = (ask.by, context.now, ask.lease);
+        let (claim, process) = (claim.as_str(), ask.process);
+        locked.prepare(&NewRecord { step, claim, by, at, lease, process, run: Some(&run), key: None })?;
+        Ok(Decision::Write(update, Some((task, why(context, now.placed(), task)))))
+    });
+    let (made, begun) = match withdraw_unless_made(locked, named, decided)? {
+        Decision::Write(made, begun) => (made, begun),
+        Decision::Leave(taken) => return Ok(taken),
     };
-    let made = match step_file::write_under(context, writing, named, &|plans| locked.tell(plans), &decide) {
-        Ok(made) => made,
-        Err(error) => {
-            // As for any claim: after a failed write the file may have it all the same.
-            if !matches!(error, Error::Disk(_)) || is_half_saved(&error) {
-                locked.withdraw(&named.id);
-            }
-            return match error {
-                _ if is_busy.get() => Ok(Taken::Busy),
-                _ if is_gone.get() => Ok(Taken::Gone),
-                error => Err(error),
-            };
-        }
-    };
-    let (given, why) = (made.status(), made.why().to_owned());
     let done = made.told(context)?;
-    if given == Some(StepStatus::Failed) {
+    let Some((task, why)) = begun else {
         locked.changed(&done.before, &done.after, false);
         return Ok(Taken::Failed);
-    }
+    };
     locked.confirm(&named.id)?;
-    let task = if given == Some(StepStatus::InProgress) { Task::Work } else { Task::Verify };
     Ok(Taken::Begun(Box::new(Begun { task, claim, log: run.log, step: done.after, why })))
-}
-
-fn gone(step: &Step) -> Error {
-    Error::Held { id: step.id.to_string(), by: "another worker".to_owned() }
 }
 
 fn why(context: &Context, (plans, plan, step): (&Plans, &Plan, &Step), task: Task) -> String {

@@ -17,15 +17,13 @@ use crate::plan::file_name::PLAN_FILE;
 use crate::plan::id::{self, PlanId};
 use crate::plan::model::Plan;
 use crate::plan::read::PLAN_KEYS;
+use crate::store::decision::Decision;
 use crate::store::transaction::{self, Mode, Writing};
 use crate::store::{load, new_plan};
 use crate::text::front_matter;
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::placeholders::one_line;
 use crate::text::typed::shell_word;
-
-/// Says inside of a change that the file is no longer what the last pass left.
-const EDITED: &str = "draft-edited";
 
 pub(super) struct Document {
     /// None until the first pass has made it.
@@ -221,16 +219,16 @@ impl Work for Document {
         let after = if is_same_text { edited } else { [&edited[..start], new_body.as_bytes()].concat() };
         refuse_unreadable(context, self.id(), &after)?;
         let mut writing = Writing::begin(context, "draft", Mode::Write)?;
-        let written = writing.change(&self.path, &mut |bytes| match bytes == expected {
-            true => Ok((after.clone(), ())),
-            false => Err(Error::Conflict { code: EDITED, message: String::new(), hint: String::new() }),
+        let written = writing.change(&self.path, &|bytes| match bytes == expected {
+            true => Ok(Decision::Write(after.clone(), ())),
+            false => Ok(Decision::Leave(())),
         });
         match written {
-            Ok(_) => {
+            Ok(Decision::Write(..)) => {
                 self.bytes = Some(after);
                 Ok(Some(shown_path(&context.root_name(), &self.path)))
             }
-            Err(Error::Conflict { code: EDITED, .. }) => Ok(None),
+            Ok(Decision::Leave(())) => Ok(None),
             // Who takes the file away has edited it too.
             Err(Error::Disk(error)) if error.code() == "not-found" => Ok(None),
             Err(error) => Err(error),

@@ -257,7 +257,7 @@ impl Making<'_> {
             force: self.is_forced,
             mode: Mode::Write,
         };
-        let update = step_moves::decide_move(context, goal, plan, &now, &request, &who)?;
+        let update = step_moves::decide_move(context, (goal, plan, &now), &request, &who)?;
         let changes = update.changes(&now);
         update.refusal.map_or(Ok(changes), Err)
     }

@@ -6,8 +6,8 @@ use crate::ops::claim::{Begun, Task};
 use crate::ops::run::outcome::{Found, Outcome, Verdict};
 use crate::plan::change::{EndedClaim, NewAttempt};
 use crate::plan::model::Step;
-use crate::plan::plans::Plans;
 use crate::plan::words::StepStatus;
+use crate::store::decision::Decision;
 use crate::store::leases::Leases;
 use crate::store::load;
 use crate::store::resolve::NamedStep;
@@ -91,25 +91,17 @@ fn write_now(
     facts: &Facts,
 ) -> Result<Option<Step>, Error> {
     let mut writing = Writing::begin(context, "run", Mode::Write)?;
-    let mut is_other = std::cell::Cell::new(false);
-    let decide = |_: &Plans, _: &crate::plan::model::Plan, step: &Step| {
+    let decided = step_file::update_with(context, &mut writing, &NamedStep::of(seen), &|now| {
+        let step = now.step;
         let is_same = (&step.status, &step.claim, &step.verify) == (&seen.status, &seen.claim, &seen.verify);
         if !is_same || found(context, step, &begun.claim) != found(context, seen, &begun.claim) {
-            is_other.set(true);
-            return Err(Error::ClaimGone { claim: begun.claim.clone() });
+            return Ok(Decision::Leave(()));
         }
-        Ok(update(context, begun, step, verdict, facts))
-    };
-    let named = NamedStep::of(seen);
-    let tell = |plans| Leases::of(context).tell_for(plans, &seen.id);
-    match step_file::update_under(context, &mut writing, &named, &tell, &decide) {
-        Err(_) if *is_other.get_mut() => Ok(None),
-        Err(error) => Err(error),
-        Ok(done) => {
-            let after = done.after.clone();
-            step_file::note_claim(context, &done);
-            Ok(Some(after))
-        }
+        Ok(Decision::Write(update(context, begun, step, verdict, facts), ()))
+    })?;
+    match decided {
+        Decision::Write(done, ()) => Ok(Some(done.after)),
+        Decision::Leave(()) => Ok(None),
     }
 }
 
