@@ -8,6 +8,7 @@
 mod files;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -20,7 +21,7 @@ use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem};
-use crate::plan::step_items::{self, Dependency, Places, StepItem};
+use crate::plan::step_items::{self, Dependency, NotSteps, Places, StepItem};
 use crate::plan::transitions::Verb;
 use crate::plan::words::Stated;
 use crate::store::fencing::{Owner, Who};
@@ -31,7 +32,7 @@ use crate::store::{leases, load, plan_status, removed, resolve};
 #[derive(Debug, Clone, Default)]
 pub struct ReplaceRequest {
     pub plan: String,
-    /// The list, as Markdown or JSON.
+    /// The list, as Markdown or JSON; as YAML if `shown` ends in `.yaml` or `.yml`.
     pub list: String,
     /// What the list is called in errors: a path, or `-`.
     pub shown: String,
@@ -51,8 +52,7 @@ pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeRepo
     transaction::check_writable(context, &plan.problems)?;
     precondition::check_plan(context, &plans, &plan)?;
     refuse_doubled(&plan)?;
-    let (items, has_more) = step_items::read(&plan, &request.list, &context.config.words)
-        .map_err(|it| unreadable(request, &it.to_string()))?;
+    let (items, has_more) = items(context, &plan, request)?;
     let places = step_items::places(&plan, &items).map_err(|it| unreadable(request, &it.to_string()))?;
     let wanted = Wanted::new(context, &plans, &plan, &items, &places, request)?;
     wanted.check_free(request)?;
@@ -81,13 +81,36 @@ pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeRepo
     Ok(report)
 }
 
+/// The steps of the list, and whether there is text around them.
+fn items(context: &Context, plan: &Plan, request: &ReplaceRequest) -> Result<(Vec<StepItem>, bool), Error> {
+    let words = &context.config.words;
+    let read = match is_yaml(request) {
+        true => step_items::read_yaml(plan, &request.list, words).map(|it| (it, false)),
+        false => step_items::read(plan, &request.list, words),
+    };
+    read.map_err(|error| match error {
+        NotSteps::At { .. } => invalid(request, format!("{}:{error}", request.shown)),
+        NotSteps::None | NotSteps::Item { .. } => unreadable(request, &error.to_string()),
+    })
+}
+
+fn is_yaml(request: &ReplaceRequest) -> bool {
+    let ending = Path::new(&request.shown).extension();
+    ending.is_some_and(|it| it.eq_ignore_ascii_case("yaml") || it.eq_ignore_ascii_case("yml"))
+}
+
 fn unreadable(request: &ReplaceRequest, reason: &str) -> Error {
-    Error::Failed {
-        code: "list-invalid",
-        message: format!("{}: {reason}", request.shown),
-        hint: "write a Markdown list of steps, or a JSON array of titles or of objects as `list --json` has them"
-            .to_owned(),
-    }
+    invalid(request, format!("{}: {reason}", request.shown))
+}
+
+fn invalid(request: &ReplaceRequest, message: String) -> Error {
+    let hint = match is_yaml(request) {
+        true => "write a YAML list of titles, or of mappings with the fields that `list --json` has",
+        false => {
+            "write a Markdown list of steps, or a JSON array of titles or of objects as `list --json` has them"
+        }
+    };
+    Error::Failed { code: "list-invalid", message, hint: hint.to_owned() }
 }
 
 fn refuse_doubled(plan: &Plan) -> Result<(), Error> {
