@@ -28,7 +28,7 @@ pub struct ArchiveRequest {
     pub mode: Mode,
 }
 
-/// Moves plans into the archive or out of it; each is one change, which a crash leaves whole and `undo` takes back.
+/// Moves plans into the archive or out of it. Each is one atomic change, which `undo` can undo.
 pub fn archive(context: &Context, request: &ArchiveRequest) -> Result<ChangeReport, Error> {
     let act = if request.restores { put_back } else { put_away };
     change_each(context, "archive", &request.plans, request.mode, |writing, text| act(context, writing, text))
@@ -85,12 +85,12 @@ fn directory_of(plan: &Plan) -> PathBuf {
     PathBuf::from(plan.path.trim_end_matches(PLAN_FILE).trim_end_matches('/'))
 }
 
-/// What was removed from a plan stays in the archive, also while the plan is not there.
+/// Whether an entry stays in the archive when the plan is restored: steps that were removed from it.
 fn stays(name: &str) -> bool {
     name.starts_with("removed-")
 }
 
-/// Moves a plan's directory. Where there is one of its name already, which is no plan, its files go there one by one.
+/// Moves a plan's directory. If the target exists and is not a plan, the files are moved one by one.
 fn carry(
     context: &Context,
     (writing, verb): (&mut Writing<'_>, &str),
@@ -117,7 +117,7 @@ fn is_plan(names: &[String]) -> bool {
     names.iter().any(|it| matches!(classify(it), FileName::Plan | FileName::Step(_)))
 }
 
-/// Neither of two plans with one name is touched; the way out is a name of its own for one of them.
+/// The error for two plans with the same name. Neither is touched; the hint renames one of them.
 fn clash(context: &Context, plan: &Plan, to: &Path) -> Error {
     let root = context.root_name();
     let taken = load::taken_names(context);
@@ -135,7 +135,7 @@ fn clash(context: &Context, plan: &Plan, to: &Path) -> Error {
     }
 }
 
-/// What loses something when a plan is archived.
+/// What refers to a plan that is archived.
 struct LeftBehind {
     hints: Vec<String>,
     /// Steps that wait for open steps of the plan.

@@ -1,4 +1,4 @@
-//! One update of a step, as scripts send it: a status, a result, some metadata, all in one write.
+//! One update of a step from a script: a status, a result and metadata in one write.
 
 use serde_json::{Map, Value};
 
@@ -27,9 +27,9 @@ pub struct PatchRequest {
     pub result: Option<String>,
     /// Replaces what is below the heading.
     pub text: Option<String>,
-    /// Keys that are set; null takes a key out, and what is not named stays.
+    /// Keys to set; null removes a key, and other keys stay.
     pub metadata: Option<Map<String, Value>>,
-    /// A date; `none` takes it out.
+    /// A date; `none` removes it.
     pub due: Option<String>,
     pub by: Option<String>,
     /// The claim that this update belongs to.
@@ -37,10 +37,10 @@ pub struct PatchRequest {
     pub mode: Mode,
 }
 
-/// The outcome of an attempt that only tells a result.
+/// The outcome of an attempt that only records a result.
 const RESULT: &str = "result";
 
-/// Makes the update; what the file has already is not written again.
+/// Makes the update. Values that the file already has are not written again.
 pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, Error> {
     let wanted = request.status.as_deref();
     let wanted =
@@ -80,10 +80,10 @@ pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, 
     })
 }
 
-/// The word that takes a `due` out, where an empty text means that nothing is said.
+/// The word that removes `due`; an empty text leaves it.
 pub(crate) const NO_DUE: &str = "none";
 
-/// What a `due` changes; none: the step has it already.
+/// The change for a `due`; none: the step has it already.
 fn due(step: &Step, text: &str) -> Result<Option<Change>, Error> {
     if text.trim().eq_ignore_ascii_case(NO_DUE) {
         return Ok(step.due.map(|_| change::remove("due")));
@@ -120,7 +120,7 @@ fn status_or_result(
     }
 }
 
-/// The metadata with what is to be changed in it; nothing if that is what it is.
+/// The change of the metadata; none if nothing changes.
 fn merged(step: &Step, bytes: &[u8], patch: &Map<String, Value>) -> Result<Option<Change>, Error> {
     let mut metadata = step.metadata.clone();
     for (key, new) in patch {
@@ -142,7 +142,7 @@ fn merged(step: &Step, bytes: &[u8], patch: &Map<String, Value>) -> Result<Optio
     }))
 }
 
-/// The mapping is written anew, which would lose what stands beside its lines.
+/// The mapping is written anew, which would lose its comments.
 fn refuse_comments(path: &str, bytes: &[u8]) -> Result<(), Error> {
     let split = front_matter::split(bytes);
     let Some(text) = split.yaml().and_then(|it| std::str::from_utf8(it).ok()) else { return Ok(()) };

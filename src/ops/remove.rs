@@ -17,7 +17,7 @@ use crate::plan::plans::Plans;
 use crate::plan::read::STEP_KEYS;
 use crate::store::change_each::change_each;
 use crate::store::fencing::{self, Owner, Who};
-use crate::store::relink::{self, Gone, Left};
+use crate::store::relink::{self, Gone, Orphans};
 use crate::store::resolve::{self, NamedStep, Target};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
 use crate::store::{leases, load, removed, step_file, steps_list_line};
@@ -26,7 +26,7 @@ use crate::text::typed::shell_word;
 #[derive(Debug, Clone, Default)]
 pub struct RemoveRequest {
     pub ids: Vec<String>,
-    /// A plan is removed only then.
+    /// Required to remove a plan.
     pub is_confirmed: bool,
     pub by: Option<String>,
     /// The claim that this update belongs to.
@@ -35,7 +35,7 @@ pub struct RemoveRequest {
     pub mode: Mode,
 }
 
-/// Moves steps or plans out of the way; what depended on a step depends on what that depended on.
+/// Moves steps or plans to the archive. Steps that depended on a removed step then depend on its dependencies.
 pub fn remove(context: &Context, request: &RemoveRequest) -> Result<ChangeReport, Error> {
     change_each(context, "remove", &request.ids, request.mode, |writing, id| {
         match resolve::target(context, id)? {
@@ -68,8 +68,11 @@ fn remove_step(
     let heirs: Vec<_> = own.spelled_out(step).into_iter().filter(|it| it != id).collect();
     let is_doubled = own.is_doubled(step);
     let gone = [Gone::removed(id.clone(), heirs, step.unclear_dependencies())];
-    let left =
-        if is_doubled { Left::of_own(&gone) } else { Left::of(context, (&plans, &troubles), &gone, &[]) };
+    let left = if is_doubled {
+        Orphans::of_own(&gone)
+    } else {
+        Orphans::of(context, (&plans, &troubles), &gone, &[])
+    };
     left.allow(context, request.force)?;
     let directory = removed::removed_dir(context, &id.plan);
     let mut ops = Vec::new();
@@ -80,7 +83,7 @@ fn remove_step(
         ops.push(FileOp::Rename { from: PathBuf::from(&step.path), to });
     }
     if is_doubled {
-        // Another file has the number: its line and what waits for it stay.
+        // Another file has the same number, so the Steps line and the dependencies stay.
         writing.batch("remove", ops)?;
         return Ok(changed(context, step.id.to_string(), &step.title, &step.path));
     }
@@ -90,18 +93,18 @@ fn remove_step(
         let path = removed::free_name(context, &directory, &format!("steps-line-{}.md", id.number));
         ops.push(FileOp::Create { path, bytes: removed.into_bytes() });
     }
-    let repointed = relink::dependants(context, &plans, &line.plan, &gone, (&[], &left))?;
-    ops.extend(repointed.ops);
+    let relinked = relink::dependants(context, &plans, &line.plan, &gone, (&[], &left))?;
+    ops.extend(relinked.ops);
     writing.batch("remove", ops)?;
     if request.mode == Mode::Write {
         end_record(context, &own, step, owner);
     }
-    writing.hints.extend(repointed.hints.into_iter().chain(left.hint()));
+    writing.hints.extend(relinked.hints.into_iter().chain(left.hint()));
     writing.not_repointed.extend(left.names());
     Ok(changed(context, step.id.to_string(), &step.title, &step.path))
 }
 
-/// A claim ends with its step if its owner removed that; otherwise its worker may be at work in another working tree.
+/// Ends the claim of a removed step. If its owner did not remove it, the worker may still be active in another working tree.
 fn end_record(context: &Context, plan: &Plan, step: &Step, owner: Owner) {
     match owner {
         Owner::Forced => leases::removed(context, plan, step),
@@ -109,7 +112,7 @@ fn end_record(context: &Context, plan: &Plan, step: &Step, owner: Owner) {
     }
 }
 
-/// The file that is kept says that it was taken away from somebody's work.
+/// Records in the removed file that the step was in progress.
 fn forced(context: &Context, who: &Who, step: &Step) -> Result<FileOp, Error> {
     let path = PathBuf::from(&step.path);
     let before = context.plans.read(&path)?.bytes;
@@ -156,11 +159,11 @@ fn remove_plan(
     if !request.force {
         fencing::refuse_live_claims(context, id)?;
     }
-    // The records of other working trees stand with all plans.
+    // The records of other working trees are loaded with all plans.
     let plans = load::some(context, id)?;
     for step in &plan.steps {
         let who = Who::of(context, &step.id, request.by.as_deref(), request.claim.as_deref(), request.force);
-        // A claim that is named is one step's; the others are still somebody's.
+        // The named claim is of one step; the claims of the other steps still hold.
         let others = Who { claim: None, ..who.clone() };
         fencing::check(&plans, step, &who).and_then(|it| match it {
             Owner::Late => fencing::check(&plans, step, &others),
@@ -193,7 +196,7 @@ fn remove_plan(
     Ok(changed(context, id.to_string(), &plan.title, &plan.path))
 }
 
-/// A step that was removed within the same second has made the directory.
+/// Finds a free name: a step that was removed within the same second has the same directory.
 fn free_directory(context: &Context, wanted: &Path) -> PathBuf {
     let name = wanted.file_name().unwrap_or_default().to_string_lossy();
     let numbered = (2_u32..).map(|n| wanted.with_file_name(format!("{name}-{n}")));

@@ -25,7 +25,7 @@ use crate::plan::step_items::{self, Dependency, NotSteps, Places, StepItem};
 use crate::plan::transitions::Verb;
 use crate::plan::words::Stated;
 use crate::store::fencing::{Owner, Who};
-use crate::store::relink::{self, Gone, Left};
+use crate::store::relink::{self, Gone, Orphans};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
 use crate::store::{leases, load, plan_status, removed, resolve};
 
@@ -128,7 +128,7 @@ struct Wanted<'a> {
     places: &'a Places,
     /// What each item waits for; none: the list does not say.
     depends: Vec<Option<Vec<StepId>>>,
-    /// The steps that go and those that get another number, with what stands for them.
+    /// The steps that are removed or get another number, with their replacements.
     gone: Vec<Gone>,
     by: Option<&'a str>,
     created_by: Option<&'a str>,
@@ -209,7 +209,7 @@ impl<'a> Wanted<'a> {
                 Ok(named.or(stays).unwrap_or_else(|| self.id(*item)))
             }
             Dependency::Step(id) => {
-                // A step that the list names is meant where it stands then.
+                // A step that the list names counts at its new place.
                 let named = self.plan.find(id).filter(|_| id.plan == self.plan.id);
                 if let Some(item) = named.and_then(|it| self.item_of(it)) {
                     return Ok(self.id(item));
@@ -228,8 +228,8 @@ impl<'a> Wanted<'a> {
         self.items.iter().enumerate().map(all).collect()
     }
 
-    /// What stands for each step that goes or moves: its new number; else the new steps in its place that no other
-    /// of them waits for, and what it waited for itself.
+    /// The replacement of each step that is removed or moved: its new number, or else the new steps in its place that no
+    /// other of them depends on, and its own dependencies.
     fn with_heirs(&self) -> Vec<Gone> {
         let mut gone = Vec::new();
         for item in 0..self.items.len() {
@@ -280,10 +280,10 @@ impl<'a> Wanted<'a> {
     }
 
     /// Steps that cannot follow; those that the list names follow, or the list says what they wait for.
-    fn left(&self, troubles: &[Problem]) -> Left {
+    fn left(&self, troubles: &[Problem]) -> Orphans {
         let is_said = |it: &usize| self.depends[*it].is_some();
         let said = (0..self.items.len()).filter(is_said).filter_map(|it| Some(self.step(it)?.id.clone()));
-        Left::of(self.context, (self.plans, troubles), &self.gone, &said.collect::<Vec<_>>())
+        Orphans::of(self.context, (self.plans, troubles), &self.gone, &said.collect::<Vec<_>>())
     }
 
     /// The new steps between the same neighbours as a step that goes, without those that another one of them needs.
@@ -301,7 +301,7 @@ impl<'a> Wanted<'a> {
         ends.into_iter()
     }
 
-    /// Steps that somebody works on neither go nor move.
+    /// Steps in progress are neither removed nor moved.
     fn check_free(&self, request: &ReplaceRequest) -> Result<(), Error> {
         for gone in &self.gone {
             let Some(step) = self.plan.find(&gone.id) else { continue };
@@ -385,7 +385,7 @@ impl<'a> Wanted<'a> {
         self.plan.steps.iter().filter(|it| it.is_closed() && self.item_of(it).is_none())
     }
 
-    /// All plans with this one in the place of the plan, and what waited for steps that go repointed.
+    /// All plans with this one in the place of the plan, and the dependencies on removed steps relinked.
     fn with_plan(&self, own: &Plan) -> Vec<Plan> {
         let mut all = self.plans.clone().into_vec();
         for plan in all.iter_mut().filter(|it| !it.is_archived) {
@@ -397,7 +397,7 @@ impl<'a> Wanted<'a> {
         all
     }
 
-    /// A step that waits for what stands for the steps that are gone.
+    /// A step that depends on the replacements of the removed steps.
     fn followed(&self, step: &Step) -> Step {
         Step { depends: relink::followed_depends(step, &self.gone), ..step.clone() }
     }

@@ -15,9 +15,9 @@ use crate::store::{plan_status, step_moves, typed_words};
 
 pub use crate::store::step_moves::{AttemptRequest, MoveRequest};
 
-/// Moves each id in turn; what is refused is reported, the rest is done.
+/// Moves each id in turn. Refused ones are reported, and the others are done.
 ///
-/// A single id that is refused is the request's error.
+/// If the only id is refused, that is the request's error.
 pub fn move_steps(context: &Context, request: &MoveRequest) -> Result<ChangeReport, Error> {
     let mut report = change_each(context, request.verb.word(), &request.ids, request.mode, |writing, id| {
         match resolve::target(context, id)? {

@@ -259,7 +259,7 @@ impl<'a> Writing<'a> {
         Ok(Self::new(context, verb, locked, None))
     }
 
-    /// From here on the diff of what is changed is only made of what [`Self::cut`] gives, so that nobody waits for it.
+    /// Diffs are rendered from [`Self::cut`], after the lock is released.
     pub(crate) fn show_at_end(&mut self) {
         self.at_end.get_or_insert_default();
     }
@@ -487,7 +487,7 @@ pub(crate) fn path_of(op: &FileOp) -> &Path {
     }
 }
 
-/// Takes the lock and tells what was found with it; what is written then belongs to `verb`.
+/// Takes the lock, and reports what was recovered. Later writes belong to `verb`.
 pub(crate) fn lock<'a>(context: &'a Context, verb: &str) -> Result<Locked<'a>, Error> {
     let mut locked = context.plans.lock(&mut || (context.tell)(Notice::WaitingForLock))?;
     let news = std::mem::take(&mut locked.news);

@@ -65,7 +65,7 @@ pub(super) fn new(context: &Context, request: &DraftRequest) -> Result<Document,
     Ok(Document { id: None, wanted, path, title, conversation, source, bytes: None, first: 1, passes })
 }
 
-/// A draft as it is, with what somebody may have edited since.
+/// A draft as it is, with any edits made since the last pass.
 pub(super) fn go_on(
     context: &Context,
     request: &DraftRequest,
@@ -88,7 +88,7 @@ pub(super) fn go_on(
     })
 }
 
-/// What is told of a draft that needs no more passes.
+/// The report on a draft that needs no more passes.
 pub(super) fn over(context: &Context, plan: &Plan, pass: u32, passes: u32) -> DraftReport {
     let path = Some(shown_path(&context.root_name(), &plan.path));
     let plan = Some(plan.id.to_string());
@@ -125,7 +125,7 @@ impl Document {
         Change::Set { key: "draft".to_owned(), value }
     }
 
-    /// The first pass: the plan appears whole, under the next free name if somebody took its own meanwhile.
+    /// The first pass: the plan appears whole, under the next free name if its own was taken meanwhile.
     fn make(&mut self, context: &Context, pass: u32, text: &str, is_last: bool) -> Result<(), Error> {
         let mut writing = Writing::begin(context, "draft", Mode::Write)?;
         let mut plan =
@@ -229,7 +229,7 @@ impl Work for Document {
                 Ok(Some(shown_path(&context.root_name(), &self.path)))
             }
             Ok(Decision::Leave(())) => Ok(None),
-            // Who takes the file away has edited it too.
+            // A removed file counts as edited.
             Err(Error::Disk(error)) if error.code() == "not-found" => Ok(None),
             Err(error) => Err(error),
         }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::former::Found;
+use super::former::FoundRecord;
 use super::log::Closed;
 use super::{Leases, Record, RunRecord, Unfinished, unfinished};
 use std::collections::HashSet;
@@ -181,7 +181,7 @@ impl<'a> Locked<'a> {
     pub(crate) fn renew(&self, step: &StepId, claim: &str, lease: Option<i64>) -> Option<Time> {
         let own = self.get(&self.leases.key(step)).filter(|it| it.claim == claim);
         let mut found = match own {
-            Some(record) => Found::own(self.leases.key(step), record),
+            Some(record) => FoundRecord::own(self.leases.key(step), record),
             None => self.found_by_id(step).filter(|it| it.record.claim == claim)?,
         };
         let record = &mut found.record;
