@@ -70,7 +70,7 @@ pub enum Error {
     File { problem: Box<Problem> },
     /// What waits for a step that is to go cannot be made to wait for another one.
     #[error("{}:{}:{}: {}{}", problem.path, problem.line, problem.column, problem.message, not_repointed(steps))]
-    NotRepointed { problem: Box<Problem>, steps: Vec<String> },
+    NotRelinked { problem: Box<Problem>, steps: Vec<String> },
     /// The place where the edit would go cannot be edited surely.
     #[error("{path}:{line}:{column}: {reason}")]
     Edit { code: &'static str, path: String, line: u32, column: u32, reason: String, by_hand: String },
@@ -124,7 +124,7 @@ impl Error {
             Self::ClaimsNotShared { .. } => "claims-not-shared",
             Self::ClaimLost { .. } | Self::ClaimGone { .. } => "claim-lost",
             Self::NotTrusted(_) => "not-trusted",
-            Self::File { problem } | Self::NotRepointed { problem, .. } => problem.code.text(),
+            Self::File { problem } | Self::NotRelinked { problem, .. } => problem.code.text(),
             Self::Conflict { code, .. } | Self::Edit { code, .. } | Self::Failed { code, .. } => code,
             Self::Template { .. } => "template-invalid",
             Self::Disk(error) => error.code(),
@@ -200,10 +200,10 @@ impl Error {
             }
             Self::NotTrusted(subject) => trust_hint(subject),
             Self::File { problem } => problem.hint.clone(),
-            Self::NotRepointed { steps, .. } if steps.is_empty() => {
+            Self::NotRelinked { steps, .. } if steps.is_empty() => {
                 "correct the file first, or use --force".to_owned()
             }
-            Self::NotRepointed { steps, .. } => format!(
+            Self::NotRelinked { steps, .. } => format!(
                 "correct the file first, or use --force, which leaves `depends` of {} as it is",
                 few(steps, MOST_NAMED)
             ),
@@ -252,7 +252,7 @@ impl Error {
             Self::File { problem } => {
                 json!({"path": problem.path, "line": problem.line, "column": problem.column})
             }
-            Self::NotRepointed { problem, steps } => json!({
+            Self::NotRelinked { problem, steps } => json!({
                 "path": problem.path, "line": problem.line, "column": problem.column, "not_repointed": steps,
             }),
             Self::Edit { path, line, column, .. } | Self::Template { path, line, column, .. } => {
@@ -286,7 +286,7 @@ impl Error {
             | Self::ClaimGone { .. }
             | Self::ClaimLost { .. } => 4,
             Self::ConfirmationNeeded { .. } | Self::PersonNeeded { .. } | Self::NotTrusted(_) => 5,
-            Self::File { .. } | Self::NotRepointed { .. } | Self::Template { .. } => 6,
+            Self::File { .. } | Self::NotRelinked { .. } | Self::Template { .. } => 6,
             Self::Edit { code, .. } => {
                 if matches!(*code, "file-full" | "no-room" | "bug") {
                     1

@@ -35,7 +35,7 @@ pub struct AddRequest {
     /// The step's text.
     pub body: Option<String>,
     pub by: Option<String>,
-    /// A person has to confirm it before it is handed out.
+    /// A person has to confirm it before it can be claimed.
     pub is_gated: bool,
     /// What the text's own front matter says stays, but for the id.
     pub keeps_own: bool,
@@ -122,7 +122,7 @@ fn free(plan: &Plan, number: StepNumber) -> Result<StepNumber, Error> {
     Err(Error::Conflict { code: "step-exists", message, hint })
 }
 
-/// Reads the new file as everybody will; what is wrong in it is refused before it is there.
+/// Reads the new file as every command will, and refuses it if it has errors.
 fn checked(context: &Context, plan: &Plan, id: &StepId, path: &str, bytes: &[u8]) -> Result<Step, Error> {
     let content = read::Content::new(bytes.to_vec(), context.now);
     let step = read::read_step_of(plan, id, path, content, &context.config.words);

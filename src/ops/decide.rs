@@ -23,7 +23,7 @@ pub struct DecideRequest {
     pub topic: String,
     pub text: String,
     pub because: Option<String>,
-    /// The id or file name of the decision in whose place this one stands; its beginning is enough.
+    /// The id or file name of the decision that this one supersedes, or its beginning.
     pub supersedes: Option<String>,
     pub tags: Vec<String>,
     pub plan: Option<String>,
@@ -65,7 +65,7 @@ pub fn decide(context: &Context, request: &DecideRequest) -> Result<ChangeReport
     Ok(report)
 }
 
-/// The file of a decision, with `more` in its front matter, and its shape.
+/// The file of a decision, with `more` in its front matter, and its view.
 ///
 /// Refused where the text would not be read again as it is.
 pub(crate) fn written(
@@ -83,10 +83,10 @@ pub(crate) fn written(
         let hint = "close its code block, and pass the text below a heading `Reasoning` with --because";
         return Err(Error::usage("the text would not be read again as it is", hint));
     }
-    Ok((bytes, shape(&context.root_name(), &read, &[])))
+    Ok((bytes, view(&context.root_name(), &read, &[])))
 }
 
-/// Finds the decision that somebody names.
+/// Finds a decision by id, file name or topic.
 fn named(context: &Context, name: &str) -> Result<String, Error> {
     let wanted = entry::id_of(name);
     let ids: Vec<_> = knowledge::decisions(context).into_iter().map(|it| it.id).collect();
@@ -139,8 +139,8 @@ pub struct DecisionsReport {
 
 impl DecisionsReport {
     pub fn to_json(&self) -> Value {
-        let shape = |it: &Decision| shape(&self.root, it, self.superseded_by(&it.id));
-        let decisions: Vec<_> = self.decisions.iter().map(shape).collect();
+        let view = |it: &Decision| view(&self.root, it, self.superseded_by(&it.id));
+        let decisions: Vec<_> = self.decisions.iter().map(view).collect();
         let mut answer = json!({"decisions": decisions, "more": self.n_more});
         if !self.near.is_empty() {
             answer["near"] = self.near.clone().into();
@@ -151,7 +151,7 @@ impl DecisionsReport {
     /// The first decision as an object of its own.
     pub fn first_to_json(&self) -> Value {
         let first = self.decisions.first();
-        first.map(|it| shape(&self.root, it, self.superseded_by(&it.id))).unwrap_or_default()
+        first.map(|it| view(&self.root, it, self.superseded_by(&it.id))).unwrap_or_default()
     }
 
     /// The decisions that stand in the place of this one.
@@ -211,7 +211,7 @@ pub(crate) fn one(context: &Context, name: &str) -> Option<DecisionsReport> {
     Some(DecisionsReport { decisions: vec![found], n_more: 0, near: Vec::new(), superseded, root })
 }
 
-/// The decisions on a plan, or on one of its steps, that nothing stands in the place of; newest first.
+/// The decisions on a plan or on one of its steps that are not superseded, newest first.
 pub(crate) fn standing(context: &Context, plan: &str, step: Option<&str>) -> Vec<Decision> {
     let all = knowledge::decisions(context);
     let superseded = superseded(&all);
@@ -266,7 +266,7 @@ pub fn topics(context: &Context) -> Vec<Topic> {
     topics.into_values().collect()
 }
 
-fn shape(root: &str, it: &Decision, superseded_by: &[String]) -> Value {
+fn view(root: &str, it: &Decision, superseded_by: &[String]) -> Value {
     json!({
         "id": it.id,
         "topic": it.topic,

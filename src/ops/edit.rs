@@ -21,7 +21,7 @@ pub fn file(context: &Context, id: &str) -> Result<PathBuf, Error> {
         Target::Plan(id) => {
             if plan.etag.is_none() {
                 let mut writing = Writing::begin(context, "edit", Mode::Write)?;
-                plan_file::update(context, &mut writing, id, &|_| Ok(plan_file::PlanUpdate::default()))?;
+                plan_file::update(context, &mut writing, id, &|_, _| Ok(plan_file::PlanUpdate::default()))?;
             }
             plan.path
         }
@@ -29,7 +29,7 @@ pub fn file(context: &Context, id: &str) -> Result<PathBuf, Error> {
             let step = resolve::one_step(context, &plan, named)?;
             if !step.has_file() {
                 let mut writing = Writing::begin(context, "edit", Mode::Write)?;
-                step_file::update(context, &mut writing, named, &|_, _, _| Ok(StepUpdate::default()))?;
+                step_file::update(context, &mut writing, named, &|_| Ok(StepUpdate::default()))?;
             }
             step.path.clone()
         }

@@ -1,6 +1,6 @@
-//! `hook`: what agents that call planwatch by themselves are told: a briefing when a session begins, a reminder when it stops.
+//! `hook`: texts for agents whose hooks call planwatch: a briefing when a session begins, a reminder when it stops.
 //!
-//! Titles and notes come from files and are told as what they are: quoted, on one line each, and short.
+//! Titles and notes come from files, so they are quoted, on one line each, and cut.
 
 use serde_json::{Value, json};
 

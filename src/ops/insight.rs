@@ -1,4 +1,4 @@
-//! `insight`: records what somebody learned, or reads it again, newest first.
+//! `insight`: records what was learned, or lists it, newest first.
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ pub fn insight(context: &Context, request: &InsightRequest) -> Result<ChangeRepo
                 "remove the conflict markers",
             ));
         }
-        Ok((bytes, shape(&context.root_name(), &read)))
+        Ok((bytes, view(&context.root_name(), &read)))
     };
     let (directory, instead) = (insight::DIRECTORY, insight::INSTEAD);
     let entry = Entry { verb: "insight", directory, title: &new.title, instead, make: &make };
@@ -78,13 +78,13 @@ pub struct InsightsReport {
 
 impl InsightsReport {
     pub fn to_json(&self) -> Value {
-        let insights: Vec<_> = self.insights.iter().map(|it| shape(&self.root, it)).collect();
+        let insights: Vec<_> = self.insights.iter().map(|it| view(&self.root, it)).collect();
         json!({"insights": insights, "more": self.n_more})
     }
 
     /// The first insight as an object of its own.
     pub fn first_to_json(&self) -> Value {
-        self.insights.first().map(|it| shape(&self.root, it)).unwrap_or_default()
+        self.insights.first().map(|it| view(&self.root, it)).unwrap_or_default()
     }
 
     pub fn path(&self, insight: &Insight) -> String {
@@ -121,7 +121,7 @@ pub(crate) fn one(context: &Context, name: &str) -> Option<InsightsReport> {
     Some(InsightsReport { insights: vec![found], n_more: 0, nearest: None, root: context.root_name() })
 }
 
-fn shape(root: &str, it: &Insight) -> Value {
+fn view(root: &str, it: &Insight) -> Value {
     json!({
         "id": it.id,
         "title": it.title,

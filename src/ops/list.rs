@@ -29,9 +29,9 @@ pub struct ListRequest {
     pub archived: bool,
     pub all: bool,
     pub sort: Sort,
-    /// Only steps that this person is to do; plans that have one.
+    /// Only steps of this assignee, or plans that have such a step.
     pub assignee: Option<String>,
-    /// Only what something has happened to since this time, or as long ago, as in `7d`.
+    /// Only what has changed since this time, or within this period, as in `7d`.
     pub updated_since: Option<String>,
 }
 
@@ -76,7 +76,7 @@ fn plans(context: &Context, request: &ListRequest) -> Result<ListReport, Error> 
     let statuses = typed_words::read_words::<PlanStatus>(&context.config.words, &request.status)?;
     let since = since(context, request)?;
     let shown = Shown { request, statuses: &statuses, since };
-    // Who is to do a step, and when it was closed, is not in a summary; a stale step may have waited since then.
+    // Summaries do not have the assignee and the time of closing, which these filters need.
     if request.stale || request.assignee.is_some() {
         let plans = LoadQuery::all().load(context)?.plans;
         let report = shown.report(context, &plans, |it| {
@@ -142,7 +142,7 @@ fn has_assignee(plan: &Plan, request: &ListRequest) -> bool {
     request.assignee.as_ref().is_none_or(is_theirs)
 }
 
-/// Since when something has to have happened.
+/// The time since which something must have changed.
 fn since(context: &Context, request: &ListRequest) -> Result<Option<Time>, Error> {
     request.updated_since.as_deref().map(|it| knowledge::since(it, context.now)).transpose()
 }

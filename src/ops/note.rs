@@ -31,13 +31,13 @@ pub fn note(context: &Context, request: &NoteRequest) -> Result<ChangeReport, Er
     let did = || "noted".to_owned();
     change_each(context, "note", std::slice::from_ref(&request.id), request.mode, |writing, id| {
         match resolve::target(context, id)? {
-            Target::Plan(plan) => plan_file::update(context, writing, &plan, &|_| {
+            Target::Plan(plan) => plan_file::update(context, writing, &plan, &|_, _| {
                 Ok(PlanUpdate { notes: vec![note.clone()], did: did(), ..PlanUpdate::default() })
             }),
             Target::Step(step) => {
                 let who = Who::of(context, &step.id, request.by.as_deref(), None, false);
-                step_file::update(context, writing, &step, &|_, _, now| {
-                    let renews = fencing::is_owner(now, &who);
+                step_file::update(context, writing, &step, &|now| {
+                    let renews = fencing::is_owner(now.step, &who);
                     Ok(StepUpdate { notes: vec![note.clone()], renews, did: did(), ..StepUpdate::default() })
                 })
             }

@@ -1,4 +1,4 @@
-//! Prompts: what an agent's process is told, the project's own before the built-in ones.
+//! Prompts for an agent's process: the project's own before the built-in ones.
 //!
 //! A prompt of the project that cannot be used is reported with its place, and the built-in one is used: a slip in it must
 //! not keep a plan from being worked on.
@@ -304,7 +304,7 @@ pub(crate) fn problems(context: &Context) -> Vec<Problem> {
     problems
 }
 
-/// The variables that a prompt may use, in the order in which they are told.
+/// The variables that a prompt may use, in the order of listings.
 fn variables(of: &BuiltIn) -> Vec<String> {
     (of.sample)().as_object().map(|it| it.keys().cloned().collect()).unwrap_or_default()
 }

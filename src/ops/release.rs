@@ -1,9 +1,9 @@
-//! `release`: gives work back unfinished, one's own or, where claims have lapsed, everybody's.
+//! `release`: makes claimed steps pending again: one's own, or those whose claims have lapsed.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::change::NewAttempt;
-use crate::plan::model::{Plan, Step};
+use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::transitions;
 use crate::plan::words::{Status, StepStatus};
@@ -48,13 +48,13 @@ fn release_one(
     request: &ReleaseRequest,
 ) -> Result<Changed, Error> {
     let who = Who::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), request.force);
-    step_file::update(context, writing, named, &|plans, _: &Plan, step| match request.expired {
-        true => decide_expired(context, plans, step, &who),
-        false => decide(context, plans, step, &who, request.message.as_deref()),
+    step_file::update(context, writing, named, &|now| match request.expired {
+        true => decide_expired(context, now.plans, now.step, &who),
+        false => decide(context, now.plans, now.step, &who, request.message.as_deref()),
     })
 }
 
-/// The ids are those of one look; each is decided on anew under the lock.
+/// Finds the lapsed claims without the lock; each is checked again under it.
 fn release_all_expired(context: &Context, request: &ReleaseRequest) -> Result<ChangeReport, Error> {
     let plans = LoadQuery::all().load(context)?.plans;
     let lapsed = |it: &&Step| plans.claims().lapse(it, context.now).is_some();
@@ -83,8 +83,8 @@ fn decide(
     who: &Who,
     message: Option<&str>,
 ) -> Result<StepUpdate, Error> {
-    // A claim that the file lost is ended by whoever made it, though there is nothing to write.
-    // So is one of a working tree that was removed.
+    // The owner can end a claim that the file has lost, although there is nothing to write. The same is true of a claim of
+    // a working tree that was removed.
     let taken_back = plans.claims().taken_back(step).or_else(|| plans.claims().left_behind(step));
     if let Some(held) = taken_back.filter(|_| step.status.is(StepStatus::Pending)) {
         let is_owner = match &who.claim {
@@ -134,7 +134,7 @@ fn decide(
     })
 }
 
-/// As a take-over, but that nobody takes the step.
+/// Ends a lapsed claim as a take-over does, but leaves the step unclaimed.
 fn decide_expired(context: &Context, plans: &Plans, step: &Step, who: &Who) -> Result<StepUpdate, Error> {
     let Some(lapse) = plans.claims().lapse(step, context.now) else {
         let message = format!("`{}` has no lapsed claim", step.id);

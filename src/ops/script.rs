@@ -116,7 +116,7 @@ pub fn remove(context: &Context, name: &str, mode: Mode) -> Result<ChangeReport,
     Ok(report)
 }
 
-/// Finds the script that somebody names by its id, its name or its file.
+/// Finds a script by its id, its name or its file.
 fn one(context: &Context, name: &str) -> Result<Script, Error> {
     let all = knowledge::scripts(context);
     let wanted = entry::id_of(name);

@@ -61,7 +61,7 @@ pub struct ShownPlan {
 pub struct ShownStep {
     pub step: StepShape,
     pub body: String,
-    /// What keeps it from being handed out, as sentences.
+    /// What keeps it from being claimed, as sentences.
     pub waits_for: Vec<String>,
     /// The ids of the steps that depend on it.
     pub dependants: Vec<String>,

@@ -1,4 +1,4 @@
-//! `status`: what needs attention, who works on what, what is ready, what was finished.
+//! `status`: what needs attention, what is in progress, what is ready, what was finished.
 
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ pub struct Finished {
     pub step: StepShape,
     /// When its last attempt says that it was completed; else when its file was modified.
     pub at: Time,
-    /// Who wrote that attempt.
+    /// The author of that attempt.
     pub by: Option<String>,
 }
 

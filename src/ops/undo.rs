@@ -1,4 +1,4 @@
-//! `undo`: takes back changes that planwatch made, as long as their files are as it left them.
+//! `undo`: undoes changes that planwatch made, if their files were not edited since.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::store::load::{self, LoadQuery};
 use crate::store::removed::ARCHIVE;
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
 
-/// A change that can be taken back, newest first in a list.
+/// A change that can be undone; lists are newest first.
 #[derive(Debug, Clone)]
 pub struct UndoItem {
     pub id: String,
@@ -30,11 +30,11 @@ pub struct UndoItem {
     pub blocked: Option<Blocked>,
 }
 
-/// Why a change cannot be taken back now.
+/// Why a change cannot be undone now.
 #[derive(Debug, Clone)]
 pub struct Blocked {
     pub code: &'static str,
-    /// The file that is the reason; none where it is something else.
+    /// The file that is the reason; none if there is another reason.
     pub path: Option<String>,
     /// The id of the later change that wrote the file.
     pub by: Option<String>,
@@ -53,7 +53,7 @@ pub struct UndoRequest {
     /// As the list has it; none: the last change.
     pub id: Option<String>,
     pub by: Option<String>,
-    /// The claim that the change ends, where it takes one back.
+    /// The claim that the undo ends, if any.
     pub claim: Option<String>,
     pub force: bool,
     pub mode: Mode,
@@ -63,7 +63,7 @@ pub fn list_to_json(items: &[UndoItem]) -> Value {
     json!({"changes": items.iter().map(UndoItem::to_json).collect::<Vec<_>>()})
 }
 
-/// Lists what `undo` can take back, and what keeps it from that.
+/// Lists the changes that `undo` knows, and why some cannot be undone.
 pub fn undo_list(context: &Context) -> Vec<UndoItem> {
     let root = context.root_name();
     let shown = |path: &Path| shown_path(&root, &path.to_string_lossy());
@@ -81,9 +81,9 @@ pub fn undo_list(context: &Context) -> Vec<UndoItem> {
     context.plans.undo_list().into_iter().map(item).collect()
 }
 
-/// Restores the files of a change; a file that was edited since is left alone, and the undo refused.
+/// Restores the files of a change. If one of them was edited since, the undo is refused.
 ///
-/// A claim that it takes back is given back, as by `release`; a live one only by its owner, or by force.
+/// A claim that the change made is released. A live claim can be undone only by its owner, or with `--force`.
 pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Error> {
     let mode = request.mode;
     let mut writing = Writing::begin(context, "undo", mode)?;
@@ -128,7 +128,7 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
 struct Claimed {
     plans: Plans,
     step: Step,
-    /// The file is not to have it any more.
+    /// The file no longer has it after the undo.
     is_lost: bool,
 }
 

@@ -63,7 +63,7 @@ pub fn put_plan(context: &Context, request: &PlanText) -> Result<Put<PlanShape>,
         return Ok(Put { is_new: false, now: same });
     }
     let mut writing = Writing::begin(context, "new", Mode::Write)?;
-    // Somebody else may have been quicker.
+    // Another process may have created it meanwhile.
     if let Some(same) = same_plan(context, &id, &request.body)? {
         return Ok(Put { is_new: false, now: same });
     }
@@ -116,7 +116,7 @@ fn plan_shape(context: &Context, plan: &Plan) -> Result<PlanShape, Error> {
     Ok(Shaper { plans: &plans, now: context.now, root: &root }.plan(plan))
 }
 
-/// Whether a file, or what stands below its front matter, is this text, up to the line ends at its end.
+/// Whether a file, or its text below the front matter, is this text, apart from line ends at the end.
 fn is_same(file: &[u8], text: &str) -> bool {
     let ended = |it: &[u8]| it.len() - it.iter().rev().take_while(|it| matches!(it, b'\n' | b'\r')).count();
     let cut = |it: &'_ [u8]| it[..ended(it)].to_vec();
@@ -127,7 +127,7 @@ fn is_same(file: &[u8], text: &str) -> bool {
 
 /// Makes a step of this text, unless the number that is asked for has it already.
 ///
-/// A number that stands only in the plan's Steps list gets its file; one with another text is a conflict.
+/// Creates the file of a step that is only in the plan's Steps list. A different text is a conflict.
 pub fn put_step(context: &Context, request: &StepText) -> Result<Put<(StepShape, String)>, Error> {
     let plan = resolve::plan(context, &request.plan)?;
     if let Some(same) = same_step(context, &plan, request)? {
@@ -147,7 +147,7 @@ pub fn put_step(context: &Context, request: &StepText) -> Result<Put<(StepShape,
     };
     let report = match add::add(context, &add) {
         Err(error) if error.code() == "step-exists" => {
-            // Somebody else was quicker, perhaps with the same text.
+            // Another process created it meanwhile, perhaps with the same text.
             let same = same_step(context, &plan, request)?.ok_or(error)?;
             return Ok(Put { is_new: false, now: same });
         }
@@ -223,7 +223,7 @@ pub fn step(context: &Context, step: &str) -> Result<(StepShape, String), Error>
     shaped(context, &plans, plan, resolve::shown_step(plan, &named)?)
 }
 
-/// What stands below the front matter of a step's file; empty if there is none.
+/// The text below the front matter of a step's file; empty if there is none.
 pub fn step_text(context: &Context, step: &str) -> Result<String, Error> {
     let named = resolve::step(context, step)?;
     let plan = &named.id.plan;

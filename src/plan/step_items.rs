@@ -1,4 +1,4 @@
-//! A list of steps that are to be a plan's: read from Markdown or JSON, matched with the steps that are there, numbered.
+//! A list of steps that are to be a plan's: read from Markdown, JSON or YAML, matched with the steps that are there, numbered.
 
 mod json;
 mod places;
@@ -10,8 +10,10 @@ use crate::plan::references;
 use crate::plan::step_number::StepNumber;
 use crate::plan::steps_list;
 use crate::plan::words::{StepStatus, Words};
+use crate::text::data::{self, NotData};
 use crate::text::header_edit::{Change, NewValue};
-use crate::text::markdown;
+use crate::text::line_index::{self, Place};
+use crate::text::{markdown, yaml};
 
 pub(crate) use places::{Places, places};
 
@@ -50,7 +52,7 @@ pub(crate) enum NotSteps {
     #[error("there is no step in it")]
     None,
     #[error("{line}:{column}: {reason}")]
-    Json { line: usize, column: usize, reason: String },
+    At { line: usize, column: usize, reason: String },
     #[error("item {item}: {reason}")]
     Item { item: usize, reason: String },
 }
@@ -64,6 +66,26 @@ pub(crate) fn read(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepIt
         false => of_markdown(plan, text, words)?,
     };
     if items.is_empty() { Err(NotSteps::None) } else { Ok((items, has_more)) }
+}
+
+/// Reads a YAML list of titles or mappings, with the fields of JSON.
+pub(crate) fn read_yaml(plan: &Plan, text: &str, words: &Words) -> Result<Vec<StepItem>, NotSteps> {
+    let value = data::read(text).map_err(|NotData { place, reason }| at(place, reason))?;
+    let items = json::items(plan, &value, words).map_err(|it| with_place(it, text))?;
+    if items.is_empty() { Err(NotSteps::None) } else { Ok(items) }
+}
+
+/// Adds where the item begins, which the values do not say.
+fn with_place(error: NotSteps, text: &str) -> NotSteps {
+    let NotSteps::Item { item, .. } = error else { return error };
+    let Ok(tree) = yaml::parse_node(text) else { return error };
+    let list = tree.root().get("steps").unwrap_or(tree.root());
+    let Some(found) = list.items().nth(item - 1) else { return error };
+    at(line_index::place(text.as_bytes(), found.span().start), error.to_string())
+}
+
+fn at(Place { line, column }: Place, reason: String) -> NotSteps {
+    NotSteps::At { line: line as usize, column: column as usize, reason }
 }
 
 fn of_markdown(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepItem>, bool), NotSteps> {

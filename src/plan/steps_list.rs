@@ -101,7 +101,7 @@ pub(crate) fn with_line(
 pub(crate) fn with_moved(plan: &PlanId, file: &[u8], from: &StepNumber, to: &StepNumber) -> Vec<u8> {
     let id = |number: &StepNumber| StepId { plan: plan.clone(), number: number.clone() };
     edited(plan, file, |body, lines| {
-        let mut splices = repointings(plan, lines, &id(from), &[id(to)]);
+        let mut splices = relinkings(plan, lines, &id(from), &[id(to)]);
         splices.extend(edit::moving(body, lines, from, to));
         splices
     })
@@ -117,7 +117,7 @@ pub(crate) fn without_step(
     let old = StepId { plan: plan.clone(), number: number.clone() };
     let mut removed = String::new();
     let file = edited(plan, file, |body, lines| {
-        let mut splices = repointings(plan, lines, &old, heirs);
+        let mut splices = relinkings(plan, lines, &old, heirs);
         splices.extend(deletions(body, lines, number, &mut removed));
         splices
     });
@@ -143,8 +143,8 @@ fn deletions(body: &str, lines: &[Listed], number: &StepNumber, removed: &mut St
 }
 
 /// Returns a `plan.md` whose lines depend on `heirs` where they depended on `old`.
-pub(crate) fn repointed(plan: &PlanId, file: &[u8], old: &StepId, heirs: &[StepId]) -> Vec<u8> {
-    edited(plan, file, |_, lines| repointings(plan, lines, old, heirs))
+pub(crate) fn relinked(plan: &PlanId, file: &[u8], old: &StepId, heirs: &[StepId]) -> Vec<u8> {
+    edited(plan, file, |_, lines| relinkings(plan, lines, old, heirs))
 }
 
 fn edited(plan: &PlanId, file: &[u8], edit: impl FnOnce(&str, &[Listed]) -> Vec<Splice>) -> Vec<u8> {
@@ -154,9 +154,9 @@ fn edited(plan: &PlanId, file: &[u8], edit: impl FnOnce(&str, &[Listed]) -> Vec<
     [&file[..start], apply(body, splices).as_bytes()].concat()
 }
 
-fn repointings(plan: &PlanId, lines: &[Listed], old: &StepId, heirs: &[StepId]) -> Vec<Splice> {
+fn relinkings(plan: &PlanId, lines: &[Listed], old: &StepId, heirs: &[StepId]) -> Vec<Splice> {
     let is_other = |it: &&Listed| old.plan != *plan || it.number != old.number;
-    lines.iter().filter(is_other).flat_map(|it| edit::repointing(plan, it, old, heirs)).collect()
+    lines.iter().filter(is_other).flat_map(|it| edit::relinking(plan, it, old, heirs)).collect()
 }
 
 /// Reads the list below the heading Steps; items that name no step are not planwatch's.

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use crate::ops::draft::{Asked, Asker, End, Waited};
+use crate::ops::draft::{AgentOutput, Asker, End, Waited};
 use crate::process::worker::why_no_program;
 
 /// How long a group may take to end before it is killed.
@@ -129,13 +129,15 @@ pub struct Agent {
 }
 
 impl Asker for Agent {
-    fn ask(&mut self, prompt: &str) -> Asked {
+    fn ask(&mut self, prompt: &str) -> AgentOutput {
         let (sender, receiver) = channel();
         if self.stopper.listen(Some(sender.clone())) > 0 {
-            return Asked::without_output(End::Interrupted);
+            return AgentOutput::without_output(End::Interrupted);
         }
         let asked = match start(&self.command) {
-            Err(error) => Asked::without_output(End::NotStarted(why_no_program(&self.command.words, &error))),
+            Err(error) => {
+                AgentOutput::without_output(End::NotStarted(why_no_program(&self.command.words, &error)))
+            }
             Ok(child) => converse(child, prompt, self.command.timeout, &sender, &receiver),
         };
         self.stopper.listen(None);
@@ -176,9 +178,9 @@ fn converse(
     timeout: Duration,
     sender: &Sender<Message>,
     receiver: &Receiver<Message>,
-) -> Asked {
-    let Ok(raw) = i32::try_from(child.id()) else { return Asked::without_output(End::Exited(-1)) };
-    let Some(group) = Pid::from_raw(raw) else { return Asked::without_output(End::Exited(-1)) };
+) -> AgentOutput {
+    let Ok(raw) = i32::try_from(child.id()) else { return AgentOutput::without_output(End::Exited(-1)) };
+    let Some(group) = Pid::from_raw(raw) else { return AgentOutput::without_output(End::Exited(-1)) };
     let (out, aside) = (Kept::default(), Kept::default());
     let prompt = prompt.to_owned();
     if let Some(mut stdin) = child.stdin.take() {
@@ -212,7 +214,7 @@ fn converse(
     let text = |kept: &Kept| String::from_utf8_lossy(&held(kept)).into_owned();
     let (stdout, stderr) = (text(&out), text(&aside));
     let exited = || status.map_or(-1, |it| it.code().unwrap_or_else(|| 128 + it.signal().unwrap_or(0)));
-    Asked { end: early.unwrap_or_else(|| End::Exited(exited())), stdout, stderr }
+    AgentOutput { end: early.unwrap_or_else(|| End::Exited(exited())), stdout, stderr }
 }
 
 /// Waits until the process has ended and its output is complete. Returns why it was ended early, and how many of its

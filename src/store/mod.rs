@@ -4,6 +4,7 @@
 
 pub(crate) mod change_each;
 pub(crate) mod claims;
+pub(crate) mod decision;
 pub(crate) mod fencing;
 pub mod idempotency;
 pub mod interrupted;

@@ -23,7 +23,7 @@ pub(crate) fn move_plan(
 ) -> Result<Changed, Error> {
     let target = target(id, request.verb)?;
     let by = request.by.as_ref().unwrap_or(&context.by);
-    plan_file::update(context, writing, id, &|plan| {
+    let changed = plan_file::update(context, writing, id, &|plan, _| {
         let is_same = plan.status.is(target);
         let refusal = if is_same { None } else { check(context, plan, request.verb)?.err() };
         let is_forced = refusal.is_some();
@@ -47,7 +47,11 @@ pub(crate) fn move_plan(
             did,
             ..PlanUpdate::default()
         })
-    })
+    })?;
+    if request.verb == Verb::Start && changed.now["incomplete"] == true {
+        writing.hints.push(hint_for_incomplete(id));
+    }
+    Ok(changed)
 }
 
 fn did(verb: Verb) -> &'static str {
@@ -134,7 +138,7 @@ fn check_move(plan: &Plan, verb: Verb) -> Result<(), Error> {
 }
 
 /// Says that a plan was started whose draft is not finished.
-pub(crate) fn hint_for_incomplete(id: &PlanId) -> String {
+fn hint_for_incomplete(id: &PlanId) -> String {
     let id_word = shell_word(id);
     format!(
         "the draft of `{id}` is incomplete; `planwatch set {id_word} status draft` and `planwatch draft {id_word} --continue` finish it"

@@ -51,9 +51,7 @@ pub struct AttemptRequest {
 
 pub(crate) fn decide_move(
     context: &Context,
-    plans: &Plans,
-    plan: &Plan,
-    step: &Step,
+    (plans, plan, step): (&Plans, &Plan, &Step),
     request: &MoveRequest,
     who: &Who,
 ) -> Result<StepUpdate, Error> {

@@ -165,7 +165,7 @@ pub(crate) fn replaced(
         first.into_iter().chain(last).fold(bytes.to_vec(), |file, edit| match edit {
             LineEdit::Out { number, heirs } if is_taken_again(number) => {
                 let old = StepId { plan: id.clone(), number: (*number).clone() };
-                steps_list::repointed(id, &file, &old, heirs)
+                steps_list::relinked(id, &file, &old, heirs)
             }
             LineEdit::Out { number, heirs } => steps_list::without_step(id, &file, number, heirs).0,
             LineEdit::Moved { from, to } => steps_list::with_moved(id, &file, from, to),
@@ -178,10 +178,10 @@ pub(crate) fn replaced(
 }
 
 /// Makes lines that wait for steps of another plan wait for their heirs.
-pub(crate) fn repointed(context: &Context, plan: &Plan, gone: &[Gone]) -> Result<Edited, Error> {
+pub(crate) fn relinked(context: &Context, plan: &Plan, gone: &[Gone]) -> Result<Edited, Error> {
     edited(context, plan, |bytes| {
-        let repoint = |file: Vec<u8>, it: &Gone| steps_list::repointed(&plan.id, &file, &it.id, &it.heirs);
-        gone.iter().fold(bytes.to_vec(), repoint)
+        let relink = |file: Vec<u8>, it: &Gone| steps_list::relinked(&plan.id, &file, &it.id, &it.heirs);
+        gone.iter().fold(bytes.to_vec(), relink)
     })
 }
 

@@ -32,7 +32,7 @@ fn shown(path: &Path) -> String {
 }
 
 /// What only one place may name: the start of a path each.
-const PLACES: [(&str, &str); 22] = [
+const PLACES: [(&str, &str); 23] = [
     ("granit_parser", "src/text/yaml/parse"),
     ("rusqlite", "src/index/"),
     ("notify::", "src/serve/daemon/watcher/"),
@@ -41,6 +41,7 @@ const PLACES: [(&str, &str); 22] = [
     ("process::Command", "src/process/"),
     ("pulldown_cmark", "src/text/markdown.rs"),
     ("similar::", "src/text/diff.rs"),
+    ("serde_yaml::", "src/text/data.rs"),
     ("handlebars::", "src/text/placeholders"),
     ("gray_matter::", "src/text/foreign.rs"),
     ("brush_parser", "src/text/shell.rs"),

@@ -1,4 +1,4 @@
-//! Why a step that was named is not handed out.
+//! Why a named step cannot be claimed.
 
 use crate::api::context::Context;
 use crate::api::error::Error;

@@ -1,4 +1,4 @@
-//! Lets a claim hold on.
+//! Renews a claim.
 
 use super::{ClaimReport, Granted, begin};
 use crate::api::context::Context;
@@ -14,14 +14,14 @@ use crate::store::transaction::{Mode, is_half_saved};
 pub struct RenewRequest {
     /// The claim's id.
     pub claim: String,
-    /// Seconds from now on; none: as long as before.
+    /// The new lease in seconds from now; none: as long as before.
     pub lease: Option<i64>,
     pub mode: Mode,
 }
 
-/// Lets a claim hold for its lease from now on; nothing is written to the step's file.
+/// Restarts the lease of a claim. The step's file is not written.
 ///
-/// One that has lapsed is still its owner's, until somebody else takes the step.
+/// A lapsed claim can be renewed until another worker claims the step.
 pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, Error> {
     let gone = || Error::ClaimGone { claim: request.claim.clone() };
     let step = match Leases::of(context).find(&request.claim) {
@@ -67,7 +67,7 @@ pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, E
     })
 }
 
-/// Finds the step whose file has the claim; only needed where this machine remembers nothing of it.
+/// Finds the step whose file has the claim; only needed if this machine has no record of it.
 fn claimed_step(context: &Context, claim: &str) -> Result<Option<StepId>, Error> {
     let plans = LoadQuery::all().load(context)?.plans;
     let mut steps = plans.live().flat_map(|it| &it.steps);

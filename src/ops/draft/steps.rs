@@ -50,7 +50,7 @@ pub(super) fn begin(context: &Context, request: &DraftRequest, plan: Plan) -> Re
 }
 
 impl Steps {
-    /// Whether somebody has changed the plan since: its text or one of its steps.
+    /// Whether the plan's text or one of its steps was changed since.
     fn is_edited(&self, context: &Context) -> Result<bool, Error> {
         let now = load::one_plan(context, &self.plan.id)?;
         let marks =

@@ -9,8 +9,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::{
-    Aim, Asked, Asker, Before, Change, DraftReport, DraftRequest, End, Event, Source, State, Waited, Why,
-    document, focus, mark, preview,
+    AgentOutput, Aim, Asker, Before, Change, DraftReport, DraftRequest, End, Event, Source, State, Waited,
+    Why, document, focus, mark, preview,
 };
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -31,7 +31,7 @@ pub struct BeginRequest {
 /// What comes next, or how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
-    /// `asking`, `edited` (asked again, because somebody edited the text), or the word of an end.
+    /// `asking`, `edited` (asked again, because the text was edited), or the word of an end.
     pub state: &'static str,
     /// For the next answer; none at the end.
     pub handle: Option<String>,
@@ -185,7 +185,7 @@ fn over(context: &Context, plan: &PlanId, memory: &Memory, pass: u32) -> Turn {
     }
 }
 
-/// Remembers how it stands, and gives the prompt of the next pass.
+/// Stores the state, and returns the prompt of the next pass.
 fn ask(
     context: &Context,
     id: &str,
@@ -215,7 +215,7 @@ fn request(memory: &Memory) -> DraftRequest {
         Some(plan) => (Aim::GoOn, plan.clone()),
         None => (Aim::Requirements, memory.name.clone()),
     };
-    // The text that stands there now is none of those that were left.
+    // The present text is none of those that passes wrote.
     let left = memory.before.left.split_last().map(|(_, left)| left.to_vec()).unwrap_or_default();
     let before = Before { left, ..memory.before };
     let (passes, limit) = (memory.passes, memory.limit);
@@ -228,10 +228,10 @@ struct Once {
 }
 
 impl Asker for Once {
-    fn ask(&mut self, _: &str) -> Asked {
+    fn ask(&mut self, _: &str) -> AgentOutput {
         match self.answer.take() {
-            Some(stdout) => Asked { end: End::Exited(0), stdout, stderr: String::new() },
-            None => Asked::without_output(End::Interrupted),
+            Some(stdout) => AgentOutput { end: End::Exited(0), stdout, stderr: String::new() },
+            None => AgentOutput::without_output(End::Interrupted),
         }
     }
 

@@ -13,10 +13,10 @@ pub enum Agent {
     Gemini,
 }
 
-/// All of them, in the order in which they are told.
+/// All agents, in the order of reports.
 pub const AGENTS: [Agent; 4] = [Agent::Claude, Agent::Codex, Agent::Cursor, Agent::Gemini];
 
-/// What stands between the marks in a file of instructions.
+/// The text between the marks in a file of instructions.
 pub const BLOCK: &str = include_str!("../../../templates/agents/block.md");
 
 /// What starts planwatch's tools.

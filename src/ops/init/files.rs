@@ -107,7 +107,7 @@ impl<'a> Files<'a> {
         self.all.get_mut(at).ok_or_else(|| bug(path))
     }
 
-    /// Writes a file that is planwatch's own, unless somebody has changed it.
+    /// Writes a file that is planwatch's own, unless it was edited.
     pub(super) fn write_own(&mut self, path: &str, text: &str) -> Result<(), Error> {
         let file = self.file(path)?;
         match text_of(file)? {
@@ -118,7 +118,7 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Takes a file of planwatch's own away, unless somebody has changed it.
+    /// Removes a file of planwatch's own, unless it was edited.
     pub(super) fn remove_own(&mut self, path: &str) -> Result<(), Error> {
         let file = self.file(path)?;
         match text_of(file)? {
@@ -155,7 +155,7 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Takes an agent's name from the block, and the block away that stands there for nobody else.
+    /// Removes an agent's name from the block, and the block if it names no other agent.
     pub(super) fn remove_block(&mut self, path: &str, agent: Agent) -> Result<(), Error> {
         let file = self.file(path)?;
         let Some(text) = text_of(file)? else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! `run --dry-run`: what the first step of a run would be, and everything that its process would get.
+//! `run --dry-run`: the first step of a run, and everything that its process would get.
 
 use std::time::Duration;
 
@@ -16,15 +16,15 @@ use crate::store::load::{self, LoadQuery};
 use crate::store::resolve;
 use crate::store::verify;
 
-/// What would be done first.
+/// What the run would do first.
 #[derive(Debug, Clone)]
 pub struct Preview {
     pub plan: String,
-    /// None: nothing can be begun.
+    /// None: no step can be begun.
     pub step: Option<String>,
     pub title: String,
     pub why: String,
-    /// It would only be verified.
+    /// The step would only be verified.
     pub is_verify: bool,
     pub command: String,
     pub directory: String,
@@ -35,7 +35,7 @@ pub struct Preview {
     /// What is known of the agent's options.
     pub checked: Option<&'static str>,
     pub verify: Vec<String>,
-    /// What has to be trusted first, as the words behind `planwatch trust`.
+    /// What has to be trusted first, as arguments of `planwatch trust`.
     pub untrusted: Vec<String>,
     pub prompt: String,
     pub notes: Vec<String>,
@@ -55,7 +55,7 @@ impl Preview {
     }
 }
 
-/// Looks; nothing is written, and nothing is started.
+/// Makes the preview. Nothing is written or started.
 pub fn preview(context: &Context, request: &RunRequest) -> Result<Preview, Error> {
     let id = resolve::plan(context, &request.plan)?;
     let wanted = claim::wanted(context, &id)?;

@@ -34,7 +34,7 @@ type Jobs<'a> = Mutex<Receiver<Job<'a>>>;
 type Read<'a> = (usize, (&'a Head, Result<Option<Texts>, IndexError>));
 
 /// Puts in what is missing, and takes out what is gone. In the end the full text counts as filled from `origin` if every
-/// plan was still as its row says. [`Trouble::Unknown`] if somebody else wrote into the full text since it was seen.
+/// plan was still as its row says. [`Trouble::Unknown`] if another process wrote into the full text meanwhile.
 pub(crate) fn fill(
     context: &Context,
     snapshot: &Snapshot<'_>,
@@ -45,7 +45,7 @@ pub(crate) fn fill(
 ) -> Result<(), Trouble> {
     let (jobs, taken) = sync_channel(WAITING);
     let (done, read) = sync_channel(WAITING);
-    // Gone with the last thread that takes from it, so that nobody waits for none.
+    // Dropped with the last receiving thread, so that no sender waits in vain.
     let taken = Arc::new(Mutex::new(taken));
     let n_threads =
         thread::available_parallelism().map_or(2, |it| it.get().clamp(1, 8)).min(state.missing.len());
@@ -67,7 +67,7 @@ pub(crate) fn fill(
 /// Brings an index up to date that is not known to be right, and fills the full text beside it where nothing was ever put
 /// into the index and nothing is in the full text. That counts as filled from the index's first commit if it was made here.
 ///
-/// What goes wrong with the full text is found again by who asks it.
+/// An error in the full text is ignored here; the next search finds it again.
 pub(crate) fn fill_while_read(
     context: &Context,
     mut index: Index,
@@ -82,7 +82,7 @@ pub(crate) fn fill_while_read(
     // Moves what tells of the end, so that a panic does, too.
     thread::scope(move |scope| {
         let writer = scope.spawn(move || {
-            // Whoever has the index for writing takes the full text after it, never before.
+            // The index is always locked before the full text.
             let Ok(first) = read.recv() else { return };
             let mut all = std::iter::once(first).chain(read).chain(records.iter().cloned());
             let mut origin = || told.recv().ok().flatten();
@@ -91,7 +91,7 @@ pub(crate) fn fill_while_read(
         let n_sent = Cell::new(0);
         let send_text = |it| {
             n_sent.set(n_sent.get() + 1);
-            // The writer ends early only after an error of its own.
+            // The receiver ends early only after an error of its own.
             send.send(it).ok();
         };
         let mut found = Refresh::with_texts(&send_text).run_in(context, Some(index));
@@ -123,7 +123,7 @@ fn first_commit(context: &Context, found: &mut Fresh, n_sent: usize) -> Option<O
     origin.filter(|_| is_first && [n_sent, found.n_texts] == [found.n_plans; 2])
 }
 
-/// Hands the plans out; who takes them ends early only over an error of its own.
+/// Sends the plans; a receiver ends early only after an error of its own.
 fn feed<'a>(
     snapshot: &Snapshot<'_>,
     missing: &[&'a Head],

@@ -22,7 +22,7 @@ const MOST_ASKED: usize = 8;
 
 /// Returns the best hits among the files as they are now, best first; only those that are not older than `since`.
 pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> Result<Vec<Hit>, Error> {
-    let asked = Asked { context, query, since, records: records::records(context) };
+    let asked = FullTextSearch { context, query, since, records: records::records(context) };
     let mut index = open_index(context);
     let dir = index.as_ref().and_then(|_| context.plans.index_dir());
     let told = index.as_ref().and_then(|_| attested_commit(context));
@@ -57,7 +57,7 @@ pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> R
 }
 
 /// Answers without anything kept.
-fn in_memory(asked: &Asked<'_>) -> Result<Vec<Hit>, Error> {
+fn in_memory(asked: &FullTextSearch<'_>) -> Result<Vec<Hit>, Error> {
     let (memory, _) = Index::open(Place::Memory)?;
     let (mut texts, _) = FullText::open(Place::Memory)?;
     let filled = fill_while_read(asked.context, memory, &mut texts, &asked.texts());
@@ -95,7 +95,7 @@ fn texts_after(context: &Context, texts: Option<FullText>, error: &IndexError) -
     None
 }
 
-struct Asked<'a> {
+struct FullTextSearch<'a> {
     context: &'a Context,
     query: &'a Query,
     since: Option<Time>,
@@ -107,7 +107,7 @@ struct Asked<'a> {
 pub(crate) enum Trouble {
     Index(IndexError),
     Texts(IndexError),
-    /// Somebody else wrote into one of them meanwhile, and perhaps what an older look found.
+    /// Another process wrote into one of them meanwhile, perhaps from older files.
     Unknown,
 }
 
@@ -115,7 +115,7 @@ pub(crate) enum Trouble {
 ///
 /// The index must show the commit that speaks of the files as they are.
 fn ask(
-    asked: &Asked<'_>,
+    asked: &FullTextSearch<'_>,
     (index, commit): (&mut Index, Option<Generation>),
     texts: &mut FullText,
 ) -> Result<Vec<Hit>, Trouble> {
@@ -147,7 +147,11 @@ fn ask(
 }
 
 /// Searches, and makes something to be shown of the best matches.
-fn found(asked: &Asked<'_>, snapshot: &Snapshot<'_>, look: &TextsSnapshot<'_>) -> Result<Vec<Hit>, Trouble> {
+fn found(
+    asked: &FullTextSearch<'_>,
+    snapshot: &Snapshot<'_>,
+    look: &TextsSnapshot<'_>,
+) -> Result<Vec<Hit>, Trouble> {
     // What is too old may be among the best, so all are looked at until there are enough.
     let limit = if asked.since.is_some() { usize::MAX } else { asked.query.limit };
     let query = Query { limit, ..asked.query.clone() };
@@ -171,7 +175,7 @@ fn found(asked: &Asked<'_>, snapshot: &Snapshot<'_>, look: &TextsSnapshot<'_>) -
     Ok(hits.into_iter().map(|(hit, _)| hit).collect())
 }
 
-impl Asked<'_> {
+impl FullTextSearch<'_> {
     fn texts(&self) -> Vec<Texts> {
         self.records.iter().map(|it| it.texts.clone()).collect()
     }
@@ -193,7 +197,11 @@ struct Shown {
 }
 
 /// Finds what a match is of; none if it has gone since, or is too old. The text comes from the file.
-fn shown(asked: &Asked<'_>, snapshot: &Snapshot<'_>, found: &Match) -> Result<Option<Shown>, IndexError> {
+fn shown(
+    asked: &FullTextSearch<'_>,
+    snapshot: &Snapshot<'_>,
+    found: &Match,
+) -> Result<Option<Shown>, IndexError> {
     let is_wanted = |at: Option<Time>| asked.since.is_none_or(|since| at.is_some_and(|at| at >= since));
     if found.key.name.contains('/') {
         let record = asked.records.iter().find(|it| *it.texts.key() == found.key && is_wanted(it.at));

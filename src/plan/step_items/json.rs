@@ -1,4 +1,4 @@
-//! Steps as JSON: an array of titles or objects, or an object with such an array under `steps`.
+//! Steps as JSON, or what YAML means as JSON: an array of titles or objects, or an object with such an array under `steps`.
 
 use serde_json::{Map, Value};
 
@@ -67,12 +67,16 @@ const SHOWN: [&str; 23] = [
 
 pub(super) fn read(plan: &Plan, text: &str, words: &Words) -> Result<Vec<StepItem>, NotSteps> {
     let text = text.trim_start_matches('\u{feff}');
-    let value: Value = serde_json::from_str(text).map_err(|error| NotSteps::Json {
+    let value: Value = serde_json::from_str(text).map_err(|error| NotSteps::At {
         line: error.line(),
         column: error.column(),
         reason: error.to_string().split(" at line ").next().unwrap_or_default().to_owned(),
     })?;
-    let items = match &value {
+    items(plan, &value, words)
+}
+
+pub(super) fn items(plan: &Plan, value: &Value, words: &Words) -> Result<Vec<StepItem>, NotSteps> {
+    let items = match value {
         Value::Array(items) => items,
         Value::Object(map) => map.get("steps").and_then(Value::as_array).ok_or(NotSteps::None)?,
         _ => return Err(NotSteps::None),

@@ -81,6 +81,33 @@ fn what_is_no_list_is_told() {
     }
 }
 
+#[test]
+fn yaml_lists_have_the_fields_of_json() {
+    let text = "# Steps\nsteps:\n- A\n- number: 2.50\n  title: B # second\n  due: 2026-11-21\n  depends: [1, 'p:7']\n  verify: [make, {run: make, dir: web}]\n  body: |\n    Text.\n";
+    let json = r#"{"steps": ["A", {"number": "2.5", "title": "B", "due": "2026-11-21", "depends": [1, "p:7"],
+        "verify": ["make", {"run": "make", "dir": "web"}], "body": "Text.\n"}]}"#;
+    let (plan, words) = (plan(&["7 completed Seven"]), Words::default());
+    let expected = read(&plan, json, &words).expect("it is JSON").0;
+    assert_eq!(read_yaml(&plan, text, &words), Ok(expected));
+}
+
+#[test]
+fn what_is_wrong_in_a_yaml_list_has_its_place() {
+    for (text, expected) in [
+        ("", "there is no step in it"),
+        ("steps: []\n", "there is no step in it"),
+        ("A\n", "there is no step in it"),
+        ("- A\n- titel: B\n", "2:3: item 2: `titel` is not a field of a step; did you mean `title`?"),
+        ("steps:\n  - title: A\n    tags: b\n", "2:5: item 1: `tags` is not a list of texts"),
+        ("- title: 42\n", "1:3: item 1: `title` is not a text"),
+        ("- title: A\n  title: B\n", "2:3: the key `title` occurs a second time"),
+        ("- title: A\n  <<: {due: 2026-11-21}\n", "1:3: item 1: `<<` is not a field of a step"),
+    ] {
+        let error = read_yaml(&plan(&[]), text, &Words::default()).expect_err(text);
+        assert_eq!(error.to_string(), expected, "{text}");
+    }
+}
+
 /// The list as JSON, `number title` or `title`; the answer as `number<old` or `number` for a new one.
 #[track_caller]
 fn check_places(steps: &[&str], list: &[&str], expected: &[&str]) {

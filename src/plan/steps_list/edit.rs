@@ -205,7 +205,7 @@ fn next_mark(mark: &str, lines: &[Listed], body: &str) -> String {
 }
 
 /// Makes a line wait for `heirs` where it waits for `old`; an emptied `(depends: )` goes as a whole.
-pub(super) fn repointing(plan: &PlanId, line: &Listed, old: &StepId, heirs: &[StepId]) -> Vec<Splice> {
+pub(super) fn relinking(plan: &PlanId, line: &Listed, old: &StepId, heirs: &[StepId]) -> Vec<Splice> {
     let own = StepId { plan: plan.clone(), number: line.number.clone() };
     let named: Vec<_> =
         line.groups.iter().flat_map(|it| &it.items).filter_map(|it| it.step.as_ref()).collect();
@@ -215,14 +215,14 @@ pub(super) fn repointing(plan: &PlanId, line: &Listed, old: &StepId, heirs: &[St
     let mut heirs: Vec<_> = heirs.iter().filter(|it| **it != own && !named.contains(it)).collect();
     let mut splices = Vec::new();
     for group in line.groups.iter().filter(|it| it.items.iter().any(|it| it.step.as_ref() == Some(old))) {
-        splices.extend(repointed_group(plan, line, group, old, &heirs));
+        splices.extend(relinked_group(plan, line, group, old, &heirs));
         // The first group that named it names the heirs; that is enough.
         heirs.clear();
     }
     splices
 }
 
-fn repointed_group(
+fn relinked_group(
     plan: &PlanId,
     line: &Listed,
     group: &Group,

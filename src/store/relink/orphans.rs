@@ -17,12 +17,12 @@ use crate::plan::step_number::StepNumber;
 
 /// The steps, and the first reason.
 #[derive(Debug, Default)]
-pub(crate) struct Left {
+pub(crate) struct Orphans {
     steps: Vec<StepId>,
     why: Option<Problem>,
 }
 
-impl Left {
+impl Orphans {
     /// Finds live steps that wait for one that is gone, or may do so, and cannot follow; `rewritten` ones are the caller's.
     ///
     /// `troubles` are what could not be looked at.
@@ -75,7 +75,7 @@ impl Left {
         let Some(problem) = self.why.as_ref().filter(|_| !force) else { return Ok(()) };
         let path = shown_path(&context.root_name(), &problem.path);
         let problem = Box::new(Problem { path, ..problem.clone() });
-        Err(Error::NotRepointed { problem, steps: self.names() })
+        Err(Error::NotRelinked { problem, steps: self.names() })
     }
 
     pub(crate) fn names(&self) -> Vec<String> {

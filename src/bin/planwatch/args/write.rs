@@ -252,7 +252,7 @@ pub(crate) struct Squash {
   planwatch list auth --json > steps.json; planwatch replace auth --file steps.json
   printf -- '- Schema\\n- Routes (depends: 1)\\n' | planwatch replace auth --file -
 
-The list is Markdown, or JSON as `list --json` has it. Steps that it names, by title or as step-N, keep their file and \
+The list is Markdown, or JSON as `list --json` has it, or YAML with the same fields if FILE ends in .yaml or .yml. Steps that it names, by title or as step-N, keep their file and \
 history; open steps that it does not name are moved to _archive; closed steps stay. Dependencies on a removed step are moved to the \
 new steps in its place.")]
 pub(crate) struct Replace {
