@@ -10,6 +10,7 @@ pub(crate) mod graph;
 pub mod instructions;
 pub mod precondition;
 pub mod request_key;
+pub mod requests;
 pub mod schema;
 pub mod sort;
 pub(crate) mod staleness;

@@ -35,25 +35,14 @@ use crate::store::transaction::{Mode, Writing, is_half_saved};
 use crate::store::{fencing, idempotency};
 use crate::text::typed::shell_word;
 
+pub use crate::api::requests::ClaimRequest;
+
 pub use batch::claim_together;
 pub(crate) use for_run::{Asked, Begun, RunAsk, Task, claim_for_run, task, wanted};
 pub use renew::{RenewRequest, renew};
 
 /// How often nothing was found where something is ready a moment later.
 const TRIES: usize = 3;
-
-#[derive(Debug, Clone, Default)]
-pub struct ClaimRequest {
-    /// A plan or a step; none: `PLANWATCH_PLAN`, else whatever is most urgent.
-    pub target: Option<String>,
-    pub by: Option<String>,
-    /// Seconds for which the claim holds; none: as configured.
-    pub lease: Option<i64>,
-    /// The claim holds as long as this process runs.
-    pub pid: Option<u32>,
-    pub force: bool,
-    pub mode: Mode,
-}
 
 /// What was handed out, or why nothing was.
 #[derive(Debug, Clone)]

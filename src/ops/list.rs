@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::sort::Sort;
 use crate::api::staleness;
 use crate::api::views::{PlanShape, Shaper, StepShape, value};
 use crate::plan::id::PlanId;
@@ -16,24 +15,7 @@ use crate::plan::words::{PlanStatus, Stated, StepStatus};
 use crate::store::resolve::{self, Side};
 use crate::store::{knowledge, load, typed_words};
 
-/// Which plans, or which steps of one plan.
-#[derive(Debug, Clone, Default)]
-pub struct ListRequest {
-    /// List this plan's steps.
-    pub plan: Option<String>,
-    /// Only these statuses: of plans, or with a plan of steps.
-    pub status: Vec<String>,
-    pub program: Option<String>,
-    pub tag: Option<String>,
-    pub stale: bool,
-    pub archived: bool,
-    pub all: bool,
-    pub sort: Sort,
-    /// Only steps that this person is to do; plans that have one.
-    pub assignee: Option<String>,
-    /// Only what something has happened to since this time, or as long ago, as in `7d`.
-    pub updated_since: Option<String>,
-}
+pub use crate::api::requests::ListRequest;
 
 #[derive(Debug, Clone)]
 pub enum ListReport {

@@ -16,13 +16,7 @@ use crate::store::{load, resolve};
 
 use cache::Asked;
 
-#[derive(Debug, Clone, Default)]
-pub struct NextRequest {
-    /// None: `PLANWATCH_PLAN`, else each active plan's candidate.
-    pub plan: Option<String>,
-    /// No more candidates than this are told; none: all.
-    pub most: Option<usize>,
-}
+pub use crate::api::requests::NextRequest;
 
 #[derive(Debug, Clone)]
 pub struct NextReport {

@@ -23,17 +23,7 @@ use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
 use crate::store::{leases, load, removed, step_file, steps_list_line};
 use crate::text::typed::shell_word;
 
-#[derive(Debug, Clone, Default)]
-pub struct RemoveRequest {
-    pub ids: Vec<String>,
-    /// A plan is removed only then.
-    pub is_confirmed: bool,
-    pub by: Option<String>,
-    /// The claim that this update belongs to.
-    pub claim: Option<String>,
-    pub force: bool,
-    pub mode: Mode,
-}
+pub use crate::api::requests::RemoveRequest;
 
 /// Moves steps or plans out of the way; what depended on a step depends on what that depended on.
 pub fn remove(context: &Context, request: &RemoveRequest) -> Result<ChangeReport, Error> {

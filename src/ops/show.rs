@@ -19,13 +19,7 @@ use crate::plan::time::Time;
 use crate::store::resolve::{self, Target};
 use crate::store::{load, step_moves};
 
-#[derive(Debug, Clone, Default)]
-pub struct ShowRequest {
-    pub id: String,
-    /// Also the text below the front matter of every step.
-    pub full: bool,
-    pub graph: Option<GraphForm>,
-}
+pub use crate::api::requests::ShowRequest;
 
 #[derive(Debug, Clone)]
 pub enum ShowReport {

@@ -17,11 +17,7 @@ use crate::store::interrupted::{self, Interrupted};
 use crate::store::project_saves;
 use crate::store::{knowledge, load};
 
-#[derive(Debug, Clone, Default)]
-pub struct StatusRequest {
-    /// Days until a step counts as stale, and back to which finished steps are told.
-    pub days: Option<u32>,
-}
+pub use crate::api::requests::StatusRequest;
 
 #[derive(Debug, Clone)]
 pub struct Attention {

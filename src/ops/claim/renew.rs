@@ -9,14 +9,7 @@ use crate::store::leases::{Leases, NewRecord, Sharing};
 use crate::store::transaction::{Mode, is_half_saved};
 use crate::store::{load, resolve};
 
-#[derive(Debug, Clone, Default)]
-pub struct RenewRequest {
-    /// The claim's id.
-    pub claim: String,
-    /// Seconds from now on; none: as long as before.
-    pub lease: Option<i64>,
-    pub mode: Mode,
-}
+pub use crate::api::requests::RenewRequest;
 
 /// Lets a claim hold for its lease from now on; nothing is written to the step's file.
 ///

@@ -7,9 +7,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::plan::id::{PlanId, StepId, read_number};
 use crate::serve::http::problem::Problem;
@@ -130,22 +129,5 @@ pub(super) struct Json<T>(pub(super) T);
 impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response {
         axum::Json(self.0).into_response()
-    }
-}
-
-/// A step number, sent as a JSON number or as a text.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "Value")]
-pub(super) struct Number(pub(super) String);
-
-impl TryFrom<Value> for Number {
-    type Error = &'static str;
-
-    fn try_from(value: Value) -> Result<Self, Self::Error> {
-        match value {
-            Value::Number(number) => Ok(Self(number.to_string())),
-            Value::String(text) => Ok(Self(text)),
-            _ => Err("a step number is a number, as 2 or 2.5"),
-        }
     }
 }

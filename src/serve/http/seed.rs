@@ -18,9 +18,6 @@ use crate::serve::http::extract::Json;
 use crate::serve::http::guard::encoded;
 use crate::serve::http::state::App;
 
-pub(super) use plans::NewPlan;
-pub(super) use steps::{NewStep, StepUpdate};
-
 pub(super) fn router() -> Router<App> {
     Router::new()
         .route("/api/plans", get(plans::list).post(plans::create))

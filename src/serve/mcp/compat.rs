@@ -7,8 +7,6 @@ mod memory;
 mod plans;
 mod steps;
 
-pub(super) use memory::without_plans;
-
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
@@ -16,7 +14,8 @@ use serde_json::{Value, json};
 use crate::ops::upsert;
 use crate::serve::mcp::result::{self, Refusal};
 use crate::serve::mcp::schema::Object;
-use crate::serve::mcp::tool::{Call, Tool, Toolset, Turn, tools as tools_of};
+use crate::serve::mcp::tool::{Call, Tool, Turn};
+use crate::serve::mcp::toolset::{Toolset, tools as tools_of};
 
 /// The same tools as planwatch's own set has under these names.
 const SAME: [&str; 4] = ["insight", "recall", "decide", "get_decisions"];
@@ -86,7 +85,7 @@ fn reworded(refusal: Refusal) -> Refusal {
         ("restructure_plan with op `consolidate`", "memory_plan with action `consolidate`"),
         ("restructure_plan", "memory_plan with action `update`"),
         ("update_plan changes", "memory_plan changes"),
-        ("list_plans with status `all` names", "list_plans names"),
+        ("list_plans with status `all` lists", "list_plans lists"),
         ("claim_next_step", "peek_next_step"),
     ];
     refusal.reworded(|hint| WORDS.iter().fold(hint, |text, (from, to)| text.replace(from, to)))

@@ -22,24 +22,8 @@ use crate::ops::confirm::{self, Answer, Asker, ConfirmRequest};
 use crate::ops::remove::{self, RemoveRequest};
 use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, CHANGED, Refusal};
-use crate::serve::mcp::tool::{Call, Effect, Tool, Turn};
+use crate::serve::mcp::tool::{Act, Call, Effect, Question, Tool, Turn};
 use crate::store::transaction::{ChangeReport, Mode};
-
-/// A question that a person must confirm.
-pub(super) struct Question {
-    /// The text of the question.
-    pub(super) message: String,
-    /// What the box says.
-    pub(super) yes: &'static str,
-    /// The command to type if the client cannot ask.
-    pub(super) command: String,
-    /// What it is about, with its content as it is now: a yes to something else is none.
-    pub(super) about: String,
-    pub(super) act: Act,
-}
-
-/// The action after a confirmation; the text is the person's note.
-pub(super) type Act = Box<dyn FnOnce(&Call, Option<String>) -> Result<Value, Refusal> + Send + Sync>;
 
 /// The person's reply.
 #[derive(Debug, Clone, PartialEq, Eq)]

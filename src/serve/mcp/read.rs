@@ -11,6 +11,7 @@ use crate::ops::show::ShowReport;
 use crate::ops::status::{self, StatusRequest};
 use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, PAGE, Refusal, page, pick, put};
+use crate::serve::mcp::schema::{self, Object};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
 use crate::store::typed_words;
 
@@ -37,18 +38,21 @@ pub(super) fn tools() -> Vec<Tool> {
             GOT_STEP,
             get_step,
         ),
-        Tool::new(
+        Tool::of::<NextRequest>(
             ("peek_next_step", "Look at the next step"),
             Effect::Reads,
             "Returns the next ready step, and why, without claiming it. Without a plan: of all active plans.",
-            "state why step:line? path?",
+            ("plan", "state why step:line? path?"),
             peek_next_step,
         ),
-        Tool::new(
+        Tool::of::<StatusRequest>(
             ("briefing", "What needs attention"),
             Effect::Reads,
             "Lists what failed, is blocked, is stale or waits for a person, who works on what, and what is ready.",
-            "attention:list in_progress:list ready:list finished:list errors:int warnings:int plans:int more:obj?",
+            (
+                "days(Until a step counts as stale) limit:int?(Of each list)",
+                "attention:list in_progress:list ready:list finished:list errors:int warnings:int plans:int more:obj?",
+            ),
             briefing,
         ),
     ]
@@ -256,15 +260,10 @@ fn get_step(call: &Call, asked: GetStep) -> Result<Value, Refusal> {
     Ok(object)
 }
 
-#[derive(Debug, Deserialize, JsonSchema)]
-struct Peek {
-    plan: Option<String>,
-}
-
-fn peek_next_step(call: &Call, asked: Peek) -> Result<Value, Refusal> {
-    let Peek { plan } = asked;
+fn peek_next_step(call: &Call, given: Object) -> Result<Value, Refusal> {
+    let request: NextRequest = schema::read(given)?;
     let next = |plan: Option<String>| next::next(&call.context, &NextRequest { plan, most: Some(1) });
-    let report = match &plan {
+    let report = match &request.plan {
         Some(plan) => lookup::plan(call, plan, |id| next(Some(id.to_owned())))?,
         None => next(None)?,
     };
@@ -277,19 +276,11 @@ fn peek_next_step(call: &Call, asked: Peek) -> Result<Value, Refusal> {
     Ok(object)
 }
 
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-struct Briefing {
-    /// Until a step counts as stale
-    days: Option<u32>,
-    /// Of each list
-    limit: Option<usize>,
-}
-
 type Shape<'a> = &'a dyn Fn(&Value) -> Value;
 
-fn briefing(call: &Call, asked: Briefing) -> Result<Value, Refusal> {
-    let Briefing { days, limit } = asked;
-    let report = status::status(&call.context, &StatusRequest { days })?;
+fn briefing(call: &Call, mut given: Object) -> Result<Value, Refusal> {
+    let limit = schema::take(&mut given, "limit")?;
+    let report = status::status(&call.context, &schema::read(given)?)?;
     let n_plans = report.plans.len();
     let whole = report.to_json();
     let attention = |it: &Value| {

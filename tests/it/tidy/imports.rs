@@ -42,7 +42,6 @@ const CIRCLES: &[(&str, usize)] = &[
     ("src/api", 7),
     ("src/disk", 17),
     ("src/serve/daemon", 8),
-    ("src/serve/mcp", 11),
     ("src/store", 8),
     ("src/text/header_edit", 6),
 ];

@@ -40,7 +40,6 @@ use crate::serve::http::state::App;
 use call::{Call, Reply};
 use route::{Route, Verb};
 
-pub(super) use bodies::step_status;
 pub use document::markdown;
 
 use document::document;

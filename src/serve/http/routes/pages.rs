@@ -6,11 +6,11 @@
 use std::fmt::Write;
 
 use axum::http::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Problem;
 use super::call::{Call, Reply};
-use super::route::{Kind, Parameter, query};
+use super::route::{Parameter, form, query};
 
 /// How many items a page has if nothing else is asked for.
 const USUAL: u32 = 50;
@@ -22,9 +22,14 @@ const FORM: &str = "^[0-9]{1,9}-([0-9a-f]{2}){0,512}$";
 /// The parameters of a list.
 pub(crate) fn parameters() -> [Parameter; 2] {
     [
-        query("limit", Kind::Count(1, MOST), "How many at most, from 1 to 200; 50 if it is left out", 10),
-        query("cursor", Kind::Form(FORM), "Where to go on: `next_cursor` of the page before", "0-"),
+        query("limit", limit(), "How many at most, from 1 to 200; 50 if it is left out", 10),
+        query("cursor", form(FORM), "Where to go on: `next_cursor` of the page before", "0-"),
     ]
+}
+
+/// The schema of how many items are wanted.
+pub(crate) fn limit() -> Value {
+    json!({"type": "integer", "minimum": 1, "maximum": MOST})
 }
 
 /// Keeps one page of the list that the answer has under `key`; `id` tells its items apart.
@@ -97,8 +102,6 @@ fn read(cursor: &str) -> Result<(usize, String), Problem> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn items(names: &[&str]) -> Reply {

@@ -5,7 +5,6 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use utoipa::ToSchema;
 
 use super::{SeedPlan, SeedPlanWithBody, earlier, made};
 use crate::api::sort::Sort;
@@ -51,25 +50,15 @@ pub(super) async fn list(
     written.await
 }
 
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(in crate::serve::http) struct NewPlan {
-    /// The id is made from it.
-    title: String,
-    /// The text of `plan.md`, with or without front matter.
-    #[serde(default)]
-    body: String,
-}
-
 /// Makes a plan; the same text again changes nothing.
 pub(super) async fn create(
     State(app): State<App>,
     if_match: IfMatch,
-    Body(NewPlan { title, body }): Body<NewPlan>,
+    Body(text): Body<PlanText>,
 ) -> Result<Response, Problem> {
     let put = app.ask_if(if_match, move |context| match earlier(context) {
         Some(id) => Ok(Put { is_new: true, now: upsert::plan(context, &format!("{id}/"))?.0 }),
-        None => upsert::put_plan(context, &PlanText { title, body }),
+        None => upsert::put_plan(context, &text),
     });
     let put = put.await?;
     let id = put.now.id.clone();

@@ -17,10 +17,9 @@ use crate::ops::create::{self, NewRequest};
 use crate::ops::import::ImportRequest;
 use crate::ops::list::{self, ListReport, ListRequest};
 use crate::ops::set::{self, SetOp};
-use crate::serve::mcp::elicitation::Question;
 use crate::serve::mcp::result::{self, PAGE, Refusal, page, put};
 use crate::serve::mcp::schema::Object;
-use crate::serve::mcp::tool::{Call, Effect, Tool, Turn, Without};
+use crate::serve::mcp::tool::{Call, Effect, Question, Tool, Turn, Without};
 use crate::serve::mcp::write::{import_document, set_request};
 use crate::text::scalar;
 
@@ -35,6 +34,7 @@ pub(super) fn tool() -> Tool {
         ANSWER,
         memory_plan,
     )
+    .without(without_plans)
 }
 
 /// What any of the actions answers, in the notation of results.
@@ -162,7 +162,7 @@ impl Action {
 }
 
 /// Returns what an action does where there is no plans directory yet.
-pub(in crate::serve::mcp) fn without_plans(given: &Object) -> Without {
+fn without_plans(given: &Object) -> Without {
     match given.get("action").and_then(Value::as_str).unwrap_or_default() {
         "create" | "create_from_template" | "create_program" | "import" | "add_build_script" => {
             Without::Makes

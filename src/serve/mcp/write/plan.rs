@@ -25,7 +25,7 @@ use crate::plan::model::Order;
 use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, CHANGED, Refusal};
 use crate::serve::mcp::schema::Object;
-use crate::serve::mcp::tool::{Call, Effect, Tool};
+use crate::serve::mcp::tool::{Call, Effect, Tool, Without};
 use crate::serve::mcp::write::{Change, MAKER, all, import_document, set_request};
 use crate::store::transaction::Mode;
 use crate::text::scalar;
@@ -39,7 +39,8 @@ pub(super) fn tools() -> Vec<Tool> {
             CHANGED,
             create_plan,
         )
-        .covered(no_numbers, |refusal| refusal),
+        .covered(no_numbers, |refusal| refusal)
+        .without(|_| Without::Makes),
         Tool::new(
             ("update_plan", "Update a plan"),
             Effect::Sets,
