@@ -1,6 +1,7 @@
 //! What every operation takes and returns: the context, configuration, errors, and the JSON shapes of answers.
 
 pub mod address;
+pub mod agent_config;
 pub mod agents;
 pub mod config;
 pub mod context;

@@ -1,5 +1,6 @@
 //! Plans and steps as read from their files, before any rule is applied.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -63,8 +64,9 @@ pub struct Plan {
 }
 
 /// A single plan, or one whose children are plans.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum PlanKind {
     #[default]
     Plan,
@@ -72,8 +74,9 @@ pub enum PlanKind {
 }
 
 /// What a step waits for beside its own dependencies.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum Order {
     #[default]
     Dependencies,
@@ -184,8 +187,9 @@ impl Plan {
 }
 
 /// The source of a plan's shown status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum StatusSource {
     File,
     Steps,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::plan::time::Time;
 
 /// One try at a step; appended, never changed.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Attempt {
     pub at: Option<Time>,
     pub by: Option<String>,
@@ -38,6 +38,7 @@ impl Attempt {
 /// What a note is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum NoteType {
     #[default]
     Info,
@@ -62,7 +63,7 @@ impl NoteType {
 }
 
 /// A remark on a plan or a step; appended, never changed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Note {
     pub at: Option<Time>,
     #[serde(rename = "type")]
@@ -72,7 +73,7 @@ pub struct Note {
 }
 
 /// The claim of a step, as written in its file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Claim {
     /// The fence: a letter g to z and 7 hexadecimal digits.
     pub id: String,
@@ -111,10 +112,11 @@ impl Claim {
 }
 
 /// A person's yes to a step or a phase.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Confirmation {
     /// The phase it is for; none on a step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub phase: Option<String>,
     pub by: Option<String>,
     pub at: Option<Time>,
@@ -122,18 +124,21 @@ pub struct Confirmation {
 }
 
 /// A command that must succeed before a run counts its step as completed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Verify {
     pub run: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub dir: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub timeout: Option<String>,
 }
 
 /// How urgent something is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum Priority {
     Low,
     #[default]
