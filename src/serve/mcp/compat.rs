@@ -29,7 +29,7 @@ pub(super) fn tools() -> Vec<Tool> {
 /// What clients show their model about this set.
 pub(super) const INSTRUCTIONS: &str = include_str!("compat/instructions.md");
 
-/// Who makes what comes through these tools, if it does not say.
+/// The `created_by` of what these tools make, if the call does not name one.
 const MAKER: &str = "agent";
 
 /// Refuses ids that are numbers: those of other tools name nothing here.

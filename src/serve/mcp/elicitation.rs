@@ -48,10 +48,10 @@ const KEY: &str = "person";
 /// How long to wait for the person.
 const PATIENCE: Duration = Duration::from_secs(60 * 60);
 
-/// What comes of the attempt to ask.
+/// The result of an attempt to ask.
 pub(super) enum Elicited {
     Said(Said),
-    /// The client has to be answered so.
+    /// The answer for the client.
     Answer(Box<CallToolResponse>),
 }
 
@@ -176,7 +176,7 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-/// What is told of something that a person was asked.
+/// The result of a tool that asks a person.
 const ASKED: &str = "state did written:bool id:any? title:any? path:any? status:any? etag:any? hint:any?";
 
 /// A change that a person confirmed.

@@ -1,8 +1,8 @@
 //! The Model Context Protocol: planwatch's verbs as tools for agents, over stdio and HTTP, in both eras of the protocol.
 //!
-//! A call is a request to the engine, made in a thread of its own; nothing is kept between two calls but the key that
-//! seals questions. `tool` has what a tool is, the other modules have the tools. Clients are told what a tool did; what
-//! it refused is told as its result, so that the agent can act on it. Only a call of no tool is an error of the protocol.
+//! A call is a request to the engine, made in a thread of its own. The only state between two calls is the key that seals
+//! questions. `tool` defines tools, `toolset` lists them. A refusal is the result of a call, so that the agent can act on
+//! it. Only the call of an unknown tool is an error of the protocol.
 
 mod claim;
 mod compat;
@@ -10,7 +10,7 @@ mod draft;
 mod drain;
 mod elicitation;
 mod http;
-mod know;
+mod knowledge;
 mod lines;
 mod lookup;
 mod message;
@@ -232,8 +232,8 @@ impl Inner {
         }
     }
 
-    /// What clients show their model, with the path of the plans, which may differ from the client's directory.
-    fn told(&self) -> String {
+    /// The instructions for the client's model, with the path of the plans, which may differ from the client's directory.
+    fn instructions(&self) -> String {
         match (self.contexts)() {
             Ok(context) => {
                 format!(
@@ -310,7 +310,7 @@ impl ServerHandler for Planwatch {
             resources.list_changed = can_follow.then_some(true);
         }
         let info = Implementation::new(NAME, env!("CARGO_PKG_VERSION"));
-        ServerConfig::new(capabilities).with_server_info(info).with_instructions(self.inner.told())
+        ServerConfig::new(capabilities).with_server_info(info).with_instructions(self.inner.instructions())
     }
 
     async fn initialize(

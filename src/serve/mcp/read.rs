@@ -1,4 +1,4 @@
-//! Tools that look: plans, steps, what comes next, what needs attention.
+//! Tools that read plans and steps.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -104,14 +104,14 @@ fn list_plans(call: &Call, asked: ListPlans) -> Result<Value, Refusal> {
     let page = page(&plans, from, PAGE, |_, it| result::plan_key(it), shape)?;
     let mut object = json!({});
     put(&mut object, "plans", page);
-    // Who finds nothing is told that there is more.
+    // An empty list says how many plans the filter hides.
     if hidden > 0 && plans.len() == n_all {
         object["hidden"] = hidden.into();
     }
     Ok(object)
 }
 
-/// What is told of a plan, in the notation of results.
+/// The fields of a plan, in the notation of results.
 const GOT_PLAN: &str = "id title status state kind priority? due? program? goals:strs? steps_total:int steps_completed:int \
                         steps_ready:int? incomplete:bool? path etag? body? steps:line[] children:list? notes:list? decisions:list? \
                         next_cursor? more? category:any? tags:any? success_criteria:any? description:any? steps_failed:any? \
@@ -222,13 +222,13 @@ fn wanted(call: &Call, typed: Option<&str>) -> Result<Wanted, Refusal> {
     }
 }
 
-/// A step as `get_step` tells it.
+/// The fields of a step, in the notation of results.
 const GOT_STEP: &str = "id plan title status ready:bool? depends:strs? waits_for:strs? phase? claim:obj? verify:list? \
                         touches:strs? result? attempts:list? notes:list? metadata:obj? path etag? body more? unverified:any? type:any? assignee:any? due:any? created_by:any? confirm:any? \
                         confirmed:any? tasks_done:any? tasks_total:any? problems:any? why_not_ready:any? dependants:any? lapsed:any? \
                         confirmation:any? decisions:any? problem_list:any? held:any?";
 
-/// What is answered besides, where it says something.
+/// More fields of a step, left out if they are empty.
 const MORE_OF_STEP: &str = "why_not_ready? dependants? lapsed? confirmation? decisions? problem_list? held?";
 
 #[derive(Debug, Deserialize, JsonSchema)]

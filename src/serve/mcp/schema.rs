@@ -174,16 +174,16 @@ pub(super) const PLAN: &str = "id title status state kind priority? due? program
 /// A step in one line.
 pub(super) const LINE: &str = "id title status ready:bool? waits_for:strs? phase? claimed_by?";
 
-/// A step that is handed out, with what names it.
+/// A claimed step.
 const TASK: &str = "id plan title status path etag? body? attempts:list? verify:list? touches:strs?";
 
-/// A step with what somebody who works on it has to know.
+/// A step with everything that its worker needs.
 pub(super) const STEP: &str = "id plan title status ready:bool? unverified:bool? depends:strs? waits_for:strs? phase? type? \
                                assignee? due? created_by claim:obj? confirm:bool? confirmed:obj? verify:list? touches:strs? \
                                result? attempts:list? notes:list? metadata:obj? tasks_done:int? tasks_total:int? path \
                                etag? body? more? problems:strs?";
 
-/// The schema of a result. That of a tool which writes also names the saves of others that were kept.
+/// The schema of a result. A tool that writes also returns the saves of other programs that were kept.
 pub(super) fn of_result(notation: &str, writes: bool) -> Arc<Object> {
     let notation = if writes { format!("{notation} kept?") } else { notation.to_owned() };
     Arc::new(object(&notation).as_object().cloned().unwrap_or_default())

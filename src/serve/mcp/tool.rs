@@ -165,7 +165,7 @@ impl Tool {
         Self { without_plans: Box::new(plans), ..self }
     }
 
-    /// Looks at the arguments as they came before anything else does, and says refusals in other words.
+    /// Checks the arguments as they were sent, and rewords refusals.
     pub(super) fn covered(
         self,
         check: fn(&Object) -> Result<(), Refusal>,

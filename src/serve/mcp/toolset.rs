@@ -1,7 +1,7 @@
 //! Toolsets: which tools a server offers.
 
 use crate::serve::mcp::tool::{Effect, Tool};
-use crate::serve::mcp::{claim, compat, draft, elicitation, know, read, write};
+use crate::serve::mcp::{claim, compat, draft, elicitation, knowledge, read, write};
 
 /// Which tools a server has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -38,11 +38,11 @@ pub(super) fn tools(of: Toolset, is_read_only: bool) -> Vec<Tool> {
     }
     let groups = [
         read::tools(),
-        know::reading(),
+        knowledge::reading(),
         claim::tools(),
         write::tools(),
         elicitation::tools(),
-        know::writing(),
+        knowledge::writing(),
         draft::tools(),
     ];
     let keyed = |it: Tool| if KEYED.contains(&it.name) { it.keyed() } else { it };

@@ -19,10 +19,10 @@ pub(super) fn tools() -> Vec<Tool> {
     plan::tools().into_iter().chain(step::tools()).collect()
 }
 
-/// Who makes what comes through these tools.
+/// The `created_by` of what these tools make.
 const MAKER: &str = "agent";
 
-/// A key of a file that is given a value.
+/// A request that sets a key of a file.
 pub(super) fn set_request(id: &str, key: &str, op: SetOp) -> SetRequest {
     let (id, key) = (id.to_owned(), key.to_owned());
     SetRequest { id, key, op, by: None, claim: None, force: false, mode: Mode::Write }

@@ -1,4 +1,4 @@
-//! A request as a handler sees it, and what it answers.
+//! A request as a handler gets it, and the reply of the handler.
 
 use axum::http::StatusCode;
 use serde::de::DeserializeOwned;
@@ -8,8 +8,8 @@ use super::route::Parameter;
 use crate::api::error::Error;
 use crate::api::requests::NOT_BLANK;
 use crate::api::views::envelope;
-use crate::plan::id::{PlanId, read_number};
 use crate::plan::words::nearest;
+use crate::serve::http::extract::{plan_named, step_named};
 use crate::serve::http::problem::Problem;
 use crate::store::transaction::ChangeReport;
 
@@ -22,14 +22,14 @@ pub(crate) struct Call {
     pub(crate) body: Value,
 }
 
-/// What is answered when all went well.
+/// The reply to a successful request.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) body: Value,
-    /// Where the list goes on.
+    /// The cursor of the next page.
     pub(crate) next_cursor: Option<String>,
-    /// Where in the body the etag of the one file stands that the answer is about; a JSON pointer.
+    /// A JSON pointer to the etag of the one file that the reply is about.
     pub(crate) etag_at: Option<&'static str>,
 }
 
@@ -91,30 +91,6 @@ impl Call {
     }
 }
 
-/// A plan by its name: with nothing but this very plan meant, and never a path.
-pub(crate) fn plan_named(name: &str) -> Result<String, Problem> {
-    if PlanId::is_plan_name(name) { Ok(format!("{name}/")) } else { Err(no_such("plan", name)) }
-}
-
-/// As [`plan_named`], where a plan may be named.
-pub(crate) fn plan_of(named: Option<String>) -> Result<Option<String>, Problem> {
-    named.map(|it| plan_named(&it)).transpose()
-}
-
-/// A step by its whole id: also where a plan is called like it, and never a path.
-pub(crate) fn step_named(name: &str) -> Result<String, Problem> {
-    let read = name.rsplit_once(':').and_then(|(plan, number)| {
-        let number = read_number(number).filter(|_| PlanId::is_plan_name(plan))?;
-        Some(format!("{plan}/step-{number}"))
-    });
-    read.ok_or_else(|| no_such("step", name).hint("a step's id is <plan>:<number>"))
-}
-
-/// A name that nothing can have.
-pub(crate) fn no_such(what: &str, name: &str) -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "not-found", format!("there is no {what} `{name}`"))
-}
-
 /// Reads a body: one JSON object, `{}` where nothing has to be said.
 pub(crate) fn read_body(bytes: &[u8], schema: &Value) -> Result<Value, Problem> {
     if bytes.is_empty() {
@@ -144,7 +120,7 @@ pub(crate) fn read_body(bytes: &[u8], schema: &Value) -> Result<Value, Problem> 
     }
 }
 
-/// Whether a text that has to say something says nothing.
+/// Whether a text is blank although its schema forbids it.
 fn is_unsaid(schema: &Value, value: &Value) -> bool {
     let is_wanted = schema["pattern"] == NOT_BLANK;
     is_wanted && value.as_str().is_some_and(says_nothing)
@@ -154,7 +130,7 @@ fn says_nothing(text: &str) -> bool {
     text.chars().all(|it| it.is_whitespace() || it < ' ')
 }
 
-/// Reads the query as the route's parameters say; what is none of them is refused, so that a slip is seen.
+/// Reads the query with the route's parameters. Unknown parameters are refused, so that a typo is noticed.
 pub(crate) fn read_query(
     parameters: &[Parameter],
     pairs: Vec<(String, String)>,

@@ -13,7 +13,7 @@ use crate::api::schema::{self, PLACE};
 /// a body that is not JSON, something that cannot be, a fault of planwatch's own, no time.
 const EVERY: [u16; 9] = [400, 401, 403, 408, 413, 415, 422, 500, 503];
 
-/// The document; `needs_token` tells whether every request must bring the daemon's token.
+/// The document; `needs_token` says whether every request must have the daemon's token.
 pub(crate) fn document(needs_token: bool) -> Value {
     let routes = table();
     let mut paths: Map<String, Value> = Map::new();

@@ -1,7 +1,7 @@
-//! Lists page by page: how many, from where, and where the next page begins.
+//! Pages of lists.
 //!
-//! A cursor holds the key of the last item that was shown, and its place. The next page begins behind that item, wherever
-//! it stands by then; if it is gone, at its place. So a list that changes between two pages repeats nothing that stayed.
+//! A cursor holds the key of the last item that was shown, and its place. The next page begins after that item, even if
+//! it has moved; if it is gone, at its place. So an item that stays in the list is never repeated.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use super::Problem;
 use super::call::{Call, Reply};
 use super::route::{Parameter, form, query};
 
-/// How many items a page has if nothing else is asked for.
+/// The default number of items of a page.
 const USUAL: u32 = 50;
 const MOST: u32 = 200;
 
@@ -32,7 +32,7 @@ pub(crate) fn limit() -> Value {
     json!({"type": "integer", "minimum": 1, "maximum": MOST})
 }
 
-/// Keeps one page of the list that the answer has under `key`; `id` tells its items apart.
+/// Reduces the list under `key` of a reply to one page; `id` identifies its items.
 pub(crate) fn page(
     call: &Call,
     mut reply: Reply,
@@ -58,7 +58,7 @@ pub(crate) fn page(
     Ok(reply)
 }
 
-/// As [`page`], of a list that tells how many more there are.
+/// As [`page`], for an answer with the number of the items that follow.
 pub(crate) fn page_with_more(
     call: &Call,
     reply: Reply,

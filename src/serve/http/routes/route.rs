@@ -1,5 +1,5 @@
-//! What a route is: its place, what it takes, what it answers, and the function behind it. The router and the OpenAPI
-//! document are made from the same table, so that neither knows what the other does not.
+//! Routes: method, path, parameters, body, responses and handler. The router and the OpenAPI document are made from the
+//! same table, so that they cannot differ.
 
 use schemars::JsonSchema;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::api::context::Context;
 use crate::api::requests;
 use crate::serve::http::problem::Problem;
 
-/// A function that translates: the request in, the engine, its report out.
+/// Translates a request for the engine, and its report into a reply.
 pub(crate) type Handler = fn(&Context, &Call) -> Result<Reply, Problem>;
 
 /// The methods that routes have.
@@ -44,7 +44,7 @@ pub(crate) struct Parameter {
     pub(crate) example: Value,
 }
 
-/// What a successful answer has beside its body: values of it that other routes take as their `id`.
+/// A value of a successful answer that other routes take as a parameter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Link {
     /// The parameter of the other route.
@@ -81,17 +81,17 @@ pub(crate) struct Route {
     /// The statuses that it can answer beside those that every route can.
     pub(crate) errors: &'static [u16],
     pub(crate) links: Vec<Link>,
-    /// Where what it makes is found: the path before its id.
+    /// The path before the id of what it makes.
     pub(crate) location: Option<&'static str>,
-    /// None: the server answers it elsewhere, and it is only described here.
+    /// None: another module of the server answers it, and it is only described here.
     pub(crate) handler: Option<Handler>,
 }
 
-/// What refuses a write: a conflict, a precondition, a file that cannot be written.
+/// The errors of a write: a conflict, a precondition, a file that cannot be written.
 pub(crate) const WRITING: &[u16] = &[404, 409, 412];
-/// As [`WRITING`], of what needs nothing that is there.
+/// As [`WRITING`], of requests that change no existing file.
 pub(crate) const MAKING: &[u16] = &[404, 409];
-/// What can be missing where something is only looked at.
+/// The errors of a route that only reads.
 pub(crate) const LOOKING: &[u16] = &[404];
 
 impl Route {
@@ -176,7 +176,7 @@ impl Route {
         self
     }
 
-    /// What it makes is found below this path, and answers of 201 say so.
+    /// Sets the path below which new things are found; answers of 201 have it as their `Location`.
     pub(crate) fn makes_at(mut self, path: &'static str) -> Self {
         self.location = Some(path);
         self

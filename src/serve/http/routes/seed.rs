@@ -21,7 +21,7 @@ pub(crate) fn routes() -> Vec<Route> {
                 "Only plans that have exactly this id or title",
                 "Sign in",
             )])
-            .takes([super::look::sorting()])
+            .takes([super::read::sorting()])
             .answers(200, list(part("SeedPlan"))),
         plan(post("/api/plans", "create_plan", "new"))
             .about("Create a plan from a text; the same text again changes nothing")

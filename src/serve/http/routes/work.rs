@@ -1,4 +1,4 @@
-//! Routes of those who work on steps: claims, moves, attempts, notes.
+//! Routes for work on steps: claims, moves, attempts, notes.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ pub(crate) fn routes() -> Vec<Route> {
     all
 }
 
-/// What the answer of a claim leads to.
+/// The operations that take the id in the answer of a claim.
 const CLAIMED: &[&str] = &["get_step", "show", "complete_step", "release_step", "note_step", "attempt_step"];
 
 fn claims() -> Vec<Route> {

@@ -1,4 +1,4 @@
-//! Routes that make, change and take away plans and steps.
+//! Routes that make, change and remove plans and steps.
 
 use serde_json::{Value, json};
 

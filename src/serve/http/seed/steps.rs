@@ -13,7 +13,7 @@ use crate::serve::http::state::App;
 
 /// The steps of a plan, in their order.
 pub(super) async fn list(State(app): State<App>, plan: PlanName) -> Result<Json<Vec<SeedStep>>, Problem> {
-    let steps = app.ask(move |context| upsert::steps(context, &plan.reference())).await?;
+    let steps = app.ask(move |context| upsert::steps(context, &plan.0)).await?;
     Ok(Json(steps.into_iter().map(SeedStep::of).collect()))
 }
 
@@ -24,7 +24,7 @@ pub(super) async fn add(
     if_match: IfMatch,
     Body(text): Body<StepText>,
 ) -> Result<Response, Problem> {
-    let request = StepText { plan: plan.reference(), ..text };
+    let request = StepText { plan: plan.0, ..text };
     let put = app.ask_if(if_match, move |context| match earlier(context) {
         Some(id) => Ok(Put { is_new: true, now: upsert::step(context, &id)? }),
         None => upsert::put_step(context, &request),
@@ -36,7 +36,7 @@ pub(super) async fn add(
 
 /// One step with its text.
 pub(super) async fn show(State(app): State<App>, step: StepName) -> Result<Response, Problem> {
-    let step = app.ask(move |context| upsert::step(context, &step.reference())).await?;
+    let step = app.ask(move |context| upsert::step(context, &step.0)).await?;
     Ok(SeedStep::answer(step))
 }
 
@@ -47,7 +47,7 @@ pub(super) async fn update(
     if_match: IfMatch,
     Body(update): Body<PatchRequest>,
 ) -> Result<Response, Problem> {
-    let request = PatchRequest { id: step.reference(), ..update };
+    let request = PatchRequest { id: step.0, ..update };
     let now = app.ask_if(if_match, move |context| {
         if earlier(context).is_none() {
             patch::patch(context, &request)?;

@@ -218,7 +218,7 @@ fn done(call: &Call, asked: MemoryPlan) -> Result<Value, Refusal> {
         Action::Get => Ok(json!({"plan": whole_plan(call, &plan, asked.limit, asked.cursor.as_deref())?})),
         Action::Find => Ok(json!({
             "plan": whole_plan(call, &plan, asked.limit, asked.cursor.as_deref())?,
-            "workspace": workspace::told(call),
+            "workspace": workspace::described(call),
         })),
         Action::Create => create(call, asked),
         Action::CreateFromTemplate | Action::CreateProgram => create_otherwise(call, asked),
@@ -354,9 +354,9 @@ fn import(call: &Call, asked: MemoryPlan) -> Result<Value, Refusal> {
         ..ImportRequest::default()
     };
     let report = import_document(call, &request)?;
-    const MOST_TOLD: usize = 20;
+    const MOST_LISTED: usize = 20;
     let unmapped: Vec<_> =
-        report.to_json()["unmapped"].as_array().into_iter().flatten().take(MOST_TOLD).cloned().collect();
+        report.to_json()["unmapped"].as_array().into_iter().flatten().take(MOST_LISTED).cloned().collect();
     let n_plans = report.plans.len();
     let mut object = with_plan_id(result::changed(report.change)?);
     if n_plans > 1 {

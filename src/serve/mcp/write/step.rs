@@ -131,7 +131,7 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
     }
     let message = match attempt_outcome {
         None => result.or(attempt_notes),
-        // An attempt beside the end of the work stands before it.
+        // An attempt in the same call as the final status is recorded before it.
         Some(outcome) if status.is_some() => {
             changes.push(on.at(&first, changes.len()).attempt(outcome, attempt_notes));
             result
@@ -181,7 +181,7 @@ fn dependencies(plan: &str, given: &[String]) -> Result<Value, Refusal> {
     given.iter().map(one).collect::<Result<_, _>>().map(Value::Array)
 }
 
-/// The step that a call changes, and who does.
+/// The step that a call changes, and in whose name.
 #[derive(Clone)]
 struct On<'a> {
     context: &'a Context,

@@ -1,11 +1,11 @@
-//! Routes that bring plans in and out, and those that tell about planwatch itself.
+//! Routes for import, export and templates, and those about planwatch itself.
 
 use serde_json::{Value, json};
 
 use super::answers::{any, named};
 use super::bodies::RenderBody;
 use super::call::{Call, Reply};
-use super::look::text;
+use super::read::text;
 use super::route::{LOOKING, MAKING, Route, get, post, query, words};
 use super::{Problem, pages};
 use crate::api::context::Context;
@@ -151,7 +151,8 @@ fn instruct(_: &Context, call: &Call) -> Result<Reply, Problem> {
     Ok(Reply::of("instructions", found.to_json()))
 }
 
-/// The index is not made anew here: it is the daemon's. Nor is a change given up, for which the journal has to be seen.
+/// The index is not rebuilt here, because the daemon owns it. An interrupted change is not discarded, because that needs a
+/// look at the journal.
 fn examine(context: &Context, _: &Call) -> Result<Reply, Problem> {
     let request = DoctorRequest::default();
     Ok(Reply::of("doctor", doctor::examine(context, &request)?.to_json()))

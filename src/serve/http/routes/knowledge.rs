@@ -1,10 +1,10 @@
-//! Routes of what was decided and learned, and of commands by their name.
+//! Routes for decisions, insights and scripts.
 
 use serde_json::json;
 
 use super::answers::named;
-use super::call::{Call, Reply, plan_of, step_named};
-use super::look::text;
+use super::call::{Call, Reply};
+use super::read::text;
 use super::route::{LOOKING, MAKING, Route, delete, get, post, query};
 use super::{Problem, pages};
 use crate::api::context::Context;
@@ -14,6 +14,7 @@ use crate::ops::decide::{self, DecideRequest, DecisionsRequest};
 use crate::ops::insight::{self, InsightRequest, InsightsRequest};
 use crate::ops::remove::RemoveRequest;
 use crate::ops::script::{self, AddRequest};
+use crate::serve::http::extract::{plan_of, step_named};
 
 pub(crate) fn routes() -> Vec<Route> {
     let mut all = decisions();

@@ -1,11 +1,11 @@
-//! Routes that only look: what is there, what to do next, what is wrong.
+//! Routes that read: lists, plans and steps, the next step, search, problems.
 
 use serde_json::{Value, json};
 
 use super::Problem;
 use super::answers::named;
 use super::bodies::DryBody;
-use super::call::{Call, Reply, plan_of};
+use super::call::{Call, Reply};
 use super::pages;
 use super::route::{LOOKING, Parameter, Route, form, get, post, query, words};
 use crate::api::context::Context;
@@ -19,6 +19,7 @@ use crate::ops::show::{self, ShowRequest};
 use crate::ops::stale::{self, StaleRequest};
 use crate::ops::status::{self, StatusRequest};
 use crate::plan::time::Time;
+use crate::serve::http::extract::plan_of;
 use crate::store::transaction::Mode;
 
 /// Words of plans and of steps; the configuration may know more of them.
@@ -154,7 +155,7 @@ fn plans(context: &Context, call: &Call) -> Result<Reply, Problem> {
     paged(call, Reply::of(report.kind(), report.to_json()), "plans")
 }
 
-/// Steps, or the plans of a program: a word of the others is the status of none.
+/// Steps, or the plans of a program. A status of the other kind selects nothing.
 fn steps(context: &Context, call: &Call) -> Result<Reply, Problem> {
     let mut request = ListRequest { plan: Some(call.plan()?), ..request(call)? };
     let words = std::mem::take(&mut request.status);
@@ -182,7 +183,7 @@ fn shown(context: &Context, call: &Call) -> Result<Reply, Problem> {
     let show = |id: String| show::show(context, &ShowRequest { id, ..request.clone() });
     let name = call.name("id");
     let report = match call.step().or_else(|_| call.plan()).map(show)? {
-        // Decisions and insights are found by what no plan is called.
+        // The ids of decisions and insights are no names of plans.
         Err(error) if error.code() == "not-found" && is_record(name) => {
             show(name.to_owned()).map_err(|_| error)?
         }
@@ -222,6 +223,6 @@ fn fix(context: &Context, call: &Call) -> Result<Reply, Problem> {
 fn checked(context: &Context, call: &Call, request: &CheckRequest) -> Result<Reply, Problem> {
     let writes = request.fix && request.mode == Mode::Write;
     let reply = Reply::of("problem-list", check::check(context, request)?.to_json());
-    // What was mended changes what is left; a page of that would hide the rest.
+    // A page of the remaining problems would hide what was fixed.
     if writes { Ok(reply) } else { pages::page(call, reply, "problems", Value::to_string) }
 }

@@ -1,4 +1,4 @@
-//! Tools for what is no plan: search, decisions, insights, templates, prompts and scripts.
+//! Tools for search, decisions, insights, templates, prompts and scripts.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -81,10 +81,10 @@ pub(super) fn writing() -> Vec<Tool> {
     ]
 }
 
-/// The limit of lists that can be asked for anew further on.
+/// The default number of items of a page.
 const USUAL: usize = 10;
 
-/// Where a list that is asked for anew goes on.
+/// The index at which the page of a cursor begins.
 fn offset(cursor: Option<&str>) -> Result<usize, Refusal> {
     let wrong = |it| {
         Refusal::usage(format!("`{it}` is not a cursor"), "use the next_cursor of the previous page, or none")
@@ -112,7 +112,7 @@ fn recall(call: &Call, mut given: Object) -> Result<Value, Refusal> {
     Ok(counted("hits", page))
 }
 
-/// A cursor that says how many were told; `page` names the last one.
+/// Puts a page into an object. Its cursor is the number of items so far; that of `page` names the last one.
 fn counted(name: &str, mut page: result::Page) -> Value {
     page.next = page.next.and_then(|it| Some((it.parse::<usize>().ok()? + 1).to_string()));
     let mut object = json!({});
