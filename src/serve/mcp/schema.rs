@@ -41,7 +41,7 @@ fn simplified(schema: Object) -> Object {
 pub(super) struct Argument {
     pub(super) name: &'static str,
     pub(super) field: &'static str,
-    /// A kind of this module's notation, for an argument that is not a field of the request.
+    /// A kind of this module's notation, for an argument that is not a field of the request; else empty.
     kind: &'static str,
     is_optional: bool,
     description: &'static str,
@@ -58,7 +58,7 @@ pub(super) fn arguments_of(notation: &'static str) -> Vec<Argument> {
             None => ("", behind),
         };
         let (word, is_optional) = (word.trim_end_matches('?'), word.ends_with('?'));
-        let (word, kind) = word.split_once(':').unwrap_or((word, "str"));
+        let (word, kind) = word.split_once(':').unwrap_or((word, ""));
         let (name, field) = word.split_once('=').unwrap_or((word, word));
         all.push(Argument { name, field, kind, is_optional, description });
         rest = behind.trim_start();
@@ -75,9 +75,12 @@ pub(super) fn of_request<R: JsonSchema>(arguments: &[Argument]) -> Arc<Object> {
         let field = request["properties"].get(it.field);
         let is_needed = field.is_none() || needed.is_some_and(|all| all.iter().any(|name| name == it.field));
         required.extend((is_needed && !it.is_optional).then(|| Value::from(it.name)));
-        let text = || json!({"type": "string"});
-        let mut property =
-            field.cloned().unwrap_or_else(|| if it.kind == "str" { text() } else { of_kind(it.kind) });
+        let mut property = field.cloned().unwrap_or_else(|| match it.kind {
+            "str" => json!({"type": "string"}),
+            // A misspelt field: no client accepts an argument without a type, and a test finds it.
+            "" => json!({}),
+            kind => of_kind(kind),
+        });
         if let Some(object) = property.as_object_mut() {
             object.remove("default");
             object.remove("description");
@@ -373,4 +376,22 @@ fn wrong_type(kind: &str, fields: Option<&Object>, name: &str, value: &Value) ->
         (other, _) => other.to_owned(),
     };
     Refusal::usage(format!("`{name}` has to be {what}"), format!("it was given as {value}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::arguments_of;
+
+    #[test]
+    fn the_notation_of_arguments_is_read() {
+        let all = arguments_of("plan:str? note=text(In brief; in one line) limit:int?(At most) depends");
+        let all = all.iter().map(|it| (it.name, it.field, it.kind, it.is_optional, it.description));
+        let expected = [
+            ("plan", "plan", "str", true, ""),
+            ("note", "text", "", false, "In brief; in one line"),
+            ("limit", "limit", "int", true, "At most"),
+            ("depends", "depends", "", false, ""),
+        ];
+        assert_eq!(all.collect::<Vec<_>>(), expected);
+    }
 }

@@ -30,7 +30,7 @@ pub(super) fn tools() -> Vec<Tool> {
             Effect::Adds,
             "Adds a step at the end of a plan, or after another one (2 -> 2.5).",
             (
-                "plan description=body(The step's text, in Markdown) title? after_step=after(As 2) \
+                "plan:str description=body(The step's text, in Markdown) title? after_step=after(As 2) \
                  step_number=at(As 2.5) depends(Ids or numbers; none: no dependency, ready at once) phase type \
                  touches(Files it will change, as src/**) verify(Commands that prove it) \
                  gate(Wait for a person's yes) metadata",
@@ -50,7 +50,7 @@ pub(super) fn tools() -> Vec<Tool> {
             ("add_note", "Add a note"),
             Effect::Adds,
             "Adds a note to a plan or a step.",
-            ("plan? step? note=text note_type=type", CHANGED),
+            ("plan:str? step:str? note=text note_type=type", CHANGED),
             add_note,
         ),
     ]
