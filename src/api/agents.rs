@@ -1,6 +1,5 @@
 //! Which command works on a step: presets that come with planwatch, the user's own, and the repository's, which needs trust.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::api::context::Context;
@@ -8,29 +7,7 @@ use crate::api::error::Error;
 use crate::api::trust::{self, Subject};
 use crate::plan::words::nearest;
 
-/// `[agents.NAME]` of a configuration, as far as it says something.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AgentConfig {
-    /// One line for a shell.
-    pub command: Option<String>,
-    pub prompt: Option<PromptBy>,
-    /// Seconds.
-    pub timeout: Option<i64>,
-    pub idle: Option<i64>,
-    /// The key of its JSON answer that holds US dollars.
-    pub cost: Option<String>,
-}
-
-/// The agents of one configuration by their names.
-pub type Agents = BTreeMap<String, AgentConfig>;
-
-/// How a prompt comes to its agent; never as an argument.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PromptBy {
-    Stdin,
-    /// The words `{prompt}` of its command are the path of a file with the prompt.
-    File,
-}
+pub use crate::api::agent_config::{AgentConfig, Agents, PromptBy};
 
 /// What is started: words without a shell, or a line that the user wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]

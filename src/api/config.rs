@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::api::address::read_address;
-use crate::api::agents::{AgentConfig, Agents, PromptBy};
+use crate::api::agent_config::{AgentConfig, Agents, PromptBy};
 use crate::plan::model::Order;
 use crate::plan::problem::{Code, Problem};
 use crate::plan::time;

@@ -14,33 +14,10 @@ use crate::plan::plans::Plans;
 use crate::plan::step_number::{NoRoom, StepNumber};
 use crate::plan::{file_name, read};
 use crate::store::load::{self, LoadQuery};
-use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
+use crate::store::transaction::{self, ChangeReport, Changed, Writing};
 use crate::store::{idempotency, new_step, plan_status, resolve, step_file, steps_list_line};
 
-#[derive(Debug, Clone, Default)]
-pub struct AddRequest {
-    pub plan: String,
-    pub title: String,
-    /// Behind this step.
-    pub after: Option<String>,
-    /// At exactly this number.
-    pub at: Option<String>,
-    pub depends: Vec<String>,
-    pub phase: Option<String>,
-    pub kind: Option<String>,
-    pub touches: Vec<String>,
-    pub verify: Vec<String>,
-    /// A YAML mapping.
-    pub metadata: Option<String>,
-    /// The step's text.
-    pub body: Option<String>,
-    pub by: Option<String>,
-    /// A person has to confirm it before it can be claimed.
-    pub is_gated: bool,
-    /// What the text's own front matter says stays, but for the id.
-    pub keeps_own: bool,
-    pub mode: Mode,
-}
+pub use crate::api::requests::AddRequest;
 
 /// Makes a step's file, and its line in the plan's Steps list if there is one: both, or after an error neither.
 pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Error> {

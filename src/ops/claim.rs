@@ -35,25 +35,14 @@ use crate::store::transaction::{Mode, Writing, is_half_saved};
 use crate::store::{fencing, idempotency};
 use crate::text::typed::shell_word;
 
+pub use crate::api::requests::ClaimRequest;
+
 pub use batch::claim_together;
 pub(crate) use for_run::{Begun, RunAsk, RunClaim, Task, claim_for_run, task, wanted};
 pub use renew::{RenewRequest, renew};
 
 /// How often the search for a step is repeated if a step has become ready meanwhile.
 const TRIES: usize = 3;
-
-#[derive(Debug, Clone, Default)]
-pub struct ClaimRequest {
-    /// A plan or a step; none: `PLANWATCH_PLAN`, else the most urgent step of all plans.
-    pub target: Option<String>,
-    pub by: Option<String>,
-    /// The lease in seconds; none: as configured.
-    pub lease: Option<i64>,
-    /// The claim holds as long as this process runs.
-    pub pid: Option<u32>,
-    pub force: bool,
-    pub mode: Mode,
-}
 
 /// The step that was claimed, or why none was.
 #[derive(Debug, Clone)]

@@ -24,33 +24,7 @@ use crate::store::transaction::{ChangeReport, Mode};
 use crate::text::header_edit::Change;
 use crate::text::typed::{quoted, shell_word};
 
-/// Whether it is known that a person asks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Asker {
-    /// A person typed it at a terminal, or answered a question.
-    Person,
-    #[default]
-    Unknown,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Answer {
-    #[default]
-    Yes,
-    No,
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct ConfirmRequest {
-    /// A step, or the plan of the phase.
-    pub id: String,
-    pub phase: Option<String>,
-    pub answer: Answer,
-    pub note: Option<String>,
-    pub by: Option<String>,
-    pub asker: Asker,
-    pub mode: Mode,
-}
+pub use crate::api::requests::{Answer, Asker, ConfirmRequest};
 
 /// Records the answer; without a person nothing is written, and the error holds the command for one to type.
 pub fn confirm(context: &Context, request: &ConfirmRequest) -> Result<ChangeReport, Error> {

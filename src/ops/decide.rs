@@ -14,25 +14,11 @@ use crate::plan::time::Time;
 use crate::plan::words::{near, nearest};
 use crate::store::knowledge::{self, Entry};
 use crate::store::new_step;
-use crate::store::transaction::{self, ChangeReport, Mode};
+use crate::store::transaction::{self, ChangeReport};
 use crate::text::header_edit::Change;
 use crate::text::typed::quoted;
 
-#[derive(Debug, Clone, Default)]
-pub struct DecideRequest {
-    pub topic: String,
-    pub text: String,
-    pub because: Option<String>,
-    /// The id or file name of the decision that this one supersedes, or its beginning.
-    pub supersedes: Option<String>,
-    pub tags: Vec<String>,
-    pub plan: Option<String>,
-    pub step: Option<String>,
-    pub by: Option<String>,
-    /// A YAML mapping.
-    pub metadata: Option<String>,
-    pub mode: Mode,
-}
+pub use crate::api::requests::{DecideRequest, DecisionsRequest};
 
 /// Records a decision.
 pub fn decide(context: &Context, request: &DecideRequest) -> Result<ChangeReport, Error> {
@@ -108,20 +94,6 @@ fn named(context: &Context, name: &str) -> Result<String, Error> {
             ))
         }
     }
-}
-
-/// What was decided, and where to look for it.
-#[derive(Debug, Clone, Default)]
-pub struct DecisionsRequest {
-    /// Compared without case and outer blanks; none: all.
-    pub topic: Option<String>,
-    pub plan: Option<String>,
-    pub step: Option<String>,
-    /// Only those that have all of these.
-    pub tags: Vec<String>,
-    /// A time, or how long ago, as in `7d`.
-    pub since: Option<String>,
-    pub limit: usize,
 }
 
 #[derive(Debug, Clone)]

@@ -11,18 +11,10 @@ use crate::plan::read::{Content, Source};
 use crate::plan::time::Time;
 use crate::plan::words::nearest;
 use crate::store::knowledge::{self, Entry};
-use crate::store::transaction::{self, ChangeReport, Mode};
+use crate::store::transaction::{self, ChangeReport};
 use crate::text::typed::quoted;
 
-#[derive(Debug, Clone, Default)]
-pub struct InsightRequest {
-    pub title: String,
-    pub text: String,
-    pub plan: Option<String>,
-    pub tags: Vec<String>,
-    pub by: Option<String>,
-    pub mode: Mode,
-}
+pub use crate::api::requests::{InsightRequest, InsightsRequest};
 
 /// Records an insight.
 pub fn insight(context: &Context, request: &InsightRequest) -> Result<ChangeReport, Error> {
@@ -51,18 +43,6 @@ pub fn insight(context: &Context, request: &InsightRequest) -> Result<ChangeRepo
     let mut report = knowledge::create(context, &entry, request.mode)?;
     report.hints.push(format!("planwatch insight {}", quoted(&new.title)));
     Ok(report)
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct InsightsRequest {
-    /// Compared without case and outer blanks; none: all.
-    pub title: Option<String>,
-    pub plan: Option<String>,
-    /// Only those that have all of these.
-    pub tags: Vec<String>,
-    /// A time, or how long ago, as in `7d`.
-    pub since: Option<String>,
-    pub limit: usize,
 }
 
 #[derive(Debug, Clone)]

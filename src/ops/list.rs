@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::sort::Sort;
 use crate::api::staleness;
 use crate::api::views::{PlanShape, Shaper, StepShape, value};
 use crate::plan::id::PlanId;
@@ -16,24 +15,7 @@ use crate::plan::words::{PlanStatus, Stated, StepStatus};
 use crate::store::load::{self, LoadQuery, Side};
 use crate::store::{knowledge, resolve, typed_words};
 
-/// Which plans, or which steps of one plan.
-#[derive(Debug, Clone, Default)]
-pub struct ListRequest {
-    /// List this plan's steps.
-    pub plan: Option<String>,
-    /// Only these statuses: of plans, or with a plan of steps.
-    pub status: Vec<String>,
-    pub program: Option<String>,
-    pub tag: Option<String>,
-    pub stale: bool,
-    pub archived: bool,
-    pub all: bool,
-    pub sort: Sort,
-    /// Only steps of this assignee, or plans that have such a step.
-    pub assignee: Option<String>,
-    /// Only what has changed since this time, or within this period, as in `7d`.
-    pub updated_since: Option<String>,
-}
+pub use crate::api::requests::ListRequest;
 
 #[derive(Debug, Clone)]
 pub enum ListReport {

@@ -17,13 +17,7 @@ use crate::store::resolve;
 
 use cache::CacheReply;
 
-#[derive(Debug, Clone, Default)]
-pub struct NextRequest {
-    /// None: `PLANWATCH_PLAN`, else each active plan's candidate.
-    pub plan: Option<String>,
-    /// The limit of candidates; none: all.
-    pub most: Option<usize>,
-}
+pub use crate::api::requests::NextRequest;
 
 #[derive(Debug, Clone)]
 pub struct NextReport {

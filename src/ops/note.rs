@@ -9,17 +9,9 @@ use crate::store::fencing::{self, Who};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::resolve::{self, Target};
 use crate::store::step_file::{self, StepUpdate};
-use crate::store::transaction::{ChangeReport, Mode};
+use crate::store::transaction::ChangeReport;
 
-#[derive(Debug, Clone, Default)]
-pub struct NoteRequest {
-    pub id: String,
-    pub text: String,
-    /// `info` if none is given.
-    pub kind: Option<String>,
-    pub by: Option<String>,
-    pub mode: Mode,
-}
+pub use crate::api::requests::NoteRequest;
 
 /// Appends a note.
 pub fn note(context: &Context, request: &NoteRequest) -> Result<ChangeReport, Error> {

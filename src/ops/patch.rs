@@ -13,29 +13,13 @@ use crate::store::change_each::change_each;
 use crate::store::fencing::{self, Owner, Who};
 use crate::store::step_file::{self, Current, StepUpdate};
 use crate::store::step_moves::{self, AttemptRequest, MoveRequest};
-use crate::store::transaction::{ChangeReport, Mode};
+use crate::store::transaction::ChangeReport;
 use crate::store::{new_step, repeat, resolve, typed_words};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::yaml::{self, Kind, Style, View};
 use crate::text::{front_matter, line_index};
 
-#[derive(Debug, Clone, Default)]
-pub struct PatchRequest {
-    pub id: String,
-    pub status: Option<String>,
-    /// Becomes the notes of an attempt.
-    pub result: Option<String>,
-    /// Replaces what is below the heading.
-    pub text: Option<String>,
-    /// Keys to set; null removes a key, and other keys stay.
-    pub metadata: Option<Map<String, Value>>,
-    /// A date; `none` removes it.
-    pub due: Option<String>,
-    pub by: Option<String>,
-    /// The claim that this update belongs to.
-    pub claim: Option<String>,
-    pub mode: Mode,
-}
+pub use crate::api::requests::PatchRequest;
 
 /// The outcome of an attempt that only records a result.
 const RESULT: &str = "result";

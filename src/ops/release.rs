@@ -14,21 +14,10 @@ use crate::store::load::LoadQuery;
 use crate::store::repeat::{self, Said};
 use crate::store::resolve::{self, NamedStep};
 use crate::store::step_file::{self, StepUpdate};
-use crate::store::transaction::{ChangeReport, Changed, Mode, Refused, Writing};
+use crate::store::transaction::{ChangeReport, Changed, Refused, Writing};
 use crate::text::typed::shell_word;
 
-#[derive(Debug, Clone, Default)]
-pub struct ReleaseRequest {
-    pub ids: Vec<String>,
-    /// Recorded as an attempt's notes.
-    pub message: Option<String>,
-    pub by: Option<String>,
-    pub claim: Option<String>,
-    /// Only what has lapsed; without ids all of it.
-    pub expired: bool,
-    pub force: bool,
-    pub mode: Mode,
-}
+pub use crate::api::requests::ReleaseRequest;
 
 /// Makes each step pending again, in turn; what is refused is reported, the rest is done.
 pub fn release(context: &Context, request: &ReleaseRequest) -> Result<ChangeReport, Error> {

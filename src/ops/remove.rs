@@ -24,17 +24,7 @@ use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
 use crate::store::{leases, removed, step_file, steps_list_line};
 use crate::text::typed::shell_word;
 
-#[derive(Debug, Clone, Default)]
-pub struct RemoveRequest {
-    pub ids: Vec<String>,
-    /// Required to remove a plan.
-    pub is_confirmed: bool,
-    pub by: Option<String>,
-    /// The claim that this update belongs to.
-    pub claim: Option<String>,
-    pub force: bool,
-    pub mode: Mode,
-}
+pub use crate::api::requests::RemoveRequest;
 
 /// Moves steps or plans to the archive. Steps that depended on a removed step then depend on its dependencies.
 pub fn remove(context: &Context, request: &RemoveRequest) -> Result<ChangeReport, Error> {

@@ -20,19 +20,7 @@ use crate::store::transaction::{self, ChangeReport, Changed, Mode, Refused, Writ
 use crate::store::{leases, load, new_step, resolve, step_file, steps_list_line};
 use crate::text::header_edit::Change;
 
-#[derive(Debug, Clone, Default)]
-pub struct RenumberRequest {
-    pub id: String,
-    /// The step behind which it goes; not given: `before` is.
-    pub after: String,
-    /// The step before which it goes.
-    pub before: Option<String>,
-    pub by: Option<String>,
-    /// The claim that this update belongs to.
-    pub claim: Option<String>,
-    pub force: bool,
-    pub mode: Mode,
-}
+pub use crate::api::requests::RenumberRequest;
 
 /// Renames a step's file, corrects its `id` and its line in the Steps list, and relinks dependants.
 pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeReport, Error> {

@@ -29,19 +29,7 @@ use crate::store::relink::{self, Gone, Orphans};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
 use crate::store::{leases, load, plan_status, removed, resolve};
 
-#[derive(Debug, Clone, Default)]
-pub struct ReplaceRequest {
-    pub plan: String,
-    /// The list, as Markdown or JSON; as YAML if `shown` ends in `.yaml` or `.yml`.
-    pub list: String,
-    /// What the list is called in errors: a path, or `-`.
-    pub shown: String,
-    pub by: Option<String>,
-    /// What `created_by` of new steps says; none: `by`.
-    pub created_by: Option<String>,
-    pub force: bool,
-    pub mode: Mode,
-}
+pub use crate::api::requests::ReplaceRequest;
 
 /// Makes the steps of a plan those of a list, as one change: after a crash all of it is there, or nothing.
 pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeReport, Error> {

@@ -17,17 +17,7 @@ use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
 use crate::store::{knowledge, removed};
 use crate::text::typed::shell_word;
 
-#[derive(Debug, Clone, Default)]
-pub struct AddRequest {
-    pub name: String,
-    pub command: String,
-    /// Relative to the repository's root, or absolute and inside it.
-    pub directory: Option<String>,
-    pub plan: Option<String>,
-    pub description: Option<String>,
-    pub mcp_handle: Option<String>,
-    pub mode: Mode,
-}
+pub use crate::api::requests::NewScriptRequest as AddRequest;
 
 /// Makes a script; its id is the slug of its name.
 pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Error> {

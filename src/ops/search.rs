@@ -17,16 +17,7 @@ use crate::plan::words::nearest;
 use crate::store::knowledge;
 use crate::store::load::{IndexCheck, Refresh, Wanted};
 
-#[derive(Debug, Clone, Default)]
-pub struct SearchRequest {
-    /// Words, `"phrases"`, and `-word` for what must not be there.
-    pub query: String,
-    /// `plan`, `step`, `decision` or `insight`; none: all of them.
-    pub kind: Option<String>,
-    /// Only what was touched since this time, or as long ago, as in `7d`.
-    pub since: Option<String>,
-    pub limit: usize,
-}
+pub use crate::api::requests::SearchRequest;
 
 /// A plan, step, decision or insight that a query found.
 #[derive(Debug, Clone, PartialEq)]

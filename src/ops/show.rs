@@ -20,13 +20,7 @@ use crate::store::load::{self, LoadQuery};
 use crate::store::resolve::{self, Target};
 use crate::store::step_moves;
 
-#[derive(Debug, Clone, Default)]
-pub struct ShowRequest {
-    pub id: String,
-    /// Also the text below the front matter of every step.
-    pub full: bool,
-    pub graph: Option<GraphForm>,
-}
+pub use crate::api::requests::ShowRequest;
 
 #[derive(Debug, Clone)]
 pub enum ShowReport {

@@ -30,16 +30,7 @@ use crate::text::header_edit::{Change, NewValue};
 use crate::text::typed::shell_word;
 use crate::text::{front_matter, markdown, scalar};
 
-#[derive(Debug, Clone, Default)]
-pub struct SquashRequest {
-    pub plan: String,
-    /// Two or more step numbers; their order in the plan counts, not this one.
-    pub steps: Vec<String>,
-    pub title: String,
-    pub by: Option<String>,
-    pub force: bool,
-    pub mode: Mode,
-}
+pub use crate::api::requests::SquashRequest;
 
 /// Makes one step of several, as one change: after a crash all of it is there, or nothing.
 pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport, Error> {

@@ -12,15 +12,9 @@ use crate::plan::words::StepStatus;
 use crate::store::load::{self, LoadQuery};
 use crate::store::resolve;
 
-const DAY: i64 = 86_400;
+pub use crate::api::requests::StaleRequest;
 
-#[derive(Debug, Clone, Default)]
-pub struct StaleRequest {
-    /// Only the steps of this plan; of a program those of its plans, too.
-    pub plan: Option<String>,
-    /// How long nothing was recorded, in seconds; none: the `stale_days` of the configuration.
-    pub seconds: Option<i64>,
-}
+const DAY: i64 = 86_400;
 
 /// A step, and since when it is as it is.
 #[derive(Debug, Clone)]

@@ -18,11 +18,7 @@ use crate::store::knowledge;
 use crate::store::load::{LoadQuery, Loaded};
 use crate::store::project_saves;
 
-#[derive(Debug, Clone, Default)]
-pub struct StatusRequest {
-    /// Days until a step counts as stale, and back to which finished steps are told.
-    pub days: Option<u32>,
-}
+pub use crate::api::requests::StatusRequest;
 
 #[derive(Debug, Clone)]
 pub struct Attention {

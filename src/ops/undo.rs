@@ -20,6 +20,8 @@ use crate::store::load::{self, LoadQuery};
 use crate::store::removed::ARCHIVE;
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Writing};
 
+pub use crate::api::requests::UndoRequest;
+
 /// A change that can be undone; lists are newest first.
 #[derive(Debug, Clone)]
 pub struct UndoItem {
@@ -46,17 +48,6 @@ impl UndoItem {
         let blocked = self.blocked.as_ref().map(blocked);
         json!({"id": self.id, "verb": self.verb, "at": self.at, "paths": self.paths, "blocked": blocked})
     }
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct UndoRequest {
-    /// As the list has it; none: the last change.
-    pub id: Option<String>,
-    pub by: Option<String>,
-    /// The claim that the undo ends, if any.
-    pub claim: Option<String>,
-    pub force: bool,
-    pub mode: Mode,
 }
 
 pub fn list_to_json(items: &[UndoItem]) -> Value {

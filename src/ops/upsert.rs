@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -20,28 +20,7 @@ use crate::store::{new_plan, resolve};
 use crate::text::typed::shell_word;
 use crate::text::{front_matter, scalar};
 
-/// A plan as a text.
-#[derive(Debug, Clone, Default)]
-pub struct PlanText {
-    /// A plan's id, or what the id of a new one is made from.
-    pub title: String,
-    /// What is to stand in `plan.md`, with or without front matter.
-    pub body: String,
-}
-
-/// A step as a text.
-#[derive(Debug, Clone, Default)]
-pub struct StepText {
-    pub plan: String,
-    /// What is to stand in the file, with or without front matter; its heading or first line is the title.
-    pub text: String,
-    /// At exactly this number.
-    pub at: Option<String>,
-    /// Behind this step.
-    pub after: Option<String>,
-    pub created_by: Option<String>,
-    pub metadata: Option<Map<String, Value>>,
-}
+pub use crate::api::requests::{PlanText, StepText};
 
 /// What became of a text.
 #[derive(Debug, Clone)]

@@ -1,6 +1,7 @@
 //! Plans and steps as read from their files, before any rule is applied.
 
 use borsh::{BorshDeserialize, BorshSerialize};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -70,9 +71,20 @@ pub struct Plan {
 
 /// A single plan, or one whose children are plans.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    BorshSerialize,
+    BorshDeserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum PlanKind {
     #[default]
     Plan,
@@ -81,9 +93,20 @@ pub enum PlanKind {
 
 /// What a step waits for beside its own dependencies.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    BorshSerialize,
+    BorshDeserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum Order {
     #[default]
     Dependencies,
@@ -198,8 +221,9 @@ impl Plan {
 }
 
 /// The source of a plan's shown status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum StatusSource {
     File,
     Steps,

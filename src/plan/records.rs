@@ -1,6 +1,7 @@
 //! The small records that plan and step files hold: attempts, notes, claims, confirmations.
 
 use borsh::{BorshDeserialize, BorshSerialize};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -8,7 +9,9 @@ use crate::plan::binary::{put_json, take_json};
 use crate::plan::time::Time;
 
 /// One try at a step; appended, never changed.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
+#[derive(
+    Debug, Clone, Default, PartialEq, Serialize, Deserialize, BorshSerialize, BorshDeserialize, JsonSchema,
+)]
 pub struct Attempt {
     pub at: Option<Time>,
     pub by: Option<String>,
@@ -39,9 +42,20 @@ impl Attempt {
 
 /// What a note is.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    BorshSerialize,
+    BorshDeserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum NoteType {
     #[default]
     Info,
@@ -66,7 +80,9 @@ impl NoteType {
 }
 
 /// A remark on a plan or a step; appended, never changed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize, JsonSchema,
+)]
 pub struct Note {
     pub at: Option<Time>,
     #[serde(rename = "type")]
@@ -76,7 +92,9 @@ pub struct Note {
 }
 
 /// The claim of a step, as written in its file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize, JsonSchema,
+)]
 pub struct Claim {
     /// The fence: a letter g to z and 7 hexadecimal digits.
     pub id: String,
@@ -115,10 +133,13 @@ impl Claim {
 }
 
 /// A person's yes to a step or a phase.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize, JsonSchema,
+)]
 pub struct Confirmation {
     /// The phase it is for; none on a step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub phase: Option<String>,
     pub by: Option<String>,
     pub at: Option<Time>,
@@ -126,12 +147,16 @@ pub struct Confirmation {
 }
 
 /// A command that must succeed before a run counts its step as completed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize, JsonSchema,
+)]
 pub struct Verify {
     pub run: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub dir: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub timeout: Option<String>,
 }
 
@@ -149,8 +174,10 @@ pub struct Verify {
     Deserialize,
     BorshSerialize,
     BorshDeserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum Priority {
     Low,
     #[default]

@@ -6,16 +6,19 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A point in time, UTC; what planwatch writes has whole seconds (`2026-11-21T09:14:03Z`, RFC 3339).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(into = "String", try_from = "String")]
+#[schemars(inline, extend("format" = "date-time"))]
 pub struct Time(Timestamp);
 
 /// A day as people write it: `2026-11-21`. It is over when the day has ended in UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(into = "String", try_from = "String")]
+#[schemars(inline, extend("format" = "date"))]
 pub struct Day(Date);
 
 /// Why a text is no day.

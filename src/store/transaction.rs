@@ -18,14 +18,7 @@ use crate::store::idempotency;
 use crate::text::header_edit::{self, Change};
 use crate::text::{diff, includes};
 
-/// Whether a change is made or only shown.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Mode {
-    #[default]
-    Write,
-    /// Nothing is written and no lock is taken.
-    DryRun,
-}
+pub use crate::api::requests::Mode;
 
 /// What a writing verb did.
 #[derive(Debug, Clone, Default)]

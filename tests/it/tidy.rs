@@ -32,7 +32,7 @@ fn shown(path: &Path) -> String {
 }
 
 /// What only one place may name: the start of a path each.
-const PLACES: [(&str, &str); 23] = [
+const PLACES: [(&str, &str); 21] = [
     ("granit_parser", "src/text/yaml/parse"),
     ("rusqlite", "src/index/"),
     ("notify::", "src/serve/daemon/watcher/"),
@@ -49,12 +49,10 @@ const PLACES: [(&str, &str); 23] = [
     ("hyper::", "src/serve/http/"),
     ("tower", "src/serve/http/"),
     ("tokio::", "src/serve/"),
-    ("utoipa", "src/serve/http"),
     ("tracing::", "src/serve/"),
     ("tracing_subscriber", "src/bin/planwatch/context.rs"),
     ("clap", "src/bin/"),
     ("rmcp", "src/serve/mcp/"),
-    ("schemars", "src/serve/mcp/"),
     ("println!", "src/bin/"),
 ];
 

@@ -10,14 +10,7 @@ use crate::store::load::{self, LoadQuery};
 use crate::store::resolve;
 use crate::store::transaction::{Mode, is_half_saved};
 
-#[derive(Debug, Clone, Default)]
-pub struct RenewRequest {
-    /// The claim's id.
-    pub claim: String,
-    /// The new lease in seconds from now; none: as long as before.
-    pub lease: Option<i64>,
-    pub mode: Mode,
-}
+pub use crate::api::requests::RenewRequest;
 
 /// Restarts the lease of a claim. The step's file is not written.
 ///

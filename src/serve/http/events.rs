@@ -110,7 +110,7 @@ fn line(id: u64, told: &Notification) -> Bytes {
     written(Some(id), told.kind(), &told.to_json()).into()
 }
 
-/// Tells the viewer to read everything again.
+/// The event that makes a viewer read everything again.
 fn reset(id: u64) -> Bytes {
     written(Some(id), "reset", &envelope("reset", json!({}))).into()
 }

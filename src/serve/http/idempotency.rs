@@ -2,7 +2,7 @@
 //!
 //! What a key did is recorded with the change that it made (`store::idempotency`), and the answer is put beside it. So the
 //! answer is given again after a restart. If the process was killed between the two, the answer is made from the record.
-//! A refusal is not kept: nothing was done, and the request may succeed the next time.
+//! A refusal is not stored: nothing was done, and the request may succeed the next time.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -70,7 +70,7 @@ pub struct Bound {
 pub struct Settings {
     pub contexts: ContextFactory,
     pub feed: Feed,
-    /// False: whoever reaches the loopback address may ask. Elsewhere the token is always needed.
+    /// False: every process that reaches the loopback address has access. On other addresses the token is always needed.
     pub needs_token: bool,
     /// Whether a new token replaces the stored one.
     pub is_token_new: bool,

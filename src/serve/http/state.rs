@@ -30,7 +30,7 @@ pub(super) struct App(Arc<Inner>);
 struct Inner {
     contexts: ContextFactory,
     feed: Feed,
-    /// None: whoever reaches the loopback address may ask.
+    /// None: every process that reaches the loopback address has access.
     token: Option<Token>,
     address: SocketAddr,
     streams: Arc<Semaphore>,

@@ -7,8 +7,6 @@ mod memory;
 mod plans;
 mod steps;
 
-pub(super) use memory::without_plans;
-
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
@@ -16,7 +14,8 @@ use serde_json::{Value, json};
 use crate::ops::upsert;
 use crate::serve::mcp::result::{self, Refusal};
 use crate::serve::mcp::schema::Object;
-use crate::serve::mcp::tool::{Call, Tool, Toolset, Turn, tools as tools_of};
+use crate::serve::mcp::tool::{Call, Tool, Turn};
+use crate::serve::mcp::toolset::{Toolset, tools as tools_of};
 
 /// The same tools as planwatch's own set has under these names.
 const SAME: [&str; 4] = ["insight", "recall", "decide", "get_decisions"];
@@ -30,7 +29,7 @@ pub(super) fn tools() -> Vec<Tool> {
 /// What clients show their model about this set.
 pub(super) const INSTRUCTIONS: &str = include_str!("compat/instructions.md");
 
-/// Who makes what comes through these tools, if it does not say.
+/// The `created_by` of what these tools make, if the call does not name one.
 const MAKER: &str = "agent";
 
 /// Refuses ids that are numbers: those of other tools name nothing here.
@@ -86,7 +85,7 @@ fn reworded(refusal: Refusal) -> Refusal {
         ("restructure_plan with op `consolidate`", "memory_plan with action `consolidate`"),
         ("restructure_plan", "memory_plan with action `update`"),
         ("update_plan changes", "memory_plan changes"),
-        ("list_plans with status `all` names", "list_plans names"),
+        ("list_plans with status `all` lists", "list_plans lists"),
         ("claim_next_step", "peek_next_step"),
     ];
     refusal.reworded(|hint| WORDS.iter().fold(hint, |text, (from, to)| text.replace(from, to)))

@@ -22,24 +22,8 @@ use crate::ops::confirm::{self, Answer, Asker, ConfirmRequest};
 use crate::ops::remove::{self, RemoveRequest};
 use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, CHANGED, Refusal};
-use crate::serve::mcp::tool::{Call, Effect, Tool, Turn};
+use crate::serve::mcp::tool::{Act, Call, Effect, Question, Tool, Turn};
 use crate::store::transaction::{ChangeReport, Mode};
-
-/// A question that a person must confirm.
-pub(super) struct Question {
-    /// The text of the question.
-    pub(super) message: String,
-    /// What the box says.
-    pub(super) yes: &'static str,
-    /// The command to type if the client cannot ask.
-    pub(super) command: String,
-    /// What it is about, with its content as it is now: a yes to something else is none.
-    pub(super) about: String,
-    pub(super) act: Act,
-}
-
-/// The action after a confirmation; the text is the person's note.
-pub(super) type Act = Box<dyn FnOnce(&Call, Option<String>) -> Result<Value, Refusal> + Send + Sync>;
 
 /// The person's reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,10 +48,10 @@ const KEY: &str = "person";
 /// How long to wait for the person.
 const PATIENCE: Duration = Duration::from_secs(60 * 60);
 
-/// What comes of the attempt to ask.
+/// The result of an attempt to ask.
 pub(super) enum Elicited {
     Said(Said),
-    /// The client has to be answered so.
+    /// The answer for the client.
     Answer(Box<CallToolResponse>),
 }
 
@@ -192,7 +176,7 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-/// What is told of something that a person was asked.
+/// The result of a tool that asks a person.
 const ASKED: &str = "state did written:bool id:any? title:any? path:any? status:any? etag:any? hint:any?";
 
 /// A change that a person confirmed.

@@ -18,8 +18,8 @@ use crate::serve::mcp::{Options, Planwatch, Toolset, message};
 
 /// The service that answers at `/mcp`, and with other sets of tools at paths below it.
 ///
-/// It does not look at the names that requests ask for and come from: whoever nests it has done that, with a guard that
-/// knows the address.
+/// It does not check the host and the origin of requests: the server that nests it does so, with a guard that knows the
+/// address.
 pub fn service(contexts: &ContextFactory, feed: &Feed) -> Router {
     let sets = [
         ("/", Toolset::All, false),

@@ -1,8 +1,8 @@
 //! The Model Context Protocol: planwatch's verbs as tools for agents, over stdio and HTTP, in both eras of the protocol.
 //!
-//! A call is a request to the engine, made in a thread of its own; nothing is kept between two calls but the key that
-//! seals questions. `tool` has what a tool is, the other modules have the tools. Clients are told what a tool did; what
-//! it refused is told as its result, so that the agent can act on it. Only a call of no tool is an error of the protocol.
+//! A call is a request to the engine, made in a thread of its own. The only state between two calls is the key that seals
+//! questions. `tool` defines tools, `toolset` lists them. A refusal is the result of a call, so that the agent can act on
+//! it. Only the call of an unknown tool is an error of the protocol.
 
 mod claim;
 mod compat;
@@ -10,7 +10,7 @@ mod draft;
 mod drain;
 mod elicitation;
 mod http;
-mod know;
+mod knowledge;
 mod lines;
 mod lookup;
 mod message;
@@ -22,6 +22,7 @@ mod schema;
 mod stdio;
 mod subscriptions;
 mod tool;
+mod toolset;
 mod write;
 
 use std::sync::{Arc, OnceLock};
@@ -51,7 +52,7 @@ use crate::serve::mcp::tool::{Call, Tool, Turn, Without};
 
 pub use http::service;
 pub use stdio::stdio;
-pub use tool::Toolset;
+pub use toolset::Toolset;
 
 /// The name that clients know the server by.
 const NAME: &str = "planwatch";
@@ -103,7 +104,7 @@ struct Lane {
 
 impl Planwatch {
     pub fn new(contexts: ContextFactory, options: Options) -> Self {
-        let tools = tool::tools(options.tools, options.is_read_only).into_iter().map(Arc::new).collect();
+        let tools = toolset::tools(options.tools, options.is_read_only).into_iter().map(Arc::new).collect();
         let instructions = instructions(options);
         let inner = Inner {
             contexts,
@@ -221,7 +222,7 @@ impl Inner {
     fn answered(&self, done: Result<Value, Refusal>) -> CallToolResponse {
         static ALL: OnceLock<Vec<&'static str>> = OnceLock::new();
         let all = ALL.get_or_init(|| {
-            let sets = [Toolset::All, Toolset::Compat].map(|it| tool::tools(it, false));
+            let sets = [Toolset::All, Toolset::Compat].map(|it| toolset::tools(it, false));
             sets.iter().flatten().map(|it| it.name).collect()
         });
         let has = |name: &str| self.tools.iter().any(|it| it.name == name);
@@ -231,8 +232,8 @@ impl Inner {
         }
     }
 
-    /// What clients show their model, with the path of the plans, which may differ from the client's directory.
-    fn told(&self) -> String {
+    /// The instructions for the client's model, with the path of the plans, which may differ from the client's directory.
+    fn instructions(&self) -> String {
         match (self.contexts)() {
             Ok(context) => {
                 format!(
@@ -309,7 +310,7 @@ impl ServerHandler for Planwatch {
             resources.list_changed = can_follow.then_some(true);
         }
         let info = Implementation::new(NAME, env!("CARGO_PKG_VERSION"));
-        ServerConfig::new(capabilities).with_server_info(info).with_instructions(self.inner.told())
+        ServerConfig::new(capabilities).with_server_info(info).with_instructions(self.inner.instructions())
     }
 
     async fn initialize(
@@ -333,7 +334,7 @@ impl ServerHandler for Planwatch {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.inner.tools.iter().map(|it| it.told()).collect()))
+        Ok(ListToolsResult::with_all_items(self.inner.tools.iter().map(|it| it.listed()).collect()))
     }
 
     async fn call_tool(
@@ -344,7 +345,7 @@ impl ServerHandler for Planwatch {
         let tool = self.find(&request.name)?;
         let by = name_of(&rc);
         let given = request.arguments.clone().unwrap_or_default();
-        let without = tool.without_plans(&given);
+        let without = (tool.without_plans)(&given);
         let turn = self.work(without, by.clone(), move |inner, call| match (tool.run)(call, given)? {
             Turn::Done(done) => Ok(Ok(done)),
             Turn::Asks(question) => Ok(Err((question, inner.seal(call)?))),
@@ -476,7 +477,7 @@ pub(super) fn tool_names(set: Option<&str>) -> Vec<&'static str> {
         Some("read-only") => &[(Toolset::All, true)],
         Some(_) => &[(Toolset::All, false)],
     };
-    sets.iter().flat_map(|(of, is_read_only)| tool::tools(*of, *is_read_only)).map(|it| it.name).collect()
+    sets.iter().flat_map(|(of, is_read_only)| toolset::tools(*of, *is_read_only)).map(|it| it.name).collect()
 }
 
 #[cfg(test)]

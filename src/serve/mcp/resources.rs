@@ -271,7 +271,7 @@ fn briefing(context: &Context) -> Result<String, Error> {
     Ok(text)
 }
 
-/// Stands for the list of resources among the URIs that a client follows; no resource has it as its URI.
+/// Represents the list of resources among the URIs that a client follows; no resource has this URI.
 pub(super) const LIST: &str = "";
 
 /// The hash of what a resource was when it was last read; `None` if it could not be read.

@@ -14,7 +14,7 @@ use crate::store::transaction::ChangeReport;
 /// So many bytes of JSON are less than 2,000 tokens.
 pub(super) const PAGE: usize = 5_500;
 
-/// A page that somebody asked to be long.
+/// The room of a page for which a limit is given.
 pub(super) const LONG_PAGE: usize = 40_000;
 
 /// The longest text of a step or plan that is answered whole.
@@ -23,7 +23,7 @@ pub(super) const TEXT: usize = 20_000;
 /// The longest message or hint of a refusal.
 const MOST_SAID: usize = 1_000;
 
-/// Why a tool did not do what it was asked.
+/// The reason why a tool did nothing.
 #[derive(Debug)]
 pub(super) struct Refusal {
     code: String,
@@ -54,7 +54,7 @@ impl Refusal {
         if done["written"] == true { Self { message, ..self } } else { self }
     }
 
-    /// With the saves of others that were kept meanwhile.
+    /// Adds the saves of other programs that were kept meanwhile.
     pub(super) fn with_kept(mut self, kept: &KeptSaves) -> Self {
         kept.put_into(&mut self.details);
         self
@@ -136,7 +136,7 @@ pub(super) fn hint(error: &Error) -> Option<String> {
 }
 
 /// Hints of a report that was carried out, as one.
-pub(super) fn told_hints(hints: &[String]) -> Option<String> {
+pub(super) fn joined_hints(hints: &[String]) -> Option<String> {
     let told: Vec<_> = hints.iter().filter_map(|it| hints::said(it, Surface::Tools)).collect();
     (!told.is_empty()).then(|| told.join("; "))
 }
@@ -218,7 +218,7 @@ pub(super) fn line(of: &Value) -> Value {
     line
 }
 
-/// A step with what somebody who works on it has to know; of a long history the end.
+/// A step with everything that its worker needs; only the end of a long history.
 pub(super) fn step(of: &Value) -> Value {
     const ATTEMPTS: usize = 10;
     let mut step = pick(of, schema::STEP);
@@ -308,7 +308,7 @@ pub(super) fn plan_key(plan: &PlanShape) -> String {
     if plan.archived { format!("_archive/{}", plan.id) } else { plan.id.clone() }
 }
 
-/// What names a step in a page: two files may have one number, and one that stands only in the Steps list has none.
+/// The key of a step in a page: two files may have one number, and a step only in the Steps list has no file.
 pub(super) fn step_key(path: &str, id: &str) -> String {
     path.rsplit('/').next().filter(|it| *it != PLAN_FILE).unwrap_or(id).to_owned()
 }
@@ -344,7 +344,7 @@ pub(super) fn changed(report: ChangeReport) -> Result<Value, Refusal> {
             object[key] = value;
         }
     }
-    if let Some(hint) = told_hints(&hints) {
+    if let Some(hint) = joined_hints(&hints) {
         object["hint"] = hint.into();
     }
     Ok(object)

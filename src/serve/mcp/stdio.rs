@@ -53,7 +53,7 @@ pub fn stdio(server: Planwatch) -> Result<(), Error> {
                 }
                 Ok(())
             }
-            // Who closes before a first word wants nothing.
+            // The client closed the connection without a request.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(_) => Err(Error::Failed {
                 code: "protocol",
@@ -79,7 +79,7 @@ fn failed(error: &io::Error) -> Error {
 pub(super) struct Line {
     is_broken: AtomicBool,
     broken: Notify,
-    /// Who reads waits here while an answer is on its way out.
+    /// The reader waits here while an answer is being written.
     stuck: Mutex<Stuck>,
 }
 
@@ -108,7 +108,7 @@ impl Line {
         }
     }
 
-    /// Looks at what became of a write.
+    /// Records the result of a write.
     fn wrote<T>(&self, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         self.set_stuck(done.is_pending());
         if let Poll::Ready(Err(_)) = &done {

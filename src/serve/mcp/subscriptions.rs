@@ -4,7 +4,7 @@
 //! from the one that was last read here. The first reading is finished before the client learns that it follows something:
 //! a change that it makes then is always another text.
 //!
-//! In a daemon its feed is there. Elsewhere nothing is watched until somebody follows something; from then on a thread
+//! In a daemon, its feed is used. Elsewhere nothing is watched before the first subscription; from then on a thread
 //! follows the process that watches these plans, or watches them itself while there is none.
 
 use std::collections::VecDeque;
@@ -43,7 +43,7 @@ const BETWEEN: Duration = Duration::from_secs(2);
 
 /// Where news come from.
 pub(super) enum Source {
-    /// Nobody can follow anything.
+    /// Live updates are not available.
     None,
     /// This process watches.
     Feed(Feed),
@@ -159,7 +159,7 @@ impl Watching {
             } else {
                 match self.watch(feed) {
                     Ok(End::Gone) | Err(_) => break,
-                    // Whoever ended it may want to watch in its place.
+                    // Another process may have taken over the watching.
                     Ok(_) => {}
                 }
             }
@@ -186,7 +186,7 @@ impl Watching {
     }
 }
 
-/// Tells the feed when watching has begun; events reach the feed without it.
+/// Reports to the feed when watching has begun; events reach the feed without it.
 struct Quiet<'a>(&'a Feed);
 
 impl Observer for Quiet<'_> {

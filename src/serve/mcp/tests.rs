@@ -8,11 +8,12 @@ use crate::api::context::{Context, Here};
 use crate::disk::model::Machine;
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::schema::Object;
-use crate::serve::mcp::tool::{Call, Tool, Toolset, Turn, tools};
+use crate::serve::mcp::tool::{Call, Tool, Turn};
+use crate::serve::mcp::toolset::{Toolset, tools};
 
 /// A tool list as a client gets it.
 fn told(of: Toolset, is_read_only: bool) -> Vec<Value> {
-    tools(of, is_read_only).iter().map(|it| serde_json::to_value(it.told()).unwrap()).collect()
+    tools(of, is_read_only).iter().map(|it| serde_json::to_value(it.listed()).unwrap()).collect()
 }
 
 fn names(of: Toolset, is_read_only: bool) -> Vec<&'static str> {
@@ -149,7 +150,7 @@ fn run(machine: &Arc<Machine>, name: &str, arguments: &Value) -> Result<Value, R
 #[track_caller]
 fn answer(machine: &Arc<Machine>, name: &str, arguments: &Value) -> Value {
     let answer = run(machine, name, arguments).unwrap_or_else(|it| panic!("{name}: {it:?}"));
-    let schema = serde_json::to_value(find(name).told()).unwrap()["outputSchema"].clone();
+    let schema = serde_json::to_value(find(name).listed()).unwrap()["outputSchema"].clone();
     let judge = jsonschema::validator_for(&schema).unwrap();
     let faults: Vec<_> = judge.iter_errors(&answer).map(|it| it.to_string()).collect();
     assert!(faults.is_empty(), "{name}: {faults:?} in {answer}");

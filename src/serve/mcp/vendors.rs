@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::serve::mcp::tool::{Toolset, tools};
+use crate::serve::mcp::toolset::{Toolset, tools};
 
 /// What a vendor accepts as the schema of a tool's arguments.
 struct Rules {
@@ -216,7 +216,7 @@ fn faults(rules: &Rules, list: &[Value]) -> Vec<String> {
 fn every_tool_of_every_set_keeps_the_rules_of_every_vendor() {
     for set in [Toolset::All, Toolset::Executor, Toolset::Compat] {
         let list: Vec<_> =
-            tools(set, false).iter().map(|it| serde_json::to_value(it.told()).unwrap()).collect();
+            tools(set, false).iter().map(|it| serde_json::to_value(it.listed()).unwrap()).collect();
         for rules in &VENDORS {
             let faults = faults(rules, &list);
             assert!(faults.is_empty(), "{set:?}: {faults:#?}");

@@ -8,7 +8,7 @@ use crate::api::views::value;
 use crate::ops::set::{self, SetOp};
 use crate::ops::upsert::{self, PlanText};
 use crate::serve::mcp::result::{self, Refusal};
-use crate::serve::mcp::tool::{Call, Effect, Tool};
+use crate::serve::mcp::tool::{Call, Effect, Tool, Without};
 use crate::serve::mcp::write::set_request;
 use crate::text::scalar;
 
@@ -25,14 +25,16 @@ pub(super) fn tools() -> Vec<Tool> {
             "Creates a plan from a text, which becomes its plan.md; its id is the slug of the title. The same text again changes nothing, another text is refused.",
             CHANGED,
             save_plan,
-        ),
+        )
+        .without(|_| Without::Makes),
         Tool::new(
             ("create_plan", "Create a plan"),
             Effect::Adds,
             "Makes a plan with steps of these titles, in this order. For a goal of several actions, of which some may need several attempts.",
             CHANGED,
             create_plan,
-        ),
+        )
+        .without(|_| Without::Makes),
         Tool::new(
             ("get_plan", "Read a plan"),
             Effect::Reads,

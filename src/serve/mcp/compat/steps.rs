@@ -73,19 +73,19 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-/// A step as the covers tell it.
-fn told(step: &StepShape) -> Value {
-    let mut told =
+/// A step as these tools return it.
+fn view(step: &StepShape) -> Value {
+    let mut view =
         result::pick(&value(step), "step_number title status created_by result? metadata? path etag?");
-    told["step_id"] = step.id.clone().into();
-    told["plan_id"] = step.plan.clone().into();
-    told
+    view["step_id"] = step.id.clone().into();
+    view["plan_id"] = step.plan.clone().into();
+    view
 }
 
 /// The step as it is after a change that did this.
 fn changed(call: &Call, id: &str, done: &Value) -> Result<Value, Refusal> {
     let (step, _) = upsert::step(&call.context, id)?;
-    let mut object = told(&step);
+    let mut object = view(&step);
     for key in ["did", "written", "hint"] {
         if let Some(value) = done.get(key) {
             object[key] = value.clone();
@@ -152,16 +152,16 @@ fn add_step(call: &Call, asked: AddStep) -> Result<Value, Refusal> {
             return Err(Refusal::usage("a step needs a text", "give `description`, or `title`"));
         }
     };
-    let mut object = told(&step);
+    let mut object = view(&step);
     object["did"] = if is_new { "added" } else { "nothing: already done" }.into();
     object["written"] = is_new.into();
     Ok(object)
 }
 
-/// The claim that a report belongs to, where whoever uses these tools cannot know it.
+/// The claim that a report belongs to. These tools have no argument for it.
 ///
-/// They know no claims: the step was handed out over HTTP in the name of whoever runs the daemon, and an agent of theirs
-/// reports on it here. A claim in another name stays that one's.
+/// The step may have been claimed over HTTP in the name of the daemon's user, whose agent reports here. A claim in
+/// another name is left alone.
 fn claim_of(call: &Call, id: &str) -> Result<Option<String>, Refusal> {
     let (step, _) = upsert::step(&call.context, id)?;
     let claim = step.claim.filter(|it| it.by.as_deref() == Some(call.person.as_str()));
@@ -310,7 +310,7 @@ fn get_plan_steps(call: &Call, asked: GetPlanSteps) -> Result<Value, Refusal> {
     Ok(object)
 }
 
-/// A step as `get_step` tells it.
+/// The fields of a step, in the notation of results.
 const GOT: &str = "step_id plan_id step_number:num description title status ready:bool? unverified:bool? depends:strs? \
                    waits_for:strs? why_not_ready:strs? dependants:strs? phase? type? assignee? created_by claim:obj? \
                    lapsed:bool? confirm:bool? confirmation:obj? verify:list? touches:strs? result? attempts:list? \

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::disk::model::Machine;
 use crate::serve::mcp::tests::call;
-use crate::serve::mcp::tool::{Tool, Toolset, Turn, tools};
+use crate::serve::mcp::tool::{Tool, Turn};
+use crate::serve::mcp::toolset::{Toolset, tools};
 
 /// What a call came to.
 enum Came {
@@ -49,7 +50,7 @@ fn check(machine: &Arc<Machine>, name: &str, arguments: Value, expected: Value) 
         Came::Done(answer) | Came::Asked(_, answer) => answer,
         Came::Refused(why) => panic!("{name} {arguments}: {why}"),
     };
-    let schema = serde_json::to_value(find(name).told()).unwrap()["outputSchema"].clone();
+    let schema = serde_json::to_value(find(name).listed()).unwrap()["outputSchema"].clone();
     let judge = jsonschema::validator_for(&schema).unwrap();
     let faults: Vec<_> = judge.iter_errors(&answer).map(|it| it.to_string()).collect();
     assert!(faults.is_empty(), "{name}: {faults:?} in {answer}");
@@ -559,7 +560,7 @@ fn the_set_has_the_names_that_prompts_use_and_each_can_be_called() {
 #[test]
 fn the_set_is_told_in_few_words() {
     let told: Vec<_> =
-        tools(Toolset::Compat, false).iter().map(|it| serde_json::to_value(it.told()).unwrap()).collect();
+        tools(Toolset::Compat, false).iter().map(|it| serde_json::to_value(it.listed()).unwrap()).collect();
     let list = json!(told).to_string();
     assert!(list.len() <= 20_000, "the list has {} bytes", list.len());
     assert!(super::INSTRUCTIONS.len() <= 2_048);

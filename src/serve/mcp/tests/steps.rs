@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{answer, machine, refusal, told};
 use crate::disk::model::Machine;
-use crate::serve::mcp::tool::Toolset;
+use crate::serve::mcp::toolset::Toolset;
 
 /// The bytes of a file of a plan.
 fn text(machine: &Arc<Machine>, path: &str) -> String {

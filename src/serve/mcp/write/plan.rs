@@ -25,7 +25,7 @@ use crate::plan::model::Order;
 use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, CHANGED, Refusal};
 use crate::serve::mcp::schema::Object;
-use crate::serve::mcp::tool::{Call, Effect, Tool};
+use crate::serve::mcp::tool::{Call, Effect, Tool, Without};
 use crate::serve::mcp::write::{Change, MAKER, all, import_document, set_request};
 use crate::store::transaction::Mode;
 use crate::text::scalar;
@@ -39,7 +39,8 @@ pub(super) fn tools() -> Vec<Tool> {
             CHANGED,
             create_plan,
         )
-        .covered(no_numbers, |refusal| refusal),
+        .covered(no_numbers, |refusal| refusal)
+        .without(|_| Without::Makes),
         Tool::new(
             ("update_plan", "Update a plan"),
             Effect::Sets,
@@ -58,7 +59,7 @@ pub(super) fn tools() -> Vec<Tool> {
     ]
 }
 
-/// What a new plan and one that is there are both given.
+/// The fields of both new and existing plans.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 struct Fields {
     description: Option<String>,
@@ -120,7 +121,7 @@ struct CreatePlan {
     steps: Option<Vec<Listed>>,
     /// Each step waits for the one before
     sequential: Option<bool>,
-    /// Hands out no step until update_plan sets active
+    /// No claims until update_plan sets active
     draft: Option<bool>,
     #[serde(flatten)]
     fields: Fields,
@@ -262,7 +263,7 @@ fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Ref
         [] => json!({"did": "nothing: already done", "written": false}),
         changes => all(call, changes)?,
     };
-    // The last change may be of a step; what was asked about is the plan.
+    // The last change may be of a step, but the answer is about the plan.
     let mut object = result::pick(&value(&shown(call, id)?.plan), "id title path status etag");
     object["did"] = done["did"].clone();
     object["written"] = done["written"].clone();
@@ -395,8 +396,8 @@ enum Op {
     Remove,
 }
 
-/// The most changes that are told one by one.
-const MOST_TOLD: usize = 30;
+/// The most changes that an answer lists.
+const MOST_LISTED: usize = 30;
 
 fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {
     let context = &call.context;
@@ -449,18 +450,18 @@ fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {
         "written": mode == Mode::Write && report.changes.iter().any(|it| it.was_written),
         "plan": id,
         "steps_before": shown.plan.steps_total,
-        "changes": report.changes.iter().filter(|it| it.was_written || it.did == "kept").take(MOST_TOLD).map(told).collect::<Vec<_>>(),
+        "changes": report.changes.iter().filter(|it| it.was_written || it.did == "kept").take(MOST_LISTED).map(told).collect::<Vec<_>>(),
     });
     if mode == Mode::Write {
         object["steps_after"] = self::shown(call, &id)?.plan.steps_total.into();
     }
-    if let Some(hint) = result::told_hints(&report.hints) {
+    if let Some(hint) = result::joined_hints(&report.hints) {
         object["hint"] = hint.into();
     }
     Ok(object)
 }
 
-/// A step's number as somebody gave it: alone, or in the whole id.
+/// The number of a step that is given alone or in the whole id.
 fn number(plan: &str, given: &str) -> Result<String, Refusal> {
     let alone = given.strip_prefix(plan).and_then(|it| it.strip_prefix(':')).unwrap_or(given);
     let not = || {
