@@ -7,7 +7,6 @@
 //! nothing is refused.
 
 use std::cell::OnceCell;
-use std::ffi::OsString;
 use std::path::Path;
 
 use super::error::DiskError;
@@ -15,9 +14,7 @@ use super::file_system::FileKind;
 use super::names::Content;
 use super::own_writes::LastWrites;
 use super::plans_dir::{PlansDir, Snapshot};
-use super::scan::PlanDir;
 use super::write_lock::{Lengths, Locked};
-use crate::plan::file_name::PLAN_FILE;
 
 /// How long after its last modification a file may still be in the middle of a save.
 const YOUNG_NS: i128 = 2_000_000_000;
@@ -114,17 +111,6 @@ impl Saves<'_> {
         let is_known = || self.last(relative).is_some() || self.length(relative).is_some_and(|it| it > 0);
         match path.parent().is_some_and(is_young) && is_known() {
             true => Err(DiskError::Vanished { path }),
-            false => Ok(()),
-        }
-    }
-
-    /// Refuses a directory whose `plan.md` may be in the middle of a save: it was modified a moment ago and holds nothing,
-    /// or only what an editor puts beside that file.
-    pub fn refuse_emptied(&self, dir: &PlanDir) -> Result<(), DiskError> {
-        let is_beside = |name: &OsString| name.to_string_lossy().contains(PLAN_FILE);
-        let is_empty = || self.plans.plain_files(dir).is_some_and(|it| it.iter().all(|it| is_beside(&it.0)));
-        match self.plans.is_young(dir.stat.mtime_ns) && is_empty() {
-            true => Err(DiskError::Vanished { path: self.plans.root.join(&dir.relative).join(PLAN_FILE) }),
             false => Ok(()),
         }
     }

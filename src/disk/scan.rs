@@ -11,6 +11,7 @@ use super::error::DiskError;
 use super::file_system::{FileKind, Stat};
 use super::names::checked;
 use super::plans_dir::PlansDir;
+use crate::plan::file_name::PLAN_FILE;
 
 /// The names below a directory, in order.
 #[derive(Debug, Default)]
@@ -41,7 +42,7 @@ pub struct Trouble {
 pub struct PlanDir {
     pub relative: PathBuf,
     /// Of the name itself.
-    pub(super) stat: Stat,
+    stat: Stat,
 }
 
 /// Names with their stat.
@@ -91,6 +92,17 @@ impl PlansDir {
             stat.ok().filter(|it| it.kind == FileKind::File).map(|stat| (name, stat))
         };
         listed.into_iter().map(file).collect()
+    }
+
+    /// Refuses a directory whose `plan.md` may be in the middle of a save: it was modified a moment ago and holds nothing,
+    /// or only what an editor puts beside that file.
+    pub fn refuse_emptied(&self, dir: &PlanDir) -> Result<(), DiskError> {
+        let is_beside = |name: &OsString| name.to_string_lossy().contains(PLAN_FILE);
+        let is_empty = || self.plain_files(dir).is_some_and(|it| it.iter().all(|it| is_beside(&it.0)));
+        match self.is_young(dir.stat.mtime_ns) && is_empty() {
+            true => Err(DiskError::Vanished { path: self.root.join(&dir.relative).join(PLAN_FILE) }),
+            false => Ok(()),
+        }
     }
 
     /// Lists one plan's directory, its files and one level of nested directories.

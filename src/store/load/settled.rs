@@ -83,13 +83,12 @@ pub(crate) fn settled_plan(context: &Context, id: &PlanId) -> Result<Plan, Error
 
 /// A plan whose only file is missing for a moment is not among the plans.
 fn refuse_emptied(context: &Context, plans: &Plans) -> Result<(), DiskError> {
-    let saves = context.plans.saves(context);
     let (dirs, _) = context.plans.plan_dirs();
     let is_plan = |name: &str| plans.live().any(|it| it.path.strip_suffix("/plan.md") == Some(name));
     let names = dirs.iter().filter_map(|it| Some((it, it.relative.to_str()?)));
     names
         .filter(|(_, name)| !name.contains('/') && !is_plan(name))
-        .try_for_each(|(it, _)| saves.refuse_emptied(it))
+        .try_for_each(|(it, _)| context.plans.refuse_emptied(it))
 }
 
 fn in_motion(context: &Context, changed: Option<String>) -> Error {
